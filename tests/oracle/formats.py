@@ -271,7 +271,7 @@ class _Copy:
         infinite = self.options.special == "flag" and any(map(math.isinf, numbers))
         scale = self._scale_of(_largest(numbers), infinite)
         codes = {(i, j): self._code(i, j, scale) for i, j in places}
-        fold = self._fold(codes.values()) if self.options.folded else 0
+        fold = self._fold(codes) if self.options.folded else 0
         unit = scale.unit
         if fold is None:
             fold, scale = 0, NOTHING
@@ -327,16 +327,22 @@ class _Copy:
         if code <= self.chosen.top:
             return code
         self.saturated += 1
-        if options.overflow == "specification" and self.chosen.beyond is not None:
+        if options.overflow == "specification" and options.special == "poison":
             return self.chosen.beyond
         return self.chosen.top
 
     def _fold(self, codes):
-        """dmin of a group, None if it has no element that counts.
+        """dmin of a block, None if it has no element that counts; a finite number that is stored as
+        Inf or NaN counts as the largest.
 
         All ones is no number in E4M3: where the largest element would become it, one less.
         """
-        counted = [code for code, _ in codes if 0 < code <= self.chosen.top]
+        top = self.chosen.top
+        counted = [
+            min(code, top)
+            for (i, j), (code, _) in codes.items()
+            if 0 < code <= top or (code and math.isfinite(self.rows[i][j]))
+        ]
         if not counted:
             return None
         fold = min(deficit(self.chosen, code) for code in counted)
@@ -412,13 +418,17 @@ def quantise(
     copies = [_Copy(rows, origins, options)]
     if kind == "vector":
         copies.append(_Copy(transpose(rows), transpose(origins), options, second=True))
+    saturated = sum(copy.saturated for copy in copies)
+    counts = None  # what a finite number counts as that is too large
+    if overflow == "specification":
+        counts = "nan" if chosen.beyond == chosen.nan else "inf"
     return SimpleNamespace(
         copies=copies,
         tensor_exponent=None if chosen.scale == "one" else exponent,
         amax=amax,
-        nan=any(map(math.isnan, flat)),
-        inf=any(map(math.isinf, flat)),
-        saturated=sum(copy.saturated for copy in copies),
+        nan=any(map(math.isnan, flat)) or (counts == "nan" and saturated > 0),
+        inf=any(map(math.isinf, flat)) or (counts == "inf" and saturated > 0),
+        saturated=saturated,
         underflowed=sum(copy.underflowed for copy in copies),
     )
 

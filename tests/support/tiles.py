@@ -27,9 +27,8 @@ MACHINES = {
         64,
     ),
     "two levels": ({"block": 4, "formats": "nvfp4"}, 64),
-    "folding squares": (
-        {"block": 4, "formats": "mxfp8_e4m3", "groupings": ("4x4", "8x8", "16x16")}
-        | {"scales": "floor", "overflows": "specification"},
+    "scales of their own": (
+        {"block": 4, "formats": "mxfp8_e4m3", "groupings": ("4x4", "8x8", "16x16"), "window": 16},
         64,
     ),
     "folding tensors": (
@@ -37,21 +36,18 @@ MACHINES = {
         | {"special": "poison"},
         64,
     ),
-    "folding vectors": (
+    "folding what overflows": (
         {
             "block": 4,
-            "formats": ("mxfp8_e4m3", "mxfp8_e4m3", "mxfp8_e5m2"),
-            "groupings": ("1x8", "1x32", "8x8"),
+            "formats": ("fp8_e4m3", "mxfp8_e4m3", "fp8_e5m2"),
+            "groupings": ("tensor", "1x32", "tensor"),
         }
-        | {"scales": "floor", "overflows": "specification", "special": "poison"},
+        | {"overflows": "specification", "special": "poison"},
         128,
     ),
     "folding elements": (
         {"block": 1, "formats": "fp8_e5m2", "groupings": ("tensor", "1x4", "2x2")}
-        | {
-            "scales": ("rceil", "floor", "floor"),
-            "overflows": ("saturate", "specification", "specification"),
-        },
+        | {"overflows": "specification"},
         128,
     ),
 }
@@ -69,16 +65,13 @@ def joined(values, bits: int) -> int:
 
 
 def finds(numerics: Numerics, cls: int) -> bool:
-    """Of a machine whose classes fold: whether what a class is folded by is not known before it is
-    quantised, since its groups have scales of their own, or what is too large becomes no number."""
-    chosen = class_of(numerics, cls)
-    return chosen.grouping.kind != "tensor" or not chosen.saturates
+    """Whether a class's tiles are passed twice, first to find which scale its groups get."""
+    return class_of(numerics, cls).scale == "four-over-six"
 
 
 def draws_early(numerics: Numerics, cls: int) -> bool:
-    """Whether what a class is folded by is known before that, and hangs on draws."""
-    folds = numerics.folds(CLASS_NAMES[cls])
-    return folds and not finds(numerics, cls) and class_of(numerics, cls).rounding != "nearest"
+    """Whether what a class is folded by hangs on draws."""
+    return numerics.folds(CLASS_NAMES[cls]) and class_of(numerics, cls).rounding != "nearest"
 
 
 def class_of(numerics: Numerics, cls: int):
@@ -99,8 +92,7 @@ def piece_cols(numerics: Numerics, data_width: int, cls: int) -> int:
     """Columns that are read before those beside them: of one row of squares that are known with
     their last row at least 16, four beats and a block; else the whole tile."""
     height, width = tile_shape(numerics, cls)
-    found = numerics.folds(CLASS_NAMES[cls]) and finds(numerics, cls)
-    if height > numerics.block or found:
+    if height > numerics.block or finds(numerics, cls):
         return width
     return min(width, max(16, 4 * data_width // 32, numerics.block))
 

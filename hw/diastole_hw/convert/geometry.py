@@ -8,6 +8,7 @@ from amaranth.hdl import Array, Const, Signal, Value
 from amaranth.utils import exact_log2
 
 from diastole_sim.spec.check import require_choice
+from diastole_sim.spec.formats import FOUR_OVER_SIX
 from diastole_sim.spec.image import DATA_WIDTHS, GROUP_BLOCKS, MAX_SIZE, GroupLayout
 from diastole_sim.spec.numerics import CLASS_NAMES, Numerics, TensorClass
 from diastole_sim.spec.rounding import is_stochastic
@@ -48,17 +49,6 @@ def of_vectors(m, cls: Value, sizes: "Geometry", values, name: str) -> Value:
     return by_class(m, cls, [value if vectors else known for value, vectors in pairs], name)
 
 
-def may_fold(numerics: Numerics, name: str) -> bool:
-    """Whether converting a class may lower an exponent to the largest element of its unit.
-
-    Under ``floor`` it cannot: a unit's largest magnitude lies in the top binade, and is there
-    whatever it is rounded to, unless what is too large becomes Inf or NaN, which have no say.
-    """
-    chosen = numerics.tensor_class(name)
-    on_top = chosen.grouping.kind != "tensor" and chosen.scale == "floor" and chosen.saturates
-    return numerics.folds(name) and not on_top
-
-
 @dataclass(frozen=True, kw_only=True)
 class Geometry:
     """Sizes that follow from the classes of tensors and the width of the bus.
@@ -94,22 +84,15 @@ class Geometry:
 
     @cached_property
     def folds(self) -> tuple[bool, ...]:
-        """Whether a class's exponents may be lowered to the largest element of each unit."""
-        return tuple(may_fold(self.numerics, name) for name in CLASS_NAMES)
-
-    @cached_property
-    def folds_at_intake(self) -> tuple[bool, ...]:
-        """Whether what a class's units are folded by is known as soon as its words come: their
-        exponent is the tensor's. Not where what is too large becomes Inf or NaN: a unit of such
-        elements and zeros has nothing to be folded by, and is not one of zeros all the same."""
-        known = (c.grouping.kind == "tensor" and c.saturates for c in self.classes)
-        return tuple(a and b for a, b in zip(self.folds, known, strict=True))
+        """Whether a class's exponents, its tensor's, are lowered to the largest element of each
+        block, which is known as soon as its words come."""
+        return tuple(self.numerics.folds(name) for name in CLASS_NAMES)
 
     @cached_property
     def finds(self) -> tuple[bool, ...]:
-        """Whether a class needs passes that find it."""
-        pairs = zip(self.folds, self.folds_at_intake, strict=True)
-        return tuple(folds and not known for folds, known in pairs)
+        """Whether a class's tiles go through the lanes once more, to find which of two scales each
+        of its groups gets."""
+        return tuple(chosen.scale == FOUR_OVER_SIX for chosen in self.classes)
 
     @property
     def vectors(self) -> tuple[bool, ...]:
@@ -155,8 +138,8 @@ class Geometry:
 
     @property
     def draws_at_intake(self) -> tuple[bool, ...]:
-        """Whether what a class's units are folded by hangs on draws, though it is known there."""
-        return tuple(a and b for a, b in zip(self.folds_at_intake, self.draws, strict=True))
+        """Whether what a class's blocks are folded by hangs on draws."""
+        return tuple(a and b for a, b in zip(self.folds, self.draws, strict=True))
 
     @property
     def drawn_copies(self) -> int:
@@ -191,11 +174,6 @@ class Geometry:
     def side(self, cls: int) -> int:
         """Side of a square, length of a vector group; with a tensor scale the block's side."""
         return self.classes[cls].grouping.size or self.block
-
-    @property
-    def draws_twice(self) -> bool:
-        """Whether a class draws for its tiles to find something, and once more to store them."""
-        return any(a and b for a, b in zip(self.finds, self.draws, strict=True))
 
     # Words, groups and beats.
 

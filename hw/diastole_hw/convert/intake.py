@@ -54,10 +54,10 @@ class Intake(wiring.Component):
     that is ``fed`` comes block by block: the words of a piece in the order of
     :class:`diastole_hw.convert.passes.Passes`, and no others; in machines with such tensors.
 
-    Where a class's units are folded by what is known here (:attr:`Geometry.folds_at_intake`), the
-    values are its elements' ``top``, as :class:`LaneQuantiser` has it, or 255 where a NaN or an Inf
-    make the unit no number. If they draw (:attr:`Geometry.draws_at_intake`), that is with the draws
-    that they will be stored with.
+    Where a class's units are folded (:attr:`Geometry.folds`), the values are its elements'
+    ``top``, as :class:`LaneQuantiser` has it, or 255 where a NaN or an Inf make the unit no number.
+    If they draw (:attr:`Geometry.draws_at_intake`), that is with the draws that they will be stored
+    with.
 
     Timing: one word per cycle; in a class that draws here that is the rate of its unit of draws. A
     tile waits for room in the buffer first. A word is written 1 cycle after it was taken; ``add``
@@ -147,7 +147,7 @@ class Intake(wiring.Component):
     @property
     def measuring(self) -> int:
         """Cycles from a word to its values."""
-        return TOP_CYCLES if any(self.geometry.folds_at_intake) else 1
+        return TOP_CYCLES if any(self.geometry.folds) else 1
 
     @property
     def scanning(self) -> int:
@@ -305,7 +305,7 @@ class Intake(wiring.Component):
         )
         words = StreamFifo(shape=layout, depth=words_ahead(sizes.lanes), quick=True)
         m.submodules.words = place(words, platform)
-        rows = {"block": sizes.block, "rows": sizes.block, "twice": False}
+        rows = {"block": sizes.block, "rows": sizes.block}
         draws = draw_unit(self.numerics, lanes=sizes.lanes, copies=1, **rows)
         m.submodules.draws = place(draws, platform)
         drawn = by_class(m, self.cls, map(int, sizes.draws_at_intake), "drawn").bool()
@@ -368,15 +368,15 @@ class Intake(wiring.Component):
         ]
 
     def _value(self, m, platform, n, word, stored):
-        """Of a lane: its exponent, or, where a class folds by what is known here, its top."""
+        """Of a lane: its exponent, or, where a class folds, its top."""
         sizes = self.geometry
-        if not any(sizes.folds_at_intake):
+        if not any(sizes.folds):
             return stored
         stored = late(m, stored, f"stored{n}", self.measuring - 1)
         m.submodules[f"lane{n}"] = place(lane := LaneQuantiser(numerics=self.numerics), platform)
         ones = [chosen.format.scale == "one" for chosen in sizes.classes]
         one = by_class(m, self.cls, map(int, ones), f"one{n}").bool()
-        known = by_class(m, self.cls, map(int, sizes.folds_at_intake), f"known{n}").bool()
+        known = by_class(m, self.cls, map(int, sizes.folds), f"known{n}").bool()
         m.d.comb += [
             lane.cls.eq(self.cls),
             lane.scale.eq(self.scale),

@@ -5,7 +5,7 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from diastole_hw.convert.divide import Divide, division_cycles
-from diastole_hw.convert.geometry import by_class, may_fold
+from diastole_hw.convert.geometry import by_class
 from diastole_hw.place import place
 from diastole_sim.spec.formats import EXPONENT_BIAS, NVFP4, PLANE_BITS, SIGNIFICAND_FRACTION
 from diastole_sim.spec.numerics import CLASS_NAMES, Numerics, TensorClass
@@ -56,15 +56,16 @@ class LaneQuantiser(wiring.Component):
     With e the exponent of the group, x and s the number's exponent and 24-bit significand, p, D and
     the codes those of the class's format: d = min(max(e - x, 0), D), significand =
     round(s / 2^(24 - p + e - x - d)), code = ((D - d) << (p - 1)) + significand. A code above the
-    largest, and every x > e, saturates or overflows as the class has it. NVFP4 divides the number
-    by its scale's significand first, exactly.
+    largest, and every x > e, becomes the largest, or :meth:`Numerics.overflow_code`. NVFP4 divides
+    the number by its scale's significand first, exactly.
 
     Subnormals count as zero, and so does everything in a group of stored exponent 0. NaN and Inf
     are as ``special`` has them: NaN is +0 and Inf the largest element, or their own codes; in a
     group that is not a number all is +0. Zeros have a sign in formats with a sign of zero.
 
-    ``top`` is what a unit is folded by: D + 1 - d of a finite element that is not zero, after
-    rounding, one more where its significand is larger than the largest element's; else 0. With
+    ``top`` is what a unit is folded by: D + 1 - d of a finite number that does not become zero,
+    after rounding, one more where its significand is larger than the largest element's; else 0. Of
+    a number that is too large d is 0. With
     ``fold`` the largest of a unit's ``top``, the element is that of a group whose exponent is lower
     by D + 1 - ``fold``.
 
@@ -96,7 +97,7 @@ class LaneQuantiser(wiring.Component):
         Stored exponent of its group, before folding: e + 127, an NVFP4 scale's code, 0, or that of
         a group that is not a number.
     fold : In(8)
-        Only looked at in a class that may fold (:func:`may_fold`); at least the ``top`` of the
+        Only looked at in a class that folds (:meth:`Numerics.folds`); at least the ``top`` of the
         element.
     random : In(random_bits)
         Uniform random bits; not looked at by a class that rounds to nearest.
@@ -143,7 +144,7 @@ class LaneQuantiser(wiring.Component):
 
     @property
     def _folds(self) -> list[bool]:
-        return [may_fold(self.numerics, name) for name in CLASS_NAMES]
+        return [self.numerics.folds(name) for name in CLASS_NAMES]
 
     @property
     def _precision(self) -> int:
@@ -196,7 +197,7 @@ class LaneQuantiser(wiring.Component):
             with m.Switch(self.cls):
                 for cls in range(len(CLASS_NAMES)):
                     with m.Case(cls):
-                        self._fold(m, cls, code, fold, folded, top)
+                        self._fold(m, cls, code, results["saturated"], fold, folded, top)
             m.d.sync += self.top.eq(top)
             code = folded
         if self.monitored:
@@ -338,7 +339,7 @@ class LaneQuantiser(wiring.Component):
         m.d.comb += rounded.eq(high + kept + up)
 
         largest = kind.max_code >> missing if kind.planes else kind.max_code
-        overflow = kind.overflow_code if chosen.overflow == "specification" else None
+        overflow = self.numerics.overflow_code(CLASS_NAMES[cls])
         poison = self.numerics.special == "poison" and kind.nan_code is not None
         code = Signal(kind.magnitude_bits, name=f"code{cls}")
         above = Signal(name=f"above{cls}")
@@ -398,7 +399,7 @@ class LaneQuantiser(wiring.Component):
             self.narrow.eq(rounded[2]),
         ]
 
-    def _fold(self, m, cls, code, fold, folded, top):
+    def _fold(self, m, cls, code, too_large, fold, folded, top):
         """Fourth cycle: what the code says of its group's exponent; the code with another one."""
         kind = self._classes[cls].format
         m.d.comb += folded.eq(code)
@@ -408,7 +409,7 @@ class LaneQuantiser(wiring.Component):
         magnitude = code[: kind.magnitude_bits]
         field, low = magnitude[low_bits:], magnitude[:low_bits]
         normal = field.any()
-        too_large = low.all() if kind.specials == "nan" else Const(0)
+        one_less = low.all() if kind.specials == "nan" else Const(0)
         counts = magnitude.any() & (magnitude <= kind.max_code)
         by = Signal(range(kind.depth + 2), name=f"by{cls}")
         m.d.comb += by.eq(kind.depth + 1 - fold)
@@ -420,8 +421,11 @@ class LaneQuantiser(wiring.Component):
         m.d.comb += up.eq(Mux(missing < by, missing, by))
         lower = ((by - up) << low_bits) + Mux(normal, magnitude, low << up)
         with m.If(counts):
-            m.d.comb += top.eq(Mux(normal, field + too_large, 1))
+            m.d.comb += top.eq(Mux(normal, field + one_less, 1))
             m.d.comb += folded.eq(Cat(lower[: kind.magnitude_bits], code[kind.magnitude_bits :]))
+        if self.numerics.overflow_code(CLASS_NAMES[cls]) is not None:  # stored as Inf or NaN
+            with m.If(too_large):
+                m.d.comb += top.eq(kind.depth + 1)
 
 
 def late(m, value, name, cycles=1):

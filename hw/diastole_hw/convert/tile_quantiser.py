@@ -7,7 +7,7 @@ from amaranth.utils import exact_log2
 
 from diastole_hw.convert.exponents import field_layout
 from diastole_hw.convert.field_word import FieldWord
-from diastole_hw.convert.gather import Gather, square_of, squares_layout
+from diastole_hw.convert.gather import square_of, squares_layout
 from diastole_hw.convert.geometry import Geometry, by_class
 from diastole_hw.convert.intake import word_layout
 from diastole_hw.convert.passes import Passes
@@ -21,7 +21,7 @@ from diastole_hw.random.kinds import draw_unit, word_place_layout
 from diastole_hw.registers import data_register, delayed_record
 from diastole_hw.stream.fifo import StreamFifo
 from diastole_sim.spec.formats import NAN_EXPONENT
-from diastole_sim.spec.numerics import Numerics
+from diastole_sim.spec.numerics import CLASS_NAMES, Numerics
 
 _PLACES = 4  # of words that the unit of draws has not taken, few enough for a small memory
 
@@ -114,7 +114,7 @@ class TileQuantiser(wiring.Component):
     write_at : Out(:func:`word_layout`)
         Of the words written; its ``half`` means nothing.
     nan, inf : Out(1)
-        Pulses: the tensor has one.
+        Pulses: the tensor has one, or a finite number counts as one by the class's specification.
     saturated, underflowed : Out(range of copies * lanes + 1)
         Elements that did in this cycle, of all copies.
     planes : In(2)
@@ -199,9 +199,6 @@ class TileQuantiser(wiring.Component):
         words = StreamFifo(shape=self._word_layout, depth=words_ahead(sizes.lanes), quick=True)
         m.submodules.words = place(words, platform)
         m.submodules.passes = place(passes := Passes(**keys), platform)
-        gather = None
-        if any(sizes.finds):
-            m.submodules.gather = place(gather := Gather(**keys), platform)
         of_copy = unsigned(sizes.lanes * self.numerics.random_bits)
         index = stream.Signature(word_place_layout(self.numerics, **self._drawn)).create()
         draws = stream.Signature(data.ArrayLayout(of_copy, sizes.drawn_copies)).create()
@@ -211,7 +208,7 @@ class TileQuantiser(wiring.Component):
         word = data_register(self._word_layout)
         valid = Signal()
         move = Signal()
-        self._feed(m, passes, words, index, gather)
+        self._feed(m, passes, words, index)
         self._begin(m, platform, passes, words, index)
         m.d.comb += [
             passes.used.eq(~words.o.valid & ~valid),
@@ -224,20 +221,14 @@ class TileQuantiser(wiring.Component):
         ]
         with m.If(move):
             m.d.sync += [valid.eq(words.o.valid), word.eq(words.o.p)]
-        if gather is not None and sizes.two_copies:
-            m.d.comb += [
-                gather.read_en.eq(self.read_en),
-                gather.read_row.eq(words.o.p.at.row),
-                gather.read_word.eq(words.o.p.at.word),
-            ]
-        self._quantise(m, platform, word, valid & move, draws.payload, gather)
+        self._quantise(m, platform, word, valid & move, draws.payload)
         return m
 
     @property
     def _drawn(self) -> dict:
         """What the unit of draws is to know of the order of words."""
         sizes = self.geometry
-        return {"block": sizes.block, "rows": sizes.max_tile_rows, "twice": sizes.draws_twice}
+        return {"block": sizes.block, "rows": sizes.max_tile_rows}
 
     def _connect_draws(self, m, platform, index, draws):
         sizes = self.geometry
@@ -261,7 +252,7 @@ class TileQuantiser(wiring.Component):
             drawn = by_class(m, self.cls, map(int, sizes.draws), "begins_drawn").bool()
             m.d.comb += [unit.start.eq(self.start & drawn), unit.height.eq(self.rows)]
 
-    def _feed(self, m, passes, words, index, gather):
+    def _feed(self, m, passes, words, index):
         """Say of the words that are given out what the lanes ask for."""
         sizes = self.geometry
         step = passes.o.p
@@ -281,8 +272,6 @@ class TileQuantiser(wiring.Component):
         for name in ("at", "inside", "tile_end", *self._beside):
             m.d.comb += word[name].eq(step[name])
         m.d.comb += word.last.eq(step.last & ~step.find)
-        if gather is not None:
-            m.d.comb += passes.found.eq(gather.done)
         for n in range(sizes.word_chunks * sizes.squares):
             square = square_of(m, sizes, self.cls, step.at.word, n, f"square{n}")
             column = (step.at.word << exact_log2(sizes.lanes)) + n * sizes.chunk
@@ -292,11 +281,7 @@ class TileQuantiser(wiring.Component):
             m.d.comb += measured.eq(Mux(here, self.squares.payload[square], 0))
             m.d.comb += word.exponents[n].eq(self._known(m, measured, f"known{n}"))
             if any(sizes.folds):
-                found = measured if gather is None else gather.squares[square]
-                if any(sizes.folds_at_intake) and gather is not None:
-                    known = by_class(m, self.cls, map(int, sizes.folds_at_intake), f"at_intake{n}")
-                    found = Mux(known.bool(), measured, found)
-                m.d.comb += word.folds[n].eq(found)
+                m.d.comb += word.folds[n].eq(measured)
 
     def _ask(self, m, index, step):
         """What the unit of draws is to know of a word."""
@@ -355,25 +340,25 @@ class TileQuantiser(wiring.Component):
         return free.any() & field_free.any()
 
     def _known(self, m, measured, name):
-        """Exponent of a square of which is known what it is folded by: the tensor's, or 0."""
+        """Exponent of a square: where it folds the tensor's, or 0."""
         sizes = self.geometry
-        if not any(sizes.folds_at_intake):
+        if not any(sizes.folds):
             return measured
-        known = by_class(m, self.cls, map(int, sizes.folds_at_intake), name).bool()
+        known = by_class(m, self.cls, map(int, sizes.folds), name).bool()
         ones = [chosen.format.scale == "one" for chosen in sizes.classes]
         one = by_class(m, self.cls, map(int, ones), f"{name}_one").bool()
         counts = measured.any() & (measured != NAN_EXPONENT)
         tensor = Mux(one, LARGEST_BYTE, self.scale)
         return Mux(known & counts, tensor, measured)
 
-    def _quantise(self, m, platform, word, valid, draws, gather):
+    def _quantise(self, m, platform, word, valid, draws):
         """The lanes, and beside them the pulses and the place that belong to their results."""
         sizes = self.geometry
         vectors = by_class(m, self.cls, map(int, sizes.vectors), "vectors").bool()
         used = [1, vectors][: self._copies]  # whether a copy is there
         sets = []
         for copy, port in enumerate(self._ports):
-            exponents, folds = self._of_units(m, copy, word, vectors, gather)
+            exponents, folds = self._of_units(m, copy, word, vectors)
             self._write_field(m, platform, copy, word, valid & used[copy], exponents, folds)
             random = draws[copy] if copy < sizes.drawn_copies else Const(0, len(draws[0]))
             lanes = self._lanes(m, platform, copy, word, exponents, folds, random)
@@ -392,24 +377,26 @@ class TileQuantiser(wiring.Component):
             m.d.comb += [port.write_en.eq(stored & there), port.filled.eq(stored & last)]
         m.d.comb += [
             self.write_at.eq(late.at),
-            self.nan.eq(late.valid & Cat(lane.nan for lane in sets[0]).any()),
-            self.inf.eq(late.valid & Cat(lane.inf for lane in sets[0]).any()),
+            self.nan.eq(self._is_special(m, late.valid, sets[0], "nan")),
+            self.inf.eq(self._is_special(m, late.valid, sets[0], "inf")),
             *self._monitor(stored, sets[0]),
             self.saturated.eq(self._count(stored, vectors, sets, "saturated")),
             self.underflowed.eq(self._count(stored, vectors, sets, "underflowed")),
         ]
-        if gather is not None:
-            m.d.comb += [
-                gather.cls.eq(self.cls),
-                gather.add.eq(late.valid & late.find),
-                gather.row.eq(late.at.row),
-                gather.word.eq(late.at.word),
-                gather.row_end.eq(late.row_end),
-                gather.last_row.eq(late.last_row),
-            ]
-            for copy, lanes in enumerate(sets):
-                values = gather.values_t if copy else gather.values
-                m.d.comb += [values[n].eq(lane.top) for n, lane in enumerate(lanes)]
+
+    def _is_special(self, m, valid, lanes, name):
+        """Whether a word has a NaN, or an Inf; a finite number that is too large may count."""
+        seen = valid & Cat(getattr(lane, name) for lane in lanes).any()
+        kind = {"nan": "nan", "inf": "ieee"}[name]
+        counts = [
+            self.numerics.flags_overflow(each)
+            and self.numerics.tensor_class(each).format.specials == kind
+            for each in CLASS_NAMES
+        ]
+        if not any(counts):
+            return seen
+        of_class = by_class(m, self.cls, map(int, counts), f"overflow_is_{name}")
+        return seen | (of_class.bool() & self.saturated.any())
 
     def _monitor(self, stored, lanes):
         """What lies beside the tensor is zeros, and adds nothing."""
@@ -453,25 +440,27 @@ class TileQuantiser(wiring.Component):
             ]
         return lanes
 
-    def _of_units(self, m, copy, word, vectors, gather):
+    def _of_units(self, m, copy, word, vectors):
         """Exponent of every lane's unit, and what it is folded by."""
         sizes = self.geometry
 
-        def of_lane(n, name, squares, source):
-            byte = Signal(8, name=f"{name}{n}_t" if copy else f"{name}{n}")
-            if sizes.squares and not copy:
-                m.d.comb += byte.eq(word[squares][n // sizes.chunk])
-            if sizes.two_copies and source is not None:
-                with m.If(vectors):
-                    of_vector = source.column_values[n] if copy else source.row_value
-                    m.d.comb += byte.eq(Mux(word.inside, of_vector, 0))
-            return byte
+        def of_square(n, name):
+            of_copy = sizes.squares and not copy
+            return word[name][n // sizes.chunk] if of_copy else Const(0, 8)
 
-        lanes = range(sizes.lanes)
-        exponents = [of_lane(n, "exponent", "exponents", self) for n in lanes]
-        if not any(sizes.folds):
-            return exponents, [Const(0, 8)] * sizes.lanes
-        return exponents, [of_lane(n, "fold", "folds", gather) for n in lanes]
+        exponents = []
+        for n in range(sizes.lanes):
+            byte = Signal(8, name=f"exponent{n}_t" if copy else f"exponent{n}")
+            m.d.comb += byte.eq(of_square(n, "exponents"))
+            if sizes.two_copies:
+                with m.If(vectors):
+                    of_vector = self.column_values[n] if copy else self.row_value
+                    m.d.comb += byte.eq(Mux(word.inside, of_vector, 0))
+            exponents.append(byte)
+        folds = any(sizes.folds)  # of blocks, as squares
+        return exponents, [
+            of_square(n, "folds") if folds else Const(0, 8) for n in range(sizes.lanes)
+        ]
 
     def _write_field(self, m, platform, copy, word, valid, exponents, folds):
         """Write the exponents of the units that a word is the first to have in its group."""

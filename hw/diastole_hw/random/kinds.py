@@ -7,21 +7,19 @@ from diastole_hw.random.rows import RowDraws, row_place_layout
 from diastole_sim.spec.numerics import Numerics
 
 
-def word_place_layout(
-    numerics: Numerics, *, block: int, rows: int, twice: bool
-) -> data.StructLayout:
+def word_place_layout(numerics: Numerics, *, block: int, rows: int) -> data.StructLayout:
     """Where a word lies, as the unit of its kind takes it: :func:`draw_unit`."""
     if numerics.draws_by_rows:
-        return row_place_layout(rows, twice)
+        return row_place_layout(rows)
     return place_layout(block)
 
 
 def draw_unit(
-    numerics: Numerics, *, lanes: int, copies: int, block: int, rows: int, twice: bool
+    numerics: Numerics, *, lanes: int, copies: int, block: int, rows: int
 ) -> wiring.Component:
     """``block``: rows whose words come in turns, a block's; ``rows``: those of a tile, which come
-    again in the next one; ``twice``: words of a tile may come twice. All kinds have ``i``, ``o``,
-    ``seed``, ``tag`` and ``step``; those by rows ``start`` and ``height`` too."""
+    again in the next one. All kinds have ``i``, ``o``, ``seed``, ``tag`` and ``step``; those by
+    rows ``start`` and ``height`` too."""
     bits = numerics.random_bits
     if not numerics.draws_by_rows:
         return Draws(lanes=lanes, random_bits=bits, copies=copies, rows=block)
@@ -32,5 +30,4 @@ def draw_unit(
         pairs=numerics.rounding_kind == "lfsr3",
         copies=copies,
         rows=rows,
-        twice=twice,
     )

@@ -1,6 +1,6 @@
 """Random draws by shift registers that start anew in every row of a tensor."""
 
-from amaranth.hdl import Const, Module, Mux, Signal, unsigned
+from amaranth.hdl import Module, Mux, Signal, unsigned
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -28,12 +28,10 @@ def hash_cycles(lanes: int) -> int:
     return max(1, min(_HASH_CYCLES, _USUAL_COLUMNS // lanes))
 
 
-def row_place_layout(rows: int, twice: bool) -> data.StructLayout:
+def row_place_layout(rows: int) -> data.StructLayout:
     """Where a word lies. ``row``: of those in the memory. ``begins``: it is the first of its row of
-    the tensor that is given. ``odd``: its first column is. ``find``, with ``twice``: its row will
-    be given once more from where it is now."""
-    flags = ("begins", "odd", "find") if twice else ("begins", "odd")
-    return data.StructLayout({"row": range(rows)} | {flag: unsigned(1) for flag in flags})
+    the tensor that is given. ``odd``: its first column is."""
+    return data.StructLayout({"row": range(rows), "begins": unsigned(1), "odd": unsigned(1)})
 
 
 class StartStates(wiring.Component):
@@ -129,10 +127,6 @@ class RowDraws(wiring.Component):
     rows, and goes on when a word of the row is taken, and by nothing else. The first word of a row
     takes the next of :class:`StartStates`: rows of the tensor begin in ascending order.
 
-    Where rows are given ``twice``, words to ``find`` come first, row by row; then the same words
-    again, from the state that the row had before. The latter are given when all the former have
-    been drawn for.
-
     Timing: a word leaves 2 cycles after it was taken, one per cycle; one that begins a row waits
     for its start state. ``o`` is registered.
 
@@ -144,7 +138,6 @@ class RowDraws(wiring.Component):
         For which every element draws (1 or 2).
     rows : int
         That are on their way side by side (1 to 512).
-    twice : bool
 
     Members
     -------
@@ -166,16 +159,15 @@ class RowDraws(wiring.Component):
         pairs: bool,
         copies: int,
         rows: int,
-        twice: bool,
     ):
         self.lanes, self.random_bits, self.pairs = lanes, random_bits, pairs
-        self.state_bits, self.twice = state_bits, twice
+        self.state_bits = state_bits
         self.copies = require_int("copies", copies, 1, 2)
         self.rows = require_int("rows", rows, 1, 512)
         words = data.ArrayLayout(unsigned(lanes * random_bits), copies)
         super().__init__(
             {
-                "i": In(stream.Signature(row_place_layout(rows, twice))),
+                "i": In(stream.Signature(row_place_layout(rows))),
                 "start": In(1),
                 "height": In(32),
                 "seed": In(32),
@@ -245,9 +237,7 @@ class RowDraws(wiring.Component):
         last = data_register(self._states_layout, name="last")  # after the word before
         last_row = data_register(len(word.row), name="last_row")
         goes_on = Signal()  # its state is too young to be read
-        found = data_register(name="found")  # the word before was one to find
-        again = found & ~word.find if self.twice else Const(0)
-        m.d.comb += goes_on.eq((word.row == last_row) & ~again)
+        m.d.comb += goes_on.eq(word.row == last_row)
         m.d.comb += state.eq(Mux(goes_on, last, memory.read_data))
         m.d.comb += [
             memory.write_en.eq(move),
@@ -258,12 +248,3 @@ class RowDraws(wiring.Component):
             m.d.comb += state.eq(start)
         with m.If(move):
             m.d.sync += [last.eq(after), last_row.eq(word.row)]
-        if not self.twice:
-            return
-        early = self.i.valid & ~self.i.p.find & valid & word.find
-        invariant(m, platform, ~early, "a row comes again before it is done")
-        with m.If(move):
-            m.d.sync += found.eq(word.find)
-        with m.If(word.find):
-            m.d.comb += memory.write_en.eq(move & word.begins)
-            m.d.comb += memory.write_data.eq(start)

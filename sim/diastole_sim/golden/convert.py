@@ -33,9 +33,10 @@ class Quantised:
     ``shape``: rows and columns, unpadded. ``copies``: one, or with vector groups two, of the tensor
     and of its transpose. ``tensor_exponent``: of the tensor's scale, e of its top binade, or T of
     NVFP4; None if it has none. ``amax``: bits of the largest finite magnitude as binary32, 0 if
-    there is none. ``nan``, ``inf``: whether the data held one. ``saturated``: finite elements
-    beyond the largest, whatever they became; ``underflowed``: finite elements that were not zero
-    and are stored so; both over all copies, without the groups that are not numbers.
+    there is none. ``nan``, ``inf``: whether the data held one, or one that is finite there counts
+    as one by the class's ``specification``. ``saturated``: finite elements beyond the largest;
+    ``underflowed``: finite elements that were not zero and are stored so; both over all copies,
+    without the groups that are not numbers.
     ``improvement``: what 4 bits would improve on 2, in the format ``fast``, else None.
     """
 
@@ -94,11 +95,11 @@ def quantise(
     A group's exponent follows from its largest finite magnitude by the class's rule, or all have
     the tensor's: ``scale`` (e, or T of NVFP4), or what follows from the whole tensor's largest.
     Every element is rounded once by the class's rule with its own draw, which is that of its place
-    in the untransposed tensor. What exceeds the largest element becomes it, or with
-    ``specification`` the format's Inf or NaN. With ``flag`` NaN becomes +0 and Inf the largest
-    element, or a zero in a group whose other elements give it no exponent (where the tensor has
-    one, it is always the largest); with ``poison`` they become the codes of their kind, or if the
-    format has none their whole group is not a number. Zeros keep a sign where the format
+    in the untransposed tensor. What exceeds the largest element becomes the largest, or, with
+    ``specification`` and ``poison``, the format's Inf or NaN. With ``flag`` NaN becomes +0 and Inf
+    the largest element, or a zero in a group whose other elements give it no exponent (where the
+    tensor has one, it is always the largest); with ``poison`` they become the codes of their kind,
+    or if the format has none their whole group is not a number. Zeros keep a sign where the format
     has it. ``width``: bits of a magnitude, in the format ``fast``; None for its widest. ValueError
     if the array is no such array, or ``scale`` or ``width`` out of range or out of place.
     """
@@ -149,9 +150,11 @@ def quantise_stack(
             convert_copy(fields, draws, numerics, tensor_class, of_tensors, transposed, width)
         )
     improved = improvements(fields, numerics, tensor_class) if chosen.format.planes else None
-    nan: list[bool] = nonzeros(fields.nan).astype(np.bool_).tolist()
-    inf: list[bool] = nonzeros(fields.inf).astype(np.bool_).tolist()
-    saturated = np.sum([counts.saturated for _, counts in done], axis=0).tolist()
+    saturated = np.sum([counts.saturated for _, counts in done], axis=0)
+    nan, inf = (nonzeros(special) != 0 for special in (fields.nan, fields.inf))
+    if numerics.flags_overflow(tensor_class):
+        nan |= (saturated != 0) & (chosen.format.specials == "nan")
+        inf |= (saturated != 0) & (chosen.format.specials == "ieee")
     underflowed = np.sum([counts.underflowed for _, counts in done], axis=0).tolist()
     return [
         Quantised(
@@ -162,9 +165,9 @@ def quantise_stack(
             copies=tuple(copy.matrix(index) for copy, _ in done),
             tensor_exponent=exponents[index],
             amax=amax[index],
-            nan=nan[index],
-            inf=inf[index],
-            saturated=saturated[index],
+            nan=bool(nan[index]),
+            inf=bool(inf[index]),
+            saturated=int(saturated[index]),
             underflowed=underflowed[index],
             improvement=improved[index] if improved else None,
         )

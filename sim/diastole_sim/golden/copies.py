@@ -23,9 +23,11 @@ from diastole_sim.golden.magnitudes import (
     smallest_depth,
 )
 from diastole_sim.golden.partition import Partition, nonzeros, turned
+from diastole_sim.golden.two_scales import takes_four
 from diastole_sim.spec.formats import (
     BINARY32_SIGNIFICAND_BITS,
     EXPONENT_BIAS,
+    FOUR_OVER_SIX,
     SIGNIFICAND_FRACTION,
     Format,
 )
@@ -162,10 +164,13 @@ def convert_copy(
 
     groups = _measure(fields, partition, chosen, tensor_exponent, numerics.special)
     code = _round(fields, groups, partition, chosen, draws, numerics.random_bits)
-    code, negative, counts = _settle(code, fields, groups, partition, chosen, numerics.special)
+    limit = numerics.overflow_code(tensor_class)
+    code, negative, counts = _settle(
+        code, fields, groups, partition, chosen.format, numerics.special, limit
+    )
     stored, by = groups.stored, np.zeros_like(groups.stored)
     if numerics.folds(tensor_class):
-        code, stored, by = _fold(code, stored, partition, chosen.format)
+        code, stored, by = _fold(code, fields, stored, partition, chosen.format)
     stored = np.where(groups.poisoned, chosen.format.nan_byte, stored)
 
     return _assemble(code, negative, stored, by, chosen, block, transposed, (rows, columns)), counts
@@ -208,6 +213,10 @@ def _measure(
     if kind.two_level:
         assert tensor_exponent is not None
         stored = scale_codes(amax, tensor_exponent, chosen)
+        if chosen.scale == FOUR_OVER_SIX:
+            four = scale_codes(amax, tensor_exponent, chosen, largest=4)
+            takes = takes_four(fields.finite, stored, four, tensor_exponent, partition)
+            stored = np.where(takes, four, stored)
         e, significand = stored_parts(stored, kind, tensor_exponent)
         return MeasuredGroups(e=e, significand=significand, stored=stored, poisoned=poisoned)
     if tensor_exponent is None:
@@ -248,13 +257,13 @@ def _settle(
     fields: Fields,
     groups: MeasuredGroups,
     partition: Partition,
-    chosen: TensorClass,
+    kind: Format,
     special: str,
+    overflow: int | None,
 ) -> tuple[Integers, Mask, Counts]:
-    """What overflow, NaN, Inf and zeros become: magnitude codes, signs and counts."""
-    kind = chosen.format
+    """What overflow, NaN, Inf and zeros become: magnitude codes, signs and counts. ``overflow``: as
+    :meth:`Numerics.overflow_code`."""
     beyond = code > kind.max_code
-    overflow = kind.overflow_code if chosen.overflow == "specification" else None
     if beyond.any():
         code[beyond] = kind.max_code if overflow is None else overflow
     negative, finite, kept = fields.negative, fields.finite, code
@@ -277,11 +286,14 @@ def _settle(
 
 
 def _fold(
-    code: Integers, stored: Integers, partition: Partition, kind: Format
+    code: Integers, fields: Fields, stored: Integers, partition: Partition, kind: Format
 ) -> tuple[Integers, Integers, Integers]:
-    """Codes and stored exponents of the same values, and by how much each group was lowered; a
-    group without an element that is finite and not zero is one of zeros."""
-    by = partition.reduce(np.minimum, smallest_depth(code, kind))
+    """Codes and stored exponents of the same values, and by how much each block was lowered; a
+    block without an element that is finite and not zero is one of zeros. A finite number that is
+    stored as Inf or NaN counts as the largest element."""
+    limited = np.where(fields.finite == 0, 0, kind.max_code)
+    counted = np.where(code > kind.max_code, limited, code)
+    by = partition.reduce(np.minimum, smallest_depth(counted, kind))
     zeros = by > kind.depth
     by[zeros] = 0
     return fold(code, partition.spread(by), kind), np.where(zeros, 0, stored - by), by

@@ -7,6 +7,7 @@ from functools import cached_property
 from diastole_sim.perf.draws import hashed_cycles
 from diastole_sim.perf.machine import ceil_div
 from diastole_sim.spec.check import require_choice
+from diastole_sim.spec.formats import FOUR_OVER_SIX
 from diastole_sim.spec.image import DATA_WIDTHS, GROUP_BLOCKS, GroupLayout, image_layouts
 from diastole_sim.spec.numerics import CLASS_NAMES, Numerics, TensorClass
 from diastole_sim.spec.rounding import is_stochastic
@@ -99,7 +100,7 @@ class ModelledConverter:
     @cached_property
     def lane_cycles(self) -> int:
         """From a word to its elements."""
-        folds = any(self._may_fold(name) for name in CLASS_NAMES)
+        folds = any(self.numerics.folds(name) for name in CLASS_NAMES)
         divides = self.numerics.scale_significands
         return LANE_CYCLES + FOLD_CYCLES * folds + DIVIDE_CYCLES * divides
 
@@ -153,33 +154,22 @@ class ModelledConverter:
 
     @cached_property
     def finds(self) -> bool:
-        """Whether every tile is passed twice: at first to see by what its units are folded."""
-        chosen = self.tensor_class
-        return self._may_fold(chosen) and not self._measured_as_read(chosen)
+        """Whether every tile is passed twice: at first to see which scale its groups get."""
+        return self.chosen.scale == FOUR_OVER_SIX
 
     @cached_property
     def draws_early(self) -> bool:
         """Whether words are measured with their draws, when they are read."""
-        return self._measured_as_read(self.tensor_class) and self.draws
+        return self.numerics.folds(self.tensor_class) and self.draws
 
     @cached_property
     def measure_cycles(self) -> int:
         """By which words are measured later, in a machine with a class that folds by it."""
-        early = [self.numerics.tensor_class(n) for n in CLASS_NAMES if self._measured_as_read(n)]
+        early = [
+            self.numerics.tensor_class(name) for name in CLASS_NAMES if self.numerics.folds(name)
+        ]
         drawn = self._generates and any(is_stochastic(chosen.rounding) for chosen in early)
         return MEASURE_CYCLES * bool(early) + drawn
-
-    def _measured_as_read(self, name: str) -> bool:
-        """Where units fold: their exponent is the tensor's, and all elements are numbers."""
-        chosen = self.numerics.tensor_class(name)
-        known = chosen.grouping.kind == "tensor" and chosen.saturates
-        return known and self._may_fold(name)
-
-    def _may_fold(self, name: str) -> bool:
-        chosen = self.numerics.tensor_class(name)
-        in_groups = chosen.grouping.kind != "tensor"
-        on_top = in_groups and chosen.scale == "floor" and chosen.saturates
-        return self.numerics.folds(name) and not on_top
 
     @cached_property
     def kept_cycles(self) -> int:

@@ -28,12 +28,16 @@ BINARY32_SIGNIFICAND_BITS = 24
 """Of a float32, the hidden bit included."""
 TWO_LEVEL_LARGEST, TWO_LEVEL_EXPONENT = 21, 11
 """Largest magnitude of an NVFP4 tensor whose scale is 1: 448 * 6 = 2688 = 21/16 * 2^11."""
+FOUR_OVER_SIX_LARGEST, FOUR_OVER_SIX_EXPONENT = 24, 10
+"""The same where a group's scale may be half as large again: 256 * 6 = 1536 = 24/16 * 2^10."""
 SCALE_RULES = ("floor", "even", "ceil", "rceil")
 """How an exponent follows from the largest magnitude."""
 PLANE_SCALE_RULES = ("floor", "ceil")
 """Those by which it does not depend on how many bits a magnitude has."""
 PLANE_BITS = 2
 """Of a magnitude's chunk, as a plane stores it; the sign comes to them."""
+FOUR_OVER_SIX = "four-over-six"
+"""The rule by which a group's largest magnitude becomes 6, or 4 where the error is smaller then."""
 SCALE_CODE_RULES = ("nearest", "up")
 """How an E4M3 scale does (NVFP4)."""
 
@@ -124,6 +128,14 @@ class Format:
         return None if self.specials == "none" else self.max_code + 1
 
     @property
+    def must_saturate(self) -> str | None:
+        """Why no specification of the format makes Inf or NaN of a number beyond the largest; None
+        where one does: OFP8's, and that of bfloat16."""
+        if self.scale == "e8m0":
+            return f"MX v1.0 (6.3) clamps to the largest element of {self.name}"
+        return f"{self.name} has neither Inf nor NaN" if self.overflow_code is None else None
+
+    @property
     def nan_code(self) -> int | None:
         """A magnitude code of NaN: the quiet one without payload; None if there is none."""
         if self.specials == "ieee":
@@ -199,7 +211,10 @@ class Format:
 
     @property
     def default_scale_rule(self) -> str:
-        return {"one": "fixed", "e4m3": "nearest", "power": "rceil"}.get(self.scale, "floor")
+        """What is taken if nothing is said: ``rceil`` where a scale is a power of two of its own,
+        as CUDA's libraries and MLX store MX formats; ``floor`` in block floating point."""
+        defaults = {"one": "fixed", "e4m3": "nearest", "exponent": "floor"}
+        return defaults.get(self.scale, "rceil")
 
     @property
     def lowest_exponent(self) -> int:

@@ -24,9 +24,11 @@ CLASS_NAMES = ("x", "w", "dy")
 """Tensor classes: activations, weights, gradients. A class's number is its place here."""
 MAX_ACCUMULATOR_BITS = 63
 OVERFLOWS = ("saturate", "specification")
-"""What becomes of finite values beyond the largest element: it, or OCP's Inf or NaN."""
+"""What a finite value beyond the largest element is: the largest element, or the Inf or NaN that
+the format's specification makes of it."""
 SPECIALS = ("flag", "poison")
-"""What becomes of NaN and Inf: 0 and the largest element, or NaN in every result they reach."""
+"""How NaN and Inf are stored: as 0 and the largest element, with a flag; or as they are, and every
+result that they reach is NaN. What an overflow makes is the largest element under ``flag``."""
 WIDTHS = (2, 4, 6, 8)
 """Bits of a magnitude that a format of planes may have."""
 DEFAULT_WIDTHS = (2, 4)
@@ -68,11 +70,6 @@ class TensorClass:
         return self.format.two_level or (
             self.grouping.kind == "tensor" and self.format.scale != "one"
         )
-
-    @property
-    def saturates(self) -> bool:
-        """Whether what is too large becomes the largest number, not Inf or NaN."""
-        return self.overflow == "saturate" or self.format.overflow_code is None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -183,14 +180,16 @@ class Numerics:
         return self.product_bits(a, b) < exact_product_bits(first, second)
 
     def folds(self, name: str) -> bool:
-        """Whether the converter counts a class's d from the largest element of each group.
+        """Whether the converter counts a class's d from the largest element of each block.
 
-        So that a window is spent on what is there: where one of its products is windowed.
+        So that a window is spent on the binades that are there: where the exponent is the tensor's,
+        and a product of the class is windowed. The exponent of a group lies at most one binade
+        above its largest magnitude, whatever the scale rule, and stays as it is.
         """
+        chosen = self.tensor_class(name)
         others = (other for other in CLASS_NAMES if other != name)
-        return self.tensor_class(name).format.depth > 0 and any(
-            self.is_windowed(name, other) for other in others
-        )
+        windowed = any(self.is_windowed(name, other) for other in others)
+        return windowed and chosen.format.depth > 0 and chosen.grouping.kind == "tensor"
 
     @property
     def scale_significands(self) -> bool:
@@ -229,6 +228,17 @@ class Numerics:
     def max_contraction(self) -> int:
         """Longest contraction, in elements, that no accumulator can overflow on."""
         return self.block << self.headroom
+
+    def overflow_code(self, name: str) -> int | None:
+        """The magnitude code that a conversion of a class stores for a finite number beyond the
+        largest element, if that is Inf or NaN; None where it stores the largest element."""
+        stored = self.special == "poison" and self.flags_overflow(name)
+        return self.tensor_class(name).format.overflow_code if stored else None
+
+    def flags_overflow(self, name: str) -> bool:
+        """Whether a finite number beyond the largest element counts as the Inf or NaN that the
+        format's specification makes of it, in the class's flags."""
+        return self.tensor_class(name).overflow == "specification"
 
     @property
     def fused(self) -> bool:
@@ -343,6 +353,7 @@ def contradictions(numerics: Numerics) -> Iterator[tuple[tuple[str, ...], str]]:
                     f'(such as "{shown}"), not "{chosen.grouping}"'
                 ),
             )
+    yield from _unspecified(classes)
     yield from _misdrawn(numerics)
     if numerics.accumulator is not None and numerics.accumulator.chunk % numerics.block:
         yield (
@@ -381,6 +392,19 @@ def contradictions(numerics: Numerics) -> Iterator[tuple[tuple[str, ...], str]]:
                 f"from the formats, cell.window and array.block): {advice}"
             ),
         )
+
+
+def _unspecified(
+    classes: Mapping[str, TensorClass],
+) -> Iterator[tuple[tuple[str, ...], str]]:
+    """Formats of which no specification makes Inf or NaN of a number that is too large."""
+    for name, chosen in classes.items():
+        reason = chosen.format.must_saturate
+        if chosen.overflow == "specification" and reason is not None:
+            yield (
+                (f"overflow.{name}", f"format.{name}"),
+                f"overflow.{name} must be saturate, not specification: {reason}",
+            )
 
 
 def _misdrawn(numerics: Numerics) -> Iterator[tuple[tuple[str, ...], str]]:

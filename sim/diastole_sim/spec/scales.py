@@ -21,6 +21,9 @@ from numpy.typing import NDArray
 from diastole_sim.spec.formats import (
     BINARY32_SIGNIFICAND_BITS,
     EXPONENT_BIAS,
+    FOUR_OVER_SIX,
+    FOUR_OVER_SIX_EXPONENT,
+    FOUR_OVER_SIX_LARGEST,
     MAX_EXPONENT,
     SCALE_FORMAT,
     SIGNIFICAND_FRACTION,
@@ -63,11 +66,15 @@ def group_exponents(amax: Integers, chosen: TensorClass) -> Integers:
     return np.minimum(exponents_of(amax) + raised, MAX_EXPONENT)
 
 
-def two_level_exponent(amax: Integers) -> Integers:
-    """T of NVFP4: the smallest with amax <= 2688 * 2^T; meaningless where amax is 0."""
-    lowest = BINARY32_SIGNIFICAND_BITS - TWO_LEVEL_LARGEST.bit_length()
-    above = significands_of(amax) > TWO_LEVEL_LARGEST << lowest
-    return exponents_of(amax) - TWO_LEVEL_EXPONENT + above
+def two_level_exponent(amax: Integers, chosen: TensorClass) -> Integers:
+    """T of NVFP4: the smallest with amax <= 2688 * 2^T, or, by the rule ``four-over-six``, with
+    amax <= 1536 * 2^T, but no more than a command holds; meaningless where amax is 0."""
+    largest, exponent = TWO_LEVEL_LARGEST, TWO_LEVEL_EXPONENT
+    if chosen.scale == FOUR_OVER_SIX:
+        largest, exponent = FOUR_OVER_SIX_LARGEST, FOUR_OVER_SIX_EXPONENT
+    lowest = BINARY32_SIGNIFICAND_BITS - largest.bit_length()
+    above = significands_of(amax) > largest << lowest
+    return np.minimum(exponents_of(amax) - exponent + above, chosen.format.tensor_exponents[1])
 
 
 def amax_exponent(amax: int, chosen: TensorClass) -> int:
@@ -79,22 +86,27 @@ def amax_exponent(amax: int, chosen: TensorClass) -> int:
         return chosen.format.unit_exponent
     one = np.array([amax], dtype=np.int64)
     if chosen.format.two_level:
-        return int(two_level_exponent(one)[0])
+        return int(two_level_exponent(one, chosen)[0])
     return int(group_exponents(one, chosen)[0])
 
 
-def scale_codes(amax: Integers, exponent: int | Integers, chosen: TensorClass) -> Integers:
-    """E4M3 of amax / (6 * 2^T), ``nearest`` (ties to even) or ``up``, at most 448; 0 for 0.
+def scale_codes(
+    amax: Integers, exponent: int | Integers, chosen: TensorClass, largest: int = 6
+) -> Integers:
+    """E4M3 of amax / (6 * 2^T), to nearest (ties to even) or ``up``, at most 448; 0 for 0. With
+    ``largest`` = 4 E4M3 of amax / (4 * 2^T).
 
-    With amax = s * 2^(x - 23) the quotient is s / 3 * 2^(x - 24 - T), and s / 3 lies in 2^21 to
-    2^23: two comparisons tell its binade, and a division by 3 * 2^n rounds it.
+    With amax = s * 2^(x - 23) the quotient by 6 is s / 3 * 2^(x - 24 - T), and s / 3 lies in 2^21
+    to 2^23: a comparison tells its binade, and a division by 3 * 2^n rounds it. The quotient by 4
+    is s * 2^(x - 25 - T).
     """
     s = np.where(amax == 0, 0, significands_of(amax))
-    upper = s >= 3 << 22
+    upper = s >= 3 << 22 if largest == 6 else np.ones_like(s)
+    divisor, shift = (np.int64(3), 18) if largest == 6 else (np.int64(1), 19)
     binade = exponents_of(amax) - 3 - exponent + upper
     lowest = 1 - SCALE_FORMAT.bias
     kept = np.maximum(binade, lowest)
-    divisor = np.int64(3) << np.minimum(18 + upper + kept - binade, MAX_QUOTIENT_SHIFT)
+    divisor = divisor << np.minimum(shift + upper + kept - binade, MAX_QUOTIENT_SHIFT)
     whole, rest = np.divmod(s, divisor)
     if chosen.scale == "up":
         whole += rest > 0

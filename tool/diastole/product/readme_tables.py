@@ -169,7 +169,6 @@ _SPECIAL = {
         "number, nor is any result that they reach"
     ),
 }
-_BEYOND = {True: "the largest", False: "Inf or NaN as OCP has it"}
 _CONVERSION = (
     "`convert`: {special}; FLAGS say so. What is beyond the largest element becomes {beyond}."
 )
@@ -197,7 +196,9 @@ def number_lines(facts: ProductFacts) -> list[str]:
     """What conversions and products round, and what becomes of values that are no numbers."""
     numerics, floats = facts.config.numerics, facts.config.numerics.accumulator
     chosen = {OPERAND_OF[name].name: numerics.tensor_class(name) for name in CLASS_NAMES}
-    beyond = ", ".join(f"in {name} {_BEYOND[one.saturates]}" for name, one in chosen.items())
+    beyond = ", ".join(
+        f"in {OPERAND_OF[name].name} {_beyond(numerics, name)}" for name in CLASS_NAMES
+    )
     rules = dict.fromkeys(_rule(one.rounding, numerics) for one in chosen.values())
     texts = [
         _CONVERSION.format(special=_SPECIAL[numerics.special], beyond=beyond),
@@ -207,6 +208,16 @@ def number_lines(facts: ProductFacts) -> list[str]:
     if floats is not None:
         texts.append(_CHUNK.format(chunk=floats.chunk, precision=floats.precision))
     return [line for text in [*texts, _RESULT] for line in _item(text)]
+
+
+def _beyond(numerics: Numerics, name: str) -> str:
+    """What a finite number beyond the largest element of a class becomes."""
+    if not numerics.flags_overflow(name):
+        return "the largest"
+    special = "NaN" if numerics.tensor_class(name).format.specials == "nan" else "Inf"
+    if numerics.overflow_code(name) is None:
+        return f"the largest, and counts as {special} in FLAGS"
+    return f"{special}, and FLAGS say so"
 
 
 _DRAWN = {"data": "the number itself"}

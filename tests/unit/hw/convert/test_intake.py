@@ -15,7 +15,6 @@ from support.tiles import (
     MACHINES,
     class_of,
     draws_early,
-    finds,
     joined,
     machine,
     piece_cols,
@@ -48,7 +47,7 @@ def is_number(bits):
 def stored(numerics, cls, bits, random=0):
     """The exponent of a group of this element alone; rules are ``floor`` where there are any."""
     chosen = class_of(numerics, cls)
-    if numerics.folds(CLASS_NAMES[cls]) and not finds(numerics, cls):
+    if numerics.folds(CLASS_NAMES[cls]):
         return top(numerics, chosen, bits, random)
     if bits & NONE == NONE:
         if numerics.special == "poison":
@@ -77,8 +76,6 @@ def top(numerics, chosen, bits, random):
         value = Fraction((bits & 0x7F_FFFF) | 1 << 23) * Fraction(2) ** ((bits >> 23 & 0xFF) - 150)
         unit = Fraction(2) ** (SCALE - 127 - kind.largest_exponent)
         code = round_to_code(kind, value / unit, chosen.rounding, random, numerics.random_bits)
-        if code > kind.top and chosen.overflow == "specification" and kind.beyond is not None:
-            return 0
         code = min(code, kind.top)
     if code == 0:
         return 0
@@ -266,11 +263,7 @@ class Bench:
     def check(self):
         """All words are written, and later measured."""
         wanted = list(self.words())
-        known = [
-            self.numerics.folds(CLASS_NAMES[cls]) and not finds(self.numerics, cls)
-            for cls in range(3)
-        ]
-        later = 4 if any(known) else 1
+        later = 4 if any(map(self.numerics.folds, CLASS_NAMES)) else 1
         later += any(draws_early(self.numerics, cls) for cls in range(3))
         assert [write[1:] for write in self.writes] == [(word[:3], word[3]) for word in wanted]
         for (cycle, *add), write, (*place, floats, row_end, last_row, index) in zip(

@@ -19,7 +19,6 @@ from support.tiles import (
 )
 
 NAMES = list(MACHINES)
-FOLDING = ("folding squares", "folding tensors", "folding vectors", "folding elements")
 
 
 def finding_steps(tile, lanes):
@@ -95,7 +94,7 @@ class Bench:
         self.p_tile, self.p_ready, self.p_used = p_tile, p_ready, p_used
         self.lanes = self.dut.geometry.lanes
         self.halves = self.dut.geometry.halves
-        self.finds = name in FOLDING and finds(numerics, cls)
+        self.finds = finds(numerics, cls)
         self.tiles = tiles or tiles_of(numerics, cls, *shape)
         self.passes = [
             (number, *each)
@@ -203,7 +202,7 @@ def test_order(name, cls, rng):
     Bench(name, cls, shape_of(name, cls, rng), rng, p_tile=0.6, p_ready=0.6, p_used=0.4).run()
 
 
-@pytest.mark.parametrize("name", ["squares", "large squares", "vectors", "folding vectors"])
+@pytest.mark.parametrize("name", ["squares", "large squares", "vectors", "long vectors"])
 @pytest.mark.parametrize("shape", [(1, 1), (3, 5), (7, 64)])
 def test_small_tensors(name, shape, rng):
     for cls in range(3):
@@ -217,10 +216,7 @@ def test_indices_use_all_their_bits(rng):
     Bench("vectors", 0, (rows, cols), rng, tiles=[tile]).run()
 
 
-@pytest.mark.parametrize(
-    "name, gap",
-    [("squares", 0), ("long vectors", 0), ("folding squares", 2), ("folding vectors", 2)],
-)
+@pytest.mark.parametrize("name, gap", [("squares", 0), ("long vectors", 0)])
 def test_timing(name, gap, rng):
     """A word per cycle; 2 cycles between passes where all is used and found at once."""
     bench = Bench(name, 0, (8, 80), rng)

@@ -10,7 +10,7 @@ from support.bench import design, get, put, run
 from support.texts import exactly
 
 
-def make(lanes, kind, copies, rows, twice=False):
+def make(lanes, kind, copies, rows):
     n, bits, pairs = KINDS[kind]
     return design(
         RowDraws,
@@ -20,7 +20,6 @@ def make(lanes, kind, copies, rows, twice=False):
         pairs=pairs,
         copies=copies,
         rows=rows,
-        twice=twice,
     )
 
 
@@ -51,31 +50,13 @@ def tiles(height, columns, lanes, tall, wide, block):
                     for row in range(line, min(line + block, height)):
                         for column in range(side, side + max(block, lanes), lanes):
                             if column < columns:
-                                yield row, column, False
+                                yield row, column
 
 
-def found_first(height, columns, lanes, tall, wide, block):
-    """Likewise, all words of a tile row by row before, to find."""
-    for top in range(0, height, tall):
-        for left in range(0, columns, wide):
-            for row in range(top, min(top + tall, height)):
-                for column in range(left, min(left + wide, columns), lanes):
-                    yield row, column, True
-            yield None  # until all have been drawn for
-            for row, column, _ in tiles(height, columns, lanes, tall, wide, block):
-                if top <= row < top + tall and left <= column < left + wide:
-                    yield row, column, False
-
-
-def words(order, rows, lanes, finds):
-    for place in order:
-        if place is None:
-            yield None
-            continue
-        row, column, find = place
-        word = {"row": row % rows, "odd": column // lanes % 2}
-        word["begins"] = column == 0 and find == finds
-        yield place, word | ({"find": find} if finds else {})
+def words(order, rows, lanes):
+    for row, column in order:
+        word = {"row": row % rows, "odd": column // lanes % 2, "begins": column == 0}
+        yield (row, column), word
 
 
 async def begin(ctx, dut, height, keys):
@@ -92,19 +73,18 @@ async def begin(ctx, dut, height, keys):
                             ("lfsr-8", 1, 1), ("lfsr-24", 2, 2), ("lfsr-8", 8, 2)],
 )  # fmt: skip
 @pytest.mark.parametrize("p_ready", [1.0, 0.3], ids=["free", "stalled"])
-@pytest.mark.parametrize("twice", [False, True], ids=["once", "twice"])
-@pytest.mark.sampled(4)
-def test_matches_model(kind, lanes, copies, p_ready, twice, rng):
+@pytest.mark.sampled(3)
+def test_matches_model(kind, lanes, copies, p_ready, rng):
     """Two tensors of odd shapes, one after the other."""
     block = rng.choice([1, 2, 4])
     rows = block * rng.choice([1, 2])
-    dut = make(lanes, kind, copies, rows, twice)
+    dut = make(lanes, kind, copies, rows)
     jobs = []
     for _ in range(2):
         keys = [rng.getrandbits(32) for _ in range(3)]
         height, columns = rng.randrange(1, 11), rng.randrange(1, 50)
         shape = (height, columns, lanes, rows, max(lanes, 8 * block), block)
-        order = list(words((found_first if twice else tiles)(*shape), rows, lanes, twice))
+        order = list(words(tiles(*shape), rows, lanes))
         jobs.append((height, keys, order))
     drawn_for = []
 
@@ -114,16 +94,12 @@ def test_matches_model(kind, lanes, copies, p_ready, twice, rng):
             while len(drawn_for) < given:
                 await ctx.tick()
             await begin(ctx, dut, height, keys)
-            for word in order:
-                while word is None and len(drawn_for) < given:
-                    await ctx.tick()
-                if word is not None:
-                    given += 1
-                    await put(ctx, dut.i, [word[1]], lambda: rng.random() < p_ready)
+            given += len(order)
+            await put(ctx, dut.i, [word for _, word in order], lambda: rng.random() < p_ready)
 
     async def check(ctx):
         for _, keys, order in jobs:
-            for (row, column, _), _ in filter(None, order):
+            for (row, column), _ in order:
                 got = await get(ctx, dut.o, lambda: rng.random() < p_ready)
                 want = drawn(kind, lanes, copies, row, column, keys)
                 assert [got[n] for n in range(copies)] == want, f"{row=} {column=} {keys=}"
@@ -138,7 +114,7 @@ def test_matches_model(kind, lanes, copies, p_ready, twice, rng):
 def test_rate(lanes):
     """A word per cycle, 2 cycles after it was taken; a row of 64 columns has its start in time."""
     dut = make(lanes, "lfsr3", 1, 8)
-    order = [word for _, word in words(tiles(40, 64, lanes, 8, 64, 8), 8, lanes, False)]
+    order = [word for _, word in words(tiles(40, 64, lanes, 8, 64, 8), 8, lanes)]
     taken, given = [], []
 
     async def drive(ctx):
@@ -210,4 +186,4 @@ def test_first_start_state():
 def test_errors(change, message):
     given = {"lanes": 2, "random_bits": 3, "state_bits": 3, "pairs": True, "copies": 1, "rows": 8}
     with pytest.raises(ValueError, match=exactly(message)):
-        RowDraws(**given | {"twice": False} | change)
+        RowDraws(**given | change)
