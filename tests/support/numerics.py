@@ -16,7 +16,8 @@ def make_numerics(
     **others,
 ) -> Numerics:
     """``formats`` and what follows them: one text for all classes, or one for each of x, w, dy;
-    None is the format's default. ``others``: window, special, source."""
+    None is the format's default. ``specification`` reaches those formats only that have one.
+    ``others``: window, special, source."""
     per_class = {
         "format": formats,
         "grouping": groupings,
@@ -30,5 +31,8 @@ def make_numerics(
         for name, text in zip(CLASS_NAMES, texts, strict=True):
             if text is not None:
                 classes[name][key] = text
+    for chosen in classes.values():
+        if chosen["format"] not in ("fp8_e4m3", "fp8_e5m2", "bf16"):
+            chosen.pop("overflow", None)
     sizes = {"block": block, "random_bits": random_bits, "fraction": fraction, "headroom": headroom}
     return Numerics.from_dict(sizes | others | classes)

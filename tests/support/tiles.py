@@ -34,9 +34,8 @@ MACHINES = {
         | {"scales": (TWO_SCALES, TWO_SCALES, "nearest"), "special": "poison"},
         128,
     ),
-    "folding squares": (
-        {"block": 4, "formats": "mxfp8_e4m3", "groupings": ("4x4", "8x8", "16x16")}
-        | {"scales": "floor", "overflows": "specification"},
+    "scales of their own": (
+        {"block": 4, "formats": "mxfp8_e4m3", "groupings": ("4x4", "8x8", "16x16"), "window": 16},
         64,
     ),
     "folding tensors": (
@@ -44,21 +43,18 @@ MACHINES = {
         | {"special": "poison"},
         64,
     ),
-    "folding vectors": (
+    "folding what overflows": (
         {
             "block": 4,
-            "formats": ("mxfp8_e4m3", "mxfp8_e4m3", "mxfp8_e5m2"),
-            "groupings": ("1x8", "1x32", "8x8"),
+            "formats": ("fp8_e4m3", "mxfp8_e4m3", "fp8_e5m2"),
+            "groupings": ("tensor", "1x32", "tensor"),
         }
-        | {"scales": "floor", "overflows": "specification", "special": "poison"},
+        | {"overflows": "specification", "special": "poison"},
         128,
     ),
     "folding elements": (
         {"block": 1, "formats": "fp8_e5m2", "groupings": ("tensor", "1x4", "2x2")}
-        | {
-            "scales": ("rceil", "floor", "floor"),
-            "overflows": ("saturate", "specification", "specification"),
-        },
+        | {"overflows": "specification"},
         128,
     ),
 }
@@ -76,14 +72,13 @@ def joined(values, bits: int) -> int:
 
 
 def finds(numerics: Numerics, cls: int) -> bool:
-    """Whether a class's tiles are passed once more, to find which of two scales its groups get."""
+    """Whether a class's tiles are passed twice, first to find which scale its groups get."""
     return class_of(numerics, cls).scale == TWO_SCALES
 
 
 def draws_early(numerics: Numerics, cls: int) -> bool:
-    """Whether what a class is folded by is known before that, and hangs on draws."""
-    folds = numerics.folds(CLASS_NAMES[cls])
-    return folds and class_of(numerics, cls).rounding != "nearest"
+    """Whether what a class is folded by hangs on draws."""
+    return numerics.folds(CLASS_NAMES[cls]) and class_of(numerics, cls).rounding != "nearest"
 
 
 def class_of(numerics: Numerics, cls: int):

@@ -31,12 +31,19 @@ def kinds_of(name):
     )
 
 
+SPECIFIED = ("fp8_e4m3", "fp8_e5m2", "bf16")
+"""Formats with a conversion that makes Inf or NaN of what is too large."""
+
+
 def numerics(name, *, block=4, kind="square", size=None, rule="nearest", **options):
-    """All three classes alike; ``options``: ``scale``, ``overflow``, and keys of the numerics."""
+    """All three classes alike; ``options``: ``scale``, ``overflow``, and keys of the numerics.
+    ``specification`` reaches those formats only that have one."""
     size = block if size is None else size
     shown = {"square": f"{size}x{size}", "vector": f"1x{size}", "tensor": "tensor"}[kind]
     chosen = {"format": name, "rounding": rule, "grouping": shown}
     chosen |= {key: options.pop(key) for key in ("scale", "overflow") if key in options}
+    if name not in SPECIFIED:
+        chosen.pop("overflow", None)
     scalars = {"block": block, "random_bits": 8, "fraction": 8, "headroom": 9}
     return Numerics.from_dict({**scalars, **options, **dict.fromkeys(CLASS_NAMES, chosen)})
 

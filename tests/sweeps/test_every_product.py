@@ -58,6 +58,13 @@ MACHINES = {name: p.machine(f"m_{name}", name) for name in NAMES} | {
     "by specification": p.machine(
         "specification", FP8, overflow=every("specification"), scale=every("floor")
     ),
+    "poisoned by specification": p.machine(
+        "poison_specification",
+        FP8,
+        special="poison",
+        overflow=every("specification"),
+        scale=every("floor"),
+    ),
     "edge": p.machine(
         "edge_fp8", FP8, array={"rows": 2, "cols": 1, "block": 4, "transpose": "edge"}
     ),

@@ -117,7 +117,8 @@ def modes_of(name):
     """(overflow, special): all that differ; poison spoils whole groups of formats without NaN."""
     if oracle.element(name).nan is None:
         return [("saturate", "flag")]
-    return [("saturate", "flag"), ("specification", "poison")]
+    overflow = "specification" if name in judge.SPECIFIED else "saturate"
+    return [("saturate", "flag"), (overflow, "poison")]
 
 
 def exponents_of(name):

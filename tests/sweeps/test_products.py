@@ -43,7 +43,7 @@ def device(names, kinds, *, block=4, rule="nearest", **options):
     for tensor_class, name, kind in zip(("x", "w", "dy"), names, kinds, strict=True):
         shown = {"vector": "1x8", "square": f"{block}x{block}", "tensor": "tensor"}[kind]
         classes[tensor_class] = {"format": name, "rounding": rule, "grouping": shown}
-        if "overflow" in options:
+        if "overflow" in options and name in judge.SPECIFIED:
             classes[tensor_class]["overflow"] = options["overflow"]
     scalars = {"block": block, "random_bits": 8, "fraction": 8, "headroom": 9}
     rest = {key: value for key, value in options.items() if key != "overflow"}

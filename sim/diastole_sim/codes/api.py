@@ -84,8 +84,9 @@ def quantise(
         Where draws come from, as ``rounding.kind`` of a machine: ``counter``, ``lfsr`` (of
         ``lfsr_bits``, 3 to 24), ``lfsr3``, ``data``.
     overflow : str
-        What becomes of what is too large: ``saturate``, or with ``specification`` the format's own
-        Inf or NaN where it has one.
+        What becomes of what is too large: ``saturate``, the largest element; or
+        ``specification``, in OFP8 and bfloat16 alone: their Inf or NaN, which are stored as
+        ``special`` says.
     special : str
         What becomes of NaN and Inf: 0 and the largest element (``flag``), or themselves
         (``poison``; where the format cannot say that, its whole group is NaN). ``poison`` refuses
@@ -177,6 +178,8 @@ def _numerics(
     draws: dict[str, int | str],
 ) -> Numerics:
     """A machine whose converter does this; what is behind it does not matter here."""
+    if overflow == "specification" and form.format.must_saturate is not None:
+        raise ValueError(f"overflow must be saturate, not {overflow}: {form.format.must_saturate}")
     chosen = {
         "format": form.format.name,
         "grouping": str(form.grouping),

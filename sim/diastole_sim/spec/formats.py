@@ -128,10 +128,12 @@ class Format:
         return None if self.specials == "none" else self.max_code + 1
 
     @property
-    def overflows(self) -> bool:
-        """Whether the format's specification has a conversion that makes Inf or NaN of a number
-        beyond the largest: OFP8 and bfloat16 have one, MX v1.0 (6.3) clamps."""
-        return self.overflow_code is not None and self.scale != "e8m0"
+    def must_saturate(self) -> str | None:
+        """Why no specification of the format makes Inf or NaN of a number beyond the largest; None
+        where one does: OFP8's, and that of bfloat16."""
+        if self.scale == "e8m0":
+            return f"MX v1.0 (6.3) clamps to the largest element of {self.name}"
+        return f"{self.name} has neither Inf nor NaN" if self.overflow_code is None else None
 
     @property
     def nan_code(self) -> int | None:

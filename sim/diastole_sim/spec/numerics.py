@@ -399,16 +399,12 @@ def _unspecified(
 ) -> Iterator[tuple[tuple[str, ...], str]]:
     """Formats of which no specification makes Inf or NaN of a number that is too large."""
     for name, chosen in classes.items():
-        if chosen.overflow == "saturate" or chosen.format.overflows:
-            continue
-        kind = chosen.format
-        reason = f"{kind.name} has neither Inf nor NaN"
-        if kind.scale == "e8m0":
-            reason = f"MX v1.0 (6.3) clamps to the largest element of {kind.name}"
-        yield (
-            (f"overflow.{name}", f"format.{name}"),
-            f"overflow.{name} must be saturate: {reason}, not specification",
-        )
+        reason = chosen.format.must_saturate
+        if chosen.overflow == "specification" and reason is not None:
+            yield (
+                (f"overflow.{name}", f"format.{name}"),
+                f"overflow.{name} must be saturate, not specification: {reason}",
+            )
 
 
 def _misdrawn(numerics: Numerics) -> Iterator[tuple[tuple[str, ...], str]]:

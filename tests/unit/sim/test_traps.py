@@ -158,8 +158,7 @@ def test_overflow_of_e4m3_is_where_libraries_disagree():
     assert at_scale_one("fp8_e4m3", LARGE) == clipped
     specification = {"overflow": "specification", "special": "poison"}
     np.testing.assert_array_equal(at_scale_one("fp8_e4m3", LARGE, **specification), nan)
-    kept = at_scale_one("fp8_e4m3", LARGE, overflow="specification")  # Inf is the largest, flagged
-    np.testing.assert_array_equal(kept, [448, 448, np.nan, np.nan, 448, np.nan, -448])
+    assert at_scale_one("fp8_e4m3", LARGE, overflow="specification") == clipped  # and flagged
     poisoned = at_scale_one("fp8_e4m3", LARGE, special="poison")
     np.testing.assert_array_equal(poisoned, [448, 448, 448, 448, np.nan, -448, np.nan])
 
@@ -185,7 +184,8 @@ def test_overflow_is_counted_in_both_modes():
         chosen = judge.numerics("fp8_e4m3", kind="tensor", overflow=overflow)
         array = np.array([LARGE], np.float32)
         tensor = judge.quantise(array, "x", chosen, scale=8, **judge.WHERE)
-        assert (tensor.saturated, tensor.inf, tensor.nan) == (3, True, False)
+        nan = overflow == "specification"  # OFP8 has NaN for what is too large for E4M3
+        assert (tensor.saturated, tensor.inf, tensor.nan) == (3, True, nan)
 
 
 def test_formats_without_nan_have_no_place_for_one():
@@ -197,7 +197,7 @@ def test_formats_without_nan_have_no_place_for_one():
         round_float(format_info_ocp_e2m1, np.inf)
     rows = [[1.0, np.nan, 2.0, np.inf]]
     tensor, _ = convert("mxfp4_e2m1", rows)
-    assert tensor.values().tolist() == [[1.0, 0.0, 2.0, 3.0]]  # 3: the largest of that binade
+    assert tensor.values().tolist() == [[1.0, 0.0, 2.0, 3.0]]  # 3: the largest of that scale
     assert (tensor.nan, tensor.inf, tensor.saturated) == (True, True, 0)
     tensor, copy = convert("mxfp4_e2m1", rows, special="poison")
     assert np.isnan(tensor.values()).all()
@@ -227,7 +227,7 @@ def test_mxint8_has_no_minus_128():
     assert round_float(format_info_ocp_int8, -2.0) == -2
     assert round_float(format_info_ocp_int8, 2.0, sat=True) == 127 / 64
     below = np.nextafter(np.float32(2), np.float32(0))
-    tensor, copy = convert("mxint8", [[-below, below, -1.984375]])
+    tensor, copy = convert("mxint8", [[-below, below, -1.984375]], scale="floor")
     assert tensor.values().tolist() == [[-127 / 64, 127 / 64, -127 / 64]]
     assert copy.codes[0, :3].tolist() == [0x80 | 127, 127, 0x80 | 127]
     assert (tensor.saturated, exponent(copy)) == (2, 0)

@@ -9,7 +9,7 @@ from diastole.config.file import from_document
 from diastole.config.keys import Config
 from diastole.config.presets import PRODUCTS_ONLY
 from diastole.measure.area import Mapper
-from diastole.measure.figure import Figure, at_most, near, shown
+from diastole.measure.figure import Figure, near, shown
 from diastole_hw.convert.quantise import LaneQuantiser
 from diastole_hw.convert.trial import ScaleTrial
 from diastole_sim.codes.api import quantise
@@ -26,8 +26,6 @@ DISTRIBUTIONS: Mapping[str, tuple[Draw, float]] = {
 SHAPE = 1024, 1024
 WITHIN = 0.001
 GROUPINGS = "1x16", "16x16"
-MOST_LANE = 1.1
-"""Most of a lane's trial over the lane itself."""
 
 
 def errors() -> Iterator[Figure]:
@@ -54,13 +52,9 @@ def _relative(array: NDArray[np.float32], grouping: str, rule: str) -> float:
 def areas(mapper: Mapper) -> Iterator[Figure]:
     """Of a lane, and of `nano` in NVFP4 with and without."""
     numerics = nano_of(FOUR_OVER_SIX).numerics
-    lane, trial = (
-        mapper.area_nand2(LaneQuantiser(numerics=numerics)),
-        mapper.area_nand2(ScaleTrial()),
-    )
+    lane = mapper.area_nand2(LaneQuantiser(numerics=numerics))
     yield shown("NAND2 equivalents of a lane of the converter", lane, "{:,.0f}")
-    yield shown("NAND2 equivalents of a lane's trial", trial, "{:,.0f}")
-    yield at_most("a lane's trial over the lane", trial / lane, MOST_LANE, "{:.2f}")
+    yield shown("NAND2 equivalents of its trial", mapper.area_nand2(ScaleTrial()), "{:,.0f}")
     for rule in ("nearest", FOUR_OVER_SIX):
         whole, converter = mapper.parts(nano_of(rule), "converter")
         for part, area in (("all", whole), ("converter", converter)):

@@ -152,7 +152,7 @@ def test_bytes_that_a_word_brings():
         ("vectors", 1): (2, 16, 8),
         ("long vectors", 1): (2, 8, 32),
         ("vectors of elements", 1): (1, 4, 8),
-        ("folding vectors", 1): (4, 4, 8),
+        ("folding what overflows", 1): (4, 1, 8),
     }
     for (name, copy), sizes in wanted.items():
         numerics, data_width = machine(name)

@@ -121,8 +121,9 @@ def test_sizes_of_machines_for_tests(name):
         ("long vectors", (0, 0, 0), (0, 0, 0), (0, 0, 0), False),
         ("tensor scales", (0, 0, 0), (1, 1, 1), (0, 0, 1), False),
         ("two levels", (0, 0, 0), (1, 1, 1), (0, 0, 1), True),
-        ("folding vectors", (1, 1, 1), (0, 0, 0), (0, 0, 1), False),
-        ("folding elements", (1, 1, 1), (1, 0, 0), (0, 0, 1), False),
+        ("scales of their own", (0, 0, 0), (0, 0, 0), (0, 0, 1), False),
+        ("folding what overflows", (1, 0, 1), (1, 0, 1), (0, 0, 1), False),
+        ("folding elements", (1, 0, 0), (1, 0, 0), (0, 0, 1), False),
     ],
 )
 def test_what_classes_ask_for(name, folds, scanned, draws, header):
@@ -188,43 +189,26 @@ def test_refused_width(data_width):
 @pytest.mark.parametrize(
     "formats, keys, folds",
     [
-        ("mxfp8_e4m3", {}, False),  # floor: the largest is in the top binade
-        ("mxfp8_e4m3", {"overflows": "specification"}, True),  # and may become NaN there
-        ("mxfp8_e4m3", {"scales": "rceil"}, True),
-        ("mxfp8_e5m2", {"scales": ("floor", "even", "ceil")}, (False, True, True)),
-        ("mxfp6_e3m2", {"window": 12, "overflows": "specification"}, False),  # it has no NaN
+        ("mxfp8_e4m3", {}, False),  # an exponent of their own
+        ("mxfp8_e5m2", {"scales": ("floor", "even", "ceil")}, False),
         ("fp8_e5m2", {}, True),
-        ("fp8_e5m2", {"groupings": "16x16", "scales": "floor"}, False),
+        ("fp8_e5m2", {"overflows": "specification"}, True),
+        ("fp8_e4m3", {"window": 0, "fraction": 0, "headroom": 1}, False),
+        ("fp8_e5m2", {"groupings": ("tensor", "16x16", "1x16")}, (True, False, False)),
         ("bf16", {}, True),
         ("bfp4", {}, False),
     ],
 )
 def test_what_may_fold(formats, keys, folds):
-    """Only what may lie below its group's top binade after it is rounded."""
+    """Only blocks whose exponent is the tensor's, and only for a window."""
     numerics = make_numerics(formats=formats, **keys)
     sizes = Geometry(numerics=numerics, data_width=64)
     assert sizes.folds == (folds if isinstance(folds, tuple) else (folds,) * 3)
 
 
-@pytest.mark.parametrize(
-    "name, at_intake, finds",
-    [
-        ("squares", (0, 0, 0), (0, 0, 0)),
-        ("tensor scales", (0, 0, 0), (0, 0, 0)),
-        ("folding squares", (0, 0, 0), (1, 1, 1)),
-        ("folding tensors", (1, 1, 1), (0, 0, 0)),
-        ("folding elements", (1, 0, 0), (0, 1, 1)),
-    ],
-)
-def test_what_folds_where(name, at_intake, finds):
-    numerics, data_width = machine(name)
-    sizes = Geometry(numerics=numerics, data_width=data_width)
-    assert (sizes.folds_at_intake, sizes.finds) == (at_intake, finds)
-
-
 def test_where_draws_are_needed_first():
-    """Only by a class whose units' exponents are known and that rounds stochastically."""
-    for name, wanted in {"folding tensors": (0, 0, 1), "folding squares": (0, 0, 0)}.items():
+    """Only by a class that folds and rounds stochastically."""
+    for name, wanted in {"folding tensors": (0, 0, 1), "scales of their own": (0, 0, 0)}.items():
         numerics, data_width = machine(name)
         sizes = Geometry(numerics=numerics, data_width=data_width)
         assert sizes.draws_at_intake == wanted

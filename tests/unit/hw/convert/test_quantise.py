@@ -21,15 +21,6 @@ def folded(chosen, code, by):
     return chosen.values.index(chosen.values[code] * 2**by) if code <= chosen.top else code
 
 
-def lowered(tensor_class):
-    """Whether the largest element may lie below the top binade, when it is rounded: by its scale,
-    or since what is too large is no number."""
-    limited = tensor_class.overflow == "specification"
-    no_number = limited and element(tensor_class.format.name).beyond is not None
-    own = tensor_class.grouping.kind != "tensor"
-    return not own or tensor_class.scale != "floor" or no_number
-
-
 def model(numerics, cls, value, exponent, fold, random, scale):
     """Element, top, saturated, underflowed, nan, inf; from the definition."""
     name = ("x", "w", "dy")[cls]
@@ -62,17 +53,19 @@ def model(numerics, cls, value, exponent, fold, random, scale):
             saturated = int(code > chosen.top)
             if saturated:
                 code = chosen.top
-                if tensor_class.overflow == "specification" and chosen.beyond is not None:
+                if tensor_class.overflow == "specification" and poison:
                     code = chosen.beyond
         underflowed = int(code == 0)
     top = 0
-    if numerics.folds(name) and lowered(tensor_class):
+    if numerics.folds(name):
         depth = tensor_class.format.depth
         if 0 < code <= chosen.top:
             by = deficit(chosen, code)
             too_large = chosen.values[code] * 2**by not in chosen.values
             top = depth + 1 - by + too_large
             code = folded(chosen, code, depth + 1 - max(fold, top))
+        elif saturated:  # Inf or NaN: the block's exponent stays
+            top = depth + 1
     if not chosen.signed_zero:
         sign = sign and code != 0
     return sign << chosen.bits | code, top, saturated, underflowed, *flags

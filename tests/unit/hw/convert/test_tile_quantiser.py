@@ -127,7 +127,8 @@ class Tensor:
         if self.vectors:
             yield [self.rng.randrange(256) for _ in range(count)]  # mean nothing
             return
-        of = self.top if self.numerics.folds(CLASS_NAMES[self.cls]) else self.measured
+        known = self.numerics.folds(CLASS_NAMES[self.cls])
+        of = self.top if known else self.measured
         for left in range(0, tile.cols, piece):
             squares = [0] * count
             for col in range(left, min(left + piece, tile.cols), self.side):

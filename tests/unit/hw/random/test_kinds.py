@@ -8,7 +8,7 @@ from diastole_hw.random.kinds import draw_unit, word_place_layout
 from diastole_hw.random.rows import RowDraws
 from support.numerics import make_numerics
 
-ORDER = {"block": 4, "rows": 32, "twice": True}
+ORDER = {"block": 4, "rows": 32}
 
 
 @pytest.mark.parametrize(
@@ -18,12 +18,12 @@ ORDER = {"block": 4, "rows": 32, "twice": True}
         (
             {"rounding_kind": "lfsr", "lfsr_bits": 17, "random_bits": 9},
             RowDraws,
-            {"random_bits": 9, "rows": 32, "state_bits": 17, "pairs": False, "twice": True},
+            {"random_bits": 9, "rows": 32, "state_bits": 17, "pairs": False},
         ),
         (
             {"rounding_kind": "lfsr3", "lfsr_bits": 17, "random_bits": 3},
             RowDraws,
-            {"random_bits": 3, "rows": 32, "state_bits": 3, "pairs": True, "twice": True},
+            {"random_bits": 3, "rows": 32, "state_bits": 3, "pairs": True},
         ),
     ],
 )

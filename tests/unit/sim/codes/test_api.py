@@ -36,7 +36,7 @@ def test_the_example_in_the_text():
 def test_microscaling_by_other_means(name, axis):
     """OCP MX 1.0, section 6.3: S from the largest magnitude, then nearest even by ml_dtypes."""
     array = data(40, 70)
-    got = quantise(array, name, axis=axis)
+    got = quantise(array, name, axis=axis, scale="floor")
     lines = array if axis else array.T
     padded = np.zeros((lines.shape[0], -(-lines.shape[1] // 32) * 32))
     padded[:, : lines.shape[1]] = lines
@@ -163,8 +163,11 @@ def test_a_scale_that_is_chosen():
     got = quantise(array, "fp8_e4m3", tensor_scale=0.25)
     assert got.tensor_scale == 0.25
     assert got.values().tolist() == [[1.0, 0.3125, 112.0]]
-    inf = quantise(array, "fp8_e5m2", tensor_scale=2.0**-8, overflow="specification")
+    beyond = {"tensor_scale": 2.0**-8, "overflow": "specification"}
+    inf = quantise(array, "fp8_e5m2", **beyond, special="poison")
     assert inf.values().tolist() == [[1.0, 0.3125, np.inf]]
+    largest = quantise(array, "fp8_e5m2", **beyond)  # flagged
+    assert largest.values().tolist() == [[1.0, 0.3125, 224.0]]
     assert quantise(array, "nvfp4", tensor_scale=2.0**4).tensor_scale == 16.0
 
 
@@ -249,6 +252,14 @@ def test_nan_and_inf():
             np.zeros((2, 3)),
             {"format": "nvfp4", "scale": "floor"},
             "scale of nvfp4 must be one of nearest, up, not 'floor'",
+        ),
+        (
+            np.zeros((2, 3)),
+            {"overflow": "specification"},
+            (
+                "overflow must be saturate, not specification: MX v1.0 (6.3) clamps to the "
+                "largest element of mxfp4_e2m1"
+            ),
         ),
     ],
 )

@@ -74,8 +74,8 @@ def test_against_fractions(kind, scale, grouping, special, np_rng):
 @pytest.mark.parametrize("exponent", [-9, -4, 0, 6])
 @pytest.mark.parametrize("rounding", ["nearest", "stochastic-a"])
 def test_scales_that_are_given(exponent, rounding, np_rng):
-    """Too small, so that groups saturate; too large, so that scales are subnormal, or zero. Whatever
-    elements are rounded by, the scales are tried to nearest."""
+    """Too small, so that groups saturate; too large, so that scales are subnormal, or zero.
+    Whatever elements are rounded by, the scales are tried to nearest."""
     array = np.ldexp(data_of("plain", np_rng, (9, 21)), np_rng.integers(-2, 3, (9, 1)))
     check_against_fractions(array, exponent, "1x8", roundings=rounding)
 

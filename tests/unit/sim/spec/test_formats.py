@@ -206,9 +206,9 @@ def test_a_format_is_checked(change, message):
         ("fp8_e4m3", ("floor", "even", "ceil", "rceil"), "rceil", -126),
         ("e3m2", ("floor", "even", "ceil", "rceil"), "rceil", -126),
         ("bf16", (), "fixed", -126),
-        ("mxint8", ("floor", "even", "ceil", "rceil"), "floor", -126),
-        ("mxfp8_e5m2", ("floor", "even", "ceil", "rceil"), "floor", -111),
-        ("mxfp4_e2m1", ("floor", "even", "ceil", "rceil"), "floor", -124),
+        ("mxint8", ("floor", "even", "ceil", "rceil"), "rceil", -126),
+        ("mxfp8_e5m2", ("floor", "even", "ceil", "rceil"), "rceil", -111),
+        ("mxfp4_e2m1", ("floor", "even", "ceil", "rceil"), "rceil", -124),
         ("nvfp4", ("nearest", "up"), "nearest", -126),
     ],
 )

@@ -105,19 +105,20 @@ def test_smallest_e8m0_scale(name):
     """A scale of 2^-126 is the last; below it a group is one of zeros, and counted."""
     kind = parse_format(name)
     last = 2.0 ** (-126 + kind.top_exponent)
-    got = convert([[last, -last / 2]], name, grouping="8x8")
+    got = convert([[last, -last / 2]], name, grouping="8x8", scale="floor")
     assert got.copies[0].exponents[0, 0] == 1 + kind.top_exponent
     assert got.underflowed == 0
     assert got.values().tolist() == [[last, -last / 2]]
     below = [[np.nextafter(np.float32(last), np.float32(0)), -last / 2, 0.0]]
-    got = convert(below, name, grouping="8x8")
+    got = convert(below, name, grouping="8x8", scale="floor")
     assert not got.copies[0].exponents.any()
     assert not got.values().any()
     assert np.signbit(got.values()).tolist() == [[False, True, False]]
     assert got.underflowed == 2
-    raised = convert(below, name, grouping="8x8", scale="ceil")  # 2^-126 after all
-    assert raised.copies[0].exponents[0, 0] == 1 + kind.top_exponent
-    assert raised.underflowed == 0
+    for rule in ("ceil", "rceil"):
+        raised = convert(below, name, grouping="8x8", scale=rule)  # 2^-126 after all
+        assert raised.copies[0].exponents[0, 0] == 1 + kind.top_exponent
+        assert raised.underflowed == 0
 
 
 def test_no_exponent_is_above_127():
@@ -193,23 +194,31 @@ def test_nvfp4_beyond_binary32():
     assert got.saturated == 0
 
 
-@pytest.mark.parametrize("name, lowest", [("fp8_e4m3", -126), ("e2m1", -126), ("fp8_e5m2", -126)])
-@pytest.mark.parametrize("overflow", ["saturate", "specification"])
-def test_given_scale(name, lowest, overflow):
+@pytest.mark.parametrize(
+    "name, overflow, special, flags, stored",
+    [
+        ("fp8_e4m3", "saturate", "flag", (False, False), None),
+        ("fp8_e4m3", "specification", "flag", (True, False), None),
+        ("fp8_e4m3", "specification", "poison", (True, False), math.nan),
+        ("e2m1", "saturate", "flag", (False, False), None),
+        ("fp8_e5m2", "saturate", "poison", (False, False), None),
+        ("fp8_e5m2", "specification", "flag", (False, True), None),
+        ("fp8_e5m2", "specification", "poison", (False, True), math.inf),
+    ],
+)
+def test_given_scale(name, overflow, special, flags, stored):
     """An exponent too small for the data: all that lies beyond overflows, in whole binades too."""
     kind = parse_format(name)
     largest = kind.max_significand * 2.0 ** (1 - kind.precision)
     array = [[largest, -2.0, 2.0**100, 0.0, 2.0**-3]]
-    got = convert(array, name, scale_given=0, overflow=overflow)
-    assert got.saturated == 2
+    got = convert(array, name, scale_given=0, overflow=overflow, special=special)
+    assert (got.saturated, got.nan, got.inf) == (2, *flags)
     assert got.tensor_exponent == 0
-    beyond = {None: largest, 1: math.nan, 4: math.inf}[
-        kind.overflow_code and (1 if kind.specials == "nan" else 4)
-    ]
-    beyond = largest if overflow == "saturate" else beyond
+    beyond = largest if stored is None else stored
     want = [largest, math.copysign(beyond, -1), beyond, 0, 0.125]
     np.testing.assert_array_equal(got.values()[0, :4], want[:4])
     assert got.values()[0, 4] == 0.125 or name == "e2m1"
+    lowest = -126
     for scale in (lowest, 127):
         assert convert(array, name, scale_given=scale).tensor_exponent == scale
     for scale in (lowest - 1, 128):

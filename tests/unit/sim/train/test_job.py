@@ -137,7 +137,7 @@ def test_verification_compares_everything():
     assert result.reports_differ == []
 
 
-MX = {"format": "mxfp4_e2m1", "rounding": "nearest"}
+MX = {"format": "mxfp4_e2m1", "rounding": "nearest", "scale": "floor"}  # so that some saturate
 VECTORS = Numerics.from_dict(
     {"x": MX, "w": MX, "dy": MX | {"rounding": "stochastic-b"}}
     | {"block": 8, "random_bits": 8, "fraction": 18, "headroom": 14}

@@ -97,14 +97,18 @@ def test_numerics_carries_what_decides_the_bits():
 @pytest.mark.parametrize(
     "override, key, value",
     [
-        ("format.x=mxint8", "x", ("mxint8", "1x32", "floor", "saturate")),
+        ("format.x=mxint8", "x", ("mxint8", "1x32", "rceil", "saturate")),
         ("block.w=1x16", "w", ("bfp4", "1x16", "floor", "saturate")),
         ("scale.dy=rceil", "dy", ("bfp4", "8x8", "rceil", "saturate")),
-        ("overflow.w=specification", "w", ("bfp4", "8x8", "floor", "specification")),
+        (
+            "overflow.w=specification format.w=fp8_e4m3",
+            "w",
+            ("fp8_e4m3", "tensor", "rceil", "specification"),
+        ),
     ],
 )
 def test_numerics_has_what_is_said_of_a_class(override, key, value):
-    numerics = from_document({}, [override]).numerics.to_dict()
+    numerics = from_document({}, override.split()).numerics.to_dict()
     parts = ("format", "grouping", "scale", "overflow")
     assert tuple(numerics[key][part] for part in parts) == value
     plain = Config().numerics.to_dict()

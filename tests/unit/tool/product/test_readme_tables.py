@@ -96,12 +96,18 @@ def test_what_is_rounded_and_how():
     )
     poisoned = said(
         "poisoned",
-        format=dict.fromkeys(("x", "w", "dy"), "mxfp8_e5m2"),
+        format={"x": "fp8_e5m2", "w": "mxfp8_e5m2", "dy": "mxfp8_e5m2"},
         special="poison",
         overflow={"x": "specification"},
     )
     assert "their group is not a number, nor is any result" in poisoned
-    assert "becomes in X Inf or NaN as OCP has it, in W the largest" in poisoned
+    assert "becomes in X Inf, and FLAGS say so, in W the largest" in poisoned
+    flagged = said(
+        "flagged",
+        format={"x": "fp8_e4m3", "w": "bfp4", "dy": "bfp4"},
+        overflow={"x": "specification"},
+    )
+    assert "becomes in X the largest, and counts as NaN in FLAGS, in W the largest" in flagged
 
 
 def test_dumps_leave_lines_of_zeros_out_but_the_last():
