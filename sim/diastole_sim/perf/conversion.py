@@ -24,7 +24,7 @@ KNOWN = 4  # from a piece's last word to the first one that goes through the lan
 BEGUN = 3  # to the first request
 SCANNED = 3  # from a tensor's last word to the first request of the second reading, and 1 more
 # for each time that lanes are compared in pairs
-FOUND = 13  # from a tile's last word to the scales of its units, and the first word that is stored
+FOUND = 13  # from a tile's last word to the first that is stored by the scales of its units
 BETWEEN = 1  # from a tile's last word to the next one's first, where both are passed twice
 STORED = 2  # from the lanes to a group's first byte
 GIVEN = 2  # from the choice between two copies to the first byte

@@ -13,6 +13,8 @@ from diastole.measure.figure import Figure, near, shown
 from diastole_hw.convert.quantise import LaneQuantiser
 from diastole_hw.convert.trial import ScaleTrial
 from diastole_sim.codes.api import quantise
+from diastole_sim.perf import Memory
+from diastole_sim.perf.conversion import estimate_conversion
 from diastole_sim.spec.formats import FOUR_OVER_SIX
 from diastole_sim.spec.numerics import CLASS_NAMES
 
@@ -24,12 +26,28 @@ DISTRIBUTIONS: Mapping[str, tuple[Draw, float]] = {
 }
 """And the relative error that is asked of the rule in groups of 16."""
 SHAPE = 1024, 1024
+SIDE, LATENCY = 512, 20
+"""Of a tensor whose conversion is estimated, and of its memory."""
 WITHIN = 0.001
 GROUPINGS = "1x16", "16x16"
 
 
-def errors() -> Iterator[Figure]:
-    """Of data of several kinds, with either rule."""
+def figures() -> Iterator[Figure]:
+    """Errors of data of several kinds, and cycles of conversions, with either rule."""
+    yield from _errors()
+    for name in CLASS_NAMES:
+        once, twice = (_cycles(rule, name) for rule in ("nearest", FOUR_OVER_SIX))
+        what = f"cycles of {FOUR_OVER_SIX} over nearest, {name} of {SIDE} x {SIDE}, nano"
+        yield shown(what, twice / once, "{:.3f}")
+
+
+def _cycles(rule: str, tensor_class: str) -> int:
+    config = nano_of(rule)
+    bus = {"data_width": config.bus.data_width, "memory": Memory.axi(LATENCY)}
+    return estimate_conversion(config.numerics, tensor_class, SIDE, SIDE, **bus).cycles
+
+
+def _errors() -> Iterator[Figure]:
     for name, (draw, asked) in DISTRIBUTIONS.items():
         array = draw(np.random.default_rng(0), SHAPE).astype(np.float32)
         for grouping in GROUPINGS:
