@@ -39,7 +39,7 @@ class ScaleTrial(wiring.Component):
 
     ``worse`` = (v - r4)^2 - (v - r6)^2 = (r6 - r4) (2 v - r4 - r6), in units of 2^-24 u^2: v is the
     magnitude in units u of half a last place of ``six``, cut to 24 bits below the unit; r4 and r6
-    are the nearest of 0, 1/2, 1, 3/2, 2, 3, 4 and 6 times a scale, ties to the even code, in units.
+    are the nearest of 0, 1/2, 1, 3/2, 2, 3, 4 and 6 times a scale, in units.
     Exact where ``six`` and ``four`` are what :class:`diastole_hw.convert.scale.LaneScale` makes of
     this magnitude or a larger one: then v is below 256, or both scales are the largest and
     ``worse`` is 0. Anything else is not checked. NaN, Inf, zeros and subnormals count as 0.
@@ -131,15 +131,14 @@ class ScaleTrial(wiring.Component):
 
     @staticmethod
     def _nearest(m, magnitude, scale, name):
-        """The E2M1 code to which the magnitude is rounded."""
+        """The E2M1 code to which the magnitude is rounded, the larger one of two that are equally
+        near: their errors are the same."""
         high = magnitude[_FRACTION - 1 :]  # in halves of a unit: middles are whole there
-        more = magnitude[: _FRACTION - 1].any()
         beyond = []
         for number, middle in enumerate(_MIDDLES):
             limit = Signal(len(high) + 1, name=f"{name}_middle{number}")
             m.d.comb += limit.eq(scale * middle)
-            over = more | Const(number & 1)  # what it takes besides to be rounded up
-            beyond.append(Cat(over, high) > Cat(Const(0, 1), limit))
+            beyond.append(high >= limit)
         code = data_register(range(len(_ELEMENTS)), name=f"{name}_code")
         m.d.sync += code.eq(sum(beyond))
         return code
