@@ -35,7 +35,8 @@ MACHINES = {
         128,
     ),
     "scales of their own": (
-        {"block": 4, "formats": "mxfp8_e4m3", "groupings": ("4x4", "8x8", "16x16"), "window": 16},
+        {"block": 4, "formats": "mxfp8_e4m3", "groupings": ("4x4", "8x8", "16x16"), "window": 16}
+        | {"scales": "floor"},
         64,
     ),
     "folding tensors": (

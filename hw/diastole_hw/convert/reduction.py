@@ -64,7 +64,7 @@ class BelowZero:
         m.d.comb += joined.eq(sum(values))
         return joined
 
-    def finish(self, grown: Value) -> Value:
+    def finish(self, grown: Value):
         """As that of :class:`Largest`."""
         return grown[-1]
 

@@ -37,14 +37,20 @@ def figures() -> Iterator[Figure]:
     yield from _errors()
     for name in CLASS_NAMES:
         once, twice = (_cycles(rule, name) for rule in ("nearest", FOUR_OVER_SIX))
-        what = f"cycles of {FOUR_OVER_SIX} over nearest, {name} of {SIDE} x {SIDE}, nano"
+        what = f"cycles of {FOUR_OVER_SIX} over nearest, {name} of {SIDE} x {SIDE}, pico"
         yield shown(what, twice / once, "{:.3f}")
 
 
 def _cycles(rule: str, tensor_class: str) -> int:
-    config = nano_of(rule)
-    bus = {"data_width": config.bus.data_width, "memory": Memory.axi(LATENCY)}
-    return estimate_conversion(config.numerics, tensor_class, SIDE, SIDE, **bus).cycles
+    config = pico_of(rule)
+    return estimate_conversion(
+        config.numerics,
+        tensor_class,
+        SIDE,
+        SIDE,
+        data_width=config.bus.data_width,
+        memory=Memory.axi(LATENCY),
+    ).cycles
 
 
 def _errors() -> Iterator[Figure]:
@@ -68,20 +74,20 @@ def _relative(array: NDArray[np.float32], grouping: str, rule: str) -> float:
 
 
 def areas(mapper: Mapper) -> Iterator[Figure]:
-    """Of a lane, and of `nano` in NVFP4 with and without."""
-    numerics = nano_of(FOUR_OVER_SIX).numerics
+    """Of a lane, and of `pico` in NVFP4 with and without."""
+    numerics = pico_of(FOUR_OVER_SIX).numerics
     lane = mapper.area_nand2(LaneQuantiser(numerics=numerics))
     yield shown("NAND2 equivalents of a lane of the converter", lane, "{:,.0f}")
     yield shown("NAND2 equivalents of its trial", mapper.area_nand2(ScaleTrial()), "{:,.0f}")
     for rule in ("nearest", FOUR_OVER_SIX):
-        whole, converter = mapper.parts(nano_of(rule), "converter")
+        whole, converter = mapper.parts(pico_of(rule), "converter")
         for part, area in (("all", whole), ("converter", converter)):
-            yield shown(f"NAND2 equivalents of nano in nvfp4, {rule}, {part}", area, "{:,.0f}")
+            yield shown(f"NAND2 equivalents of pico in nvfp4, {rule}, {part}", area, "{:,.0f}")
 
 
-def nano_of(rule: str) -> Config:
-    """The preset `nano` in NVFP4 with a scale rule."""
-    document = PRODUCTS_ONLY["nano"].to_dict()
+def pico_of(rule: str) -> Config:
+    """The preset `pico` in NVFP4 with a scale rule."""
+    document = PRODUCTS_ONLY["pico"].to_dict()
     document["format"] = dict.fromkeys(CLASS_NAMES, "nvfp4")
     document["scale"] = dict.fromkeys(CLASS_NAMES, rule)
     document.pop("block", None)

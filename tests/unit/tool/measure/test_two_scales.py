@@ -3,7 +3,7 @@
 
 from amaranth.hdl import Fragment
 
-from diastole.measure.two_scales import DISTRIBUTIONS, areas, figures, nano_of
+from diastole.measure.two_scales import DISTRIBUTIONS, areas, figures, pico_of
 from diastole_hw.convert.trial import ScaleTrial
 
 
@@ -28,8 +28,8 @@ def test_areas():
     mapper = Sizes([2000, 3000], [[5000, 1000], [6000, 2000]])
     found = {each.what: each.measured for each in areas(mapper)}
     assert found["NAND2 equivalents of its trial"] == "3,000"
-    assert found["NAND2 equivalents of nano in nvfp4, nearest, all"] == "5,000"
-    assert found["NAND2 equivalents of nano in nvfp4, four-over-six, converter"] == "2,000"
+    assert found["NAND2 equivalents of pico in nvfp4, nearest, all"] == "5,000"
+    assert found["NAND2 equivalents of pico in nvfp4, four-over-six, converter"] == "2,000"
     assert isinstance(mapper.components[1], ScaleTrial)
     rules = ("nearest", "four-over-six")
     assert mapper.asked == [(rule, rule, "converter") for rule in rules]
@@ -51,7 +51,7 @@ def test_figures(monkeypatch):
     assert all(1.1 < each < 2 for each in longer)
 
 
-def test_nano():
-    numerics = nano_of("four-over-six").numerics
+def test_pico():
+    numerics = pico_of("four-over-six").numerics
     assert {numerics.tensor_class(name).scale for name in ("x", "w", "dy")} == {"four-over-six"}
     assert numerics.w.grouping.kind == "square"
