@@ -1,5 +1,7 @@
-"""The host of a board with Linux, as its Makefile compiles it, on the simulated product: register by
-register what the same program does in simulation."""
+"""The host of a board with Linux, as its Makefile compiles it, on the simulated product.
+
+Register by register it does what the same program does in simulation.
+"""
 
 import os
 import platform

@@ -1,4 +1,4 @@
-"""A SoC of LiteX in Verilator, with the Wishbone on its pins as the host: words read and written."""
+"""A SoC of LiteX in Verilator, whose host is the Wishbone on its pins, and moves words."""
 
 import ctypes
 import hashlib
@@ -60,8 +60,8 @@ extern "C" int soc_access(unsigned address, int write, unsigned *data, unsigned 
 
 
 class LitexSoc:
-    """``environment``: with LiteX for Python. ``board``: what `diastole board litex` wrote. Memory of
-    ``size`` bytes at ``base``; the bus is ``standard``, of ``width`` bits."""
+    """A SoC, reset. ``environment``: of a Python with LiteX. ``board``: what `diastole board litex`
+    wrote. Memory of ``size`` bytes at ``base``; the bus is ``standard``, of ``width`` bits."""
 
     def __init__(self, environment, board, *, standard, width, base, size, folder):
         self.folder = folder
@@ -74,7 +74,7 @@ class LitexSoc:
         self.about = json.loads((folder / "soc.json").read_text())
         self.registers = self.about["registers"]
         library = self._library()
-        here = os.getcwd()
+        here = Path.cwd()
         os.chdir(folder)  # where the Verilog of LiteX looks for contents of memories
         try:
             self._soc = ctypes.CDLL(str(library))

@@ -1,7 +1,7 @@
 """`diastole board litex` in a SoC that LiteX of the package index builds, without a CPU.
 
-LiteX gets a folder of its own in build/, once; where the index cannot be reached, these are skipped.
-The first run of the product's README is done over the SoC's bus, in Verilator.
+LiteX gets a folder of its own in build/, once. Without the index these tests are skipped. The first
+run of the product's README is done over the SoC's bus, in Verilator.
 """
 
 import os

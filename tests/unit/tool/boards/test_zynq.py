@@ -1,7 +1,6 @@
-"""Boards with a Zynq: every port of the machine, addresses and clocks that are the same everywhere, a
-script that Tcl runs and a device tree that its compiler takes."""
+"""Boards with a Zynq: ports, addresses and clocks that agree, a script that Tcl runs, and a device
+tree that its compiler takes."""
 
-import os
 import re
 import shutil
 import subprocess
@@ -117,7 +116,7 @@ def run_tcl(board, folder, *, slacks="max 0.1 min 0.05", progress="100%", bootge
     """The script in Tcl with stubs: status, what it said on standard error, and the calls."""
     programs = folder.parent / "bin"
     programs.mkdir(exist_ok=True)
-    os.symlink(shutil.which("tclsh"), programs / "tclsh")
+    (programs / "tclsh").symlink_to(shutil.which("tclsh"))
     if bootgen:
         script = f'#!/bin/sh\necho "$@" > said; {shutil.which("touch")} mine.bit.bin\n'
         (programs / "bootgen").write_text(script)
@@ -159,9 +158,11 @@ def test_a_bitstream(folder):
     [
         (
             "max -0.512 min 0.05",
-            "setup slack -0.512 ns: 75 MHz are asked for, 72.2 MHz are reached, so there is no "
-            "bitstream; ask for less with: diastole board BOARD ... --clock MHZ; the paths are in "
-            "timing.txt",
+            (
+                "setup slack -0.512 ns: 75 MHz are asked for, 72.2 MHz are reached, so there is no "
+                "bitstream; ask for less with: diastole board BOARD ... --clock MHZ; the paths are "
+                "in timing.txt"
+            ),
         ),
         (
             "max 0.3 min -0.021",
@@ -204,8 +205,10 @@ BASES = {
     "pynq-z2": (1, "clkc: clock { #clock-cells = <1>; }; intc: gic { #interrupt-cells = <3>; };"),
     "kv260": (
         2,
-        "zynqmp_clk: clock { #clock-cells = <1>; }; zynqmp_reset: resets { #reset-cells = <1>; };"
-        "gic: gic { #interrupt-cells = <3>; };",
+        (
+            "zynqmp_clk: clock { #clock-cells = <1>; };"
+            "zynqmp_reset: resets { #reset-cells = <1>; }; gic: gic { #interrupt-cells = <3>; };"
+        ),
     ),
 }
 
