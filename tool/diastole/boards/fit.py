@@ -80,16 +80,16 @@ def find_fit(
     target = FPGAS[kind.family]
     request = Request(target=target, device=kind.device, flat=True)
     tools = Tools.find(request)
-    design = whole_design(kind, product, files)
-    parts = (design.top, design.machine, design.memories, target.name, kind.device)
+    whole = whole_design(kind, product, files)
+    parts = (whole.top, whole.machine, whole.memories, target.name, kind.device)
     text = "\0".join((*map(without_comments, parts), json.dumps(tools.versions)))
     key = hashlib.sha256(text.encode()).hexdigest()[:24]
 
     def ask(folder: Path) -> None:
         said(f"asking Yosys what {product.name} takes of a {kind.device}: minutes, once")
-        fit = _cells_alone(request, design, product, tools)
+        fit = _cells_alone(request, whole, product, tools)
         if fit is None or not fit.lacking:
-            fit = _fit(synthesise(request, design, tools, said))
+            fit = _fit(synthesise(request, whole, tools, said))
         (folder / _RECORD).write_text(json.dumps(asdict(fit)))
 
     folder = Cache(user_folder() / "fits", say=said).get(key, ask)
@@ -111,14 +111,14 @@ def whole_design(kind: BoardKind, product: Product, files: Mapping[str, str]) ->
     )
 
 
-def _cells_alone(request: Request, design: Design, product: Product, tools: Tools) -> Fit | None:
+def _cells_alone(request: Request, whole: Design, product: Product, tools: Tools) -> Fit | None:
     """Of a machine of several cells what they take: quickly known, and often too much. None of one
     with a single cell."""
     cell = f"{product.top}_cell"
     count = product.parameters["rows"] * product.parameters["cols"]
-    if count == 1 or not re.search(rf"^module {cell}\s*\(", design.machine, re.MULTILINE):
+    if count == 1 or not re.search(rf"^module {cell}\s*\(", whole.machine, re.MULTILINE):
         return None
-    one = synthesise(request, replace(design, top=cell), tools)
+    one = synthesise(request, replace(whole, top=cell), tools)
     needs = {name: count * each for name, each in one.tree.total.items()}
     return replace(_fit(one), needs=needs, vector={}, at_least=True)
 

@@ -20,7 +20,7 @@ def litex_files(product: Product) -> dict[str, str]:
     values = {
         "name": product.name,
         "module": module,
-        "class": class_of(product.name),
+        "class": python_class(product.name),
         "register_bytes": 1 << ADDRESS_SPACE_BITS,
         "data_width": product.data_width,
     }
@@ -48,7 +48,7 @@ def litex_files(product: Product) -> dict[str, str]:
     return {f"{module}.py": text, "README.md": board_text("litex.md", **values)}
 
 
-def class_of(name: str) -> str:
+def python_class(name: str) -> str:
     """The name of the class of a machine: an identifier that the text does not use itself."""
     made = "".join(word.capitalize() for word in name.split("_"))
     used = re.findall(r"\w+", (TEXTS / "litex.txt").read_text(encoding="utf-8"))

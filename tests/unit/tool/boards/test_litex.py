@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from diastole.boards.litex import class_of, litex_files, signal_of
+from diastole.boards.litex import litex_files, python_class, signal_of
 from support.board_products import HASH, write_stub
 
 CHANNELS = {
@@ -68,10 +68,10 @@ def test_sources_and_sizes(made):
 
 def test_names_of_classes():
     """One that the text uses, of its own or of Migen, is not the machine's."""
-    assert class_of("ulx3s_pico") == "Ulx3sPico"
-    assert class_of("signal") == "SignalMachine"
-    assert class_of("word_converter") == "WordConverterMachine"
-    assert class_of("none") == "NoneMachine"
+    assert python_class("ulx3s_pico") == "Ulx3sPico"
+    assert python_class("signal") == "SignalMachine"
+    assert python_class("word_converter") == "WordConverterMachine"
+    assert python_class("none") == "NoneMachine"
 
 
 def test_machines_of_any_name(tmp_path):
@@ -81,4 +81,4 @@ def test_machines_of_any_name(tmp_path):
         tree = ast.parse(text)
         classes = [node.name for node in tree.body if isinstance(node, ast.ClassDef)]
         assert len(classes) == len(set(classes)) == 4
-        assert classes[0] == class_of(name)
+        assert classes[0] == python_class(name)
