@@ -69,7 +69,7 @@ class LitexSoc:
         done = subprocess.run(
             list(map(str, words)), cwd=folder, env=environment, capture_output=True, text=True
         )
-        assert done.returncode == 0, done.stdout + done.stderr
+        assert done.returncode == 0, (done.stdout + done.stderr)[-3000:]
         self.log = done.stdout + done.stderr
         self.about = json.loads((folder / "soc.json").read_text())
         self.registers = self.about["registers"]

@@ -51,11 +51,17 @@ class Channel:
 
 
 class Memory:
-    """AXI4 of bytes behind ``bus``. ``late``: an address is taken after the first of its data."""
+    """AXI4 of bytes behind ``bus``. ``kind``: an address of writes is taken first, or "late", after
+    the first of its data is there, or "early", when all of its data have been taken. Some bytes
+    answer with an error."""
 
-    def __init__(self, bus, content, rng, late):
-        self.bus, self.content, self.rng, self.late = bus, content, rng, late
+    def __init__(self, bus, content, rng, kind):
+        self.bus, self.content, self.rng, self.kind = bus, content, rng, kind
         self.bytes = bus.data_width // 8
+        self.bad = {at for at in range(SPACE) if rng.random() < 0.003}
+
+    def response(self, at, count):
+        return SLVERR if self.bad & set(range(at, at + count)) else OKAY
 
     def check(self, at, length, size, burst):
         step = 1 << size
@@ -77,20 +83,26 @@ class Memory:
                 low = at % self.bytes
                 word[low : low + step] = self.content[at : at + step]
                 value = int.from_bytes(word, "little")
-                yield from given.send({"data": value, "last": beat == rest[0], "resp": OKAY})
+                resp = self.response(at, step)
+                yield from given.send({"data": value, "last": beat == rest[0], "resp": resp})
                 at += step
 
     @passive
     def writes(self):
         asked, given, answer = (Channel(c, self.rng) for c in (self.bus.aw, self.bus.w, self.bus.b))
         while True:
-            while self.late and not (yield self.bus.w.valid):
+            beats = []
+            while self.kind == "early" and not (beats and beats[-1][2]):
+                beats.append((yield from given.take("data", "strb", "last")))
+            while self.kind == "late" and not (yield self.bus.w.valid):
                 yield
             at, *rest = yield from asked.take("addr", "len", "size", "burst")
             step = self.check(at, *rest)
-            for beat in range(rest[0] + 1):
-                data, strobes, last = yield from given.take("data", "strb", "last")
-                assert last == (beat == rest[0])
+            resp = self.response(at, (rest[0] + 1) * step)
+            while not (beats and beats[-1][2]):
+                beats.append((yield from given.take("data", "strb", "last")))
+            assert len(beats) == rest[0] + 1
+            for data, strobes, _ in beats:
                 word = data.to_bytes(self.bytes, "little")
                 lanes = range(at % self.bytes, at % self.bytes + step)
                 assert not strobes & ~sum(1 << lane for lane in lanes), "a strobe beside the word"
@@ -98,7 +110,7 @@ class Memory:
                     if strobes >> lane & 1:
                         self.content[at - at % self.bytes + lane] = word[lane]
                 at += step
-            yield from answer.send({"resp": OKAY})
+            yield from answer.send({"resp": resp})
 
 
 def bursts(rng, low, high, step, count, far):
@@ -137,8 +149,8 @@ def memory_case(wrapper, rng, data, width, address):
             for beat in range(beats):
                 found, last, resp = yield from channel["r"].take("data", "last", "resp")
                 assert last == (beat == beats - 1)
-                assert resp == (DECERR if beyond else OKAY)
                 low = at + beat * step
+                assert resp == (DECERR if beyond else memory.response(low, step))
                 if not beyond:
                     assert found.to_bytes(step, "little") == before[low : low + step], hex(low)
 
@@ -157,12 +169,12 @@ def memory_case(wrapper, rng, data, width, address):
                 )
 
     def take_answers():
-        for _, _, beyond in written:
+        for at, beats, beyond in written:
             (resp,) = yield from channel["b"].take("resp")
-            assert resp == (DECERR if beyond else OKAY)
+            assert resp == (DECERR if beyond else memory.response(at, beats * step))
             answers.append(resp)
 
-    memory = Memory(bus, content, rng, late=rng.random() < 0.5)
+    memory = Memory(bus, content, rng, rng.choice(("early", "late", "first")))
     benches = [ask("ar", read), take_read(), ask("aw", written), give_written(), take_answers()]
     run_simulation(dut, [*benches, memory.reads(), memory.writes(), watchdog()])
     assert content == wanted

@@ -9,6 +9,8 @@ from diastole.errors import BadInput
 
 TEXTS = Path(__file__).parent / "texts"
 """Templates, with ``@NAME@`` where something goes."""
+MACHINES = {name: f"boards/{name}/machine.toml" for name in BOARD_MACHINES}
+"""By board, a machine that fits it, in the sources."""
 BLOCK_DESIGN = "two SmartConnects and a reset block"
 
 
@@ -31,9 +33,10 @@ class BoardKind:
     added: str = ""
 
     @property
-    def machine(self) -> str:
-        """Of a machine that fits, the file in the sources; empty where there is none."""
-        return f"boards/{self.name}/machine.toml" if self.name in BOARD_MACHINES else ""
+    def advice(self) -> str:
+        """Which machine fits, for people: its file in the sources, and its preset. KeyError where
+        there is none."""
+        return f"a machine that fits: {MACHINES[self.name]} (--preset {self.name})"
 
 
 BOARDS = {

@@ -131,7 +131,6 @@ def require_fit(kind: BoardKind, product: Product, files: Mapping[str, str]) -> 
 
 def _what_fits(kind: BoardKind, fit: Fit) -> str:
     """What a user may take instead."""
-    own = f"a machine that fits: {kind.machine} (--preset {kind.name})"
     if fit.without_vector_unit:
-        return f"it fits without its vector unit (--set vector.enable=false); {own}"
-    return own
+        return f"it fits without its vector unit (--set vector.enable=false); {kind.advice}"
+    return kind.advice
