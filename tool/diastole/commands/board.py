@@ -24,7 +24,8 @@ from diastole_sim.rtl.product import Product
 from diastole_sim.rtl.programs import ToolMissing
 
 NEXT = {
-    "ulx3s": "make -C {output}; then diastole train FILE --backend board --port /dev/ttyUSB0",
+    "ulx3s": "make -C {output}; then diastole train {output}/product/{name}.toml --task digits "
+    "--backend board --port /dev/ttyUSB0",
     "pynq-z2": "vivado -mode batch -source {output}/build.tcl",
     "kv260": "vivado -mode batch -source {output}/build.tcl",
     "litex": "{output}/README.md",
@@ -107,7 +108,7 @@ def execute(arguments: argparse.Namespace) -> int:
     say(f"wrote {arguments.output}: {said}, {len(record['files'])} files")
     if record["fit"] is not None:
         say(f"the {kind.device} has room: {Fit(**record['fit']).text}")
-    say_next(NEXT[kind.name].format(output=arguments.output))
+    say_next(NEXT[kind.name].format(output=arguments.output, name=product.name))
     return 0
 
 

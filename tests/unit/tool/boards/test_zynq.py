@@ -112,7 +112,7 @@ def test_names_go_together(made):
         assert f"`{label}`" in files["README.md"]
 
 
-def run_tcl(board, folder, *, slacks="max 0.1 min 0.05", progress="100%", bootgen=True):
+def run_tcl(board, folder, *, slacks="max 0.1 min 0.05", state="Complete!", bootgen=True):
     """The script in Tcl with stubs: status, what it said on standard error, and the calls."""
     programs = folder.parent / "bin"
     programs.mkdir(exist_ok=True)
@@ -123,7 +123,7 @@ def run_tcl(board, folder, *, slacks="max 0.1 min 0.05", progress="100%", bootge
         (programs / "bootgen").chmod(0o755)
     calls = folder.parent / "calls"
     environment = {
-        "PATH": str(programs), "CALLS": str(calls), "SLACKS": slacks, "PROGRESS": progress,
+        "PATH": str(programs), "CALLS": str(calls), "SLACKS": slacks, "STATUS": state,
         "NAME": "mine", "SCRIPT": str(folder / "build.tcl"),
     }  # fmt: skip
     done = subprocess.run(
@@ -176,7 +176,8 @@ def test_a_bitstream(folder):
 )
 def test_negative_slack_stops_without_a_bitstream(folder, slacks, text):
     board, folder = folder
-    status, error, calls = run_tcl(board, folder, slacks=slacks)
+    failed = "Complete, Failed Timing!"
+    status, error, calls = run_tcl(board, folder, slacks=slacks, state=failed)
     assert (status, error) == (1, text.replace("BOARD", board))
     assert steps(calls) == ["route_design"]
     assert not [path for path in folder.rglob("*") if ".bit" in path.name]
@@ -186,9 +187,9 @@ def test_negative_slack_stops_without_a_bitstream(folder, slacks, text):
 @needs_tcl
 def test_a_run_that_fails(folder):
     board, folder = folder
-    status, error, calls = run_tcl(board, folder, progress="40%")
+    status, error, calls = run_tcl(board, folder, state="ERROR")
     assert status == 1
-    assert error == "route_design failed: STATUS; see impl_1/runme.log under vivado"
+    assert error == "route_design failed: route_design ERROR; see impl_1/runme.log under vivado"
     assert steps(calls) == ["route_design"]
 
 
