@@ -24,11 +24,12 @@ class Processor:
     """A processor as Vivado's block of it and Linux's device tree call it.
 
     ``registers``: address of the machine's registers. ``master``, ``slave``: its ports to registers
-    and to memory, the latter of ``memory_bits``; ``slave_clocks``: pins of both. ``interrupt``: the
-    number of the shared interrupt. ``properties``: of the block, with ``{mhz}``. ``clock_cells``:
-    the clock in the device tree; ``region``: more of the FPGA's region there; ``afi``: nodes that
-    set the widths of ports. ``labels``: what the base tree must have. ``bootgen``: its name of the
-    family; ``load``: how an overlay is applied.
+    and to memory; ``slave_clocks``: pins of both. ``interrupt``: the number of the shared
+    interrupt. ``properties``: of the block, with ``{mhz}``. ``clock_cells``: the clock in the
+    device tree; ``region``: more of the FPGA's region there; ``afi``: nodes that set the widths of
+    ports, which are those of ``properties``. ``labels``: what the base tree must have. ``bootgen``:
+    its name of the family, and ``destination`` what it wants before a bitstream. ``load``: how an
+    overlay is applied.
     """
 
     ip: str
@@ -39,7 +40,6 @@ class Processor:
     irq: str
     master: str
     slave: str
-    memory_bits: int
     slave_clocks: tuple[str, ...]
     registers: int
     interrupt: int
@@ -64,7 +64,6 @@ ZYNQ_7000 = Processor(
     irq="IRQ_F2P",
     master="M_AXI_GP0",
     slave="S_AXI_HP0",
-    memory_bits=64,
     slave_clocks=("M_AXI_GP0_ACLK", "S_AXI_HP0_ACLK"),
     registers=0x43C0_0000,
     interrupt=29,
@@ -104,7 +103,6 @@ ZYNQ_ULTRASCALE = Processor(
     irq="pl_ps_irq0",
     master="M_AXI_HPM0_FPD",
     slave="S_AXI_HP0_FPD",
-    memory_bits=128,
     slave_clocks=("maxihpm0_fpd_aclk", "saxihp0_fpd_aclk"),
     registers=0xA000_0000,
     interrupt=89,
