@@ -1,6 +1,7 @@
 """The host of a board with Linux, as its Makefile compiles it, on the simulated product.
 
-Register by register it does what the same program does in simulation.
+Register by register it does what the same program does in simulation, with the same memory at each
+write.
 """
 
 import os
@@ -103,6 +104,8 @@ def test_the_host_does_what_it_does_in_simulation(product, board, root, shim, tm
     ]
     assert accesses[0] == accesses[1]
     assert len(accesses[0]) > 20
+    hashes = [line.split()[3] for line in accesses[0] if line.startswith("w")]
+    assert len(set(hashes)) == 2, "as the host has filled it, and with what the machine wrote"
 
 
 def waits(line):

@@ -24,13 +24,13 @@ static int wait_irq(void *context)
 int BOARD(PORT *port, uint8_t **memory, uint64_t *address, uint64_t *bytes)
 {
     const int stalls = getenv("STALLS") != 0;
-    const struct options options = {0x4000000000u, 1u << 20, 20, 20, 4, 0, 20000, 5,
+    const struct options options = {0x4000000000u, MEMORY_BYTES, 20, 20, 4, 0, 20000, 5,
                                     (uint32_t)stalls, (uint32_t)stalls};
     machine *its = machine_new(&options);
     if (!its) return 1;
     machine_reset(its);
     *memory = machine_memory(its);
-    memset(*memory, 0xA5, 1u << 20);
+    memset(*memory, 0xA5, MEMORY_BYTES);
     *address = options.base;
     *bytes = options.bytes;
     port->context = its;

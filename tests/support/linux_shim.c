@@ -65,6 +65,7 @@ static void start(void)
     if (its) return;
     options.base = number("phys_addr");
     options.bytes = buffer_bytes = number("size");
+    if (buffer_bytes != MEMORY_BYTES) fail("a buffer of another size");
     its = machine_new(&options);
     if (!its) fail("no machine");
     machine_reset(its);

@@ -1,4 +1,5 @@
-/* The library of a simulated machine, as C calls it; and a list of what is done with its registers. */
+/* The library of a simulated machine, as C calls it; and a list of what is done with its registers and
+   its memory. */
 #ifndef SIMULATED_MACHINE_H
 #define SIMULATED_MACHINE_H
 
@@ -27,13 +28,28 @@ int machine_run(machine *its, uint64_t cycles);
 }
 #endif
 
-/* An access to a register, as a line of the file that ACCESSES names in the environment. */
-static inline void list_access(char kind, uint32_t offset, uint32_t value)
+enum { MEMORY_BYTES = 1 << 20 };
+
+/* FNV-1a of all of the memory. */
+static inline uint64_t memory_hash(machine *its)
+{
+    const uint8_t *memory = machine_memory(its);
+    uint64_t hash = 0xcbf29ce484222325u;
+    uint32_t n;
+    for (n = 0; n < MEMORY_BYTES; ++n) hash = (hash ^ memory[n]) * 0x100000001b3u;
+    return hash;
+}
+
+/* An access to a register, as a line of the file that ACCESSES names in the environment; before a write
+   with a hash of the memory, which says what host and machine have put there until then. */
+static inline void list_access(machine *its, char kind, uint32_t offset, uint32_t value)
 {
     const char *name = getenv("ACCESSES");
     FILE *file = name ? fopen(name, "a") : NULL;
     if (!file) return;
-    fprintf(file, "%c %03x %08x\n", kind, (unsigned)offset, (unsigned)value);
+    fprintf(file, "%c %03x %08x", kind, (unsigned)offset, (unsigned)value);
+    if (kind == 'w') fprintf(file, " %016llx", (unsigned long long)memory_hash(its));
+    fprintf(file, "\n");
     fclose(file);
 }
 
@@ -41,14 +57,14 @@ static inline uint32_t read_listed(machine *its, uint32_t offset)
 {
     uint32_t value, response;
     if (machine_read(its, offset, &value, &response) || response) abort();
-    list_access('r', offset, value);
+    list_access(its, 'r', offset, value);
     return value;
 }
 
 static inline void write_listed(machine *its, uint32_t offset, uint32_t value)
 {
     uint32_t response;
-    list_access('w', offset, value);
+    list_access(its, 'w', offset, value);
     if (machine_write(its, offset, value, &response) || response) abort();
 }
 
