@@ -54,7 +54,7 @@ BOARDS = {
         ),
         BoardKind(
             name="pynq-z2",
-            about="PYNQ-Z2 with a Zynq 7020: block design for Vivado, Linux example",
+            about="PYNQ-Z2 with a Zynq 7020: block design for Vivado, host for Linux",
             part="xc7z020clg400-1",
             family="xilinx",
             device="7z020",
@@ -64,7 +64,7 @@ BOARDS = {
         ),
         BoardKind(
             name="kv260",
-            about="KV260 with a K26 (Zynq UltraScale+): block design for Vivado, Linux example",
+            about="KV260 with a K26 (Zynq UltraScale+): block design for Vivado, host for Linux",
             part="xck26-sfvc784-2LV-c",
             family="xilinx",
             device="k26",

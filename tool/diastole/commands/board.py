@@ -1,4 +1,4 @@
-"""`diastole board`: writes what puts a machine on a board: tops, pins, scripts, an example."""
+"""`diastole board`: writes what puts a machine on a board: tops, pins, scripts, a host."""
 
 import argparse
 from collections.abc import Mapping
