@@ -38,7 +38,7 @@ from diastole.compare.store import Results, opened
 from diastole.compare.summary import verdict_on
 from diastole.config.file import from_document
 from diastole.config.keys import Config
-from diastole.config.presets import PRODUCTS_ONLY
+from diastole.config.presets import BOARD_MACHINES, PRESET_NAMES, PRODUCTS_ONLY
 from diastole.console import fail, note, print_json, say, say_next
 from diastole.errors import BadInput
 from diastole.files import atomic
@@ -273,10 +273,12 @@ def _config(
         file, preset = None, settings[PRESET]
     known = [*options, *(name.replace("_", "-") for name in options)]
     overrides = [*arguments.overrides, *overrides_of(settings, known)]
+    if preset in BOARD_MACHINES:
+        file, preset = BOARD_MACHINES[preset], None
     if preset is None:
         return read_config(argparse.Namespace(file=file, overrides=overrides))
     if preset not in PRODUCTS_ONLY:
-        raise BadInput(f"preset must be one of {', '.join(PRODUCTS_ONLY)}, not {preset}")
+        raise BadInput(f"preset must be one of {', '.join(PRESET_NAMES)}, not {preset}")
     # What it says alone: the rest follows from the keys of the configuration, as F from fast.
     said = PRODUCTS_ONLY[preset].model_dump(exclude_unset=True)
     return from_document(said, overrides, source=f"preset {preset}")

@@ -260,7 +260,7 @@ def test_a_plan(diastole, data):
         (("--plan", "none.toml"), "none.toml: No such file or directory"),
         (
             ("--over", "preset=mega"),
-            "preset must be one of pico, nano, edge, server, not mega",
+            "preset must be one of pico, nano, edge, server, kv260, pynq-z2, ulx3s, not mega",
         ),
         (
             ("--over", "format=bfp4", "--data", "none.npz"),
@@ -272,6 +272,14 @@ def test_mistakes(diastole, arguments, text):
     result = diastole("compare", *arguments)
     assert (result.code, result.out, result.err) == (2, "", error(text))
     assert not Path("comparison.jsonl").exists()
+
+
+def test_the_machine_of_a_board(diastole, data):
+    """By its name, for all configurations or for one: that of ulx3s has blocks of 4."""
+    given = ("--configuration", "format=bfp4", "--configuration", "preset=kv260", "--seeds", "0")
+    assert diastole(*MINE, "--preset", "ulx3s", *given).code == 0
+    blocks = {line["name"]: line["numerics"]["block"] for line in lines_of("comparison.jsonl")[1:]}
+    assert sorted(blocks.values()) == [4, 8]
 
 
 def test_what_follows_from_a_format_follows(diastole, data):
