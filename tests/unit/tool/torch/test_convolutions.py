@@ -64,6 +64,7 @@ def found(layer, x, dy):
     return [y.detach(), x.grad, *(each.grad for each in layer.parameters())]
 
 
+@pytest.mark.filterwarnings("ignore:Using padding='same' with even kernel")  # torch's own
 @pytest.mark.parametrize("options", SHAPES, ids=names)
 @pytest.mark.parametrize("batch", [(3,), ()], ids=["batch", "one"])
 def test_integers_are_convolved_exactly(options, batch, np_rng):
@@ -107,7 +108,7 @@ def windows(x, options):
     )
 
 
-@pytest.mark.parametrize("formats", ["bfp4", "mxfp8_e4m3", "nvfp4"])
+@pytest.mark.parametrize("formats", ["bfp4", "mxfp4_e2m1", "nvfp4"])
 @pytest.mark.parametrize(
     "options",
     [
@@ -135,13 +136,16 @@ def test_products_of_the_unfolded_operands(options, formats, floats):
         forward = own.forward(rows[group], weight[group].T, tags=tags[:2])
         held = forward.operands["X"], forward.operands["W"]
         both = own.backward(*held, dy_rows[group], tags=tags)
-        stored = both.operands["dY"]
-        if own.numerics.tensor_class("w").two_copies:
-            sums = held[0].values().astype(np.float64) @ held[1].values(1)
-        else:
-            sums = held[0].values().astype(np.float64) @ held[1].values()
-        assert np.allclose(forward.y, sums, rtol=1e-6, atol=1e-6)
-        assert np.allclose(stored.values(), dy_rows[group], rtol=0.3, atol=0.3)
+        x_down, w_down, dy_down = (  # along the axis that the product does not sum over
+            each.values(len(each.copy_values()) - 1) for each in (*held, both.operands["dY"])
+        )
+        sums = {
+            "y": (forward.y, held[0].values() @ w_down.astype(np.float64)),
+            "dx": (both.dx, both.operands["dY"].values() @ held[1].values().T.astype(np.float64)),
+            "dw": (both.dw, x_down.T @ dy_down.astype(np.float64)),
+        }
+        for mine, exact in sums.values():
+            assert np.array_equal(mine, exact.astype(np.float32))
         want_y.append(forward.y)
         want_dw.append(both.dw.T)
         dx_rows.append(both.dx)
@@ -166,7 +170,7 @@ def test_groups_are_layers_of_their_own():
         Conv2d(4, 4, 1, groups=4, device=device, number=536870909)
 
 
-@pytest.mark.parametrize("needed", itertools.product([True, False], repeat=3), ids=str)
+@pytest.mark.parametrize("needed", list(itertools.product([True, False], repeat=3)), ids=str)
 def test_gradients_that_nobody_wants(needed, floats):
     plain, x = nn.Conv2d(2, 3, 3), torch.from_numpy(floats(1, 2, 5, 5))
     layer = Conv2d.of(plain, device=device_of())
