@@ -27,8 +27,9 @@ MAX_STEPS = 1_000_000
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Comparison:
     """``losses`` of every step, and the ``models`` after the last, by the names of the formats,
-    those of ``float32`` first; ``report``: which layers the formats are of, with the multiplications
-    of the first step's forward passes. As text: a table, and the sentence of the report."""
+    those of ``float32`` first; ``report``: which layers the formats are of, with the
+    multiplications of the first step's forward passes. As text: a table, and the sentence of the
+    report."""
 
     losses: dict[str, list[float]]
     models: dict[str, nn.Module]
@@ -87,7 +88,7 @@ def compare(
     for name, each in chosen.items():
         twin = copy.deepcopy(model)
         models[name] = place(twin, formats=each, names=names, device=device, seed=seed)
-    measured = list(chosen)[0]
+    measured = next(iter(chosen))
     tally = Tally()
     losses: dict[str, list[float]] = {}
     with torch.random.fork_rng():
@@ -99,9 +100,7 @@ def compare(
             except Exception as error:
                 error.add_note(f"in the format {name}")
                 raise
-    return Comparison(
-        losses=losses, models=models, report=report_of(models[measured], tally)
-    )
+    return Comparison(losses=losses, models=models, report=report_of(models[measured], tally))
 
 
 def _losses(

@@ -197,6 +197,7 @@ class FirstPass:
 
     def stop(self) -> None:
         """Count nothing any more."""
+        self._leave()
         for handle in self._handles:
             handle.remove()
         self._handles = []
@@ -205,20 +206,24 @@ class FirstPass:
         return self.__dict__ | {"_counting": None}
 
     def _begin(self, module: nn.Module, args: Any) -> None:
-        if self._counting is not None:  # a pass that was interrupted
-            self._counting.__exit__(None, None, None)
-            self._counting = None
+        self._leave()  # a pass that was interrupted
         if not torch.compiler.is_compiling() and not is_counting():
             self._counting = Counting(module, running=True)
             self._counting.__enter__()
 
     def _end(self, module: nn.Module, args: Any, result: Any) -> None:
-        counting, self._counting = self._counting, None
+        counting = self._leave()
         if counting is None:
             return
-        counting.__exit__(None, None, None)
         failed = result is None and sys.exc_info()[0] is not None
         if counting.tally.total and not failed:
             self.tally = counting.tally
             self.stop()
             note(report(module).sentence)
+
+    def _leave(self) -> Counting | None:
+        """The counting that was under way, which ends."""
+        counting, self._counting = self._counting, None
+        if counting is not None:
+            counting.__exit__(None, None, None)
+        return counting

@@ -16,7 +16,6 @@ from diastole_sim.device.interface import DeviceProtocol
 from diastole_sim.rtl import device as rtl
 from diastole_sim.spec.check import require_int
 
-
 OWN = ("machine", "origin", "number", "watching")
 """What a layer on a device has and the module that it stands for has not."""
 
@@ -131,7 +130,7 @@ class Linear(DeviceLayer, nn.Linear):
         device: DeviceProtocol,
         number: int | None = None,
     ):
-        super().__init__(in_features, out_features, bias)  # pyright: ignore[reportCallIssue]
+        super().__init__(in_features, out_features, bias)
         self._place(device, number)
 
     def forward(self, input: torch.Tensor) -> torch.Tensor:

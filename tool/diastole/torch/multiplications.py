@@ -13,7 +13,7 @@ from collections.abc import Callable, Container, Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from math import prod
-from typing import Any, cast
+from typing import Any
 
 import torch
 from torch import nn
@@ -46,7 +46,9 @@ class Tally:
     def share(self, swapped: Container[str]) -> float:
         """The part of a device, where all that these modules multiply is the device's."""
         others = sum(n for name, n in self.on_device.items() if name not in swapped)
-        return (sum(n for name, n in self.by_module.items() if name in swapped) + others) / self.total
+        return (
+            sum(n for name, n in self.by_module.items() if name in swapped) + others
+        ) / self.total
 
 
 class Counting:
@@ -195,7 +197,7 @@ def _formula(packet: Any) -> Callable[..., int] | None:
     None if it has none that are counted."""
     if packet in OWN:
         return OWN[packet]
-    operations = flop_registry.get(packet)
+    operations: Any = flop_registry.get(packet)
     if operations is None:
         return None
     # Of torch: a multiplication and an addition each.

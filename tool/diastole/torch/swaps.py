@@ -35,8 +35,8 @@ def convert(
     A line on standard error says how many layers are swapped, which part of the multiplications
     they have, and which layers are left; :func:`diastole.torch.report` has all of it. The
     multiplications are counted with ``example``, inputs of the model (a tensor, a tuple of
-    arguments, or a mapping of them by name); without it in the first forward pass, after which the
-    line is said again.
+    arguments, or a mapping of them by name); without it in the first forward pass that
+    ``torch.compile`` has not compiled, after which the line is said again.
 
     ``names``: patterns as of a shell, of what ``model.named_modules()`` calls the layers; patterns
     that begin with ``!`` leave layers out: ``["*", "!head"]``. ``formats``: of a numpy model that
@@ -137,7 +137,7 @@ def _require_types(found: Mapping[str, nn.Module]) -> None:
 def _arguments(example: Any) -> tuple[tuple[Any, ...], Mapping[str, Any]]:
     if isinstance(example, Mapping):
         return (), cast(Mapping[str, Any], example)
-    return (example if isinstance(example, tuple) else (example,)), {}
+    return (cast(tuple[Any, ...], example) if isinstance(example, tuple) else (example,)), {}
 
 
 def _device(formats: Formats | None, device: Any, seed: int) -> DeviceProtocol:

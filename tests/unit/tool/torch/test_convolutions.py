@@ -266,16 +266,15 @@ def test_it_trains(np_rng):
     assert losses[-1] < 0.3 * losses[0]
 
 
+SMALL = "input must have at least the 5 x 5 pixels that the kernel spans,"
+
+
 @pytest.mark.parametrize(
     "shape, message",
     [
         ((2, 4, 5, 5), "input must be (N, 3, rows, columns), or without N, not (2, 4, 5, 5)"),
         ((5, 5), "input must be (N, 3, rows, columns), or without N, not (5, 5)"),
-        (
-            (2, 3, 4, 9),
-            "input must have at least the 5 x 5 pixels that the kernel spans, "
-            "not 4 x 9 with its padding",
-        ),
+        ((2, 3, 4, 9), f"{SMALL} not 4 x 9 with its padding"),
     ],
 )
 def test_images_that_do_not_fit(shape, message):

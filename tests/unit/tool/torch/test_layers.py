@@ -1,6 +1,5 @@
 """``Linear``: the bits of its device, its number, and what it shares with the layer it is of."""
 
-import copy
 import pickle
 
 import numpy as np

@@ -32,6 +32,7 @@ def ones(*shape):
     return torch.ones(shape)
 
 
+@pytest.mark.filterwarnings("ignore:LSTM with projections")  # torch's own
 @pytest.mark.parametrize(
     "model, given, count",
     [
@@ -46,7 +47,11 @@ def ones(*shape):
         (torch.baddbmm, (ones(2, 3, 5), ones(2, 3, 4), ones(2, 4, 5)), 2 * 3 * 4 * 5),
         (torch.addbmm, (ones(3, 5), ones(2, 3, 4), ones(2, 4, 5)), 2 * 3 * 4 * 5),
         (torch._int_mm, (ones(17, 8).to(torch.int8), ones(8, 8).to(torch.int8)), 17 * 8 * 8),
-        (lambda a, b: torch.einsum("bij,kj->bik", a, b), (ones(2, 3, 4), ones(5, 4)), 2 * 3 * 4 * 5),
+        (
+            lambda a, b: torch.einsum("bij,kj->bik", a, b),
+            (ones(2, 3, 4), ones(5, 4)),
+            2 * 3 * 4 * 5,
+        ),
         (functional.linear, (ones(2, 3, 4), ones(5, 4), ones(5)), 2 * 3 * 4 * 5),
         (nn.Bilinear(3, 4, 5), (ones(2, 3), ones(2, 4)), 2 * 2 * 3 * 4 * 5),
         (nn.Conv1d(4, 6, 3, groups=2), (ones(2, 4, 9),), 2 * 7 * 6 * 2 * 3),

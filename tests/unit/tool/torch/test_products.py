@@ -246,7 +246,8 @@ def test_a_weight_that_changes_before_the_backward_pass(tensors):
 
 
 @pytest.mark.parametrize(
-    "x, w", [((0, 9), (9, 6)), ((5, 0), (0, 6)), ((5, 9), (9, 0)), ((2, 0, 9), (9, 6)), ((0,), (0, 6))]
+    "x, w",
+    [((0, 9), (9, 6)), ((5, 0), (0, 6)), ((5, 9), (9, 0)), ((2, 0, 9), (9, 6)), ((0,), (0, 6))],
 )
 def test_empty_axes(x, w):
     """Empty results, or zeros; a layer and a step as of any other."""
@@ -265,7 +266,8 @@ def test_empty_axes(x, w):
 
 
 @pytest.mark.parametrize(
-    "x, w", [((0, 5, 9), (2, 0, 9, 6)), ((2, 0, 9), (2, 9, 6)), ((1, 5, 9), (0, 9, 6)), ((9,), (2, 9, 6))]
+    "x, w",
+    [((0, 5, 9), (2, 0, 9, 6)), ((2, 0, 9), (2, 9, 6)), ((1, 5, 9), (0, 9, 6)), ((9,), (2, 9, 6))],
 )
 def test_empty_stacks_and_stacks_of_vectors(x, w):
     tx, tw = (torch.ones(shape, requires_grad=True) for shape in (x, w))
