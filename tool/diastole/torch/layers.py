@@ -134,7 +134,7 @@ class Linear(DeviceLayer, nn.Linear):
         self._place(device, number)
 
     def forward(self, input: torch.Tensor) -> torch.Tensor:
-        """``input`` (..., in_features) to (..., out_features), as :func:`matmul`."""
+        """``input`` (..., in_features) to (..., out_features), as :func:`diastole.torch.matmul`."""
         return _linear(self, input)
 
 
