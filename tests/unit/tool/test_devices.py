@@ -40,7 +40,7 @@ def test_the_example_of_the_docstring():
 
 def test_equal_tags_and_steps_draw_the_same():
     """And equal calls in the same order, of devices with one seed."""
-    array = np.random.default_rng(1).standard_normal((9, 20))
+    array = np.random.default_rng(1).standard_normal((9, 20), np.float32)
     device, other = (GoldenDevice(formats="bfp4", seed=5) for _ in range(2))
 
     def draw(device, **where):

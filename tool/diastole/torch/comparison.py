@@ -14,7 +14,7 @@ from diastole.report.format_table import align
 from diastole.torch.coverage import Report, report_of
 from diastole.torch.layers import DeviceLayer
 from diastole.torch.multiplications import Counting, Tally
-from diastole.torch.names import few
+from diastole.torch.names import few_names
 from diastole.torch.swaps import place
 from diastole_sim.spec.check import require_int
 
@@ -82,7 +82,9 @@ def compare(
     require_int("steps", steps, 1, MAX_STEPS)
     swapped = [name for name, each in model.named_modules() if isinstance(each, DeviceLayer)]
     if swapped:
-        raise ValueError(f"model must be one that is not converted; swapped are {few(swapped)}")
+        raise ValueError(
+            f"model must be one that is not converted; swapped are {few_names(swapped)}"
+        )
     chosen = _by_name(formats)
     models = {FLOAT: copy.deepcopy(model)}
     for name, each in chosen.items():

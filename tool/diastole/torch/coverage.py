@@ -14,8 +14,8 @@ from torch.nn.utils import parametrize
 from diastole.console import note
 from diastole.report.format_table import align
 from diastole.torch.layers import DeviceLayer
-from diastole.torch.multiplications import Counting, Tally, is_counting, measure
-from diastole.torch.names import KINDS, SHOWN, shown
+from diastole.torch.multiplications import Counting, Tally, count_pass, is_counting
+from diastole.torch.names import KINDS, SHOWN, named_module
 from diastole_sim.device.interface import DeviceProtocol
 
 PRODUCTS = (
@@ -56,17 +56,17 @@ class Report:
         """How many layers are swapped, their part of the multiplications, and what is left."""
         count = f"swapped {len(self.layers)} of {len(self.layers) + len(self.left)} layers"
         if self.share is not None:
-            count += f", {percent(self.share)} of the multiplications"
+            count += f", {share_in_percent(self.share)} of the multiplications"
         return f"{count}; left: {self._left() or 'nothing'}"
 
     def __str__(self) -> str:
         rows = [
-            [shown(name), self._kind(name), self._part(name), f"swapped, number {number}"]
+            [named_module(name), self._kind(name), self._part(name), f"swapped, number {number}"]
             for name, number in self.layers.items()
         ]
         for name in (*self.left, *self._others()):
             why = self.left.get(name, "multiplies by itself, in no layer")
-            rows.append([shown(name), self._kind(name), self._part(name), f"left: {why}"])
+            rows.append([named_module(name), self._kind(name), self._part(name), f"left: {why}"])
         heading = ["layer", "type", "share", "state"]
         return "\n".join([self.sentence, *align([heading, *rows], left=4)])
 
@@ -80,7 +80,7 @@ class Report:
         if self.multiplications is not None:
             counted = self.multiplications
             names.sort(key=lambda name: -counted.get(name, 0))
-        words = [f"{shown(name)} ({self._words(name)})" for name in names[:SHOWN]]
+        words = [f"{named_module(name)} ({self._words(name)})" for name in names[:SHOWN]]
         if len(names) > SHOWN:
             words.append(f"and {len(names) - SHOWN} more, which diastole.torch.report(model) names")
         return ", ".join(words)
@@ -96,10 +96,10 @@ class Report:
         if not self.multiplications:
             return ""
         total = sum(self.multiplications.values())
-        return percent(self.multiplications.get(name, 0) / total) if total else ""
+        return share_in_percent(self.multiplications.get(name, 0) / total) if total else ""
 
 
-def percent(part: float) -> str:
+def share_in_percent(part: float) -> str:
     """A part in percent, of which only nothing is 0 and only all is 100."""
     if 0 < part < 0.001:
         return "< 0.1 %"
@@ -119,7 +119,7 @@ def report(model: nn.Module, *args: Any, **kwargs: Any) -> Report:
     if not isinstance(model, nn.Module):
         raise TypeError(f"model must be a torch.nn.Module, not {type(model).__name__}")
     if args or kwargs:
-        return report_of(model, measure(model, args, kwargs))
+        return report_of(model, count_pass(model, args, kwargs))
     first = getattr(model, FIRST_PASS, None)
     return report_of(model, first.tally if isinstance(first, FirstPass) else None)
 

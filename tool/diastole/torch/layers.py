@@ -9,8 +9,8 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from diastole.torch.operands import INSTEAD, widened
-from diastole.torch.products import MAX_LAYER, layer_tags, multiply, uncompiled
+from diastole.torch.operands import INSTEAD, exact_operands
+from diastole.torch.products import MAX_LAYER, device_product, layer_tags, uncompiled
 from diastole.torch.steps import restored_uses, uses_of
 from diastole_sim.device.interface import DeviceProtocol
 from diastole_sim.rtl import device as rtl
@@ -166,15 +166,15 @@ class Conv2d(DeviceLayer, nn.Conv2d):
 
 @uncompiled
 def _linear(layer: Linear, given: torch.Tensor) -> torch.Tensor:
-    x, w, kind = widened(given, layer.weight, ("input", "weight"))
-    y = multiply(x, w.t(), layer.device, layer_tags(layer.number))
+    x, w, kind = exact_operands(given, layer.weight, ("input", "weight"))
+    y = device_product(x, w.t(), layer.device, layer_tags(layer.number))
     bias: Any = layer.bias
     return (y if bias is None else y + bias.float()).to(kind)
 
 
 @uncompiled
 def _convolved(layer: Conv2d, given: torch.Tensor) -> torch.Tensor:
-    x, w, kind = widened(given, layer.weight, ("input", "weight"))
+    x, w, kind = exact_operands(given, layer.weight, ("input", "weight"))
     if x.ndim not in (3, 4) or x.shape[-3] != layer.in_channels:
         raise ValueError(
             f"input must be (N, {layer.in_channels}, rows, columns), or without N, "
@@ -186,7 +186,7 @@ def _convolved(layer: Conv2d, given: torch.Tensor) -> torch.Tensor:
     columns = w.reshape(groups, channels, rows.shape[-1]).transpose(1, 2)
     if groups == 1:
         rows, columns = rows[0], columns[0]
-    y = multiply(rows, columns, layer.device, layer_tags(layer.number))
+    y = device_product(rows, columns, layer.device, layer_tags(layer.number))
     y = y.reshape(groups, count, *size, channels).permute(1, 0, 4, 2, 3)
     y = y.reshape(count, layer.out_channels, *size)
     bias: Any = layer.bias

@@ -178,7 +178,7 @@ def is_dry() -> bool:
     return counting is not None and counting.dry
 
 
-def measure(model: nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Tally:
+def count_pass(model: nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Tally:
     """Count one forward pass of these inputs, without gradients.
 
     Devices compute nothing, and keep their steps; buffers of the model and torch's generators are

@@ -16,7 +16,7 @@ SHOWN = 10
 """Names in a message."""
 
 
-def chosen(model: nn.Module, names: str | Sequence[str]) -> dict[str, nn.Module]:
+def chosen_modules(model: nn.Module, names: str | Sequence[str]) -> dict[str, nn.Module]:
     """The modules to swap, by all of their names, in the model's order.
 
     ``names``: patterns as of a shell. Those that begin with ``!`` leave out what they match,
@@ -51,12 +51,12 @@ def matching(names: Iterable[str], patterns: Sequence[str]) -> list[str]:
     return [name for name in names if any(fnmatchcase(name, pattern) for pattern in patterns)]
 
 
-def shown(name: str) -> str:
+def named_module(name: str) -> str:
     """The name of a module as a message has it."""
     return name or "the model itself"
 
 
-def few(names: Sequence[str]) -> str:
+def few_names(names: Sequence[str]) -> str:
     """Some names for a message, and how many more there are."""
     more = len(names) - SHOWN
     return ", ".join(names[:SHOWN]) + (f" and {more} more" if more > 0 else "")
@@ -75,5 +75,5 @@ def _nothing(said: str, pattern: str, modules: Mapping[str, nn.Module]) -> str:
         layers = (nn.Linear, nn.Conv2d)
         first = sorted(found, key=lambda name: not isinstance(modules[name], layers))[:3]
         return f"{start}, but {', '.join(f'{name}, {kind_of(modules[name])}' for name in first)}"
-    plain = [shown(name) for name, module in modules.items() if type(module) in KINDS]
-    return f"{start}; there is {few(plain) or 'none'}"
+    plain = [named_module(name) for name, module in modules.items() if type(module) in KINDS]
+    return f"{start}; there is {few_names(plain) or 'none'}"

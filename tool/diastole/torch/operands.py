@@ -11,7 +11,7 @@ TYPES = (torch.float32, torch.bfloat16, torch.float16)
 INSTEAD = "diastole.torch.restore(model) gives the layers of torch back, for which it works"
 
 
-def widened(x: Any, w: Any, names: tuple[str, str] = ("x", "w")) -> tuple[Any, Any, Any]:
+def exact_operands(x: Any, w: Any, names: tuple[str, str] = ("x", "w")) -> tuple[Any, Any, Any]:
     """Two operands in float32, exactly, and the type that torch would give their product.
 
     That is their own, or where autocast is on its type; then they may have two types.

@@ -13,7 +13,7 @@ import torch
 from torch.autograd.function import once_differentiable
 
 from diastole.torch.multiplications import is_dry, on_device
-from diastole.torch.operands import INSTEAD, widened
+from diastole.torch.operands import INSTEAD, exact_operands
 from diastole.torch.steps import Uses, uses_of
 from diastole_sim.device.interface import TAGS_PER_LAYER, DeviceProtocol
 from diastole_sim.spec.check import require_int
@@ -64,7 +64,7 @@ def matmul(
     return _uncompiled(x, w, device, tags, step)
 
 
-def multiply(
+def device_product(
     x: Any, w: Any, device: DeviceProtocol, tags: Tags | None = None, step: int | None = None
 ) -> Any:
     """As :func:`matmul`, of float32 tensors, in float32."""
@@ -92,8 +92,8 @@ def multiply(
 
 
 def _multiply(x: Any, w: Any, device: Any, tags: Tags | None, step: int | None) -> Any:
-    x, w, kind = widened(x, w)
-    return multiply(x, w, device, tags, step).to(kind)
+    x, w, kind = exact_operands(x, w)
+    return device_product(x, w, device, tags, step).to(kind)
 
 
 def uncompiled(function: Any) -> Any:

@@ -13,8 +13,8 @@ from diastole.devices import Formats
 from diastole.torch.coverage import FIRST_PASS, FirstPass, report
 from diastole.torch.exact import TorchGoldenDevice
 from diastole.torch.layers import DeviceLayer
-from diastole.torch.multiplications import measure
-from diastole.torch.names import KINDS, chosen, shown
+from diastole.torch.multiplications import count_pass
+from diastole.torch.names import KINDS, chosen_modules, named_module
 from diastole.torch.operands import TYPES
 from diastole.torch.steps import uses_of
 from diastole_sim.device.interface import DeviceProtocol
@@ -53,7 +53,7 @@ def convert(
     swapped; TypeError for another ``device``.
     """
     _require_module(model)
-    tally = None if example is None else measure(model, *_arguments(example))
+    tally = None if example is None else count_pass(model, *_arguments(example))
     model = place(model, formats=formats, names=names, device=device, seed=seed)
     forget(model)
     setattr(model, FIRST_PASS, FirstPass(model, tally))
@@ -78,7 +78,7 @@ def restore(model: Any) -> Any:
     for name, layer in found.items():
         if type(layer) not in KINDS.values():
             raise ValueError(
-                f"{shown(name)} must be a layer of diastole.torch, not a {type(layer).__name__}, "
+                f"{named_module(name)} must be a layer of diastole.torch, not a {type(layer).__name__}, "
                 "which is derived from one: torch.nn.utils.parametrize.remove_parametrizations "
                 "undoes parametrizations"
             )
@@ -92,7 +92,7 @@ def place(
     model: Any, *, formats: Formats | None, names: str | Sequence[str], device: Any, seed: int
 ) -> Any:
     """The model with layers of a device, as :func:`convert` has it, without a word."""
-    found = chosen(model, names)
+    found = chosen_modules(model, names)
     _require_types(found)
     machine = _device(formats, device, seed)
     made: dict[int, nn.Module] = {}
@@ -129,7 +129,7 @@ def _require_types(found: Mapping[str, nn.Module]) -> None:
         wrong = {p.dtype for p in module.parameters()} - set(TYPES)
         if wrong:
             raise ValueError(
-                f"{shown(name)} must hold float32, bfloat16 or float16, "
+                f"{named_module(name)} must hold float32, bfloat16 or float16, "
                 f"not {', '.join(sorted(map(str, wrong)))}"
             )
 

@@ -11,7 +11,7 @@ from torch.nn.utils import parametrize  # noqa: E402
 
 from diastole import GoldenDevice  # noqa: E402
 from diastole.torch import Linear, compare, convert, matmul, report, restore  # noqa: E402
-from diastole.torch.coverage import percent  # noqa: E402
+from diastole.torch.coverage import share_in_percent  # noqa: E402
 from support.texts import exactly  # noqa: E402
 
 
@@ -162,7 +162,7 @@ def test_the_table():
     ],
 )
 def test_percent(part, text):
-    assert percent(part) == text
+    assert share_in_percent(part) == text
 
 
 def test_many_layers_are_named_in_the_table():

@@ -9,7 +9,7 @@ from torch.utils.checkpoint import checkpoint  # noqa: E402
 
 from diastole import GoldenDevice  # noqa: E402
 from diastole.torch import convert, matmul, report, steps  # noqa: E402
-from diastole.torch.multiplications import Counting, measure  # noqa: E402
+from diastole.torch.multiplications import Counting, count_pass  # noqa: E402
 
 
 class Function(nn.Module):
@@ -25,7 +25,7 @@ class Function(nn.Module):
 
 def counted(model, *given):
     model = model if isinstance(model, nn.Module) else Function(model)
-    return measure(model, given, {}).total
+    return count_pass(model, given, {}).total
 
 
 def ones(*shape):
@@ -104,7 +104,7 @@ def test_encoders(training):
     layer = nn.TransformerEncoderLayer(8, 2, 32, batch_first=True).train(training)
     assert counted(layer, ones(3, 5, 8)) == attention(3, 5, 8) + 3 * 5 * 2 * 8 * 32
     mask = torch.zeros(3, 5, dtype=torch.bool)
-    count = measure(layer, (ones(3, 5, 8),), {"src_key_padding_mask": mask}).total
+    count = count_pass(layer, (ones(3, 5, 8),), {"src_key_padding_mask": mask}).total
     assert count == attention(3, 5, 8) + 3 * 5 * 2 * 8 * 32
 
 
@@ -114,7 +114,7 @@ def test_nested_sequences():
     layer = nn.TransformerEncoderLayer(8, 2, 32, batch_first=True)
     encoder = nn.TransformerEncoder(layer, 1).eval()
     mask = torch.arange(5) >= torch.tensor([[2], [5]])
-    count = measure(encoder, (ones(2, 5, 8),), {"src_key_padding_mask": mask}).total
+    count = count_pass(encoder, (ones(2, 5, 8),), {"src_key_padding_mask": mask}).total
     each = [attention(1, length, 8) + length * 2 * 8 * 32 for length in (2, 5)]
     assert count == sum(each)
 
@@ -140,7 +140,7 @@ class Net(nn.Module):
 def test_who_asks_for_them():
     device = GoldenDevice(formats="bfp4")
     net = Net(device)
-    tally = measure(net, (ones(5, 4),), {})
+    tally = count_pass(net, (ones(5, 4),), {})
     assert tally.elsewhere == {"inner.0": 5 * 4 * 6, "": 5 * 6 * 6 + 5 * 3 * 2, "last": 5 * 6 * 3}
     assert tally.on_device == {"": 5 * 2 * 2}
     convert(net, device=device, names="last")
