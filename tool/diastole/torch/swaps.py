@@ -78,9 +78,9 @@ def restore(model: Any) -> Any:
     for name, layer in found.items():
         if type(layer) not in KINDS.values():
             raise ValueError(
-                f"{named_module(name)} must be a layer of diastole.torch, not a {type(layer).__name__}, "
-                "which is derived from one: torch.nn.utils.parametrize.remove_parametrizations "
-                "undoes parametrizations"
+                f"{named_module(name)} must be a layer of diastole.torch, "
+                f"not a {type(layer).__name__}, which is derived from one: "
+                "torch.nn.utils.parametrize.remove_parametrizations undoes parametrizations"
             )
     for each in modules.values():
         forget(each)
