@@ -15,7 +15,7 @@ from diastole.console import note
 from diastole.report.format_table import align
 from diastole.torch.layers import DeviceLayer
 from diastole.torch.multiplications import Counting, Tally, count_pass, is_counting
-from diastole.torch.names import KINDS, SHOWN, named_module
+from diastole.torch.names import KINDS, SHOWN, few_names, named_module
 from diastole_sim.device.interface import DeviceProtocol
 
 PRODUCTS = (
@@ -41,7 +41,9 @@ class Report:
     matrices are not swapped, by name. ``kinds``: the types of both. ``multiplications``: of one
     forward pass, by name; a name that is in neither is of a module that multiplies by itself, as
     attention does. None where nothing was counted yet. ``share``: the part of the multiplications
-    that devices do, 0 to 1, or None. ``devices``: those of Diastole that the layers have.
+    that devices do, 0 to 1, or None. ``unknown``: functions that the model called, of other
+    packages or kinds, and whose multiplications could not be counted. ``devices``: those of
+    Diastole that the layers have.
     """
 
     layers: Mapping[str, int]
@@ -49,6 +51,7 @@ class Report:
     kinds: Mapping[str, str]
     multiplications: Mapping[str, int] | None
     share: float | None
+    unknown: tuple[str, ...]
     devices: tuple[DeviceProtocol, ...]
 
     @property
@@ -57,7 +60,8 @@ class Report:
         count = f"swapped {len(self.layers)} of {len(self.layers) + len(self.left)} layers"
         if self.share is not None:
             count += f", {share_in_percent(self.share)} of the multiplications"
-        return f"{count}; left: {self._left() or 'nothing'}"
+        unknown = f"; not counted: {few_names(self.unknown)}" if self.unknown else ""
+        return f"{count}; left: {self._left() or 'nothing'}{unknown}"
 
     def __str__(self) -> str:
         rows = [
@@ -128,7 +132,7 @@ def report_of(model: nn.Module, tally: Tally | None) -> Report:
     """The report with what was counted."""
     modules = dict(model.named_modules())
     swapped = {name: each for name, each in modules.items() if isinstance(each, DeviceLayer)}
-    if tally is not None and not tally.total:
+    if tally is not None and not tally.total and not tally.unknown:
         tally = None
     left = _left(model, modules, tally)
     return Report(
@@ -136,7 +140,8 @@ def report_of(model: nn.Module, tally: Tally | None) -> Report:
         left=left,
         kinds={name: type(each).__name__ for name, each in modules.items()},
         multiplications=None if tally is None else tally.by_module,
-        share=None if tally is None else tally.share(swapped),
+        share=None if tally is None or not tally.total else tally.share(swapped),
+        unknown=() if tally is None else tuple(sorted(tally.unknown)),
         devices=tuple({id(each.device): each.device for each in swapped.values()}.values()),
     )
 
@@ -216,7 +221,7 @@ class FirstPass:
         if counting is None:
             return
         failed = result is None and sys.exc_info()[0] is not None
-        if counting.tally.total and not failed:
+        if (counting.tally.total or counting.tally.unknown) and not failed:
             self.tally = counting.tally
             self.stop()
             note(report(module).sentence)
