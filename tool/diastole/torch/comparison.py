@@ -19,6 +19,7 @@ from diastole.torch.swaps import place
 from diastole_sim.spec.check import require_int
 
 FLOAT = "float32"
+"""The name of a model without parameters."""
 LAST = 10
 """Steps that the mean at the end is of."""
 MAX_STEPS = 1_000_000
@@ -26,10 +27,12 @@ MAX_STEPS = 1_000_000
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Comparison:
-    """``losses`` of every step, and the ``models`` after the last, by the names of the formats,
-    those of ``float32`` first; ``report``: which layers the formats are of, with the
-    multiplications of the first step's forward passes. As text: a table, and the sentence of the
-    report."""
+    """``losses`` of every step, and the ``models`` after the last, by the names of the formats.
+
+    The first name is that of the model as it was given: the type of its parameters, ``float32`` as
+    a rule. ``report``: which layers the formats are of, with the multiplications of the first
+    step's forward passes. As text: a table, and the sentence of the report.
+    """
 
     losses: dict[str, list[float]]
     models: dict[str, nn.Module]
@@ -40,8 +43,13 @@ class Comparison:
         losses = self.losses[name][-LAST:]
         return sum(losses) / len(losses)
 
+    @property
+    def baseline(self) -> str:
+        """The name of the model as it was given."""
+        return next(iter(self.losses))
+
     def __str__(self) -> str:
-        heading = ["format", "first loss", f"mean of last {LAST}", f"over {FLOAT}"]
+        heading = ["format", "first loss", f"mean of last {LAST}", f"over {self.baseline}"]
         rows = [
             [name, f"{losses[0]:.5g}", f"{self.last(name):.5g}", self._over(name)]
             for name, losses in self.losses.items()
@@ -49,9 +57,9 @@ class Comparison:
         return "\n".join([*align([heading, *rows], left=1), self.report.sentence])
 
     def _over(self, name: str) -> str:
-        if name == FLOAT or not self.last(FLOAT):
+        if name == self.baseline or not self.last(self.baseline):
             return ""
-        return f"{self.last(name) / self.last(FLOAT) - 1:+.2%}"
+        return f"{self.last(name) / self.last(self.baseline) - 1:+.2%}"
 
 
 def compare(
@@ -76,8 +84,8 @@ def compare(
     as in the model in every copy: the result says which, and their part of the multiplications.
 
     Nothing is done to ``model``. ValueError for a model that is converted, for no format, one
-    called ``float32``, and what ``convert`` refuses; what else ``step`` raises, with a note of the
-    format.
+    called as the type of the model is (``float32``), and what ``convert`` refuses; what else
+    ``step`` raises, with a note of the format.
     """
     require_int("steps", steps, 1, MAX_STEPS)
     swapped = [name for name, each in model.named_modules() if isinstance(each, DeviceLayer)]
@@ -85,8 +93,9 @@ def compare(
         raise ValueError(
             f"model must be one that is not converted; swapped are {few_names(swapped)}"
         )
-    chosen = _by_name(formats)
-    models = {FLOAT: copy.deepcopy(model)}
+    baseline = _types_of(model)
+    chosen = _by_name(formats, baseline)
+    models = {baseline: copy.deepcopy(model)}
     for name, each in chosen.items():
         twin = copy.deepcopy(model)
         models[name] = place(twin, formats=each, names=names, device=device, seed=seed)
@@ -127,7 +136,15 @@ def _losses(
     return losses
 
 
-def _by_name(formats: "Iterable[Formats] | Mapping[str, Formats]") -> dict[str, Formats]:
+def _types_of(model: nn.Module) -> str:
+    """The types of the parameters, as a name."""
+    types = {str(each.dtype).removeprefix("torch.") for each in model.parameters()}
+    return " and ".join(sorted(types)) or FLOAT
+
+
+def _by_name(
+    formats: "Iterable[Formats] | Mapping[str, Formats]", baseline: str
+) -> dict[str, Formats]:
     if isinstance(formats, Mapping):
         chosen = dict(cast(Mapping[str, Formats], formats))
     else:
@@ -135,6 +152,6 @@ def _by_name(formats: "Iterable[Formats] | Mapping[str, Formats]") -> dict[str, 
         chosen: dict[str, Formats] = {
             each if isinstance(each, str) else str(each): each for each in listed
         }
-    if not chosen or FLOAT in chosen:
-        raise ValueError(f"formats must name one or more, beside {FLOAT}, not {formats!r}")
+    if not chosen or baseline in chosen:
+        raise ValueError(f"formats must name one or more, beside {baseline}, not {formats!r}")
     return chosen

@@ -95,11 +95,12 @@ def test_the_table():
     layers = nn.Sequential(nn.Linear(2, 2), nn.Conv1d(2, 2, 1))
     report = diastole.torch.report(convert(layers, formats="bfp4"))
     found = Comparison(losses=losses, models={}, report=report)
+    uncounted = "diastole.torch.report(model, inputs) counts the multiplications"
     assert str(found).splitlines() == [
         "format   first loss  mean of last 10  over float32",
         "float32           3                2",
         "bfp4           3.25              2.1        +5.00%",
-        "swapped 1 of 2 layers; left: 1 (Conv1d)",
+        f"swapped 1 of 2 layers; left: 1 (Conv1d); {uncounted}",
     ]
 
 
@@ -134,6 +135,31 @@ def test_the_layer_that_is_the_model(formats, floats):
     found = compare(nn.Linear(6, 2), lambda model, n: model(x).sum(), formats, steps=1)
     assert {type(each) for each in list(found.models.values())[1:]} == {Linear}
     assert found.report.share == 1
+
+
+@pytest.mark.parametrize(
+    "change, name",
+    [
+        (lambda net: net.bfloat16(), "bfloat16"),
+        (lambda net: net[2].bfloat16(), "bfloat16 and float32"),
+    ],
+)
+def test_a_model_of_another_type_is_not_called_float32(change, name, floats):
+    class Cast(nn.Module):
+        def forward(self, x):
+            return x.bfloat16()
+
+    net, x = nn.Sequential(nn.Linear(6, 4), Cast(), nn.Linear(4, 2)), torch.from_numpy(floats(5, 6))
+    change(net)
+
+    def step(model, number):
+        return model(x.to(model[0].weight.dtype)).float().square().mean()
+
+    found = compare(net, step, "bfp8", steps=2, optimizer=sgd)
+    assert list(found.losses) == [name, "bfp8"]
+    assert str(found).splitlines()[0].endswith(f"over {name}")
+    with pytest.raises(ValueError, match=f"beside {name}, not"):
+        compare(net, step, {name: "bfp8"})
 
 
 def test_a_format_that_fails_is_named(model):
