@@ -2,7 +2,8 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
-from typing import Any
+from itertools import accumulate
+from typing import Any, cast
 
 from torch import nn
 
@@ -19,18 +20,16 @@ SHOWN = 10
 def chosen_modules(model: nn.Module, names: str | Sequence[str]) -> dict[str, nn.Module]:
     """The modules to swap, by all of their names, in the model's order.
 
-    ``names``: patterns as of a shell. Those that begin with ``!`` leave out what they match,
-    wherever they stand; where there are no others, all others are meant. ValueError where a pattern
-    matches nothing, or where nothing is left.
+    ``names``: patterns as of a shell, of modules; a module stands for all that is within it. Those
+    that begin with ``!`` leave out what they match, wherever they stand; where there are no others,
+    all others are meant. ValueError where a pattern matches nothing, or where nothing is left.
     """
-    patterns = [names] if isinstance(names, str) else list(names)
+    patterns = _patterns(names)
     modules = dict(model.named_modules(remove_duplicate=False))
     plain = [name for name, module in modules.items() if type(module) in KINDS]
     leaves = [name for name, module in modules.items() if not list(module.children())]
     wanted = [pattern for pattern in patterns if not pattern.startswith(EXCLUDES)]
     out = [pattern.removeprefix(EXCLUDES) for pattern in patterns if pattern not in wanted]
-    if not patterns:
-        raise ValueError("names must have a pattern or more, as '*', not none")
     for pattern in wanted or ["*"]:
         if not matching(plain, [pattern]):
             raise ValueError(_nothing(pattern, pattern, modules))
@@ -47,8 +46,31 @@ def chosen_modules(model: nn.Module, names: str | Sequence[str]) -> dict[str, nn
 
 
 def matching(names: Iterable[str], patterns: Sequence[str]) -> list[str]:
-    """Those of the names that one of the patterns matches."""
-    return [name for name in names if any(fnmatchcase(name, pattern) for pattern in patterns)]
+    """Select the names of modules that a pattern matches, or that are within a module that a
+    pattern matches."""
+    return [
+        name
+        for name in names
+        if any(fnmatchcase(path, pattern) for path in _paths(name) for pattern in patterns)
+    ]
+
+
+def _paths(name: str) -> list[str]:
+    """The names of a module and of all that it is within: "a", "a.b", "a.b.c"."""
+    return list(accumulate(name.split("."), "{}.{}".format))
+
+
+def _patterns(names: Any) -> list[str]:
+    """One or more, in a list."""
+    listed = isinstance(names, Iterable) and not isinstance(names, str)
+    patterns: list[Any] = list(cast(Iterable[Any], names)) if listed else [names]
+    if not all(isinstance(pattern, str) for pattern in patterns):
+        raise TypeError(
+            f"names must be a pattern, as '*', or a list of patterns, not {names!r:.60}"
+        )
+    if not patterns:
+        raise ValueError("names must have a pattern or more, as '*', not none")
+    return patterns
 
 
 def named_module(name: str) -> str:

@@ -43,6 +43,10 @@ ALL = ["first", "blocks.0.0", "blocks.1.0", "image", "last"]
         (["*", "!again"], ["first", "blocks.1.0", "image", "last"]),
         (["*", "!conv"], ALL),
         (["blocks.*", "!blocks.1.*"], ["blocks.0.0"]),
+        (["*", "!blocks"], ["first", "image", "last"]),
+        (["blocks", "!*.1"], ["blocks.0.0"]),
+        ("blocks.?", ["blocks.0.0", "blocks.1.0"]),
+        ({"last": 1}, ["last"]),
         ("last", ["last"]),
         ("blocks.*", ["blocks.0.0", "blocks.1.0"]),
         (["last", "f*"], ["first", "last"]),
@@ -64,11 +68,11 @@ NO = "matches no nn.Linear and no nn.Conv2d"
             f"names: 'head' {NO}; there is first, blocks.0.0, blocks.1.0, again, image, last",
         ),
         ("conv", f"names: 'conv' {NO}, but conv, a Conv1d"),
+        (("last", "b*.1.1"), f"names: 'b*.1.1' {NO}, but blocks.1.1, a ReLU"),
         (
-            ("last", "blocks.?"),
-            f"names: 'blocks.?' {NO}, but blocks.0, a Sequential, blocks.1, a Sequential",
+            ["*", "!lasts"],
+            f"names: '!lasts' {NO}; there is first, blocks.0.0, blocks.1.0, again, image, last",
         ),
-        (["*", "!blocks"], f"names: '!blocks' {NO}, but blocks, a ModuleList"),
         (
             ["*", "!heads"],
             f"names: '!heads' {NO}; there is first, blocks.0.0, blocks.1.0, again, image, last",
@@ -81,6 +85,13 @@ def test_names_that_leave_nothing(names, message, model):
     with pytest.raises(ValueError, match=exactly(message)):
         convert(model, formats="bfp4", names=names)
     assert not [each for each in model.modules() if isinstance(each, DeviceLayer)]
+
+
+@pytest.mark.parametrize("names", [3, None, ["*", 3]])
+def test_names_that_are_no_names(names, model):
+    message = f"names must be a pattern, as '*', or a list of patterns, not {names!r}"
+    with pytest.raises(TypeError, match=exactly(message)):
+        convert(model, formats="bfp4", names=names)
 
 
 def test_models_that_have_nothing():
