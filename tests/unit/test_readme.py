@@ -82,5 +82,5 @@ def test_layers_of_torch(formats, capsys):
     assert out.startswith(f"{given['losses']}\n{counts}\nlayer ")
     assert err == (
         "diastole: swapped 2 of 3 layers; left: head (Linear); "
-        "the first forward pass counts the multiplications\n"
+        "the first forward pass that is not compiled counts the multiplications\n"
     )

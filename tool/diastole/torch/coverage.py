@@ -29,6 +29,7 @@ PRODUCTS = (
 """Modules of torch that multiply matrices."""
 TABLES = (nn.Embedding, nn.EmbeddingBag, nn.LayerNorm, nn.RMSNorm)
 """Modules whose weights may have two axes, and that multiply no matrices."""
+COUNTS = "counts the multiplications"
 FIRST_PASS = "_diastole_first_pass"
 """The attribute of a converted model that has its :class:`FirstPass`."""
 
@@ -57,11 +58,19 @@ class Report:
     @property
     def sentence(self) -> str:
         """How many layers are swapped, their part of the multiplications, and what is left."""
+        return self.sentence_or("diastole.torch.report(model, inputs)")
+
+    def sentence_or(self, counter: str) -> str:
+        """The sentence; where nothing was counted yet, with what counts."""
         count = f"swapped {len(self.layers)} of {len(self.layers) + len(self.left)} layers"
         if self.share is not None:
             count += f", {share_in_percent(self.share)} of the multiplications"
-        unknown = f"; not counted: {few_names(self.unknown)}" if self.unknown else ""
-        return f"{count}; left: {self._left() or 'nothing'}{unknown}"
+        words = [count, f"left: {self._left() or 'nothing'}"]
+        if self.unknown:
+            words.append(f"not counted: {few_names(self.unknown)}")
+        if self.multiplications is None:
+            words.append(f"{counter} {COUNTS}")
+        return "; ".join(words)
 
     def __str__(self) -> str:
         rows = [
@@ -132,7 +141,7 @@ def report_of(model: nn.Module, tally: Tally | None) -> Report:
     """The report with what was counted."""
     modules = dict(model.named_modules())
     swapped = {name: each for name, each in modules.items() if isinstance(each, DeviceLayer)}
-    if tally is not None and not tally.total and not tally.unknown:
+    if tally is not None and tally.is_empty:
         tally = None
     left = _left(model, modules, tally)
     return Report(
@@ -172,7 +181,7 @@ def _has_matrix(module: nn.Module) -> bool:
 
 def _why(module: nn.Module) -> str:
     if type(module) in KINDS:
-        return "names did not choose it"
+        return "convert has not chosen it"
     if isinstance(module, nn.MultiheadAttention):
         return "it reads the weights of its layers itself"
     if parametrize.is_parametrized(module):
@@ -191,10 +200,10 @@ class FirstPass:
     """
 
     def __init__(self, model: nn.Module, tally: Tally | None = None):
-        self.tally = tally
+        self.tally = None if tally is None or tally.is_empty else tally
         self._counting: Counting | None = None
         self._handles: list[Any] = []
-        if tally is None:
+        if self.tally is None:
             self._handles = [
                 model.register_forward_pre_hook(self._begin),
                 model.register_forward_hook(self._end, always_call=True),
@@ -221,7 +230,7 @@ class FirstPass:
         if counting is None:
             return
         failed = result is None and sys.exc_info()[0] is not None
-        if (counting.tally.total or counting.tally.unknown) and not failed:
+        if not counting.tally.is_empty and not failed:
             self.tally = counting.tally
             self.stop()
             note(report(module).sentence)

@@ -8,6 +8,7 @@ none of these. What a backward pass computes is not counted.
 # pyright: reportUnknownMemberType=false, reportUntypedBaseClass=false
 
 import threading
+import warnings
 from collections import Counter
 from collections.abc import Callable, Container, Generator, Mapping
 from contextlib import ExitStack, contextmanager
@@ -21,12 +22,17 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from diastole.torch.formulas import formula_of, is_unknown
 from diastole.torch.steps import in_backward
 
+GLOBAL_HOOKS = r"Using `torch\.compile\(module\)` when there are global hooks"
+"""A warning of torch, of modules that are compiled; nothing runs compiled while hooks count."""
+
 
 @dataclass(kw_only=True, eq=False)
 class Tally:
-    """Multiplications by the name of the module that asked for them, ``""`` for the model itself:
-    those that a device of Diastole did, and all others. ``unknown``: functions that were called, and
-    whose multiplications nobody has counted."""
+    """Multiplications by the name of the module that calls for them, ``""`` for the model itself.
+
+    ``on_device``: those of devices of Diastole; ``elsewhere``: all others. ``unknown``: functions
+    whose multiplications could not be counted.
+    """
 
     on_device: Counter[str] = field(default_factory=lambda: Counter[str]())
     elsewhere: Counter[str] = field(default_factory=lambda: Counter[str]())
@@ -36,6 +42,11 @@ class Tally:
     def total(self) -> int:
         """All multiplications that were counted."""
         return self.on_device.total() + self.elsewhere.total()
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing was seen that multiplies, as of an empty batch."""
+        return not self.total and not self.unknown
 
     @property
     def by_module(self) -> dict[str, int]:
@@ -76,6 +87,8 @@ class Counting:
         hooks, entered = nn.modules.module, self._entered
         if hasattr(torch.compiler, "set_stance"):  # from torch 2.6 on
             entered.enter_context(torch.compiler.set_stance("force_eager"))
+        entered.enter_context(warnings.catch_warnings())
+        warnings.filterwarnings("ignore", message=GLOBAL_HOOKS)
         entered.callback(hooks.register_module_forward_pre_hook(self._begin).remove)
         last = hooks.register_module_forward_hook(self._end, always_call=True)
         entered.callback(last.remove)

@@ -18,6 +18,7 @@ from diastole.torch.steps import Uses, uses_of
 from diastole_sim.device.interface import TAGS_PER_LAYER, DeviceProtocol
 from diastole_sim.spec.check import require_int
 
+COMPILING = "torch.compile leaves it out unless fullgraph=True"
 MAX_LAYER = 2**29 - 1
 """Behind it tags have the bit of second copies."""
 Tags = tuple[int, int, int]
@@ -100,7 +101,7 @@ def uncompiled(function: Any) -> Any:
     """The function as ``torch.compile`` leaves it alone: else tensors would be made of numpy's
     arrays, with other bits. Where nothing may be left alone it says what to do."""
     disable = torch.compiler.disable
-    reason = f"a product of a device cannot be compiled: fullgraph=False leaves it out; {INSTEAD}"
+    reason = f"a product of a device cannot be compiled or exported: {COMPILING}; {INSTEAD}"
     if "reason" in inspect.signature(disable).parameters:
         return disable(function, reason=reason)
     return disable(function)

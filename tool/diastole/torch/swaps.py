@@ -38,8 +38,9 @@ def convert(
     arguments, or a mapping of them by name); without it in the first forward pass that
     ``torch.compile`` has not compiled, after which the line is said again.
 
-    ``names``: patterns as of a shell, of what ``model.named_modules()`` calls the layers; patterns
-    that begin with ``!`` leave layers out: ``["*", "!head"]``. ``formats``: of a numpy model that
+    ``names``: patterns as of a shell, of what ``model.named_modules()`` calls the modules; a module
+    stands for all layers within it. Patterns that begin with ``!`` leave layers out:
+    ``["*", "!head"]``. ``formats``: of a numpy model that
     is made for it, with ``seed``; its exact products run on ``device``, the name of a device of
     torch (``"cpu"``). Or ``device``: one of Diastole, without ``formats``. Layers are numbered in
     the order of their names; one with two names is one layer. A model that is itself an
@@ -57,10 +58,7 @@ def convert(
     model = place(model, formats=formats, names=names, device=device, seed=seed)
     forget(model)
     setattr(model, FIRST_PASS, FirstPass(model, tally))
-    sentence = report(model).sentence
-    if tally is None:
-        sentence += "; the first forward pass counts the multiplications"
-    note(sentence)
+    note(report(model).sentence_or("the first forward pass that is not compiled"))
     return model
 
 

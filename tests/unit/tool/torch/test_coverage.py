@@ -84,6 +84,7 @@ SENTENCE = (
     "mix (MultiheadAttention, 27 %), conv (Conv1d, 5.4 %), own (Own, 5.4 %), "
     "bound (ParametrizedLinear, 5.4 %), table (Table, 5.4 %), the model itself (Net, 5.4 %)"
 )
+UNCOUNTED = "diastole.torch.report(model, inputs) counts the multiplications"
 
 
 def test_the_parts_are_those_worked_out_by_hand():
@@ -112,7 +113,7 @@ def test_a_line_after_the_first_forward_pass_without(capsys):
     names = "conv (Conv1d), mix (MultiheadAttention), memory (GRU), own (Own), "
     names += "bound (ParametrizedLinear), table (Table), shift (Table)"
     said = f"diastole: swapped 2 of 9 layers; left: {names}; "
-    said += "the first forward pass counts the multiplications\n"
+    said += "the first forward pass that is not compiled counts the multiplications\n"
     assert capsys.readouterr() == ("", said)
     before = report(net)
     assert (before.multiplications, before.share) == (None, None)
@@ -130,11 +131,11 @@ def test_the_table():
     net = nn.Sequential(nn.Linear(4, 2000), nn.Conv1d(2000, 1, 1), nn.ReLU(), nn.Linear(1, 3))
     convert(net, formats="bfp4", names=["*", "!3"])
     assert str(report(net)).splitlines() == [
-        "swapped 1 of 3 layers; left: 1 (Conv1d), 3 (Linear)",
+        f"swapped 1 of 3 layers; left: 1 (Conv1d), 3 (Linear); {UNCOUNTED}",
         "layer  type    share  state",
         "0      Linear         swapped, number 0",
         "1      Conv1d         left: only nn.Linear and nn.Conv2d are swapped",
-        "3      Linear         left: names did not choose it",
+        "3      Linear         left: convert has not chosen it",
     ]
     net = nn.Sequential(nn.Linear(4, 2000), nn.Flatten(), nn.Linear(2000, 1))
     net = nn.Sequential(net, nn.Linear(1, 3))
@@ -144,7 +145,7 @@ def test_the_table():
         "layer  type    share    state",
         "0.0    Linear  80 %     swapped, number 0",
         "0.2    Linear  20 %     swapped, number 1",
-        "1      Linear  < 0.1 %  left: names did not choose it",
+        "1      Linear  < 0.1 %  left: convert has not chosen it",
     ]
 
 
@@ -171,7 +172,7 @@ def test_many_layers_are_named_in_the_table():
     assert found.sentence == (
         "swapped 1 of 14 layers; left: "
         + ", ".join(f"{number} (Linear)" for number in range(1, 11))
-        + ", and 3 more, which diastole.torch.report(model) names"
+        + f", and 3 more, which diastole.torch.report(model) names; {UNCOUNTED}"
     )
     assert len(str(found).splitlines()) == 16
 
@@ -221,13 +222,18 @@ def test_a_layer_that_is_called_past_the_swap_is_seen():
     )
 
 
-def test_what_did_not_run_is_counted_in_the_next_pass(capsys):
-    net, x = convert(nn.Sequential(nn.Linear(4, 6)), formats="bfp4"), torch.ones(2, 4)
+@pytest.mark.parametrize("example", [None, torch.ones(0, 4)], ids=["none", "empty"])
+def test_what_did_not_run_is_counted_in_the_next_pass(example, capsys):
+    net, x = nn.Sequential(nn.Linear(4, 6)), torch.ones(2, 4)
+    convert(net, formats="bfp4", example=example)
     net(x[:0])
     with pytest.raises(ValueError, match="must be"):
         net(torch.ones(2, 5))
     assert report(net).share is None
-    capsys.readouterr()
+    assert capsys.readouterr().err == (
+        "diastole: swapped 1 of 1 layers; left: nothing; "
+        "the first forward pass that is not compiled counts the multiplications\n"
+    )
     net(x)
     assert report(net).share == 1
     assert capsys.readouterr().err == (
@@ -287,6 +293,51 @@ def test_a_compiled_model_runs_uncounted():
     assert torch.equal(found[1], found[0])
     assert report(net).share == 1
     torch._dynamo.reset()
+
+
+def test_a_part_that_is_compiled_counts(capsys):
+    """In the first pass nothing runs compiled."""
+    inner = torch.compile(nn.Sequential(nn.Linear(4, 6)), backend="eager")
+    net = convert(nn.Sequential(inner, nn.Linear(6, 2)), formats="bfp4", names="1")
+    net(torch.ones(2, 4))
+    assert report(net).multiplications == {"0._orig_mod.0": 48, "1": 24}
+    torch._dynamo.reset()
+
+
+def test_what_cannot_be_counted_is_named(capsys):
+    class Mixed(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layer = nn.Linear(6, 6)
+
+        def forward(self, x):
+            x = self.layer(x)
+            return torch.cdist(x, x, compute_mode="donot_use_mm_for_euclid_dist")
+
+    net = convert(Mixed(), formats="bfp4")
+    capsys.readouterr()
+    net(torch.ones(2, 6))
+    sentence = (
+        "swapped 1 of 1 layers, 100 % of the multiplications; left: nothing; "
+        "not counted: aten._cdist_forward"
+    )
+    assert capsys.readouterr().err == f"diastole: {sentence}\n"
+    assert report(net).unknown == ("aten._cdist_forward",)
+    x = torch.ones(3, 2)
+    found = report(nn.PairwiseDistance(), x, x)
+    assert (found.multiplications, found.unknown) == (None, ())
+
+
+def test_a_model_that_multiplies_by_unknown_functions_alone():
+    class Distances(nn.Module):
+        def forward(self, x):
+            return torch.cdist(x, x)
+
+    found = report(Distances(), torch.ones(2, 6))
+    assert (found.share, found.multiplications) == (None, {})
+    assert found.sentence == (
+        "swapped 0 of 0 layers; left: nothing; not counted: aten._cdist_forward"
+    )
 
 
 def test_examples():

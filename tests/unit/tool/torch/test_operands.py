@@ -12,7 +12,7 @@ torch = pytest.importorskip("torch", reason="torch is not installed: make torch"
 from torch import nn  # noqa: E402
 
 from diastole import GoldenDevice  # noqa: E402
-from diastole.torch import Conv2d, Linear, convert, matmul, restore  # noqa: E402
+from diastole.torch import Conv2d, Linear, convert, matmul, report, restore  # noqa: E402
 from support.texts import exactly  # noqa: E402
 
 HALVES = {torch.bfloat16: ml_dtypes.bfloat16, torch.float16: np.float16}
@@ -232,6 +232,22 @@ def test_what_cannot_be_done_says_so(what, layer, floats):
         run(nn.Sequential(make()), torch.from_numpy(floats(*shape)))
 
 
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("what", CANNOT)
+@pytest.mark.parametrize("layer", LAYERS)
+def test_what_cannot_be_done_ends_no_counting(what, layer, floats):
+    """Of a first forward pass: the next one is counted."""
+    make, shape = LAYERS[layer]
+    run, message = CANNOT[what]
+    net = convert(nn.Sequential(make().restored()), formats="bfp4")
+    x = torch.from_numpy(floats(*shape))
+    with pytest.raises(RuntimeError, match=exactly(message)):
+        run(net, x)
+    net(x)
+    assert report(net).share == 1
+    assert not net._forward_hooks
+
+
 @pytest.mark.parametrize("layer", LAYERS)
 def test_compiling_leaves_layers_out_unless_nothing_may_be(layer, floats):
     make, shape = LAYERS[layer]
@@ -242,8 +258,13 @@ def test_compiling_leaves_layers_out_unless_nothing_may_be(layer, floats):
         torch._dynamo.reset()
         with pytest.raises(torch._dynamo.exc.Unsupported) as caught:
             torch.compile(net, backend="eager", fullgraph=True)(x)
-    said = f"a product of a device cannot be compiled: fullgraph=False leaves it out; {INSTEAD}"
-    assert said in str(caught.value)
+        said = "a product of a device cannot be compiled or exported: "
+        said += f"torch.compile leaves it out unless fullgraph=True; {INSTEAD}"
+        assert said in str(caught.value)
+        torch._dynamo.reset()
+        with pytest.raises(torch._dynamo.exc.Unsupported) as caught:
+            torch.export.export(net, (x,), strict=True)
+        assert said in str(caught.value)
     torch._dynamo.reset()
 
 
