@@ -82,6 +82,7 @@ def compare(
     ``device``, ``seed``: as of :func:`diastole.torch.convert`; before each copy the generator of
     torch is seeded with ``seed``, and left as it was after all. Layers that are not swapped compute
     as in the model in every copy: the result says which, and their part of the multiplications.
+    Autocast within ``step`` is that of every copy, of the first one too.
 
     Nothing is done to ``model``. ValueError for a model that is converted, for no format, one
     called as the type of the model is (``float32``), and what ``convert`` refuses; what else
@@ -121,7 +122,7 @@ def _losses(
     optimizer: Callable[[Any], Any] | None,
     tally: Tally | None,
 ) -> list[float]:
-    """Of every step; the multiplications of the first one go into the tally."""
+    """Return the loss of every step, and count the first step's multiplications in the tally."""
     losses: list[float] = []
     updates = None if optimizer is None else optimizer(model.parameters())
     for number in range(steps):
@@ -137,7 +138,7 @@ def _losses(
 
 
 def _types_of(model: nn.Module) -> str:
-    """The types of the parameters, as a name."""
+    """Name the types of the parameters."""
     types = {str(each.dtype).removeprefix("torch.") for each in model.parameters()}
     return " and ".join(sorted(types)) or FLOAT
 

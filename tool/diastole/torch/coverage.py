@@ -61,7 +61,7 @@ class Report:
         return self.sentence_or("diastole.torch.report(model, inputs)")
 
     def sentence_or(self, counter: str) -> str:
-        """The sentence; where nothing was counted yet, with what counts."""
+        """Form the sentence; where nothing was counted yet, the sentence names what counts."""
         count = f"swapped {len(self.layers)} of {len(self.layers) + len(self.left)} layers"
         if self.share is not None:
             count += f", {share_in_percent(self.share)} of the multiplications"
@@ -84,7 +84,7 @@ class Report:
         return "\n".join([self.sentence, *align([heading, *rows], left=4)])
 
     def _others(self) -> list[str]:
-        """Modules that are no layers and multiply all the same."""
+        """List modules that are no layers and multiply all the same."""
         counted = self.multiplications or {}
         return [name for name in counted if name not in self.layers and name not in self.left]
 
@@ -113,7 +113,7 @@ class Report:
 
 
 def share_in_percent(part: float) -> str:
-    """A part in percent, of which only nothing is 0 and only all is 100."""
+    """Write a part in percent: only nothing is 0 %, and only all is 100 %."""
     if 0 < part < 0.001:
         return "< 0.1 %"
     if 0.999 < part < 1:
@@ -138,7 +138,7 @@ def report(model: nn.Module, *args: Any, **kwargs: Any) -> Report:
 
 
 def report_of(model: nn.Module, tally: Tally | None) -> Report:
-    """The report with what was counted."""
+    """Make a report with the multiplications of a tally."""
     modules = dict(model.named_modules())
     swapped = {name: each for name, each in modules.items() if isinstance(each, DeviceLayer)}
     if tally is not None and tally.is_empty:
@@ -158,7 +158,7 @@ def report_of(model: nn.Module, tally: Tally | None) -> Report:
 def _left(
     model: nn.Module, modules: Mapping[str, nn.Module], tally: Tally | None
 ) -> dict[str, str]:
-    """Why modules that multiply matrices are not swapped."""
+    """Say why modules that multiply matrices are not swapped, by name."""
     found: dict[str, str] = {}
     inner: set[int] = set()
     for name, module in modules.items():

@@ -1,4 +1,4 @@
-"""Multiplications of the functions of torch, from their arguments."""
+"""Counts the multiplications of functions of torch from their arguments."""
 
 # pyright: reportUnknownMemberType=false
 
@@ -28,8 +28,8 @@ OTHERS = frozenset(
 
 
 def formula_of(function: Any) -> Formula | None:
-    """How to count the multiplications of a function; None if it has none that are counted, which
-    :func:`is_unknown` tells from what is not known."""
+    """Return what counts the multiplications of a function, or None without a formula; then
+    :func:`is_unknown` tells whether the function multiplies all the same."""
     packet = getattr(function, "_overloadpacket", function)
     if packet in OWN:
         return OWN[packet]
@@ -41,7 +41,7 @@ def formula_of(function: Any) -> Formula | None:
 
 
 def is_unknown(function: Any) -> bool:
-    """Whether a function without a formula may multiply matrices."""
+    """Tell whether a function without a formula may multiply matrices."""
     if not isinstance(function, torch._ops.OpOverload) or function.namespace not in NAMESPACES:
         return True
     name = str(function._overloadpacket).rpartition(".")[2]

@@ -45,7 +45,7 @@ class Machine:
 
 
 class Origin:
-    """The module that a layer was made of, hidden from those who look for modules."""
+    """Hides the module that a layer was made of from those who look for modules."""
 
     def __init__(self, module: nn.Module):
         self.module = module
@@ -57,7 +57,7 @@ def watched(module: nn.Module, given: Any) -> None:
 
 
 class DeviceLayer(nn.Module):
-    """What layers on a device have in common; ``number``: of their tags."""
+    """The base of layers on a device; ``number``: of their tags."""
 
     plain: Any
     """The class of torch that a layer stands for."""
@@ -68,8 +68,7 @@ class DeviceLayer(nn.Module):
 
     @classmethod
     def of(cls, module: nn.Module, *, device: DeviceProtocol, number: int | None = None) -> Self:
-        """A layer with the parameters, the buffers, the hooks and the mode of another module, all
-        of them shared."""
+        """Make a layer that shares parameters, buffers, hooks and mode with another module."""
         own = cls.__new__(cls)
         own.__dict__.update(cast(dict[str, Any], vars(module)))
         own._place(device, number)
@@ -86,12 +85,12 @@ class DeviceLayer(nn.Module):
 
     @property
     def device(self) -> DeviceProtocol:
-        """That of Diastole."""
+        """The device of Diastole."""
         return self.machine.device
 
     def restored(self) -> nn.Module:
-        """The module that this layer was made of, with what has become of its parameters, hooks
-        and mode; a new one if the layer was made without one."""
+        """Return the module that this layer was made of, with what has become of its parameters,
+        hooks and mode; a new module if the layer was made without one."""
         plain: Any = self.plain.__new__(self.plain) if self.origin is None else self.origin.module
         self.watching.remove()
         held = cast(dict[str, Any], vars(self))
@@ -102,7 +101,7 @@ class DeviceLayer(nn.Module):
         return f"{super().extra_repr()}, number={self.number}"
 
     def _products(self) -> int:
-        """How many products the layer makes; each is a layer of the device."""
+        """Count the products of the layer; each is a layer of the device."""
         return 1
 
     def __prepare_scriptable__(self) -> Any:
@@ -144,8 +143,9 @@ class Conv2d(DeviceLayer, nn.Conv2d):
     X has a row for each pixel of the result, W a column for each of its channels, and K is what
     a pixel of the result sees: ``in_channels / groups`` times the size of the kernel, in the order
     of ``weight``. Groups are a stack of products, with the numbers that follow ``number``. What
-    dX has for one pixel of the image is added in float32. All else is as of :class:`Linear`, and
-    the parameters as of ``nn.Conv2d``.
+    dX has for one pixel of the image is added in float32. X takes the memory of the image times the
+    size of the kernel, over the strides. All else is as of :class:`Linear`, and the parameters as
+    of ``nn.Conv2d``.
     """
 
     plain = nn.Conv2d
@@ -197,8 +197,8 @@ def _convolved(layer: Conv2d, given: torch.Tensor) -> torch.Tensor:
 
 
 def _unfolded(layer: Conv2d, x: torch.Tensor) -> tuple[torch.Tensor, tuple[int, int]]:
-    """What each pixel of the result sees (groups, N * rows * columns, K), and how many rows and
-    columns the result has."""
+    """Return what each pixel of the result sees (groups, N * rows * columns, K), and how many rows
+    and columns the result has."""
     padding: Any = layer._reversed_padding_repeated_twice
     if any(padding):
         mode = "constant" if layer.padding_mode == "zeros" else layer.padding_mode
@@ -220,7 +220,8 @@ def _unfolded(layer: Conv2d, x: torch.Tensor) -> tuple[torch.Tensor, tuple[int, 
 
 
 def _memory_format(*tensors: torch.Tensor) -> Any:
-    """That of the result of ``nn.Conv2d``: channels last if one of its operands has them last."""
+    """Return the order in memory that ``nn.Conv2d`` gives: channels last if one of the operands has
+    them last."""
     last = torch.channels_last
     for each in tensors:
         if each.ndim == 4 and each.is_contiguous(memory_format=last) and not each.is_contiguous():

@@ -45,7 +45,7 @@ class Tally:
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing was seen that multiplies, as of an empty batch."""
+        """Tell that nothing was seen that multiplies, as of an empty batch."""
         return not self.total and not self.unknown
 
     @property
@@ -177,8 +177,7 @@ class Dispatched(TorchDispatchMode):
 
 
 def _has_parts(function: Any, args: Any) -> bool:
-    """Whether it may be made of others; functions of nested tensors are not what they are made
-    of."""
+    """Tell whether a function may be made of others, as no function of nested tensors is."""
     nested = any(isinstance(each, torch.Tensor) and each.is_nested for each in args)
     return isinstance(function, torch._ops.OpOverload) and not nested
 
@@ -192,8 +191,8 @@ def _counting() -> Counting | None:
 
 @contextmanager
 def on_device(count: int) -> Generator[bool]:
-    """Note so many multiplications of a device, which are done within; whether torch is to do them,
-    since nothing but counting is wanted."""
+    """Count multiplications of a device, which are done within. Yields whether torch is to do the
+    multiplications instead, where nothing but counting is wanted."""
     counting = _counting()
     if counting is None:
         yield False
@@ -204,12 +203,12 @@ def on_device(count: int) -> Generator[bool]:
 
 
 def is_counting() -> bool:
-    """Whether multiplications are counted in this thread."""
+    """Tell whether multiplications are counted in this thread."""
     return _counting() is not None
 
 
 def is_dry() -> bool:
-    """Whether nothing but counting is wanted."""
+    """Tell whether nothing but counting is wanted."""
     counting = _counting()
     return counting is not None and counting.dry
 

@@ -18,7 +18,7 @@ SHOWN = 10
 
 
 def chosen_modules(model: nn.Module, names: str | Sequence[str]) -> dict[str, nn.Module]:
-    """The modules to swap, by all of their names, in the model's order.
+    """Select the modules to swap, by all of their names, in the model's order.
 
     ``names``: patterns as of a shell, of modules; a module stands for all that is within it. Those
     that begin with ``!`` leave out what they match, wherever they stand; where there are no others,
@@ -56,12 +56,12 @@ def matching(names: Iterable[str], patterns: Sequence[str]) -> list[str]:
 
 
 def _paths(name: str) -> list[str]:
-    """The names of a module and of all that it is within: "a", "a.b", "a.b.c"."""
+    """List the names of a module and of the modules that it is within: "a", "a.b", "a.b.c"."""
     return list(accumulate(name.split("."), "{}.{}".format))
 
 
 def _patterns(names: Any) -> list[str]:
-    """One or more, in a list."""
+    """List the patterns, one or more."""
     listed = isinstance(names, Iterable) and not isinstance(names, str)
     patterns: list[Any] = list(cast(Iterable[Any], names)) if listed else [names]
     if not all(isinstance(pattern, str) for pattern in patterns):
@@ -74,23 +74,23 @@ def _patterns(names: Any) -> list[str]:
 
 
 def named_module(name: str) -> str:
-    """The name of a module as a message has it."""
+    """Name a module in a message."""
     return name or "the model itself"
 
 
 def few_names(names: Sequence[str]) -> str:
-    """Some names for a message, and how many more there are."""
+    """List some names for a message, and say how many more there are."""
     more = len(names) - SHOWN
     return ", ".join(names[:SHOWN]) + (f" and {more} more" if more > 0 else "")
 
 
 def kind_of(module: nn.Module) -> str:
-    """The type of a module, as a message has it."""
+    """Name the type of a module in a message."""
     return f"a {type(module).__name__}{' of diastole.torch' * isinstance(module, DeviceLayer)}"
 
 
 def _nothing(said: str, pattern: str, modules: Mapping[str, nn.Module]) -> str:
-    """That there is nothing to swap, with what there is."""
+    """Say that a pattern matches no layer, and what there is."""
     start = f"names: {said!r} matches no nn.Linear and no nn.Conv2d"
     found = [name for name in matching(modules, [pattern]) if name]
     if found:

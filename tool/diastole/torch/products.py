@@ -98,8 +98,8 @@ def _multiply(x: Any, w: Any, device: Any, tags: Tags | None, step: int | None) 
 
 
 def uncompiled(function: Any) -> Any:
-    """The function as ``torch.compile`` leaves it alone: else tensors would be made of numpy's
-    arrays, with other bits. Where nothing may be left alone it says what to do."""
+    """Return a function that ``torch.compile`` leaves alone: else tensors would be made of numpy's
+    arrays, with other bits. Where nothing may be left alone, torch says what to do."""
     disable = torch.compiler.disable
     reason = f"a product of a device cannot be compiled or exported: {COMPILING}; {INSTEAD}"
     if "reason" in inspect.signature(disable).parameters:
@@ -111,7 +111,7 @@ _uncompiled: Any = uncompiled(_multiply)
 
 
 def _products(x: Any, w: Any) -> int:
-    """How many products a call makes."""
+    """Count the products of a call."""
     return math.prod(torch.broadcast_shapes(x.shape[:-2], w.shape[:-2])) if w.ndim > 2 else 1
 
 

@@ -89,7 +89,7 @@ def restore(model: Any) -> Any:
 def place(
     model: Any, *, formats: Formats | None, names: str | Sequence[str], device: Any, seed: int
 ) -> Any:
-    """The model with layers of a device, as :func:`convert` has it, without a word."""
+    """Swap layers as :func:`convert` does, without a word."""
     found = chosen_modules(model, names)
     _require_types(found)
     machine = _device(formats, device, seed)
@@ -108,7 +108,7 @@ def forget(model: nn.Module) -> None:
 
 
 def _placed(model: nn.Module, modules: Mapping[str, nn.Module]) -> nn.Module:
-    """The model with other modules at these names."""
+    """Put other modules at these names of the model."""
     if "" in modules:
         return modules[""]
     for name, module in modules.items():
