@@ -94,7 +94,9 @@ class DeviceLayer(nn.Module):
         plain: Any = self.plain.__new__(self.plain) if self.origin is None else self.origin.module
         self.watching.remove()
         held = cast(dict[str, Any], vars(self))
-        plain.__dict__.update({name: each for name, each in held.items() if name not in OWN})
+        kept = {name: each for name, each in held.items() if name not in OWN}
+        plain.__dict__.clear()  # of what was taken away since, as the weight by remove_weight_norm
+        plain.__dict__.update(kept)
         return plain
 
     def extra_repr(self) -> str:

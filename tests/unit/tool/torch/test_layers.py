@@ -152,6 +152,19 @@ def test_old_weight_norm_and_its_hook(floats):
     assert plain.weight_g.grad is not None
 
 
+def test_old_weight_norm_that_is_removed_before_the_layer_is_restored():
+    """The parameter is the weight then, and no attribute of before hides it."""
+    with pytest.warns(FutureWarning):
+        plain = torch.nn.utils.weight_norm(nn.Linear(9, 4))
+    own = Linear.of(plain, device=device_of())
+    torch.nn.utils.remove_weight_norm(own)
+    with torch.no_grad():
+        own.weight.fill_(3)
+    assert own.restored() is plain
+    assert isinstance(plain.weight, nn.Parameter)
+    assert torch.equal(plain.weight, torch.full((4, 9), 3.0))
+
+
 def test_parameters_of_two_layers(floats):
     """Tied weights get both gradients: that of the table and that of the device."""
     table, head = nn.Embedding(7, 5), nn.Linear(5, 7, bias=False)
