@@ -103,7 +103,7 @@ def add_execution(parser: argparse.ArgumentParser) -> None:
         type=integer(SLOWEST_BAUD, FASTEST_BAUD),
         help=f"bits per second to a board, as it was built for (default: {DEFAULT_BAUD})",
     )
-    add_seed(parser, "of every random draw")
+    add_seed(parser, "of every random draw; every run with one seed draws the same")
     parser.add_argument(
         "--stalls",
         metavar="S",

@@ -24,7 +24,8 @@ LEAST_DB = 20.0
 PRODUCTS = "Y = X W, dX = dY W^T, dW = X^T dY"
 NEEDED = "two of X (M x K), W (K x N) and dY (M x N)"
 ABOUT = {
-    "rounding": "how tensors are rounded (default: nearest, gradients stochastic-b)",
+    "rounding": "how tensors are rounded (default: nearest, gradients stochastic-b); every run "
+    "draws the same",
     "scale": "how a scale follows from the largest magnitude (default: the format's)",
     "grouping": "who shares a scale, such as 8x8, 1x32, tensor (default: the format's)",
 }
