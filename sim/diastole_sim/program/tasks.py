@@ -25,9 +25,12 @@ BYTE_SCALES = {"digits": 1 / 16}
 @dataclass(frozen=True, kw_only=True)
 class TaskProgram:
     """``training``, ``held_out``: samples, of which a step takes those that the recipe says, and an
-    evaluation makes logits of the others."""
+    evaluation makes logits of the others. ``numerics``, ``limits``: of the machine that the program
+    is for."""
 
     task: Task
+    numerics: Numerics
+    limits: Limits
     recipe: PerceptronRecipe
     program: TrainingProgram
     training: Samples
@@ -79,5 +82,11 @@ def task_program(
     stored = StoredSamples.of(training, scale), StoredSamples.of(held_out, scale)
     program = perceptron_program(recipe, *stored, numerics=numerics, limits=limits)
     return TaskProgram(
-        task=task, recipe=recipe, program=program, training=training, held_out=held_out
+        task=task,
+        numerics=numerics,
+        limits=limits,
+        recipe=recipe,
+        program=program,
+        training=training,
+        held_out=held_out,
     )

@@ -283,7 +283,7 @@ def _config(
 
 
 def _run(arguments: argparse.Namespace, jobs: Mapping[str, Job], results: Results) -> list[str]:
-    """Does what is not done yet; what failed is said, and returned."""
+    """Does what is not done yet; what failed, or was not finite, is said, and returned."""
     missing = [job for key, job in jobs.items() if key not in results.done]
     if len(missing) < len(jobs):
         note(f"{len(jobs) - len(missing)} of {len(jobs)} runs are in {arguments.results} already")
@@ -297,6 +297,8 @@ def _run(arguments: argparse.Namespace, jobs: Mapping[str, Job], results: Result
                 if record["error"] is not None:
                     failed.append(f"{jobs[record['key']]}: {record['error']}")
                 report(count, len(missing), None)
+    for key, job in jobs.items():
+        failed += [f"{job}: {text}" for text in results.done.get(key, {}).get("not_finite", [])[:1]]
     for text in failed:
         fail(text)
     return failed

@@ -27,7 +27,7 @@ _FOLDERS = ("spec", "golden", "device", "train", "program")
 """Of the simulation, whose sources decide the bits of a training."""
 _KEPT = (
     "loss", "accuracy", "mean_passes", "weights_sha256", "products", "inexact_products",
-    "converted", "saturated", "underflowed", "seconds",
+    "converted", "saturated", "underflowed", "seconds", "not_finite",
 )  # fmt: skip
 
 

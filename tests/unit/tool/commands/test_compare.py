@@ -168,6 +168,24 @@ def test_a_run_that_fails_is_said_and_the_others_go_on(diastole, data, monkeypat
     assert again.err[0] == "diastole: 6 of 8 runs are in comparison.jsonl already"
 
 
+def test_runs_that_diverge_are_failures(diastole, data):
+    """Each is named with its step and tensor, now and when it is read again."""
+    with np.load(data) as mine:
+        np.savez(data, inputs=np.float32(1e36) * mine["inputs"], labels=mine["labels"])
+    for _ in range(2):
+        result = diastole(*MINE, "--over", "format=bfp8", "--seeds", "0", "--json")
+        assert result.code == 1
+        (record,) = result.json["configurations"]
+        assert record["loss"] is None
+        assert record["runs"][0]["loss"] is None
+        assert [text.split(":")[0] for text in result.json["failures"]] == [
+            "float32, seed 0",
+            "bfp8, seed 0",
+        ]
+        assert all(": step " in text for text in result.json["failures"])
+        assert all(f"diastole: error: {text}" in result.err for text in result.json["failures"])
+
+
 def test_configurations_that_are_no_machines(diastole, data):
     """Of axes they are left out; asked for by name they are failures, and the others go on."""
     result = diastole(

@@ -9,6 +9,8 @@ import pytest
 from command_line import error
 from diastole.commands import train_program
 from diastole_sim.golden.machine import GoldenMachine, Outcome
+from diastole_sim.program import options
+from diastole_sim.program.recipe import Sgd
 from diastole_sim.program.verified_run import memory_needed
 from diastole_sim.spec.command_errors import ERROR_MEANINGS, ErrorCode
 from diastole_sim.spec.registers import WAIT_REGISTERS
@@ -124,6 +126,25 @@ def test_what_optimisers_are_told(diastole):
 def test_options_of_other_optimisers(diastole, words, said):
     result = diastole(*GOLDEN, *words)
     assert (result.code, result.err) == (2, error(said))
+
+
+def test_weights_that_are_nan_after_the_last_step(diastole, monkeypatch):
+    """The loss of the step is finite, the update is not."""
+
+    class Diverging(Sgd):
+        def of_step(self, step):
+            return {"-lr_t": np.nan if step == 4 else -0.5}
+
+    monkeypatch.setattr(options, "Sgd", Diverging)
+    result = diastole(*GOLDEN, "--json")
+    assert result.code == 1
+    assert result.json["loss"] is None
+    assert result.json["not_finite"][0] == "step 4: layer 0 w has 4096 NaN among 4096 numbers"
+    assert result.err[-2] == (
+        "diastole: error: step 4: layer 0 w has 4096 NaN among 4096 numbers; from then on or later "
+        "also layer 0 bias w, layer 1 w, layer 1 bias w, the matrix of held-out logits, "
+        "the held-out loss"
+    )
 
 
 def test_verified_with_a_clock(diastole, monkeypatch):
