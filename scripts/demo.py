@@ -4,9 +4,9 @@
 
 Every step, forward, loss, backward and update, is done by the generated Verilog; the host loads
 data and a program. Leaves in the folder nano.toml, product/, result.json (the keys of `train
---json`, and under `verification` what was compared) and training.png. The weights must be those of the golden model, bit for bit; so must every
-tensor that any command writes in the first steps. Exits with 1 if something differs, or if the
-accuracy on the held-out fifth is below 95 %.
+--json`, and under `verification` what was compared) and training.png. The weights must be those of
+the golden model, bit for bit; so must every tensor that any command writes in the first steps.
+Exits with 1 if something differs, or if the accuracy on the held-out fifth is below 95 %.
 """
 
 import argparse

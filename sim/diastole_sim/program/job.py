@@ -16,7 +16,7 @@ from diastole_sim.program.float_run import FloatRun
 from diastole_sim.program.options import ProgramOptions
 from diastole_sim.program.run import MachineStoppedError, ProgramRun, golden_machine
 from diastole_sim.program.step_widths import widths_of
-from diastole_sim.program.tasks import TaskProgram
+from diastole_sim.program.tasks import TaskProgram, TaskRecipe
 from diastole_sim.program.verified_run import CommandCost, VerifiedRun
 from diastole_sim.spec.command import Command
 from diastole_sim.spec.command_table import CHAINED, PRODUCTS, Opcode
@@ -91,7 +91,7 @@ def run_program(
     loss is not finite.
     """
     learnt = _train(run, made, seed, progress)
-    float_history = _float_history(made) if float_run else History()
+    float_history = train_in_float32(made)[1] if float_run else History()
     _, float_loss, float_accuracy = (float_history.held_out or [(0, math.nan, math.nan)])[-1]
     _, loss, accuracy = learnt.history.held_out[-1]
     products, macs = _work(made, learnt.evaluations)
@@ -142,9 +142,9 @@ def run_program(
     )
 
 
-def weights_sha256(run: ProgramRun) -> str:
+def weights_sha256(run: ProgramRun | FloatRun) -> str:
     """Over weights, then bias of every layer in order, as the host has them, of what
-    the machine left in memory."""
+    the machine left in memory, or a run in float32."""
     digest = hashlib.sha256()
     for values in run.parameters().values():
         digest.update(values.tobytes())
@@ -196,8 +196,10 @@ def _note(history: History, run: ProgramRun, steps: str) -> None:
         history.look_at(name, values, steps)
 
 
-def _float_history(made: TaskProgram) -> History:
-    history, run, steps = History(), FloatRun(made.recipe, made.training), made.program.steps
+def train_in_float32(made: TaskRecipe) -> tuple[FloatRun, History]:
+    """Train the same network by the same recipe and samples, with numbers that are not quantised;
+    its curves."""
+    history, run, steps = History(), FloatRun(made.recipe, made.training), made.recipe.steps
     with np.errstate(all="ignore"):
         for step in range(steps):
             history.losses.append(run.step(step))
@@ -209,7 +211,7 @@ def _float_history(made: TaskProgram) -> History:
                 found = run.evaluate(made.held_out)
                 history.held_out.append((done, *found))
                 history.look_at(HELD_OUT_LOSS, found[0], f"step {step}")
-    return history
+    return run, history
 
 
 def _work(made: TaskProgram, evaluations: int) -> tuple[int, int]:

@@ -1,7 +1,7 @@
 """How a perceptron is trained by a program, by the names that people give."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 from diastole_sim.program.chains.activations import (
@@ -14,7 +14,7 @@ from diastole_sim.program.chains.activations import (
     tanh,
 )
 from diastole_sim.program.recipe import Adam, LossScaling, Optimiser, Rate, RmsProp, Sgd, falling
-from diastole_sim.program.tasks import TaskProgram, task_program
+from diastole_sim.program.tasks import TaskProgram, TaskRecipe, task_program, task_recipe
 from diastole_sim.spec.check import require_choice, require_int
 from diastole_sim.spec.limits import Limits
 from diastole_sim.spec.numerics import Numerics
@@ -54,16 +54,15 @@ DEFAULT_SCALING = LossScaling()
 
 
 @dataclass(frozen=True, kw_only=True)
-class ProgramOptions:
-    """``optimizer``, ``activation``: a name of :data:`RATES`, of :data:`ACTIVATIONS`. ``rate``: of
+class RecipeOptions:
+    """What a perceptron learns by, in whatever numbers.
+
+    ``optimizer``, ``activation``: a name of :data:`RATES`, of :data:`ACTIVATIONS`. ``rate``: of
     step 0, None for that of the optimiser. ``momentum``, ``betas``, ``weight_decay``: None for that
     of the optimiser, or of the task; only of those that :data:`OF_OPTIMIZERS` names. ``hidden``:
     units of every hidden layer. ``clip``: the largest norm of all gradients together, None for
-    any. ``loss_scale``: exponent of the first scale of the loss, None for
-    none. ``precision``: as of a recipe. ``limits``: of the machine. ValueError if one is not
-    accepted."""
+    any. ValueError if one is not accepted."""
 
-    limits: Limits
     optimizer: str = "sgd"
     rate: float | None = None
     momentum: float | None = None
@@ -72,8 +71,6 @@ class ProgramOptions:
     hidden: tuple[int, ...] = (HIDDEN,)
     activation: str = "relu"
     clip: float | None = None
-    loss_scale: int | None = None
-    precision: Precision | None = None
 
     def __post_init__(self) -> None:
         require_choice("optimizer", self.optimizer, tuple(RATES))
@@ -84,9 +81,6 @@ class ProgramOptions:
             require_int("hidden", units, 1, MOST_UNITS)
         if self.clip is not None and not 0 < self.clip <= MOST_CLIP:
             raise ValueError(f"clip must be above 0, at most {MOST_CLIP:g}, not {self.clip}")
-        if self.loss_scale is not None:
-            low, high = DEFAULT_SCALING.smallest, DEFAULT_SCALING.largest
-            require_int("loss_scale", self.loss_scale, low, high)
 
     def first_rate(self, task: Task) -> float:
         """Of step 0."""
@@ -94,27 +88,24 @@ class ProgramOptions:
         default = task.rate if own is None else own
         return default if self.rate is None else self.rate
 
-    def program(self, task: Task, numerics: Numerics, *, steps: int, seed: int) -> TaskProgram:
-        """Of a task, for so many steps. ValueError if the machine is too small for it."""
-        scaling = None if self.loss_scale is None else LossScaling(exponent=self.loss_scale)
-        return task_program(
-            task,
-            numerics=numerics,
-            limits=self.limits,
-            steps=steps,
-            seed=seed,
-            hidden=self.hidden,
-            activation=ACTIVATIONS[self.activation](),
-            optimiser=self._optimiser(task, falling(self.first_rate(task), steps)),
-            clip=self.clip,
-            loss_scaling=scaling,
-            precision=self.precision,
-        )
+    def recipe(self, task: Task, *, steps: int, seed: int) -> TaskRecipe:
+        """The recipe of a task, for so many steps."""
+        return task_recipe(task, **self.how(task, steps=steps, seed=seed))
+
+    def how(self, task: Task, *, steps: int, seed: int) -> dict[str, Any]:
+        """The arguments of :func:`diastole_sim.program.tasks.task_recipe` besides the task."""
+        return {
+            "steps": steps,
+            "seed": seed,
+            "hidden": self.hidden,
+            "activation": ACTIVATIONS[self.activation](),
+            "optimiser": self._optimiser(task, falling(self.first_rate(task), steps)),
+            "clip": self.clip,
+        }
 
     def described(self, task: Task) -> dict[str, Any]:
         """As a result has them."""
-        others = ("limits", "precision")
-        found = {name: value for name, value in vars(self).items() if name not in others}
+        found = {each.name: getattr(self, each.name) for each in fields(RecipeOptions)}
         has = {n: self.optimizer in names for n, names in OF_OPTIMIZERS.items()}
         return found | {
             "rate": self.first_rate(task),
@@ -163,3 +154,41 @@ class ProgramOptions:
             return RmsProp(rate=rate, momentum=self._momentum(task), decay=decay)
         decoupled = self.optimizer == "adamw"
         return Adam(rate=rate, betas=self._betas, decoupled=decoupled, weight_decay=decay)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProgramOptions(RecipeOptions):
+    """A recipe on a machine. ``loss_scale``: exponent of the first scale of the loss, None for
+    none. ``precision``: as of a recipe. ``limits``: of the machine. ValueError if one is not
+    accepted."""
+
+    limits: Limits
+    loss_scale: int | None = None
+    precision: Precision | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.loss_scale is not None:
+            low, high = DEFAULT_SCALING.smallest, DEFAULT_SCALING.largest
+            require_int("loss_scale", self.loss_scale, low, high)
+
+    @property
+    def in_float32(self) -> RecipeOptions:
+        """The same recipe without what is of the machine's numbers."""
+        shared = {each.name: getattr(self, each.name) for each in fields(RecipeOptions)}
+        return RecipeOptions(**shared)
+
+    def how(self, task: Task, *, steps: int, seed: int) -> dict[str, Any]:
+        """As that of the recipe, with what is of the machine's numbers."""
+        scaling = None if self.loss_scale is None else LossScaling(exponent=self.loss_scale)
+        own = {"loss_scaling": scaling, "precision": self.precision}
+        return super().how(task, steps=steps, seed=seed) | own
+
+    def program(self, task: Task, numerics: Numerics, *, steps: int, seed: int) -> TaskProgram:
+        """Of a task, for so many steps. ValueError if the machine is too small for it."""
+        machine = {"numerics": numerics, "limits": self.limits}
+        return task_program(task, **machine, **self.how(task, steps=steps, seed=seed))
+
+    def described(self, task: Task) -> dict[str, Any]:
+        """As a result has them."""
+        return super().described(task) | {"loss_scale": self.loss_scale}

@@ -150,11 +150,11 @@ def execute(arguments: argparse.Namespace) -> int:
     runs = Runs.of(task, settled, seeds, arguments.steps or plan.steps or task.steps)
     with opened(arguments.results) as results:
         failed = _run(arguments, runs.jobs, results)
-        reference, compared = runs.summarise(results.done)
+        compared = runs.summarise(results.done)
     verdict = verdict_on(compared[0], compared[1:])
     if arguments.out is not None:
         title = f"{task.name}, {runs.steps} steps, seeds {', '.join(map(str, seeds))}"
-        compare_picture.write_comparison(compared, reference, arguments.out, title)
+        compare_picture.write_comparison(compared, arguments.out, title)
     failures = [*refused, *failed]
     if arguments.json:
         print_json(
@@ -163,15 +163,15 @@ def execute(arguments: argparse.Namespace) -> int:
                 "steps": runs.steps,
                 "seeds": list(seeds),
                 "results": str(arguments.results),
-                "float32": reference.record(reference),
-                "configurations": [each.record(reference) for each in compared],
+                "float32": compared[0].reference and compared[0].reference.record(),
+                "configurations": [each.record() for each in compared],
                 "verdict": verdict and verdict.record(),
                 "failures": failures,
             }
         )
     else:
         for line in (
-            *compare_table.comparison_lines(compared, reference),
+            *compare_table.comparison_lines(compared),
             "",
             *compare_table.comparison_legend(seeds),
             "",
