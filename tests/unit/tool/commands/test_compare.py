@@ -328,7 +328,7 @@ def test_the_machine_of_a_board(diastole, data):
     """By its name, for all configurations or for one: that of ulx3s has blocks of 4."""
     given = ("--configuration", "format=bfp4", "--configuration", "preset=kv260", "--seeds", "0")
     assert diastole(*MINE, "--preset", "ulx3s", *given).code == 0
-    jobs = [line for line in lines_of("comparison.jsonl") if line["name"] != "float32"]
+    jobs = [line for line in lines_of("comparison.jsonl") if line["numerics"] != "float32"]
     assert sorted(line["numerics"]["block"] for line in jobs) == [4, 8]
 
 
