@@ -8,7 +8,7 @@ from command_line import Faulty
 from diastole.config.presets import PRODUCTS_ONLY
 from diastole.errors import CheckFailed
 from diastole.explain import observe
-from diastole.explain.story import Untrue
+from diastole.explain.run import Untrue
 from diastole_sim.golden.device import GoldenDevice
 
 CONFIG, AXES = PRODUCTS_ONLY["pico"], {"m": 3, "k": 5, "n": 7}
@@ -44,4 +44,16 @@ def test_a_wrong_result_is_found_before_its_waves_are_read(machine):
 def test_untrue_waves(machine):
     machine(GoldenDevice)
     with pytest.raises(CheckFailed, match="the waves do not show what was computed: a story"):
+        observe.observe(CONFIG, ["forward"], AXES, seed=0)
+
+
+def test_a_wrong_conversion_is_found(machine):
+    """Of an operand too: its codes are compared, not only the results that it has."""
+
+    class Changed(GoldenDevice):
+        def convert(self, array, *arguments, **options):
+            return super().convert(array + (array == array.max()), *arguments, **options)
+
+    machine(Changed)
+    with pytest.raises(CheckFailed, match=r"is not the golden model: .*tensor X_q"):
         observe.observe(CONFIG, ["forward"], AXES, seed=0)
