@@ -4,7 +4,7 @@ Every element is derived from its float32 and the exponent that the machine stor
 The code that comes out must be the code that the machine stored.
 """
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -65,8 +65,17 @@ class Conversion:
 
     def turned(self) -> "Conversion":
         """The same elements in the other orientation."""
-        arrays = ((each.name, getattr(self, each.name)) for each in fields(self))
-        return Conversion(**{name: None if of is None else of.T for name, of in arrays})
+        return Conversion(
+            significand=self.significand.T,
+            depth=self.depth.T,
+            exponent=self.exponent.T,
+            folds=self.folds.T,
+            scale=self.scale.T,
+            place=self.place.T,
+            units=self.units.T,
+            rounded=self.rounded.T,
+            draws=None if self.draws is None else self.draws.T,
+        )
 
 
 def conversions_of(
@@ -110,8 +119,10 @@ def _conversion(
     rounded = np.where(above, kind.max_significand, rounded)
 
     code = encode_magnitudes(rounded, depth, kind)
-    overflow = kind.max_code if chosen.saturates else kind.overflow_code
-    code = np.where(above | (code > kind.max_code), overflow, code)
+    overflow = kind.max_code
+    if not chosen.saturates and kind.overflow_code is not None:
+        overflow = kind.overflow_code
+    code[above | (code > kind.max_code)] = overflow
     code = fold(np.where(finite == 0, 0, code), groups.folds, kind)
     _require_stored(code, numbers.negative, copy, kind)
 

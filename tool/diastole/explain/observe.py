@@ -8,7 +8,7 @@ import numpy as np
 
 from diastole.backend import make_device
 from diastole.config.keys import Config
-from diastole.errors import CheckFailed
+from diastole.errors import BadInput, CheckFailed
 from diastole.explain.conversion import conversions_of
 from diastole.explain.operands import Operands, ShownOperand
 from diastole.explain.run import Run, Untrue
@@ -19,7 +19,7 @@ from diastole_sim.device.interface import ConvertedTensor, DeviceProtocol, Float
 from diastole_sim.golden.compare import Comparison, Readable
 from diastole_sim.golden.convert import Quantised
 from diastole_sim.golden.device import GoldenDevice
-from diastole_sim.spec.operations import OPERANDS, OPERATIONS, Tensor
+from diastole_sim.spec.operations import CLASSES, OPERANDS, OPERATIONS, Tensor
 
 
 def observe(
@@ -61,10 +61,22 @@ def observe(
                 )
                 for each in OPERANDS
             }
+            _require_finite(operands)
             seen = read_waves(waves, SCOPE, signals(config.plan))
             return operands, results, runs_of(seen, config.plan, operands)
         except Untrue as error:
             raise CheckFailed(f"the waves do not show what was computed: {error}") from error
+
+
+def _require_finite(operands: Operands) -> None:
+    """BadInput where a format of the standard has made Inf or NaN of large elements."""
+    for name, operand in operands.items():
+        if not all(np.isfinite(operand.values(copy)).all() for copy in range(operand.copies)):
+            key = f"overflow.{CLASSES[name]}"
+            raise BadInput(
+                f"{name} has elements that are Inf or NaN, by {key} = specification; explain "
+                f"shows finite numbers: --set {key}=saturate"
+            )
 
 
 def _products(

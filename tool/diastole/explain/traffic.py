@@ -110,10 +110,10 @@ class Traffic:
         pitches = {name: member(GIVEN_RESULTS, told, side, "pitch") for name, side in sides.items()}
         reads: dict[int, str] = {}
         for port in PORTS[: self.plan.ports]:
-            for at, address in self._beats(port, "ar", "r", start, end):
-                reads[at - start] = _owner(tensors, address)
-            for at, address in self._beats(port, "aw", "w", start, end):
-                name = _owner(bases, address)
+            for at, address in self.beats(port, "ar", "r", start, end):
+                reads[at - start] = owner(tensors, address)
+            for at, address in self.beats(port, "aw", "w", start, end):
+                name = owner(bases, address)
                 row, byte = divmod(address - bases[name], pitches[name])
                 run.writes.append((at - start, name, row, byte // 4, self.plan.beat_bytes // 4))
         run.writes.sort()
@@ -126,7 +126,7 @@ class Traffic:
             "l" if load[at] else "a" if sums[at] else " " for at in range(start, start + run.cycles)
         )
 
-    def _beats(
+    def beats(
         self, port: str, address: str, data: str, start: int, end: int
     ) -> Iterator[tuple[int, int]]:
         """The cycle and the address of every beat; those that were asked for come in order."""
@@ -144,7 +144,7 @@ class Traffic:
         return zip(taken(data), asked, strict=True)
 
 
-def _owner(bases: Mapping[str, int], address: int) -> str:
+def owner(bases: Mapping[str, int], address: int) -> str:
     """Whose range an address is in: of the last one that begins before; else a command's."""
     begun = [(base, name) for name, base in bases.items() if base <= address]
     return max(begun, default=(0, "c"))[1]

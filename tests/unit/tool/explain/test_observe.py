@@ -6,10 +6,11 @@ import pytest
 
 from command_line import Faulty
 from diastole.config.presets import PRODUCTS_ONLY
-from diastole.errors import CheckFailed
+from diastole.errors import BadInput, CheckFailed
 from diastole.explain import observe
 from diastole.explain.run import Untrue
 from diastole_sim.golden.device import GoldenDevice
+from support.products import machine as machine_of
 
 CONFIG, AXES = PRODUCTS_ONLY["pico"], {"m": 3, "k": 5, "n": 7}
 
@@ -57,3 +58,16 @@ def test_a_wrong_conversion_is_found(machine):
     machine(Changed)
     with pytest.raises(CheckFailed, match=r"is not the golden model: .*tensor X_q"):
         observe.observe(CONFIG, ["forward"], AXES, seed=0)
+
+
+def test_elements_that_are_no_numbers(machine):
+    """`floor` and `specification`: the largest element of some groups is beyond the format."""
+    machine(GoldenDevice)
+    tables = {
+        key: {"x": value} for key, value in (("scale", "floor"), ("overflow", "specification"))
+    }
+    config = machine_of("beyond", "fp8_e5m2", **tables, block={"x": "4x4"})
+    with pytest.raises(
+        BadInput, match=r"X has elements that are Inf or NaN, by overflow\.x = spec"
+    ):
+        observe.observe(config, ["forward"], {"m": 32, "k": 32, "n": 32}, seed=0)
