@@ -2,6 +2,8 @@
 // to the mantissa, and from mantissas to a partial sum. Integers are BigInt where they may exceed 2^53.
 const short = value => value === undefined ? "" : String(+value.toPrecision(3));
 const full = value => value === undefined ? "padding" : String(+value.toPrecision(9));
+const long = value => String(+value.toPrecision(8));
+const binades = count => `${count} ${count === 1 ? "binade" : "binades"}`;
 const power = exponent => `2^${exponent}`;
 
 function value(name, at) {
@@ -68,16 +70,16 @@ function elementRows(name, at) {
   const unit = power(each.place) + timesScale(kind, each);
   const rows = [["given", parts ? `float32 ${full(given)} = ${given < 0 ? "-" : ""}${parts.significand} · ${power(parts.exponent - 23)}` : "zero, or a subnormal, which counts as zero"],
     ["shared exponent", `${groupName(name, at)} has ${each.exponent + each.folds}` + (kind.scales ? `, and the scale's significand ${each.scale}` : "")
-      + (kind.depth ? `; this element lies ${each.exponent + each.folds - each.place - kind.precision + 1} binades below` : "") + `: the last place is ${unit}`]];
+      + (kind.depth ? `; this element lies ${binades(each.exponent + each.folds - each.place - kind.precision + 1)} below` : "") + `: the last place is ${unit}`]];
   if (parts) {
     const shift = each.place - parts.exponent + 23;
     rows.push(["shift", (kind.scales ? `${parts.significand} · 8 / ${each.scale}, ` : `${parts.significand} = ${binary(parts.significand, 24)}, `)
       + `${shift} bits to the right: ${each.units} units`]);
     rows.push(["rounding", roundingWords(kind, each)]);
   }
-  if (each.folds) rows.push(["folding", `the largest element of the group lies ${each.folds} binades below ${each.exponent + each.folds}: the exponent becomes ${each.exponent}`]);
+  if (each.folds) rows.push(["folding", `the largest element of the group lies ${binades(each.folds)} below ${each.exponent + each.folds}: the exponent becomes ${each.exponent}`]);
   rows.push(["mantissa", `${each.significand} = ${each.significand < 0 ? "-" : ""}${binary(Math.abs(each.significand), kind.precision)} in binary`
-    + (kind.depth ? `, ${each.depth} binades below the shared exponent` : "")]);
+    + (kind.depth ? `, ${binades(each.depth)} below the shared exponent` : "")]);
   rows.push(["stored", `${each.significand} · ${power(unitOf(kind, each))}${timesScale(kind, each)} = ${full(value(name, at))}`]);
   return rows;
 }
@@ -162,7 +164,7 @@ function sumRows(slot, found, cell) {
   const rows = [["vector", `${named(way.streamed, block)} meets ${named(way.held, block)} in ${cell}`],
     ["mantissas", `${sum.products.join(" + ")} = ${sum.total}` + (sum.down ? ` in units of ${power(sum.down)}` : "")]];
   if (sum.words) rows.push(["scales", `significands of both groups: · ${sum.words}`]);
-  rows.push(["shift", `${way.fraction} bits to the left; to the right by ${sum.deficits[0]} and ${sum.deficits[1]}, since the groups lie so many binades below the largest of their rows`]);
+  rows.push(["shift", `${way.fraction} bits to the left; to the right by ${sum.deficits[0]} and ${sum.deficits[1]}, since the groups lie so far below the largest of their rows`]);
   rows.push(["rounding", `${sum.aligned} / ${power(sum.shift)} = ${sum.added}, ` + (lost ? "to nearest, ties upward" : "exactly")]);
   rows.push(["sum", `${before} from the cell before + ${sum.added} = ${before + sum.added}; the waves have ${got}`]);
   rows.push(["value", `${got} · ${power(unit)} = ${full(found.sum)}`]);

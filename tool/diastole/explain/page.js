@@ -283,7 +283,7 @@ function showSums(cell) {
     cell[side].forEach((node, k) => {
       const found = partialSum(done, r, c, k);
       if (!found) return empty(node);
-      put(node, short(mantissas ? Number(found.got) * 2 ** -done.way.fraction : found.sum),
+      put(node, mantissas ? long(Number(found.got) * 2 ** -done.way.fraction) : short(found.sum),
         () => `leaves cell ${r}, ${c} to the ${side}: ${sumWords(done, found)}`, () => sumRows(done, found, `cell ${r}, ${c}`));
     });
   }
@@ -294,9 +294,9 @@ function showSums(cell) {
 function sumsWords(slot, r, c) {
   const {way, pass, t} = slot, found = partialSum(slot, r, c, 0), east = way.direction === EAST;
   const along = east ? way.rows : way.cols, lanes = spanOf(along, (east ? pass.row + r : pass.col + c) * B, B);
-  const before = run.passes[heldIn(r, c, cycle)] === pass ? "" : ", the block before";
+  const before = run.passes[heldIn(r, c, cycle)] === pass ? "" : ", the block before", more = (east ? c : r) ? " + the cell before" : "";
   return [`${east ? "→" : "↑"} ${named(way.result, {[way.t]: t, [along]: lanes})} over ${found.contraction} = ${found.range}${shiftWords(slot, r, c)}`,
-    `of ${partName(way.streamed, vectorAt(slot, r, c))} and ${blockName(way.held, heldPlace(pass, r, c))}${before}`];
+    `of ${partName(way.streamed, vectorAt(slot, r, c))} and ${blockName(way.held, heldPlace(pass, r, c))}${before}${more}`];
 }
 /** While mantissas are shown: the exponent of 1 in the sums that leave a cell, and by how much it shifts products. */
 function shiftWords(slot, r, c) {
