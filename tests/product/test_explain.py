@@ -252,6 +252,10 @@ def test_sums_are_of_the_vector_that_they_name(told, pico):
     earlier = sum(bool(arrives) and first not in arrives for arrives, first, *_ in found)
     assert earlier > len(found) / 2
     assert any(second != holds for *_, second, holds in found)
+    for beside, run in zip(told["beside"].values(), pico[-1], strict=True):
+        first, last = run.passes[0].first, run.passes[-1].first
+        end = last + run.passes[-1].count * len(run.ways) - 1
+        assert (beside[0][0], beside[-1][0]) == (first + 3, end + 3), "as in the waves"
 
 
 def check_beside(operands, told):
