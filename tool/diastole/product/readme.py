@@ -6,7 +6,7 @@ from typing import Any
 
 from diastole.product import pictures, readme_tables
 from diastole.product.example import BASE, FirstRun
-from diastole.product.facts import LICENCE, Files, ProductFacts
+from diastole.product.facts import LICENCE, MACRO_BITS, MACRO_WORDS, Files, ProductFacts
 from diastole.product.register_maps import commands, errors, programs_path, registers
 from diastole_hw.bus.axi_reader import OPEN_READS
 from diastole_hw.bus.axi_writer import OPEN_WRITES
@@ -92,6 +92,8 @@ def _figures(facts: ProductFacts) -> dict[str, Any]:
         )
         if plan.fused
         else "",
+        "macro_words": MACRO_WORDS,
+        "macro_bits": MACRO_BITS,
         "planes": _PLANES if described.planes else "",
         "sources": " ".join([facts.top, *facts.wrappers]),
     }
