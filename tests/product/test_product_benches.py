@@ -118,6 +118,7 @@ SPACED = "a folder whose name has spaces"
         sweep("ports", "."),
         sweep("nvfp4", "."),
         sweep("fast", "."),
+        sweep("grouped", "."),
     ],
 )
 def test_host(name, within, bench):
@@ -125,6 +126,7 @@ def test_host(name, within, bench):
     status, said = make(bench(name, within).parent / "sw", "verilator")
     assert status == 0, said
     assert "PASS: Y of " in said
+    assert "PASS: 10 steps of training, loss " in said
     assert "Warning" not in said
 
 
