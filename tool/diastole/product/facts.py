@@ -76,8 +76,9 @@ class ProductFacts:
 
     @property
     def macros(self) -> list[str]:
-        """Modules of the memories that an ASIC has macros for: macros read by a clock, and are
-        larger than the same bits as registers where there are few. The others are logic."""
+        """Modules of the memories that an ASIC has macros for: a clock reads them, and they have
+        enough words and bits. The others are logic: no SRAM macro shows a word without a clock,
+        and one of few bits is no smaller than registers."""
         return [
             memory["module"]
             for memory in self.memories
