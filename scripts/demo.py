@@ -4,9 +4,9 @@
 
 Every step, forward, loss, backward and update, is done by the generated Verilog; the host loads
 data and a program. Leaves in the folder nano.toml, product/, result.json (the keys of `train
---json`) and training.png. The weights must be those of the golden model, bit for bit; so must every
-tensor that any command writes in the first steps. Exits with 1 if something differs, or if the
-accuracy on the held-out fifth is below 95 %.
+--json`, and under `verification` what was compared) and training.png. The weights must be those of
+the golden model, bit for bit; so must every tensor that any command writes in the first steps.
+Exits with 1 if something differs, or if the accuracy on the held-out fifth is below 95 %.
 """
 
 import argparse
@@ -23,6 +23,7 @@ from diastole.config.file import read, to_toml
 from diastole.config.presets import PRESETS
 from diastole.console import fail, note
 from diastole.product.generate import generate
+from diastole.report.golden_check import checked_record
 from diastole_sim.program.job import ProgramResult
 from diastole_sim.program.options import ProgramOptions
 from diastole_sim.train.report import write_picture
@@ -56,14 +57,15 @@ def main(folder: Path) -> int:
     result = train("rtl", product=folder / "product")
     checked = train("rtl", product=folder / "product", steps=CHECKED, verify=True)
     golden = train("golden")
-    (folder / "result.json").write_text(json.dumps(result.to_json(), indent=2) + "\n")
+    record = checked_record(result, compared=checked, golden=golden)
+    (folder / "result.json").write_text(json.dumps(record, indent=2) + "\n")
     write_picture(result, folder / "training.png")
     print(describe(result))
-    print(NEXT.format(folder=folder, compared=checked.compared, checked=CHECKED))
     code = max(judge(result, MIN_ACCURACY), judge(checked, None))
     if result.weights_sha256 != golden.weights_sha256:
         fail(f"the golden model has other weights: {golden.weights_sha256}")
-        code = 1
+        return 1
+    print(NEXT.format(folder=folder, compared=checked.compared, checked=CHECKED))
     return code
 
 

@@ -19,7 +19,7 @@ from diastole_hw.vector import row_order
 from diastole_hw.vector.entry import entry_layout, is_register
 from diastole_hw.vector.issue import Issue
 from diastole_hw.vector.result_places import ResultPlaces
-from diastole_hw.vector.row_order import order_of, row_at
+from diastole_hw.vector.row_order import row_order_of, row_at
 from diastole_hw.vector.shape import VectorShape
 from diastole_hw.vector.timing import WRITTEN_AT
 from formal.prove import prove, refute
@@ -75,7 +75,7 @@ class RowsSpec(wiring.Component):
     stays as it is. Rows of register 0 are counted; ``row`` and ``vector`` stay what they are.
     """
 
-    def __init__(self, shape: VectorShape, unit=Issue, order=order_of):
+    def __init__(self, shape: VectorShape, unit=Issue, order=row_order_of):
         self.shape, self.unit, self.order = shape, unit, order
         kept = ResultPlaces(shape).kept_layout
         super().__init__(

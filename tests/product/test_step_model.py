@@ -2,13 +2,13 @@
 
 import pytest
 
+from diastole.layers.steps import STEP, modelled_step
 from diastole.measure.step_error import (
     MOST_OFF,
     commands_alone,
     counted_step,
     step_program,
 )
-from diastole.measure.steps import STEP, modelled_step
 from diastole.measure.whole_steps import CASES
 
 OFF = 10

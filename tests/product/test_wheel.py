@@ -21,7 +21,7 @@ def wheel(tmp_path_factory):
     """Built from a copy, since building leaves things beside the sources."""
     folder = tmp_path_factory.mktemp("wheel")
     sources = folder / "sources"
-    for name in ("hw", "sim", "tool"):
+    for name in ("hw", "sim", "tool"):  # links to the machines of boards become files
         ignored = shutil.ignore_patterns("__pycache__", "*.egg-info")
         shutil.copytree(ROOT / name, sources / name, ignore=ignored)
     for name in ("pyproject.toml", "README.md", "LICENSE"):
@@ -66,10 +66,11 @@ def test_contents(wheel):
     assert names == expected
     assert {f"{package}/py.typed" for package in PACKAGES} <= names
     assert "diastole/layers/areas.json" in names
+    assert "diastole/boards/machines/kv260.toml" in names
     assert {Path(name).suffix for name in names if "/driver/" in name} == {".cpp", ".hpp"}
 
 
-FOLDERS = ("hw", "sim", "tool", "tests", "docs", "scripts", ".ci", ".github")
+FOLDERS = ("hw", "sim", "tool", "tests", "docs", "boards", "scripts", ".ci", ".github")
 TOP = (
     "README.md", "CHANGELOG.md", "CONTRIBUTING.md", "LICENSE", "MANIFEST.in", "Makefile",
     "pyproject.toml", "requirements.lock", ".gitignore",
@@ -104,6 +105,12 @@ def test_runs_from_where_it_is_installed(installed, tmp_path):
     assert (done.returncode, done.stderr) == (0, "")
     (line,) = (each for each in done.stdout.splitlines() if each.startswith("bfp4 "))
     assert line.split()[-1] != "-"  # its area, from the package's data
+
+
+def test_the_machine_of_a_board_is_there(installed, tmp_path):
+    done = run(installed, "-m", "diastole", "init", "a.toml", "--preset", "pynq-z2", cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert 'name = "pynq_z2"' in (tmp_path / "a.toml").read_text()
 
 
 def test_bounds_of_what_is_missing(installed, tmp_path):

@@ -174,6 +174,32 @@ def test_a_loss_that_is_not_finite():
         assert np.isfinite(run.evaluate()).all()
 
 
+@pytest.mark.parametrize("scale, weights", [(None, 1e21), (24, 1e14)])
+def test_a_norm_that_overflows(scale, weights):
+    """Large weights of the last layer make gradients whose squares overflow, scaled or as they are.
+    Scaled, the step is skipped; else its factor is 0. No weight moves in golden and Verilog."""
+    config, limits = MACHINES["1x1"], program_limits(MACHINES["1x1"])
+    options = ProgramOptions(limits=limits, hidden=(24,), clip=1.0, loss_scale=scale)
+    made = options.program(find_task("digits"), config.numerics, steps=1, seed=SEED)
+    with make_machine("rtl", config, made.program, seed=SEED) as rtl:
+        golden = golden_machine(made.program, config.numerics, limits, seed=SEED)
+        run = VerifiedRun(program=made.program, machine=rtl, reference=golden)
+        names = [f"layer {layer} {each}" for layer in (0, 1) for each in ("w", "bias w")]
+        area = made.program.areas["layer 1 w"]
+        first = np.frombuffer(made.program.initial["layer 1 w"], "<f4") * np.float32(weights)
+        for machine in (rtl, golden):
+            machine.write(area.address, first.view(np.uint8))
+        before = {name: run.floats(name).copy() for name in names}
+        run.train(1)
+        assert run.comparison.first is None
+        for name in names:
+            np.testing.assert_array_equal(run.floats(name), before[name], err_msg=name)
+        gradient = run.floats("layer 0 dw")
+        assert np.isfinite(gradient).all()
+        assert np.square(gradient, dtype=np.float64).sum() > np.finfo(np.float32).max
+        assert scale is None or (rtl.loss.exponent, rtl.loss.clean) == (23, 0)
+
+
 @pytest.mark.parametrize("cycles", [1, 700, 20_000])
 def test_a_reset_in_the_middle_of_a_step(cycles):
     """The machine is as good as new: the same run again has the same bits."""

@@ -9,8 +9,9 @@ from support.fake_machine import parameters_of
 HASH = "0123456789abcdef" * 4
 
 
-def write_stub(folder, *, data_width=64, memory_ports=1, name="mine"):
-    """As `generate` lays it out."""
+def write_stub(folder, *, data_width=64, memory_ports=1, name="mine", side=1, body=""):
+    """As `generate` lays it out. ``side`` x ``side``: cells. ``body``: of the machine's module, and
+    what is behind it; else there is nothing in it."""
     ports = [("aclk", "input", 1), ("aresetn", "input", 1), ("irq", "output", 1)]
     for member in AxiLiteSignature().flip().members.items():
         ports.append(_port("s_axil", *member))
@@ -19,7 +20,9 @@ def write_stub(folder, *, data_width=64, memory_ports=1, name="mine"):
         for member in AxiSignature(data_width).members.items():
             ports.append(_port(prefix, *member))
     (folder / "rtl").mkdir(parents=True)
-    (folder / "rtl" / f"{name}.v").write_text(f"module {name}; endmodule\n")
+    declared = (f"{flow} [{width - 1}:0] {port}" for port, flow, width in ports)
+    head = f"module {name} ({', '.join(declared)});\n"
+    (folder / "rtl" / f"{name}.v").write_text(f"{head}{body or 'endmodule'}\n")
     (folder / "rtl" / f"{name}_mem_2x8.v").write_text(f"module {name}_mem_2x8; endmodule\n")
     numerics = {"block": 4}
     manifest = {
@@ -30,7 +33,9 @@ def write_stub(folder, *, data_width=64, memory_ports=1, name="mine"):
             {"path": f"rtl/{name}.v", "kind": "verilog", "sha256": ""},
             {"path": f"rtl/{name}_mem_2x8.v", "kind": "memory", "sha256": ""},
         ],
-        "parameters": parameters_of(numerics, data_width) | {"ports": memory_ports},
+        "parameters": parameters_of(numerics, data_width)
+        | {"ports": memory_ports, "rows": side, "cols": side},
+        "memories": [],
         "ports": [dict(zip(("name", "direction", "width"), port, strict=True)) for port in ports],
     }
     (folder / "manifest.json").write_text(json.dumps(manifest))

@@ -9,6 +9,7 @@ from diastole.product.c_driver import c_driver
 from diastole.product.host_view import HostView
 from diastole_sim.spec.command_table import Opcode
 from diastole_sim.spec.publish import c_header
+from diastole_sim.spec.publish_programs import instruction_fields, stream_fields
 
 STRICT = ("-Wall", "-Wextra", "-Werror", "-pedantic")
 COMPILERS = (("gcc", "-x", "c", "-std=c11"), ("g++", "-x", "c++", "-std=c++17"))
@@ -67,6 +68,14 @@ _TYPES = {
 }
 
 
+INSTRUCTION_OF = """\
+int c_instruction_of(uint8_t *entry, uint32_t op) {
+    const NAME_instruction its = NAME_instruction_of(op);
+    return NAME_encode_instruction(entry, &its);
+}
+"""
+
+
 def write_headers(view: HostView, folder: Path) -> None:
     """Header and driver, as a product has them."""
     (folder / f"{view.name}.h").write_text(c_header(view.published))
@@ -92,6 +101,9 @@ class CLibrary:
         lines = [f'#include "{view.name}_driver.h"']
         lines += [self._call(*function) for function in _FUNCTIONS]
         lines += [self._encoder(opcode) for opcode in view.opcodes]
+        if view.limits.has_vector:
+            lines += [self._entry_encoder(name, fields) for name, fields in self._entries().items()]
+            lines.append(INSTRUCTION_OF.replace("NAME", view.name))
         library = folder / "driver.so"
         flags = ("-shared", "-fPIC", "-O1", "-o", str(library), "-Wno-missing-prototypes")
         compile_c(folder, "\n".join([*lines, ""]), *flags)
@@ -118,6 +130,37 @@ class CLibrary:
             cast = "" if field.bits > 32 else "(uint32_t)"
             lines.append(f"a.{field.name} = {cast}values[{place}];")
         return " ".join([*lines, f"return {self.view.name}_encode_{name}(command, &a); }}"])
+
+    def _entries(self):
+        """By name of a structure, the fields of an entry of a table."""
+        return {"instruction": instruction_fields(), "stream": stream_fields(self.view.limits)}
+
+    def _entry_encoder(self, name, fields) -> str:
+        lines = [f"int c_encode_{name}(uint8_t *entry, const uint64_t *values) {{"]
+        lines += [f"{self.view.name}_{name} a;"]
+        for place, field in enumerate(fields):
+            cast = "" if field.bits > 32 else "(uint32_t)"
+            lines.append(f"a.{field.name} = {cast}values[{place}];")
+        return " ".join([*lines, f"return {self.view.name}_encode_{name}(entry, &a); }}"])
+
+    def encode_entry(self, name: str, length: int, values: dict[str, int]) -> tuple[bytes, int]:
+        """An ``instruction`` or a ``stream`` of so many bytes, and whether a value was too wide."""
+        fields = self._entries()[name]
+        assert set(values) <= {field.name for field in fields}
+        entry = (c_uint8 * length)(*[0xFF] * length)
+        given = (c_uint64 * len(fields))(*(values.get(field.name, 0) for field in fields))
+        function = getattr(self._library, f"c_encode_{name}")
+        function.argtypes = (POINTER(c_uint8), POINTER(c_uint64))
+        wide = function(entry, given)
+        return bytes(entry), wide
+
+    def instruction_of(self, op: int) -> bytes:
+        """That of an operation, encoded."""
+        entry = (c_uint8 * 8)()
+        function = self._library.c_instruction_of
+        function.argtypes = (POINTER(c_uint8), c_uint32)
+        assert function(entry, op) == 0
+        return bytes(entry)
 
     def encode(self, opcode: Opcode, values: dict[str, int]) -> tuple[bytes, int]:
         """The command, and whether a value was too wide."""

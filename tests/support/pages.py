@@ -8,9 +8,14 @@ import json
 import re
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from diastole.explain.browser import browsers, document_after
+from diastole.explain.conversion import conversions_of
+from diastole.explain.operands import ShownOperand
+from diastole_sim.golden.convert import quantise
+from diastole_sim.spec.operations import OPERANDS
 
 NONE = pytest.mark.skip("no browser: make setup installs one where the system is new enough")
 BROWSERS = browsers() or [pytest.param(None, marks=NONE)]
@@ -25,3 +30,26 @@ def read_in(browser, text, folder):
     found = re.search('<pre id="told">(.*?)</pre>', document_after(page, browser), re.DOTALL)
     assert found, "the scripts of the page did not run"
     return json.loads(html.unescape(found[1]))
+
+
+def shown_operand(given, each, numerics, *, seed):
+    """A tensor as the golden model converts it for the page."""
+    tag = each.number
+    stored = quantise(given, each.tensor_class, numerics, seed=seed, tag=tag, step=0)
+    conversions = conversions_of(given, stored, numerics, seed=seed, tag=tag)
+    return ShownOperand(given=given, stored=stored, conversions=conversions)
+
+
+def random_operands(config, sizes, *, seed, kind=None):
+    """X, W and dY of a machine, normally distributed or of a ``kind`` of data."""
+    random = np.random.default_rng(seed)
+    operands = {}
+    for each in OPERANDS:
+        shape = (sizes[each.rows], sizes[each.columns])
+        given = (
+            random.standard_normal(shape).astype(np.float32)
+            if kind is None
+            else kind(random, shape)
+        )
+        operands[each.name] = shown_operand(given, each, config.numerics, seed=seed)
+    return operands

@@ -10,6 +10,8 @@ import pyslang.driver
 
 from diastole_hw.emit.keywords import KEYWORDS
 
+OF_THE_SYSTEM = ("/usr/bin/verilator_bin", "/usr/local/bin/verilator_bin")
+
 
 def manifest(product: Path) -> dict:
     return json.loads((product / "manifest.json").read_text())
@@ -25,15 +27,26 @@ def verilog(product: Path) -> str:
     return "".join((product / path).read_text() for path in sources(product))
 
 
-def verilator(product: Path, *, waivers: bool = True, listed: str = ".f") -> list[str]:
-    """Messages of ``verilator --lint-only -Wall``, each from its class on."""
+def other_verilators() -> list[Path]:
+    """Programs of Verilator that the system brings."""
+    return [path for path in map(Path, OF_THE_SYSTEM) if path.exists()]
+
+
+def verilator(
+    product: Path, *, waivers: bool = True, listed: str = ".f", program: Path | None = None
+) -> list[str]:
+    """Messages of ``verilator --lint-only -Wall``, each from its class on; ``program``: which one,
+    else that of the packages."""
     name = manifest(product)["name"]
-    program = Path(os.environ["VERILATOR_ROOT"]) / "bin" / "verilator_bin"
+    given = dict(os.environ)
+    if program is not None:
+        del given["VERILATOR_ROOT"]  # each knows its own
+    else:
+        program = Path(os.environ["VERILATOR_ROOT"]) / "bin" / "verilator_bin"
     arguments = ["--lint-only", "-Wall", "--error-limit", "100000", "--top-module", name]
     files = [f"lint/{name}.vlt"] * waivers + ["-f", f"{name}{listed}"]
-    done = subprocess.run(
-        [program, *arguments, *files], cwd=product, capture_output=True, text=True
-    )
+    command = [program, *arguments, *files]
+    done = subprocess.run(command, cwd=product, env=given, capture_output=True, text=True)
     found = re.findall(r"^%(?:Warning|Error)(?:-|: )(?!Exiting)(.*)", done.stderr, re.MULTILINE)
     assert found or done.returncode == 0, done.stderr
     return found

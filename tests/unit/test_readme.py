@@ -52,24 +52,35 @@ def test_two_devices(np_rng, tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("formats", ["bfp4", FORMATS], ids=str)
 def test_layers_of_torch(formats, capsys):
-    """Of a model that has the names of the text, with whatever formats."""
+    """With a convolution in the body, and whatever formats."""
     torch = pytest.importorskip("torch", reason="torch is not installed: make torch")
     nn = torch.nn
     torch.manual_seed(0)
-    body = nn.Sequential(nn.Linear(6, 8), nn.ReLU())
-    model = nn.Sequential(OrderedDict(body=body, head=nn.Linear(8, 2)))
+    body = nn.Sequential(nn.Linear(6, 8), nn.Unflatten(1, (2, 2, 2)), nn.Conv2d(2, 8, 2))
+    model = nn.Sequential(OrderedDict(body=body, flat=nn.Flatten(), head=nn.Linear(8, 2)))
+    plain = dict(model.named_modules())
     x, w = torch.randn(5, 6), torch.randn(6, 4, requires_grad=True)
 
     def step(model, number):
         return model(x).square().mean()
 
     given = {"model": model, "x": x, "w": w, "step": step}
-    exec(source("diastole.torch.convert").replace('formats="bfp4"', f"formats={formats!r}"), given)
-    assert dict(given["swapped"].layers) == {"body.0": 0, "head": 1}
-    want = diastole.GoldenDevice(formats=formats).forward(x, w.detach(), tags=(8, 9)).y
+    text = source("diastole.torch.convert")
+    exec(text.replace('GoldenDevice(formats="bfp4"', f"GoldenDevice(formats={formats!r}"), given)
+    assert dict(given["model"].named_modules()) == plain
+    want = diastole.GoldenDevice(formats=formats, seed=1).forward(x, w.detach(), tags=(8, 9)).y
     assert np.array_equal(given["y"].detach().numpy(), want)
     given["y"].sum().backward()
     assert w.grad.shape == (6, 4)
     assert list(given["losses"].losses) == ["float32", "bfp4", "nvfp4"]
     assert len(given["losses"].losses["nvfp4"]) == 20
-    assert capsys.readouterr().out == f"{given['losses']}\n{given['swapped']}\n"
+    said = "swapped {} layers, {} % of the multiplications; left: {}"
+    counts = said.format("3 of 3", 100, "nothing")  # 5 times 48, 64 and 16
+    assert str(given["losses"]).endswith(counts)
+    counts = said.format("2 of 3", 87.5, "head (Linear, 12.5 %)")
+    out, err = capsys.readouterr()
+    assert out.startswith(f"{given['losses']}\n{counts}\nlayer ")
+    assert err == (
+        "diastole: swapped 2 of 3 layers; left: head (Linear); "
+        "the first forward pass that is not compiled counts the multiplications\n"
+    )

@@ -32,7 +32,8 @@ class GoldenDevice(golden.GoldenDevice):
     machine : path, Config or Numerics
         A configuration, as a TOML file or made in Python, or a product directory.
     seed : int
-        Of every stochastic rounding, 32 bits.
+        Of every stochastic rounding, 32 bits. Two devices with one seed, and the same calls in the
+        same order, draw the same numbers.
     formats : str, mapping or three names
         Instead of ``machine``: the number format of all tensors, those of ``x``, ``w`` and ``dy``
         by name, or all three in this order. The rest is as in a file that says no more.

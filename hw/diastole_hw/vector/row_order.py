@@ -34,8 +34,8 @@ NEAR_BITS = 3
 assert WRITTEN_AT < 1 << NEAR_BITS <= PIPELINE
 
 
-def order_of(m: Module, shape: VectorShape, entry):
-    """Return the :class:`RowOrder` that ``entry`` needs, as :func:`entry_layout` has its bits."""
+def row_order_of(m: Module, shape: VectorShape, entry):
+    """Return the :class:`RowOrder` that ``entry`` needs, in bits of :func:`diastole_hw.vector.entry.entry_layout`."""
     if shape.block < PIPELINE:
         return RowOrder.ASCENDING
     beyond = Signal(shape.panel_bits, name="panel_beyond")

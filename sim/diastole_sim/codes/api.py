@@ -53,6 +53,17 @@ def quantise(
 ) -> Codes:
     """Round an array to a number format.
 
+    The same arguments give the same numbers in every call, by stochastic roundings too: a draw is a
+    function of ``seed``, ``tag``, ``step`` and the element's place. Pass another ``step`` for other
+    draws::
+
+        >>> numbers = np.array([[8.0, 0.3, 0.3, 0.3, 0.3]], np.float32)
+        >>> for step in (0, 1, 0):
+        ...     print(quantise(numbers, "mxfp4_e2m1", rounding="stochastic-b", step=step).values())
+        [[8. 0. 0. 0. 1.]]
+        [[8. 0. 0. 1. 1.]]
+        [[8. 0. 0. 0. 1.]]
+
     Parameters
     ----------
     array : array of numbers
@@ -77,12 +88,13 @@ def quantise(
         the data.
     rounding : str
         ``nearest`` (ties to even), ``stochastic-a``, ``stochastic-b``, ``stochastic-c``, with
-        ``random_bits`` for each element, drawn from (``seed``, ``tag``, ``step``).
+        ``random_bits`` for each element.
     random_bits : int
         1 to 16, 24 of ``lfsr``, 12 of ``data``; 3 of ``lfsr3``, its default; else 8.
     rounding_kind : str
         Where draws come from, as ``rounding.kind`` of a machine: ``counter``, ``lfsr`` (of
-        ``lfsr_bits``, 3 to 24), ``lfsr3``, ``data``.
+        ``lfsr_bits``, 3 to 24), ``lfsr3``, ``data``: the element's own low bits, whatever ``seed``,
+        ``tag`` and ``step`` are.
     overflow : str
         What becomes of what is too large: ``saturate``, the largest element; or
         ``specification``, in OFP8 and bfloat16 alone: their Inf or NaN, which are stored as
@@ -91,6 +103,9 @@ def quantise(
         What becomes of NaN and Inf: 0 and the largest element (``flag``), or themselves
         (``poison``; where the format cannot say that, its whole group is NaN). ``poison`` refuses
         both where neither a code nor the scale of a group can: e<E>m<M> in groups ``tensor``.
+    seed, tag, step : int
+        Of the draws, 32 bits each; as a machine has them, the tag names a tensor and the step a
+        step of training.
 
     Returns
     -------

@@ -13,7 +13,9 @@ A product also takes arrays, which it converts with ``tags`` and ``step``: whate
 A *tag* names a tensor in the draws of stochastic roundings. Tags are those that training gives its
 layers, 4 * layer + 0, 1 or 2 for X, W and dY. Where none is given, layers are counted from 0 on:
 each product that converts is one, each product of a stack, each conversion alone. So calls in the
-same order give the same bits, and a stack those of the loop over it. (Where scales are ``delayed``
+same order give the same bits, and a stack those of the loop over it. Two calls with the same
+``tags`` and ``step`` draw the same numbers, and so do two devices with one seed whose calls come in
+the same order: pass another ``step`` for other draws. (Where scales are ``delayed``
 a tag also names a tensor over time; there it stays that of layer 0.)
 
 A class in vector groups (``1x16``) has two quantised *copies* of every tensor, both made from the
@@ -162,6 +164,9 @@ class DeviceProtocol(Protocol):
     ) -> ConvertedTensor:
         """Quantise a matrix as the class says; the draws are those of (seed, tag, step).
 
+        A second call with the same ``tag`` and ``step`` draws the same numbers; without a ``tag``
+        each call has one of its own.
+
         ``scale``: of a tensor with a scale of its own where ``scale.source`` is ``given``, the
         exponent of its largest elements' binade, or T of NVFP4; None is a scale of 1. ValueError
         elsewhere, and out of range. Where it is ``delayed``, the scale is what the last tensor of
@@ -190,7 +195,8 @@ class DeviceProtocol(Protocol):
         self, x: Operand, w: Operand, *, tags: tuple[int, int] | None = None, step: int = 0
     ) -> ProductResult:
         """Y = X W. ``tags``: of the operands in their order, where they are arrays; in a stack,
-        those of product number j are 4 j higher."""
+        those of product number j are 4 j higher. A second call with the same ``tags`` and ``step``
+        draws the same numbers; without ``tags`` each call has some of its own."""
         ...
 
     def dx(

@@ -20,6 +20,7 @@ from diastole_sim.spec.command_table import (
     CHAINED,
     COMMAND_BYTES,
     MULTIPLYING,
+    SLOT_FIELDS,
     TRANSFERS,
     Opcode,
 )
@@ -151,10 +152,19 @@ def nest_of(command: Command) -> Nest:
 
 
 class StepModel:
-    """Commands of a program one after the other, on a machine with a vector unit."""
+    """Commands of a program one after the other, on a machine with a vector unit. ``chosen_bits``:
+    of magnitudes whose width a slot says; None for the most."""
 
-    def __init__(self, machine: ModelledMachine, vector: ModelledVector, read: Read):
+    def __init__(
+        self,
+        machine: ModelledMachine,
+        vector: ModelledVector,
+        read: Read,
+        *,
+        chosen_bits: int | None = None,
+    ):
         self.machine, self.vector, self.read = machine, vector, read
+        self.chosen_bits = chosen_bits
         self.tables = ProgramState()
         self.converter_free = 0
 
@@ -169,7 +179,7 @@ class StepModel:
         if not command.nest_keep:
             return self.fetch
         name, sizes = MULTIPLYING[Opcode(command.opcode)].name, (command.m, command.n, command.k)
-        loops = loops_of(self.machine, name, *sizes, nest_of(command), _widths(command))
+        loops = loops_of(self.machine, name, *sizes, nest_of(command), self._widths(command))
         return self.fetch + counting_cycles(self.machine, loops)
 
     def step(self, commands: Sequence[Command], *, step: int = 0) -> StepEstimate:
@@ -247,9 +257,28 @@ class StepModel:
             return found, unit
         name = MULTIPLYING[opcode].name
         product = estimate(
-            self.machine, name, command.m, command.n, command.k, nest_of(command), _widths(command)
+            self.machine,
+            name,
+            command.m,
+            command.n,
+            command.k,
+            nest_of(command),
+            self._widths(command),
         )
         return _of_product(number, opcode, started, started + product.cycles, product), unit
+
+    def _widths(self, command: Command) -> Widths:
+        """Bits of magnitude of a product's operands: the widest are meant by a machine's own
+        images, and by slots if no other is chosen."""
+        fields = vars(command)
+        planes = [most_planes(fields, name) for name in CLASS_NAMES]
+        x, w, dy = (
+            self.chosen_bits if fields[SLOT_FIELDS[name]] and self.chosen_bits else bits
+            for name, bits in zip(
+                CLASS_NAMES, (2 * each if each > 1 else None for each in planes), strict=True
+            )
+        )
+        return x, w, dy
 
     def _of_unit(
         self, number: int, command: Command, started: int, times: ChainTimes
@@ -277,7 +306,7 @@ class StepModel:
             (command.m, command.n, command.k),
             self.tables.task(command, block=self.vector.block, step=step),
             nest=nest_of(command),
-            widths=_widths(command),
+            widths=self._widths(command),
             unit_free=now - started,
             converter_free=self.converter_free - started,
         )
@@ -303,11 +332,3 @@ def _of_product(
         stalled=product.idle["accumulator"],
         beats=beats + product.read_beats + product.write_beats,
     )
-
-
-def _widths(command: Command) -> Widths:
-    """Bits of magnitude of a product's operands: the widest are meant by a machine's own images,
-    and of those that slots say."""
-    planes = [most_planes(vars(command), name) for name in CLASS_NAMES]
-    x, w, dy = (2 * each if each > 1 else None for each in planes)
-    return x, w, dy

@@ -61,6 +61,15 @@ class FloatRun:
             self.biases[place] = self._updated(self.biases[place], db, constants)
         return float(loss)
 
+    def parameters(self) -> dict[str, Floats]:
+        """Weights, then bias of every layer in order, by the names that a program has for them."""
+        pairs = enumerate(zip(self.layers, self.biases, strict=True))
+        return {
+            f"layer {layer} {name}": each["w"]
+            for layer, (weights, bias) in pairs
+            for name, each in (("w", weights), ("bias w", bias))
+        }
+
     def evaluate(self, samples: Samples) -> tuple[float, float]:
         """Loss and accuracy."""
         z = self._forward(samples.inputs)[0][-1]

@@ -5,6 +5,7 @@ import math
 import time
 from collections import Counter
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,15 +14,15 @@ import numpy as np
 from diastole_sim.golden.compare import Comparison
 from diastole_sim.program.float_run import FloatRun
 from diastole_sim.program.options import ProgramOptions
-from diastole_sim.program.run import ProgramRun
+from diastole_sim.program.run import MachineStoppedError, ProgramRun, golden_machine
 from diastole_sim.program.step_widths import widths_of
-from diastole_sim.program.tasks import TaskProgram
+from diastole_sim.program.tasks import TaskProgram, TaskRecipe
 from diastole_sim.program.verified_run import CommandCost, VerifiedRun
 from diastole_sim.spec.command import Command
 from diastole_sim.spec.command_table import CHAINED, PRODUCTS, Opcode
 from diastole_sim.spec.registers import WAIT_REGISTERS
 from diastole_sim.train import host
-from diastole_sim.train.history import History
+from diastole_sim.train.history import HELD_OUT_LOGITS, HELD_OUT_LOSS, MINIBATCH_LOSS, History
 from diastole_sim.train.job import Progress, TrainResult
 from diastole_sim.train.precision import Widths
 
@@ -89,8 +90,8 @@ def run_program(
     :class:`diastole_sim.program.run.MachineStoppedError` if the machine stops, as it does where the
     loss is not finite.
     """
-    learnt = _train(run, made, progress)
-    float_history = _float_history(made) if float_run else History()
+    learnt = _train(run, made, seed, progress)
+    float_history = train_in_float32(made)[1] if float_run else History()
     _, float_loss, float_accuracy = (float_history.held_out or [(0, math.nan, math.nan)])[-1]
     _, loss, accuracy = learnt.history.held_out[-1]
     products, macs = _work(made, learnt.evaluations)
@@ -141,45 +142,76 @@ def run_program(
     )
 
 
-def weights_sha256(run: ProgramRun) -> str:
+def weights_sha256(run: ProgramRun | FloatRun) -> str:
     """Over weights, then bias of every layer in order, as the host has them, of what
-    the machine left in memory."""
+    the machine left in memory, or a run in float32."""
     digest = hashlib.sha256()
-    layer = 0
-    while f"layer {layer} w" in run.program.areas:
-        for name in ("w", "bias w"):
-            digest.update(run.floats(f"layer {layer} {name}").tobytes())
-        layer += 1
+    for values in run.parameters().values():
+        digest.update(values.tobytes())
     return digest.hexdigest()
 
 
-def _train(run: ProgramRun, made: TaskProgram, progress: Progress | None) -> _Learnt:
+def _train(run: ProgramRun, made: TaskProgram, seed: int, progress: Progress | None) -> _Learnt:
     learnt, steps = _Learnt(), made.program.steps
+    history = learnt.history
     started = time.monotonic()
     while run.done < steps:
-        run.train(min(made.task.evaluate_every, steps - run.done))
+        before = run.done
+        run.train(min(made.task.evaluate_every, steps - before))
         learnt.evaluations += 1
         with np.errstate(all="ignore"):  # what a faulty machine returns is to be compared
             z = run.evaluate()
             loss, _ = host.softmax_cross_entropy(z, made.labels)
             found = float(loss), host.accuracy(z, made.labels)
-        learnt.history.held_out.append((run.done, *found))
+        history.held_out.append((run.done, *found))
+        if not history.not_finite:
+            _look(history, run, before, made, seed)
+        history.look_at(HELD_OUT_LOGITS, z, f"step {run.done - 1}")
+        history.look_at(HELD_OUT_LOSS, found[0], f"step {run.done - 1}")
         if progress is not None:
             progress(run.done, steps, float(run.losses()[-1]))
-    learnt.history.losses.extend(map(float, run.losses()))
+    history.losses.extend(map(float, run.losses()))
+    for step, each in enumerate(history.losses):  # only of a faulty machine: others have stopped
+        history.look_at(MINIBATCH_LOSS, each, f"step {step}")
     learnt.seconds = time.monotonic() - started
     return learnt
 
 
-def _float_history(made: TaskProgram) -> History:
-    history, run, steps = History(), FloatRun(made.recipe, made.training), made.program.steps
+def _look(history: History, run: ProgramRun, before: int, made: TaskProgram, seed: int) -> None:
+    """Note which parameters are not finite behind a stretch of steps. A golden machine does the
+    stretch again step by step, to say in which step they ceased to be."""
+    if all(np.isfinite(values).all() for values in run.parameters().values()):
+        return
+    golden = golden_machine(made.program, made.numerics, made.limits, seed=seed)
+    again = ProgramRun(program=made.program, machine=golden)
+    with suppress(MachineStoppedError):
+        while again.done < run.done:
+            again.train(1)
+            _note(history, again, f"step {again.done - 1}")
+    _note(history, run, f"steps {before} to {run.done - 1}")
+
+
+def _note(history: History, run: ProgramRun, steps: str) -> None:
+    for name, values in run.parameters().items():
+        history.look_at(name, values, steps)
+
+
+def train_in_float32(made: TaskRecipe) -> tuple[FloatRun, History]:
+    """Train the same network by the same recipe and samples, with numbers that are not quantised;
+    its curves."""
+    history, run, steps = History(), FloatRun(made.recipe, made.training), made.recipe.steps
     with np.errstate(all="ignore"):
         for step in range(steps):
             history.losses.append(run.step(step))
+            history.look_at(MINIBATCH_LOSS, history.losses[-1], f"step {step}")
+            for name, values in run.parameters().items():
+                history.look_at(name, values, f"step {step}")
             done = step + 1
             if done % made.task.evaluate_every == 0 or done == steps:
-                history.held_out.append((done, *run.evaluate(made.held_out)))
-    return history
+                found = run.evaluate(made.held_out)
+                history.held_out.append((done, *found))
+                history.look_at(HELD_OUT_LOSS, found[0], f"step {step}")
+    return run, history
 
 
 def _work(made: TaskProgram, evaluations: int) -> tuple[int, int]:

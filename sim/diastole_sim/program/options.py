@@ -1,7 +1,8 @@
 """How a perceptron is trained by a program, by the names that people give."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from diastole_sim.program.chains.activations import (
@@ -13,11 +14,13 @@ from diastole_sim.program.chains.activations import (
     silu,
     tanh,
 )
+from diastole_sim.program.program_tables import TooManyStreamsError
 from diastole_sim.program.recipe import Adam, LossScaling, Optimiser, Rate, RmsProp, Sgd, falling
-from diastole_sim.program.tasks import TaskProgram, task_program
+from diastole_sim.program.tasks import TaskProgram, TaskRecipe, task_program, task_recipe
 from diastole_sim.spec.check import require_choice, require_int
 from diastole_sim.spec.limits import Limits
 from diastole_sim.spec.numerics import Numerics
+from diastole_sim.spec.stream_table import SLOTS
 from diastole_sim.train.precision import Precision
 from diastole_sim.train.tasks import HIDDEN, Task
 
@@ -37,8 +40,18 @@ RATES: Mapping[str, float | None] = {
     "adamw": 0.01,
 }
 """Optimisers, and their rates in step 0, from which they fall towards 0; None: the task's own."""
-MOST_LAYERS, MOST_UNITS = 16, 4096
-"""Hidden layers, and units of each."""
+MOST_LAYERS, MOST_UNITS = 5, 4096
+"""Hidden layers that fit at most, of ``sgd`` without momentum, and units of each."""
+FITTING_LAYERS: Mapping[str, int] = {
+    "sgd": 3,
+    "nesterov": 3,
+    "rmsprop": 2,
+    "adam": 2,
+    "adamw": 2,
+}
+"""By optimiser, so many hidden layers fit whatever the other options are: every tensor that a chain
+of a step reads or writes is a stream in a table of :data:`diastole_sim.spec.stream_table.SLOTS`,
+and an optimiser that keeps more of a weight needs more of them."""
 OF_OPTIMIZERS: Mapping[str, tuple[str, ...]] = {
     "momentum": ("sgd", "nesterov", "rmsprop"),
     "betas": ("adam", "adamw"),
@@ -54,16 +67,15 @@ DEFAULT_SCALING = LossScaling()
 
 
 @dataclass(frozen=True, kw_only=True)
-class ProgramOptions:
-    """``optimizer``, ``activation``: a name of :data:`RATES`, of :data:`ACTIVATIONS`. ``rate``: of
+class RecipeOptions:
+    """What a perceptron learns by, in whatever numbers.
+
+    ``optimizer``, ``activation``: a name of :data:`RATES`, of :data:`ACTIVATIONS`. ``rate``: of
     step 0, None for that of the optimiser. ``momentum``, ``betas``, ``weight_decay``: None for that
     of the optimiser, or of the task; only of those that :data:`OF_OPTIMIZERS` names. ``hidden``:
     units of every hidden layer. ``clip``: the largest norm of all gradients together, None for
-    any. ``loss_scale``: exponent of the first scale of the loss, None for
-    none. ``precision``: as of a recipe. ``limits``: of the machine. ValueError if one is not
-    accepted."""
+    any. ValueError if one is not accepted."""
 
-    limits: Limits
     optimizer: str = "sgd"
     rate: float | None = None
     momentum: float | None = None
@@ -72,8 +84,6 @@ class ProgramOptions:
     hidden: tuple[int, ...] = (HIDDEN,)
     activation: str = "relu"
     clip: float | None = None
-    loss_scale: int | None = None
-    precision: Precision | None = None
 
     def __post_init__(self) -> None:
         require_choice("optimizer", self.optimizer, tuple(RATES))
@@ -84,9 +94,6 @@ class ProgramOptions:
             require_int("hidden", units, 1, MOST_UNITS)
         if self.clip is not None and not 0 < self.clip <= MOST_CLIP:
             raise ValueError(f"clip must be above 0, at most {MOST_CLIP:g}, not {self.clip}")
-        if self.loss_scale is not None:
-            low, high = DEFAULT_SCALING.smallest, DEFAULT_SCALING.largest
-            require_int("loss_scale", self.loss_scale, low, high)
 
     def first_rate(self, task: Task) -> float:
         """Of step 0."""
@@ -94,27 +101,24 @@ class ProgramOptions:
         default = task.rate if own is None else own
         return default if self.rate is None else self.rate
 
-    def program(self, task: Task, numerics: Numerics, *, steps: int, seed: int) -> TaskProgram:
-        """Of a task, for so many steps. ValueError if the machine is too small for it."""
-        scaling = None if self.loss_scale is None else LossScaling(exponent=self.loss_scale)
-        return task_program(
-            task,
-            numerics=numerics,
-            limits=self.limits,
-            steps=steps,
-            seed=seed,
-            hidden=self.hidden,
-            activation=ACTIVATIONS[self.activation](),
-            optimiser=self._optimiser(task, falling(self.first_rate(task), steps)),
-            clip=self.clip,
-            loss_scaling=scaling,
-            precision=self.precision,
-        )
+    def recipe(self, task: Task, *, steps: int, seed: int) -> TaskRecipe:
+        """The recipe of a task, for so many steps."""
+        return task_recipe(task, **self.how(task, steps=steps, seed=seed))
+
+    def how(self, task: Task, *, steps: int, seed: int) -> dict[str, Any]:
+        """The arguments of :func:`diastole_sim.program.tasks.task_recipe` besides the task."""
+        return {
+            "steps": steps,
+            "seed": seed,
+            "hidden": self.hidden,
+            "activation": ACTIVATIONS[self.activation](),
+            "optimiser": self._optimiser(task, falling(self.first_rate(task), steps)),
+            "clip": self.clip,
+        }
 
     def described(self, task: Task) -> dict[str, Any]:
         """As a result has them."""
-        others = ("limits", "precision")
-        found = {name: value for name, value in vars(self).items() if name not in others}
+        found = {each.name: getattr(self, each.name) for each in fields(RecipeOptions)}
         has = {n: self.optimizer in names for n, names in OF_OPTIMIZERS.items()}
         return found | {
             "rate": self.first_rate(task),
@@ -163,3 +167,76 @@ class ProgramOptions:
             return RmsProp(rate=rate, momentum=self._momentum(task), decay=decay)
         decoupled = self.optimizer == "adamw"
         return Adam(rate=rate, betas=self._betas, decoupled=decoupled, weight_decay=decay)
+
+
+class TooManyLayersError(ValueError):
+    """Of these options only so many hidden layers are a program as are ``fitting``."""
+
+    def __init__(self, options: "ProgramOptions", fitting: int):
+        self.fitting = fitting
+        given = {
+            "momentum": options.momentum,
+            "clip": options.clip,
+            "loss_scale": options.loss_scale,
+        }
+        others = [f"{name} {value:g}" for name, value in given.items() if value is not None]
+        with_others = f" ({', '.join(others)})" if others else ""
+        always = ", ".join(f"{count} of {name}" for name, count in FITTING_LAYERS.items())
+        super().__init__(
+            f"hidden has {len(options.hidden)} layers, and {fitting} fit with "
+            f"{options.optimizer}{with_others}: each tensor that a step's chains read or write "
+            f"takes a place among the {SLOTS} streams of the machine, and what the optimiser keeps "
+            f"of weights takes more; {always} fit whatever the other options are"
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProgramOptions(RecipeOptions):
+    """A recipe on a machine. ``loss_scale``: exponent of the first scale of the loss, None for
+    none. ``precision``: as of a recipe. ``limits``: of the machine. ValueError if one is not
+    accepted."""
+
+    limits: Limits
+    loss_scale: int | None = None
+    precision: Precision | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.loss_scale is not None:
+            low, high = DEFAULT_SCALING.smallest, DEFAULT_SCALING.largest
+            require_int("loss_scale", self.loss_scale, low, high)
+
+    @property
+    def in_float32(self) -> RecipeOptions:
+        """The same recipe without what is of the machine's numbers."""
+        shared = {each.name: getattr(self, each.name) for each in fields(RecipeOptions)}
+        return RecipeOptions(**shared)
+
+    def how(self, task: Task, *, steps: int, seed: int) -> dict[str, Any]:
+        """As that of the recipe, with what is of the machine's numbers."""
+        scaling = None if self.loss_scale is None else LossScaling(exponent=self.loss_scale)
+        own = {"loss_scaling": scaling, "precision": self.precision}
+        return super().how(task, steps=steps, seed=seed) | own
+
+    def program(self, task: Task, numerics: Numerics, *, steps: int, seed: int) -> TaskProgram:
+        """Of a task, for so many steps. ValueError if the machine is too small for it:
+        :class:`TooManyLayersError` where its table of streams is."""
+        machine = {"numerics": numerics, "limits": self.limits}
+        try:
+            return task_program(task, **machine, **self.how(task, steps=steps, seed=seed))
+        except TooManyStreamsError as error:
+            raise TooManyLayersError(self, self._fitting(task, numerics)) from error
+
+    def _fitting(self, task: Task, numerics: Numerics) -> int:
+        """How many of its hidden layers fit, from the first on."""
+        machine = {"numerics": numerics, "limits": self.limits}
+        for count in range(len(self.hidden) - 1, 0, -1):
+            fewer = replace(self, hidden=self.hidden[:count])
+            with suppress(ValueError):
+                task_program(task, **machine, **fewer.how(task, steps=1, seed=0))
+                return count
+        return 0
+
+    def described(self, task: Task) -> dict[str, Any]:
+        """As a result has them."""
+        return super().described(task) | {"loss_scale": self.loss_scale}

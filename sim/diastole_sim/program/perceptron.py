@@ -200,11 +200,11 @@ class _Step:
         for layer in reversed(self.layers):
             self._backward(layer)
             if layer.number + 1 < len(self.layers) and not self.recipe.waits:
-                self._update_bias(self.layers[layer.number + 1])
+                self._sum_and_update_bias(self.layers[layer.number + 1])
         if self.recipe.waits:
             self._waiting_updates()
         else:
-            self._update_bias(self.layers[0])
+            self._sum_and_update_bias(self.layers[0])
         if self.widths is not None:
             self.widths.end_step(self.writer.commands)
 
@@ -314,19 +314,15 @@ class _Step:
         )
         self.writer.chain(use, product)
 
+    def _sum_and_update_bias(self, layer: PerceptronLayer) -> None:
+        if layer.summed is not None:
+            self._sum_bias(layer, layer.summed)
+        self._update_bias(layer)
+
     def _update_bias(self, layer: PerceptronLayer) -> None:
         chain, shape, bias = self.recipe.update(bias=True), (1, layer.outputs), layer.bias_state
         gradient = layer.db
         if layer.summed is not None:
-            sums = ChainUse(
-                chain=bias_sums(),
-                shape=shape,
-                inputs={"db": layer.db},
-                outputs={"sums": layer.summed},
-                skip=self.skip,
-                update=True,
-            )
-            self.writer.chain(sums)
             chain = self.recipe.update(bias=False, image=False)
             shape = self.writer.plan.folded(layer.outputs)
             bias = {name: each for name, each in layer.folded.items() if name != "g"}
@@ -343,11 +339,33 @@ class _Step:
         )
         self.writer.chain(use)
 
+    def _sum_bias(self, layer: PerceptronLayer, sums: BoundStream) -> None:
+        """The gradient by a bias, in which an overflow is noted."""
+        use = ChainUse(
+            chain=bias_sums(),
+            shape=(1, layer.outputs),
+            inputs={"db": layer.db},
+            outputs={"sums": self._watched(sums)},
+            skip=self.skip,
+            update=True,
+        )
+        self.writer.chain(use)
+
     def _numbers(self) -> dict[str, int]:
         """Of the constants that change."""
         return self.tensors.step_numbers | ({"clip": CLIP} if self.recipe.clip else {})
 
     def _waiting_updates(self) -> None:
+        """Everything that may overflow is computed before the first update, so that a step is
+        skipped whole: sums of biases too, unless that of all squares has them."""
+        sums = [layer.summed for layer in self.layers]
+        if self.skip and self.recipe.clip is None and None in sums:
+            widest = max(self.recipe.widths[1:])
+            unread = stream_of(self.writer.plan.vector("sums of a bias", Kind.COLUMN, widest))
+            sums = [unread] * len(sums)
+        for layer, place in zip(self.layers, sums, strict=True):
+            if place is not None:
+                self._sum_bias(layer, place)
         if self.recipe.clip is not None:
             self._clip(self.recipe.clip)
         for layer in self.layers:
@@ -379,11 +397,15 @@ class _Step:
                 self.writer.chain(use)
                 place += length
         factor = Descriptor(kind=Kind.CONSTANT, address=CLIP)
+        outputs = {"factor": BoundStream(name=f"K[{CLIP}]", descriptor=factor)}
+        if self.skip:
+            total = plan.vector("sum of squares", Kind.ROW, 1)
+            outputs["sum"] = self._watched(stream_of(total))
         use = ChainUse(
             chain=clip_factor(scaled=self.skip),
             shape=(1, size),
             inputs={"squares": stream_of(area)},
-            outputs={"factor": BoundStream(name=f"K[{CLIP}]", descriptor=factor)},
+            outputs=outputs,
             values={"max_norm": norm},
             skip=self.skip,
         )

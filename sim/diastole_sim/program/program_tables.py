@@ -20,6 +20,10 @@ FIRST_WRITTEN = OWN_CONSTANTS + STEP_CONSTANTS
 """From here on those that chains write."""
 
 
+class TooManyStreamsError(ValueError):
+    """The chains of a program name more streams than the machine's table has."""
+
+
 class ProgramTables:
     """What chains need, each thing once. ``block``: B."""
 
@@ -96,7 +100,7 @@ class ProgramTables:
             ):
                 self._descriptors |= {first + number: each for number, each in streams.items()}
                 return first
-        raise ValueError(f"the chains need more than {SLOTS} slots of streams")
+        raise TooManyStreamsError(f"the chains need more than {SLOTS} slots of streams")
 
     # As memory has them.
 

@@ -1,5 +1,6 @@
 """A program on a machine, as a host runs it: it fills memory, and rings."""
 
+import itertools
 from collections import Counter
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -99,6 +100,13 @@ class ProgramRun:
     def floats(self, name: str) -> Floats:
         """What an area of floats holds now: a tensor, or a vector."""
         return self._words(name).view("<f4")
+
+    def parameters(self) -> dict[str, Floats]:
+        """Weights, then bias of every layer in order, by name, as the last run left them."""
+        layers = itertools.count()
+        names = (f"layer {layer} {each}" for layer in layers for each in ("w", "bias w"))
+        found = itertools.takewhile(lambda name: name in self.program.areas, names)
+        return {name: self.floats(name) for name in found}
 
     def widths(self) -> Words:
         """Of every step that was done, what slots then said of widths, by slot."""

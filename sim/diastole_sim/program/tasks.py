@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from itertools import islice
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,13 +24,12 @@ BYTE_SCALES = {"digits": 1 / 16}
 
 
 @dataclass(frozen=True, kw_only=True)
-class TaskProgram:
-    """``training``, ``held_out``: samples, of which a step takes those that the recipe says, and an
-    evaluation makes logits of the others."""
+class TaskRecipe:
+    """How a task is learnt. ``training``, ``held_out``: samples, of which a step takes those that
+    the recipe says; the others are for evaluations."""
 
     task: Task
     recipe: PerceptronRecipe
-    program: TrainingProgram
     training: Samples
     held_out: Samples
 
@@ -39,11 +39,18 @@ class TaskProgram:
         return self.held_out.labels
 
 
-def task_program(
+@dataclass(frozen=True, kw_only=True)
+class TaskProgram(TaskRecipe):
+    """The same as a program. ``numerics``, ``limits``: of the machine that the program is for."""
+
+    numerics: Numerics
+    limits: Limits
+    program: TrainingProgram
+
+
+def task_recipe(
     task: Task,
     *,
-    numerics: Numerics,
-    limits: Limits,
     steps: int | None = None,
     seed: int = 0,
     hidden: tuple[int, ...] = (HIDDEN,),
@@ -52,13 +59,13 @@ def task_program(
     clip: float | None = None,
     loss_scaling: LossScaling | None = None,
     precision: Precision | None = None,
-) -> TaskProgram:
+) -> TaskRecipe:
     """A task of features and labels, learnt by a perceptron.
 
     Split, order of samples, initial weights, and if ``optimiser`` is None rate and momentum, are
-    those of :func:`diastole_sim.train.job.run_task` with the same ``seed``; so are the numbers, but
-    for the roundings of functions and sums. ``hidden``: units of hidden layers. ``activation``:
-    None for ReLU. ``clip``, ``loss_scaling``, ``precision``: as in :class:`PerceptronRecipe`.
+    those of :func:`diastole_sim.train.job.run_task` with the same ``seed``. ``hidden``: units of
+    hidden layers. ``activation``: None for ReLU. ``clip``, ``loss_scaling``, ``precision``: as in
+    :class:`PerceptronRecipe`.
     """
     count = task.steps if steps is None else steps
     training, held_out = task.split(task.load(), seed=seed)
@@ -75,9 +82,18 @@ def task_program(
         precision=precision,
         seed=seed,
     )
+    return TaskRecipe(task=task, recipe=recipe, training=training, held_out=held_out)
+
+
+def task_program(task: Task, *, numerics: Numerics, limits: Limits, **how: Any) -> TaskProgram:
+    """The program of a task for a machine of these numerics and limits. ``how``: as
+    :func:`task_recipe` takes it.
+
+    The numbers are those of :func:`diastole_sim.train.job.run_task` with the same ``seed``, but for
+    the roundings of functions and sums.
+    """
+    made = task_recipe(task, **how)
     scale = BYTE_SCALES.get(task.name)
-    stored = StoredSamples.of(training, scale), StoredSamples.of(held_out, scale)
-    program = perceptron_program(recipe, *stored, numerics=numerics, limits=limits)
-    return TaskProgram(
-        task=task, recipe=recipe, program=program, training=training, held_out=held_out
-    )
+    stored = StoredSamples.of(made.training, scale), StoredSamples.of(made.held_out, scale)
+    program = perceptron_program(made.recipe, *stored, numerics=numerics, limits=limits)
+    return TaskProgram(**vars(made), numerics=numerics, limits=limits, program=program)

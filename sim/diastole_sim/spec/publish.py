@@ -14,6 +14,7 @@ from diastole_sim.spec.command_table import (
     Opcode,
 )
 from diastole_sim.spec.limits import Limits
+from diastole_sim.spec.publish_programs import instruction_names, stream_names, table_names
 from diastole_sim.spec.registers import MAGIC, Register, version_of
 
 
@@ -85,6 +86,13 @@ def c_header(machine: Published) -> str:
             define(f"{field.name}_LOW", field.low % 32),
             define(f"{field.name}_BITS", field.bits),
         ]
+    if machine.limits.has_vector:
+        for title, names in (
+            ("Instructions of the vector unit: fields, and what they hold.", instruction_names()),
+            ("Streams of its chains, likewise.", stream_names(machine.limits)),
+            ("Its tables.", table_names(machine.limits)),
+        ):
+            lines += ["", f"/* {title} */", *(define(*each) for each in names)]
     lines += ["", "/* Error codes. */"]
     lines += [
         define(f"ERROR_{code.name}", int(code), ERROR_MEANINGS[code]) for code in machine.errors

@@ -1,6 +1,7 @@
 """The register map as SystemRDL 2.0, for tools that make documents, headers and models of it."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from diastole_sim.spec.reference import Described, locked
 from diastole_sim.spec.registers import CONSTANT, SPECIAL, STATUS, Bit, Register
@@ -15,8 +16,12 @@ _OF_KIND = {CONSTANT: "sw = r; hw = na;", STATUS: "sw = r; hw = w;"}
 WORD_BITS = 32
 
 
-def systemrdl(name: str, described: Described) -> str:
-    """An address map of this name; registers of more than 32 bits are accessed in two words."""
+def systemrdl(name: str, described: Described, by_words: bool = False) -> str:
+    """An address map of this name; registers of more than 32 bits are accessed in two words.
+
+    ``by_words``: these words are registers of their own, ``NAME`` and ``NAME_high``, for
+    descriptions in which no register is wider than the bus.
+    """
     lines = [
         f"addrmap {name} {{",
         f'  name = "{name}";',
@@ -24,8 +29,24 @@ def systemrdl(name: str, described: Described) -> str:
         f"  default accesswidth = {WORD_BITS};",
     ]
     for register in described.registers:
-        lines += _register(register, described.reset_value(register))
+        reset = described.reset_value(register)
+        words = _words(register) if by_words else [register]
+        for number, word in enumerate(words):
+            lines += _register(word, reset >> WORD_BITS * number)
     return "\n".join([*lines, "};", ""])
+
+
+def _words(register: Register) -> list[Register]:
+    if register.words == 1:
+        return [register]
+    high = replace(
+        register,
+        name=f"{register.name}_high",
+        offset=register.offset + WORD_BITS // 8,
+        bits=register.bits - WORD_BITS,
+        meaning=f"the upper part of {register.name}: {register.meaning}",
+    )
+    return [replace(register, bits=WORD_BITS), high]
 
 
 def _register(register: Register, reset: int) -> Iterator[str]:
@@ -39,7 +60,7 @@ def _register(register: Register, reset: int) -> Iterator[str]:
     lowest = min((bit.low for bit in register.layout), default=register.bits)
     if register.kind != SPECIAL:
         access = _OF_KIND.get(register.kind, "sw = rw; hw = rw;")
-        yield f"    field {{ {access} }} value[{lowest - 1}:0] = 0x{reset:X};"
+        yield f"    field {{ {access} }} value[{lowest - 1}:0] = 0x{reset & ~(-1 << lowest):X};"
     yield f"  }} {register.name} @ 0x{register.offset:X};"
 
 

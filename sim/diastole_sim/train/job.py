@@ -15,7 +15,7 @@ from diastole_sim.spec.check import require_int
 from diastole_sim.train import host
 from diastole_sim.train.draws import ORDER_TAG, permutation
 from diastole_sim.train.float_device import FloatDevice
-from diastole_sim.train.history import History
+from diastole_sim.train.history import HELD_OUT_LOSS, MINIBATCH_LOSS, History
 from diastole_sim.train.master import FLOAT32, Master
 from diastole_sim.train.network import Network
 from diastole_sim.train.precision import Precision, Widths
@@ -87,8 +87,16 @@ class TrainResult:
     history: History
     float_history: History
 
+    @property
+    def not_finite(self) -> list[str]:
+        """Where the training, and after that the float run, held a NaN or an Inf, a text for each
+        tensor and loss: a result with such is no success."""
+        of_floats = [f"float32: {text}" for text in self.float_history.not_finite.values()]
+        return [*self.history.not_finite.values(), *of_floats]
+
     def to_json(self) -> dict[str, Any]:
-        """All but the curves, as plain values; what is not finite is None."""
+        """All but the curves, as plain values; what is not finite is None, and said in
+        ``not_finite``."""
         values = {
             name: value
             for name, value in vars(self).items()
@@ -98,6 +106,7 @@ class TrainResult:
             if not math.isfinite(values[name]):
                 values[name] = None
         values["first_mismatch"] = None if self.first_mismatch is None else str(self.first_mismatch)
+        values["not_finite"] = self.not_finite
         return values
 
 
@@ -241,11 +250,21 @@ def _train(
             )
             history.losses.append(loss)
             history.accuracies.append(accuracy)
+            _look(history, network, loss, f"step {step}")
             if done % task.evaluate_every == 0 or done == steps:
                 found = network.evaluate(session, held_out, step=step)
                 history.held_out.append((done, *found))
+                history.look_at(HELD_OUT_LOSS, found[0], f"step {step}")
             if keeper is not None:
                 keeper.keep(TrainingState.of(done, network, session, history))
             if progress is not None:
                 progress(done, steps, loss)
     return history
+
+
+def _look(history: History, network: Network, loss: float, step: str) -> None:
+    """Note what a step left that is not finite, in the order of its work."""
+    history.look_at(MINIBATCH_LOSS, loss, step)
+    for name, parameters in network.learnt.items():
+        for number, parameter in enumerate(parameters):
+            history.look_at(f"{name}[{number}]", parameter.value, step)

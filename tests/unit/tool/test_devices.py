@@ -38,6 +38,23 @@ def test_the_example_of_the_docstring():
     assert doctest.testmod(devices).failed == 0
 
 
+def test_equal_tags_and_steps_draw_the_same():
+    """And equal calls in the same order, of devices with one seed."""
+    array = np.random.default_rng(1).standard_normal((9, 20), np.float32)
+    device, other = (GoldenDevice(formats="bfp4", seed=5) for _ in range(2))
+
+    def draw(device, **where):
+        return device.convert(array, "dy", **where).values()
+
+    first = draw(device, tag=7)
+    assert np.array_equal(draw(device, tag=7), first)
+    assert not np.array_equal(draw(device, tag=7, step=1), first)
+    calls = [draw(device) for _ in range(3)]
+    assert not np.array_equal(calls[0], calls[1])
+    for call in calls:
+        assert np.array_equal(draw(other), call)
+
+
 @pytest.mark.parametrize("kind", [str, lambda path: path, Config.read])
 def test_a_golden_device_of_a_configuration(kind, file):
     device = GoldenDevice(kind(file), 7)

@@ -4,24 +4,39 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
+from diastole.config.presets import BOARD_MACHINES
 from diastole.errors import BadInput
 
 TEXTS = Path(__file__).parent / "texts"
 """Templates, with ``@NAME@`` where something goes."""
+MACHINES = {name: f"boards/{name}/machine.toml" for name in BOARD_MACHINES}
+"""By board, a machine that fits it, in the sources."""
+BLOCK_DESIGN = "two SmartConnects and a reset block"
 
 
 @dataclass(frozen=True, kw_only=True)
 class BoardKind:
-    """``about``: one line for people. ``part``: as vendors write it. ``serial``: it has no
-    processor; a host reaches the machine over a serial line, and its memory is on the chip, of
-    ``memory_kib`` unless told otherwise. ``clock_mhz``: of the machine, unless told otherwise."""
+    """``about``: one line for people. ``part``: as vendors write it; ``family`` and ``device``: as
+    ``diastole synth`` calls it, empty where the chip is not known. ``serial``: it has no processor;
+    a host reaches the machine over a serial line, and its memory is on the chip, of ``memory_kib``
+    unless told otherwise. ``clock_mhz``: of the machine, unless told otherwise. ``added``: what a
+    flow adds to the machine, of which the chip is not asked."""
 
     name: str
     about: str
     part: str
+    family: str
+    device: str
     serial: bool
     clock_mhz: int
     memory_kib: int = 0
+    added: str = ""
+
+    @property
+    def advice(self) -> str:
+        """Which machine fits, for people: its file in the sources, and its preset. KeyError where
+        there is none."""
+        return f"a machine that fits: {MACHINES[self.name]} (--preset {self.name})"
 
 
 BOARDS = {
@@ -31,28 +46,38 @@ BOARDS = {
             name="ulx3s",
             about="ULX3S with an ECP5-85F, over its USB serial port; bitstream by open tools",
             part="LFE5U-85F-6BG381C",
+            family="ecp5",
+            device="85k",
             serial=True,
             clock_mhz=25,
             memory_kib=256,
         ),
         BoardKind(
             name="pynq-z2",
-            about="PYNQ-Z2 with a Zynq 7020: block design for Vivado, Linux example",
+            about="PYNQ-Z2 with a Zynq 7020: block design for Vivado, host for Linux",
             part="xc7z020clg400-1",
+            family="xilinx",
+            device="7z020",
             serial=False,
             clock_mhz=50,
+            added=BLOCK_DESIGN,
         ),
         BoardKind(
             name="kv260",
-            about="KV260 with a K26 (Zynq UltraScale+): block design for Vivado, Linux example",
+            about="KV260 with a K26 (Zynq UltraScale+): block design for Vivado, host for Linux",
             part="xck26-sfvc784-2LV-c",
+            family="xilinx",
+            device="k26",
             serial=False,
             clock_mhz=100,
+            added=BLOCK_DESIGN,
         ),
         BoardKind(
             name="litex",
             about="any board of LiteX: a wrapper with its buses for a SoC of your own",
             part="",
+            family="",
+            device="",
             serial=False,
             clock_mhz=50,
         ),

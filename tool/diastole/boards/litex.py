@@ -1,7 +1,13 @@
 """A wrapper of a machine for LiteX, as text: an instance between buses of its SoC."""
 
-from diastole.boards.describe import board_text
+import keyword
+import re
+
+from diastole.boards.describe import TEXTS, board_text
+from diastole_hw.bus.signature import CACHE
+from diastole_hw.limits import RESET_CYCLES
 from diastole_sim.rtl.product import Product
+from diastole_sim.spec.command_table import ADDRESS_BITS
 from diastole_sim.spec.registers import ADDRESS_SPACE_BITS
 
 CHANNELS = ("aw", "w", "b", "ar", "r")
@@ -14,8 +20,9 @@ def litex_files(product: Product) -> dict[str, str]:
     values = {
         "name": product.name,
         "module": module,
-        "class": "".join(word.capitalize() for word in product.name.split("_")),
+        "class": python_class(product.name),
         "register_bytes": 1 << ADDRESS_SPACE_BITS,
+        "data_width": product.data_width,
     }
     connections = [
         f"            {direction[0]}_{port}={signal_of(port)},"
@@ -29,22 +36,30 @@ def litex_files(product: Product) -> dict[str, str]:
         top=product.top,
         sources="\n".join(sources),
         config_hash=product.manifest["config_sha256"][:8],
-        data_width=product.data_width,
         ports=product.memory_ports,
-        register_bits=ADDRESS_SPACE_BITS,
+        address_bits=ADDRESS_BITS,
+        cache=f"{CACHE:04b}",
+        reset_cycles=RESET_CYCLES,
         memory_names="\n".join(
-            f"        {name} = self.memories[{number}]" for number, name in enumerate(names)
+            f"        {name} = ports[{number}]" for number, name in enumerate(names)
         ),
         connections="\n".join(connections),
     )
     return {f"{module}.py": text, "README.md": board_text("litex.md", **values)}
 
 
+def python_class(name: str) -> str:
+    """The name of the class of a machine: an identifier that the text does not use itself."""
+    made = "".join(word.capitalize() for word in name.split("_"))
+    used = re.findall(r"\w+", (TEXTS / "litex.txt").read_text(encoding="utf-8"))
+    return f"{made}Machine" if made in used or keyword.iskeyword(made) else made
+
+
 def signal_of(port: str) -> str:
     """The signal of LiteX behind a port of the machine; KeyError for a port that it has not."""
     own = {
         "aclk": 'ClockSignal("sys")',
-        "aresetn": '~ResetSignal("sys")',
+        "aresetn": "running",
         "irq": "self.irq",
     }
     if port in own:

@@ -38,10 +38,14 @@ def ulx3s_files(product: Product, settings: SerialSettings) -> dict[str, str]:
     """
     clock_mhz = settings.clock_hz // 1_000_000
     clki, clkfb, clkop = pll_divisors(clock_mhz)
+    if product.memory_ports != 1:
+        raise BadInput(
+            f"{product.name} has {product.memory_ports} ports to memory, and ulx3s has one: "
+            f"--set bus.ports=1, or {BOARDS['ulx3s'].advice}"
+        )
     if odd := odd_ports(product.ports, product.data_width):
         raise BadInput(
-            f"no board of {product.name}: it needs one port to memory, and neither more nor fewer "
-            f"ports than usual: {', '.join(odd)}"
+            f"no board of {product.name}: these ports are not those of a machine: {', '.join(odd)}"
         )
     board = SerialBoard(
         top=product.top,

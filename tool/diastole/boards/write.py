@@ -2,11 +2,14 @@
 
 import hashlib
 import json
+from collections.abc import Callable, Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import diastole
 from diastole.boards.describe import BOARDS, BoardKind, SerialSettings
+from diastole.boards.fit import Fit
 from diastole.errors import BadInput
 from diastole.product.generate import MANIFEST, replace_directory
 from diastole_sim.rtl.product import Product
@@ -15,16 +18,23 @@ RECORD = "board.json"
 
 
 def write_board(
-    kind: BoardKind, product: Product, directory: Path, *, settings: SerialSettings
+    kind: BoardKind,
+    product: Product,
+    directory: Path,
+    *,
+    settings: SerialSettings,
+    ask: Callable[[Mapping[str, str]], Fit | None] | None = None,
 ) -> dict[str, Any]:
-    """Write it, in one step, and return what ``board.json`` says. ``settings``: of boards without a
-    serial line the clock alone.
+    """Write the folder, in one step, and return what ``board.json`` says. ``settings``: of boards
+    without a serial line the clock alone. ``ask``: is told the board's files by path before
+    anything is written, and gives what they take of the chip; what it raises leaves nothing.
 
     BadInput if ``directory`` exists and is no folder of a board, for settings that do not fit, and
     for a machine that the board has no place for.
     """
     refuse_what_is_no_board(directory)
     files = board_files(kind, product, settings)
+    fit = None if ask is None else ask(files)
     listed = [file["path"] for file in product.manifest["files"]]
     for path in (*listed, MANIFEST):
         files[f"product/{path}"] = (product.directory / path).read_text(encoding="utf-8")
@@ -37,6 +47,7 @@ def write_board(
         "clock_hz": settings.clock_hz,
         "baud": settings.baud if kind.serial else None,
         "memory_bytes": settings.memory_bytes if kind.serial else None,
+        "fit": None if fit is None else asdict(fit),
         "files": [
             {"path": path, "sha256": hashlib.sha256(text.encode()).hexdigest()}
             for path, text in sorted(files.items())

@@ -1,32 +1,36 @@
-"""Boards with a Zynq: a block design for Vivado and an example for Linux, as text."""
+"""Boards with a Zynq: a block design for Vivado, a device tree and a host for Linux, as text."""
 
 from dataclasses import dataclass
+from typing import Any
 
 from diastole.boards.describe import BOARDS, board_text
 from diastole_sim.rtl.product import Product
-from diastole_sim.spec.registers import ADDRESS_SPACE_BITS, BY_NAME, MAGIC
+from diastole_sim.spec.registers import ADDRESS_SPACE_BITS
 
 MEMORY_BYTES = 16 << 20
-"""That Linux sets aside, in the example."""
-EXAMPLE_REGISTERS = (
-    "magic", "config_hash", "control", "status", "command_count", "command_address", "read_base",
-    "read_limit", "write_base", "write_limit",
-)  # fmt: skip
-EXAMPLE_BITS = (
-    ("control", "start"),
-    ("control", "reset"),
-    ("control", "irq_enable"),
-    ("status", "busy"),
-    ("status", "error"),
-)
+"""Of the buffer that processor and machine share."""
+UIO_NAME, BUFFER_NAME = "diastole", "diastole-memory"
+"""Of the registers and of the buffer, in the device tree and under ``/sys/class``."""
+_SHELL = """\
+{
+  "shell_type": "XRT_FLAT",
+  "num_slots": "1"
+}
+"""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Processor:
-    """Of a Zynq, as its block calls it. ``registers``: where the machine's are. ``master``,
-    ``slave``: its ports to registers, and to memory of ``memory_bits``; ``slave_clocks``: of both.
-    ``interrupt``: its number behind 32 in the device tree. ``properties``: of the block, with
-    ``{mhz}``."""
+    """A processor as Vivado's block of it and Linux's device tree call it.
+
+    ``registers``: address of the machine's registers. ``master``, ``slave``: its ports to registers
+    and to memory; ``slave_clocks``: pins of both. ``interrupt``: the number of the shared
+    interrupt. ``properties``: of the block, with ``{mhz}``. ``clock_cells``: the clock in the
+    device tree; ``region``: more of the FPGA's region there; ``afi``: nodes that set the widths of
+    ports, which are those of ``properties``. ``labels``: what the base tree must have. ``bootgen``:
+    its name of the family, and ``destination`` what it wants before a bitstream. ``load``: how an
+    overlay is applied.
+    """
 
     ip: str
     board_part: str
@@ -41,6 +45,13 @@ class Processor:
     interrupt: int
     gic: str
     address_cells: int
+    clock_cells: str
+    region: str
+    afi: str
+    labels: tuple[str, ...]
+    bootgen: str
+    destination: str
+    load: str
     properties: tuple[tuple[str, str], ...]
 
 
@@ -58,6 +69,20 @@ ZYNQ_7000 = Processor(
     interrupt=29,
     gic="intc",
     address_cells=1,
+    clock_cells="&clkc 15",
+    region="",
+    afi="""\
+  /* S_AXI_HP0, 0: 64 bits. Kernels differ in the name of the property. */
+  afi@f8008000 {
+    compatible = "xlnx,zynq-afi-fpga";
+    reg = <0xf8008000 0x1000>;
+    xlnx,afi-width = <0>;
+    xlnx,afi-buswidth = <0>;
+  };""",
+    labels=("fpga_full", "amba", "clkc", "intc"),
+    bootgen="zynq",
+    destination="",
+    load="    sudo fpgautil -b {name}.bit.bin -o {name}.dtbo",
     properties=(
         ("PCW_USE_M_AXI_GP0", "1"),
         ("PCW_USE_S_AXI_HP0", "1"),
@@ -83,10 +108,26 @@ ZYNQ_ULTRASCALE = Processor(
     interrupt=89,
     gic="gic",
     address_cells=2,
+    clock_cells="&zynqmp_clk 71",
+    region="  resets = <&zynqmp_reset 116>;\n",
+    afi="""\
+  /* Reads (4) and writes (5) of S_AXI_HP0_FPD, 0: 128 bits; M_AXI_HPM0_FPD and M_AXI_HPM1_FPD (14),
+   * 0xa00: 128 bits each. */
+  afi0 {
+    compatible = "xlnx,afi-fpga";
+    config-afi = <4 0>, <5 0>, <14 0xa00>;
+  };""",
+    labels=("fpga_full", "amba", "zynqmp_clk", "zynqmp_reset", "gic"),
+    bootgen="zynqmp",
+    destination="[destination_device = pl] ",
+    load="    sudo mkdir -p /lib/firmware/xilinx/{name}\n"
+    "    sudo cp {name}.bit.bin {name}.dtbo shell.json /lib/firmware/xilinx/{name}\n"
+    "    sudo xmutil unloadapp; sudo xmutil loadapp {name}",
     properties=(
         ("PSU__USE__M_AXI_GP0", "1"),
         ("PSU__USE__M_AXI_GP1", "0"),
         ("PSU__USE__M_AXI_GP2", "0"),
+        ("PSU__MAXIGP0__DATA_WIDTH", "128"),
         ("PSU__USE__S_AXI_GP2", "1"),
         ("PSU__SAXIGP2__DATA_WIDTH", "128"),
         ("PSU__FPGA_PL0_ENABLE", "1"),
@@ -101,57 +142,77 @@ PROCESSORS = {"pynq-z2": ZYNQ_7000, "kv260": ZYNQ_ULTRASCALE}
 def zynq_files(board: str, product: Product, *, clock_mhz: int) -> dict[str, str]:
     """Relative path to text, of all but the product's own files, which are in ``product``."""
     processor, name = PROCESSORS[board], product.name
-    common = {"name": name, "board": board}
+    values = _values(board, product, clock_mhz)
+    bif = f"all:\n{{\n  {processor.destination}{name}.bit\n}}\n"
+    files = {
+        "build.tcl": board_text("zynq.tcl", **values),
+        f"{name}.bif": bif,
+        f"{name}.dtso": board_text("zynq.dtso", **values),
+        "linux.c": _named(board_text("linux.c", **values), name),
+        "Makefile": board_text("linux.mk", **values),
+        "README.md": board_text("zynq.md", **values),
+    }
+    if processor.bootgen == "zynqmp":
+        files["shell.json"] = _SHELL
+    return files
+
+
+def _values(board: str, product: Product, clock_mhz: int) -> dict[str, Any]:
+    """What the texts have between two ``@``."""
+    processor, name = PROCESSORS[board], product.name
     range_bytes = 1 << ADDRESS_SPACE_BITS
-    address = f"0x{processor.registers:08X}"
-    cells = [*[0] * (processor.address_cells - 1)]
-    reg = " ".join(f"{each:#x}" for each in (*cells, processor.registers, *cells, range_bytes))
-    tcl = board_text(
-        "zynq.tcl",
-        **common,
-        part=BOARDS[board].part,
-        top=product.top,
-        ports=product.memory_ports,
-        sources="\n".join(f"  product/{_relative(product, path)}" for path in product.sources),
-        registers=address,
-        registers_range=f"{range_bytes // 1024}K",
-        memory_port=processor.slave,
-        memory_nets="\n".join(_memory_nets(product)),
-        irq_number=processor.interrupt,
-        board_part=processor.board_part,
-        ps_ip=processor.ip,
-        ps_preset=processor.preset,
-        ps_properties="\n".join(
+    above = [0] * (processor.address_cells - 1)
+    reg = (*above, processor.registers, *above, range_bytes)
+    return {
+        "name": name,
+        "board": board,
+        "part": BOARDS[board].part,
+        "top": product.top,
+        "ports": product.memory_ports,
+        "sources": "\n".join(f"  product/{_relative(product, path)}" for path in product.sources),
+        "registers": f"0x{processor.registers:08X}",
+        "registers_range": f"{range_bytes // 1024}K",
+        "register_bytes": range_bytes,
+        "memory_nets": "\n".join(_memory_nets(product)),
+        "memory_bytes": f"{MEMORY_BYTES:#x}",
+        "memory_mib": MEMORY_BYTES >> 20,
+        "board_part": processor.board_part,
+        "ps_ip": processor.ip,
+        "ps_preset": processor.preset,
+        "ps_properties": "\n".join(
             f"  CONFIG.{key} {value.format(mhz=clock_mhz)}" for key, value in processor.properties
         ),
-        ps_clock=processor.clock,
-        ps_bus_clocks=" \\\n".join(f"  [get_bd_pins ps/{pin}]" for pin in processor.slave_clocks),
-        ps_reset=processor.reset,
-        ps_master=processor.master,
-        ps_slave=processor.slave,
-        ps_irq=processor.irq,
-    )
-    return {
-        "build.tcl": tcl,
-        f"{name}.xdc": board_text("zynq.xdc", **common, clock_mhz=clock_mhz),
-        f"{name}.dtsi": board_text(
-            "zynq.dtsi",
-            unit=f"{processor.registers:x}",
-            reg=reg,
-            gic=processor.gic,
-            spi=processor.interrupt,
-            memory_bytes=f"{MEMORY_BYTES:#x}",
+        "ps_clock": processor.clock,
+        "ps_bus_clocks": " \\\n".join(
+            f"  [get_bd_pins ps/{pin}]" for pin in processor.slave_clocks
         ),
-        "host.c": board_text("zynq_host.c", **common, **_host(product)),
-        "README.md": board_text(
-            "zynq.md",
-            **common,
-            part=BOARDS[board].part,
-            registers=address,
-            memory_port=processor.slave,
-            clock_mhz=clock_mhz,
-        ),
+        "ps_reset": processor.reset,
+        "ps_master": processor.master,
+        "ps_slave": processor.slave,
+        "ps_irq": processor.irq,
+        "clock_mhz": clock_mhz,
+        "clock_hz": clock_mhz * 1_000_000,
+        "period_ns": f"{1000 / clock_mhz:.6f}",
+        "bootgen_arch": processor.bootgen,
+        "uio_name": UIO_NAME,
+        "buffer_name": BUFFER_NAME,
+        "unit": f"{processor.registers:x}",
+        "reg": " ".join(f"{each:#x}" for each in reg),
+        "gic": processor.gic,
+        "spi": processor.interrupt,
+        "cells": processor.address_cells,
+        "clock": processor.clock_cells,
+        "region": processor.region,
+        "afi": processor.afi,
+        "labels": ", ".join(f"`{label}`" for label in processor.labels),
+        "load": processor.load.format(name=name),
+        "pynq": board_text("pynq.md", name=name, registers=f"0x{processor.registers:08X}"),
     }
+
+
+def _named(text: str, name: str) -> str:
+    """A text in C with the names of a machine."""
+    return text.replace("machine_", f"{name}_").replace("MACHINE_", f"{name.upper()}_")
 
 
 def _relative(product: Product, path: object) -> str:
@@ -165,18 +226,3 @@ def _memory_nets(product: Product) -> list[str]:
         f"[get_bd_intf_pins memory/S{number:02}_AXI]"
         for number, name in enumerate(names)
     ]
-
-
-def _host(product: Product) -> dict[str, str]:
-    lines = [f"  {name} = {BY_NAME[name].offset:#04x}," for name in EXAMPLE_REGISTERS]
-    lines += [
-        f"  {name.upper()}_{bit.upper()} = 1 << {BY_NAME[name].bit(bit)},"
-        for name, bit in EXAMPLE_BITS
-    ]
-    return {
-        "registers": "\n".join(lines),
-        "register_bytes": str(1 << ADDRESS_SPACE_BITS),
-        "config_hash": product.manifest["config_sha256"][:8],
-        "magic": f"{MAGIC:08x}",
-        "memory_bytes": str(MEMORY_BYTES),
-    }

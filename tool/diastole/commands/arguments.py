@@ -2,13 +2,13 @@
 
 import argparse
 import tomllib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Protocol
 
 from diastole.config.file import from_document, read, to_toml
 from diastole.config.keys import Config
-from diastole.config.presets import PRESETS
+from diastole.config.presets import BOARD_MACHINES, PRESET_NAMES, PRESETS
 from diastole.errors import BadInput
 from diastole_sim.board.port import DEFAULT_BAUD
 from diastole_sim.perf.machine import LATENCY
@@ -74,7 +74,9 @@ def add_config(parser: argparse.ArgumentParser, *, presets: bool = False) -> Non
     parser.add_argument("file", metavar="FILE", type=Path, nargs=number, help=about)
     if presets:
         parser.add_argument(
-            "--preset", choices=tuple(PRESETS), help="one of our configurations instead of FILE"
+            "--preset",
+            choices=PRESET_NAMES,
+            help="one of our configurations instead of FILE, or that of a board",
         )
     parser.add_argument(
         "--set",
@@ -101,7 +103,7 @@ def add_execution(parser: argparse.ArgumentParser) -> None:
         type=integer(SLOWEST_BAUD, FASTEST_BAUD),
         help=f"bits per second to a board, as it was built for (default: {DEFAULT_BAUD})",
     )
-    add_seed(parser, "of every random draw")
+    add_seed(parser, "of every random draw; every run with one seed draws the same")
     parser.add_argument(
         "--stalls",
         metavar="S",
@@ -151,6 +153,13 @@ def read_config(arguments: argparse.Namespace) -> Config:
     if (arguments.file is None) == (preset is None):
         raise BadInput("either FILE or --preset says which machine")
     if preset is not None:
-        document = tomllib.loads(to_toml(PRESETS[preset]))
-        return from_document(document, arguments.overrides, source=f"preset {preset}")
+        return read_preset(preset, arguments.overrides)
     return read(arguments.file, arguments.overrides)
+
+
+def read_preset(name: str, overrides: Sequence[str] = ()) -> Config:
+    """One of PRESET_NAMES, with overrides as of a file."""
+    if name in BOARD_MACHINES:
+        return read(BOARD_MACHINES[name], overrides)
+    document = tomllib.loads(to_toml(PRESETS[name]))
+    return from_document(document, overrides, source=f"preset {name}")

@@ -1,10 +1,13 @@
-"""`diastole board`: writes what puts a machine on a board: tops, pins, scripts, an example."""
+"""`diastole board`: writes what puts a machine on a board: tops, pins, scripts, a host."""
 
 import argparse
+from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 
 from diastole.backend import generated_product
-from diastole.boards.describe import BOARDS, SerialSettings
+from diastole.boards.describe import BOARDS, BoardKind, SerialSettings
+from diastole.boards.fit import FULL, Fit, find_fit
 from diastole.commands.arguments import (
     FASTEST_BAUD,
     SLOWEST_BAUD,
@@ -14,13 +17,15 @@ from diastole.commands.arguments import (
     integer,
     read_config,
 )
-from diastole.console import print_json, say, say_next, warn
+from diastole.console import note, print_json, say, say_next, warn
 from diastole.errors import BadInput
 from diastole_sim.board.port import DEFAULT_BAUD
 from diastole_sim.rtl.product import Product
+from diastole_sim.rtl.programs import ToolMissing
 
 NEXT = {
-    "ulx3s": "make -C {output}; then diastole train FILE --backend board --port /dev/ttyUSB0",
+    "ulx3s": "make -C {output}; then diastole train {output}/product/{name}.toml --task digits "
+    "--backend board --port /dev/ttyUSB0",
     "pynq-z2": "vivado -mode batch -source {output}/build.tcl",
     "kv260": "vivado -mode batch -source {output}/build.tcl",
     "litex": "{output}/README.md",
@@ -33,11 +38,11 @@ def add_parser(commands: Commands) -> None:
         "board",
         help="write what puts the hardware on a board",
         description=__doc__,
-        epilog="example: diastole board ulx3s my.toml -o ulx3s",
+        epilog="example: diastole board ulx3s --preset ulx3s -o ulx3s",
         allow_abbrev=False,
     )
     parser.add_argument("board", metavar="NAME", choices=tuple(BOARDS), help=listed)
-    add_config(parser)
+    add_config(parser, presets=True)
     parser.add_argument(
         "-o",
         "--output",
@@ -64,13 +69,18 @@ def add_parser(commands: Commands) -> None:
         type=integer(4, 16384),
         help="of ulx3s: memory on the chip, a multiple of 4 (default: 256)",
     )
+    parser.add_argument(
+        "--no-fit",
+        action="store_true",
+        help="write without asking Yosys first, which takes minutes, whether the machine fits",
+    )
     add_json(parser)
     parser.set_defaults(execute=execute)
 
 
 def execute(arguments: argparse.Namespace) -> int:
     # Amaranth: only where hardware is meant.
-    from diastole.boards.write import write_board
+    from diastole.boards.write import refuse_what_is_no_board, write_board
 
     config = read_config(arguments)
     kind = BOARDS[arguments.board]
@@ -87,12 +97,41 @@ def execute(arguments: argparse.Namespace) -> int:
     )
     if kind.serial and config.vector.enable:
         warn(f"programs of whole steps seldom fit the memory of {kind.name}: vector.enable = false")
+    refuse_what_is_no_board(arguments.output)
     product = Product.load(generated_product(config))
-    record = write_board(kind, product, arguments.output, settings=settings)
+    ask = None if arguments.no_fit or not kind.family else partial(require_fit, kind, product)
+    record = write_board(kind, product, arguments.output, settings=settings, ask=ask)
     if arguments.json:
         print_json(record)
-    else:
-        said = f"{product.name} on {kind.name}, {settings.clock_hz // 1_000_000} MHz"
-        say(f"wrote {arguments.output}: {said}, {len(record['files'])} files")
-        say_next(NEXT[kind.name].format(output=arguments.output))
+        return 0
+    said = f"{product.name} on {kind.name}, {settings.clock_hz // 1_000_000} MHz"
+    say(f"wrote {arguments.output}: {said}, {len(record['files'])} files")
+    if record["fit"] is not None:
+        say(f"the {kind.device} has room: {Fit(**record['fit']).text}")
+    say_next(NEXT[kind.name].format(output=arguments.output, name=product.name))
     return 0
+
+
+def require_fit(kind: BoardKind, product: Product, files: Mapping[str, str]) -> Fit:
+    """What a machine takes of a board's chip; if that is too much BadInput, with what would fit."""
+    try:
+        fit = find_fit(kind, product, files, note)
+    except ToolMissing as error:
+        raise ToolMissing(error.name, f"{error.install} (or do not ask: --no-fit)") from None
+    if fit.lacking:
+        raise BadInput(
+            f"{product.name} does not fit {kind.name}: {fit.text}; {_what_fits(kind, fit)}"
+        )
+    name, share = fit.fullest
+    if share > FULL:
+        warn(f"{share:.0%} of the {name} are taken: place and route may fail, or be slow")
+    if kind.added:
+        note(f"not counted: what the flow adds, {kind.added}")
+    return fit
+
+
+def _what_fits(kind: BoardKind, fit: Fit) -> str:
+    """What a user may take instead."""
+    if fit.without_vector_unit:
+        return f"it fits without its vector unit (--set vector.enable=false); {kind.advice}"
+    return kind.advice

@@ -38,7 +38,7 @@ from diastole.compare.store import Results, opened
 from diastole.compare.summary import verdict_on
 from diastole.config.file import from_document
 from diastole.config.keys import Config
-from diastole.config.presets import PRODUCTS_ONLY
+from diastole.config.presets import BOARD_MACHINES, PRESET_NAMES, PRODUCTS_ONLY
 from diastole.console import fail, note, print_json, say, say_next
 from diastole.errors import BadInput
 from diastole.files import atomic
@@ -150,11 +150,11 @@ def execute(arguments: argparse.Namespace) -> int:
     runs = Runs.of(task, settled, seeds, arguments.steps or plan.steps or task.steps)
     with opened(arguments.results) as results:
         failed = _run(arguments, runs.jobs, results)
-        reference, compared = runs.summarise(results.done)
+        compared = runs.summarise(results.done)
     verdict = verdict_on(compared[0], compared[1:])
     if arguments.out is not None:
         title = f"{task.name}, {runs.steps} steps, seeds {', '.join(map(str, seeds))}"
-        compare_picture.write_comparison(compared, reference, arguments.out, title)
+        compare_picture.write_comparison(compared, arguments.out, title)
     failures = [*refused, *failed]
     if arguments.json:
         print_json(
@@ -163,15 +163,15 @@ def execute(arguments: argparse.Namespace) -> int:
                 "steps": runs.steps,
                 "seeds": list(seeds),
                 "results": str(arguments.results),
-                "float32": reference.record(reference),
-                "configurations": [each.record(reference) for each in compared],
+                "float32": compared[0].reference and compared[0].reference.record(),
+                "configurations": [each.record() for each in compared],
                 "verdict": verdict and verdict.record(),
                 "failures": failures,
             }
         )
     else:
         for line in (
-            *compare_table.comparison_lines(compared, reference),
+            *compare_table.comparison_lines(compared),
             "",
             *compare_table.comparison_legend(seeds),
             "",
@@ -273,17 +273,19 @@ def _config(
         file, preset = None, settings[PRESET]
     known = [*options, *(name.replace("_", "-") for name in options)]
     overrides = [*arguments.overrides, *overrides_of(settings, known)]
+    if preset in BOARD_MACHINES:
+        file, preset = BOARD_MACHINES[preset], None
     if preset is None:
         return read_config(argparse.Namespace(file=file, overrides=overrides))
     if preset not in PRODUCTS_ONLY:
-        raise BadInput(f"preset must be one of {', '.join(PRODUCTS_ONLY)}, not {preset}")
+        raise BadInput(f"preset must be one of {', '.join(PRESET_NAMES)}, not {preset}")
     # What it says alone: the rest follows from the keys of the configuration, as F from fast.
     said = PRODUCTS_ONLY[preset].model_dump(exclude_unset=True)
     return from_document(said, overrides, source=f"preset {preset}")
 
 
 def _run(arguments: argparse.Namespace, jobs: Mapping[str, Job], results: Results) -> list[str]:
-    """Does what is not done yet; what failed is said, and returned."""
+    """Does what is not done yet; what failed, or was not finite, is said, and returned."""
     missing = [job for key, job in jobs.items() if key not in results.done]
     if len(missing) < len(jobs):
         note(f"{len(jobs) - len(missing)} of {len(jobs)} runs are in {arguments.results} already")
@@ -297,6 +299,8 @@ def _run(arguments: argparse.Namespace, jobs: Mapping[str, Job], results: Result
                 if record["error"] is not None:
                     failed.append(f"{jobs[record['key']]}: {record['error']}")
                 report(count, len(missing), None)
+    for key, job in jobs.items():
+        failed += [f"{job}: {text}" for text in results.done.get(key, {}).get("not_finite", [])[:1]]
     for text in failed:
         fail(text)
     return failed

@@ -3,10 +3,10 @@
 import argparse
 from pathlib import Path
 
-from diastole.commands.arguments import Commands
+from diastole.commands.arguments import Commands, read_preset
 from diastole.config.file import from_document, to_toml
 from diastole.config.numbers import NUMBERS
-from diastole.config.presets import PRESETS
+from diastole.config.presets import PRESET_NAMES
 from diastole.console import say, say_next
 from diastole.errors import BadInput
 from diastole.files import atomic
@@ -22,7 +22,10 @@ def add_parser(commands: Commands) -> None:
     )
     parser.add_argument("file", metavar="FILE", type=Path, help="the file to write")
     parser.add_argument(
-        "--preset", choices=tuple(PRESETS), default="nano", help="where to start (default: nano)"
+        "--preset",
+        choices=PRESET_NAMES,
+        default="nano",
+        help="where to start: one of our machines, or that of a board (default: nano)",
     )
     parser.add_argument(
         "--numbers", choices=tuple(NUMBERS), help="published numbers instead of the preset's bfp4"
@@ -35,7 +38,7 @@ def execute(arguments: argparse.Namespace) -> int:
     path = arguments.file
     if path.is_dir():
         raise BadInput(f"{path}: is a directory")
-    config, chosen = PRESETS[arguments.preset], f"preset {arguments.preset}"
+    config, chosen = read_preset(arguments.preset), f"preset {arguments.preset}"
     if arguments.numbers:
         config = from_document(config.to_dict(), [f"numbers={arguments.numbers}"])
         chosen += f", numbers {arguments.numbers}"

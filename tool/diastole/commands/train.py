@@ -30,6 +30,7 @@ from diastole_sim.program.job import ProgramResult
 from diastole_sim.spec.numerics import CLASS_NAMES, Numerics
 from diastole_sim.spec.rounding import DRAW_BITS, RULES, is_stochastic
 from diastole_sim.train import TASKS, TrainResult, run_task
+from diastole_sim.train.history import History
 from diastole_sim.train.master import DEFAULT_ROUNDING, FLOAT32, FORMATS, Master
 from diastole_sim.train.precision import (
     ALPHA,
@@ -288,11 +289,24 @@ def judge(result: TrainResult, min_accuracy: float | None) -> int:
             f"the golden model; {first}"
         )
         failures += [line for line in result.reports_differ if line != first]
+    for of, history in (("", result.history), ("float32: ", result.float_history)):
+        failures += [of + text for text in not_finite(history)]
     if min_accuracy is not None and not result.accuracy >= min_accuracy:
         failures.append(f"the accuracy is {result.accuracy:.4f}, below {min_accuracy:g}")
     for failure in failures:
         fail(failure)
     return 1 if failures else 0
+
+
+def not_finite(history: History) -> list[str]:
+    """A line that says in which step a training first had a NaN or an Inf, and where; none where
+    all was finite."""
+    if not history.not_finite:
+        return []
+    (_, first), *others = history.not_finite.items()
+    names = [name for name, _ in others]
+    later = f"; from then on or later also {', '.join(names)}" if names else ""
+    return [f"{first}{later}"]
 
 
 def costs_of(config: Config, result: TrainResult) -> dict[str, float | None]:

@@ -18,6 +18,7 @@ from diastole_sim.program.options import (
     BETAS,
     DECOUPLED_DECAY,
     DEFAULT_SCALING,
+    FITTING_LAYERS,
     MOST_CLIP,
     MOST_DECAY,
     MOST_LAYERS,
@@ -25,6 +26,7 @@ from diastole_sim.program.options import (
     OF_OPTIMIZERS,
     RATES,
     ProgramOptions,
+    TooManyLayersError,
 )
 from diastole_sim.program.perceptron_tensors import PanelTooSmallError
 from diastole_sim.program.run import MachineStoppedError, ProgramRun, golden_machine
@@ -32,6 +34,7 @@ from diastole_sim.program.tasks import TaskProgram
 from diastole_sim.program.verified_run import VerifiedRun
 from diastole_sim.spec.command_errors import ErrorCode
 from diastole_sim.spec.command_table import Opcode
+from diastole_sim.spec.stream_table import SLOTS
 from diastole_sim.train.tasks import HIDDEN, Task
 
 MOST_RATE = 1000.0
@@ -105,7 +108,12 @@ def hidden(text: str) -> tuple[int, ...]:
     """A type for argparse: units of hidden layers."""
     words = text.split(",")
     units = tuple(int(word) for word in words if word.isascii() and word.isdigit())
-    whole = len(units) == len(words) <= MOST_LAYERS
+    if len(words) > MOST_LAYERS:
+        raise argparse.ArgumentTypeError(
+            f"must be at most {MOST_LAYERS} layers, not {len(words)}: the machine's table of "
+            f"{SLOTS} streams never has room for more; {_fitting_layers()} always fit"
+        )
+    whole = len(units) == len(words)
     if not whole or not all(1 <= each <= MOST_UNITS for each in units):
         raise argparse.ArgumentTypeError(
             f"must be 1 to {MOST_LAYERS} integers in 1..{MOST_UNITS}, such as 64,64, not {text}"
@@ -125,6 +133,16 @@ def exponent(text: str) -> int:
     return value
 
 
+def _fitting_layers() -> str:
+    """How many hidden layers fit, by optimiser, for people."""
+    counts = sorted(set(FITTING_LAYERS.values()), reverse=True)
+    by_count = {
+        count: " and ".join(name for name, each in FITTING_LAYERS.items() if each == count)
+        for count in counts
+    }
+    return ", ".join(f"{count} layers of {names}" for count, names in by_count.items())
+
+
 def add_program(parser: argparse.ArgumentParser) -> None:
     """Options of machines that do whole steps."""
     group = parser.add_argument_group(
@@ -134,7 +152,8 @@ def add_program(parser: argparse.ArgumentParser) -> None:
         "--hidden",
         metavar="A,B,...",
         type=hidden,
-        help=f"units of each hidden layer (default: {HIDDEN})",
+        help=f"units of each hidden layer (default: {HIDDEN}); {_fitting_layers()} fit, since the "
+        f"machine has a table of {SLOTS} streams for what a step reads and writes",
     )
     group.add_argument(
         "--activation",
@@ -260,6 +279,8 @@ def task_program_of(
             f"{config.vector.panel_kib} has {error.available}: it must be at least "
             f"{error.kib}"
         ) from error
+    except TooManyLayersError as error:
+        raise BadInput(f"--{error}") from error
     except ValueError as error:
         raise BadInput(f"no program of {task.name} for this machine: {error}") from error
 

@@ -1,4 +1,4 @@
-"""`formats --data`: number formats on your own tensors and their products, and which would do."""
+"""`formats --data`: number formats on your own tensors and their products, beside each other."""
 
 import argparse
 import math
@@ -19,12 +19,11 @@ from diastole.trials.trial import check_products, class_of, run_trials
 from diastole_sim.spec.numerics import CLASS_NAMES
 from diastole_sim.spec.operations import CLASSES, OPERAND_OF
 
-LEAST_DB = 20.0
-"""An error of a tenth of what is exact, in the worst row and column."""
 PRODUCTS = "Y = X W, dX = dY W^T, dW = X^T dY"
 NEEDED = "two of X (M x K), W (K x N) and dY (M x N)"
 ABOUT = {
-    "rounding": "how tensors are rounded (default: nearest, gradients stochastic-b)",
+    "rounding": "how tensors are rounded (default: nearest, gradients stochastic-b); every run "
+    "draws the same",
     "scale": "how a scale follows from the largest magnitude (default: the format's)",
     "grouping": "who shares a scale, such as 8x8, 1x32, tensor (default: the format's)",
 }
@@ -47,7 +46,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group(
         "your tensors",
         f"With {NEEDED} in the file, also what machines would make of the products "
-        f"({PRODUCTS}), beside float64, and which formats are good enough.",
+        f"({PRODUCTS}), beside float64, and which formats have a signal to noise of your choice.",
     )
     group.add_argument(
         "--data",
@@ -72,8 +71,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--least-db",
         metavar="DB",
         type=decibels,
-        help="signal to noise that the worst row and column of every product must have "
-        f"(default: {LEAST_DB:g})",
+        help="signal to noise that the worst row and column of every product must have, for a "
+        "verdict (default: none, and no verdict: trainings do not follow the noise)",
     )
     group.add_argument(
         "--out", metavar="PICTURE", type=Path, help="a picture to write, .png or .svg"
@@ -113,8 +112,7 @@ def try_on(arguments: argparse.Namespace, choices: Choices) -> int:
         survey_table.write_picture(surveys, arguments.out, title)
     verdict = None
     if len(given) > 1:
-        least_db = LEAST_DB if arguments.least_db is None else arguments.least_db
-        verdict = verdict_table.verdict_of(trials, least_db)
+        verdict = verdict_table.verdict_of(trials, arguments.least_db)
     if arguments.json:
         shapes = {name: matrix.shape for name, matrix in matrices.items()}
         print_json(_record(arguments, surveys, shapes, verdict))

@@ -10,9 +10,11 @@ from diastole.errors import BadInput
 from diastole.files.layers import NamedLayer
 from diastole.layers.cell_areas import cell_area
 from diastole.layers.costs import CONVERT, layer_costs
+from diastole.layers.steps import STEP, modelled_step
 from diastole_sim.codes.survey import stored_bits
 from diastole_sim.perf.machine import LATENCY
 from diastole_sim.perf.machine import Widths as TensorWidths
+from diastole_sim.program.program import TrainingProgram
 from diastole_sim.spec.formats import PLANE_BITS
 from diastole_sim.spec.numerics import CLASS_NAMES, Numerics
 from diastole_sim.spec.operations import OPERAND_OF
@@ -26,13 +28,16 @@ Widths = Mapping[str, float]
 @dataclass(frozen=True, kw_only=True)
 class Cost:
     """``area_per_mac_nand2``: of a cell, None if none like it was measured. ``bits_per_element``:
-    stored in all copies, scales included, mean over the tensors that a step converts. ``passes`` of
-    a product by MACs. ``cycles_per_step``: products and conversions one after the other, by the
-    model of the machine; None where that has no such machine."""
+    stored in all copies, scales included, mean over the ``elements`` of the tensors that a step
+    converts. ``passes`` of a product by MACs, of which a step has ``macs``. ``cycles_per_step``, by
+    the model of the machine: all of a step where the machine does whole steps, else products and
+    conversions one after the other; None where the model has no such machine."""
 
     area_per_mac_nand2: float | None
     bits_per_element: float
+    elements: int
     passes: float
+    macs: int
     cycles_per_step: int | None
 
     @property
@@ -41,23 +46,79 @@ class Cost:
         area = self.area_per_mac_nand2
         return None if area is None else area * self.passes
 
+    @property
+    def area_time(self) -> float | None:
+        """Area times time of a step, in which networks of other sizes differ too."""
+        return None if self.area_passes is None else self.area_passes * self.macs
 
-def cost_of(config: Config, shapes: Sequence[LayerShape], *, passes: float, widths: Widths) -> Cost:
-    """Of a step with linear layers of these shapes."""
+    @property
+    def bits(self) -> float:
+        """Of all tensors that a step converts."""
+        return self.bits_per_element * self.elements
+
+    def record(self) -> dict[str, float | None]:
+        """For ``--json``."""
+        return {name: getattr(self, attribute) for name, attribute in PRICES.items()}
+
+
+PRICES = {
+    "area_per_mac_nand2": "area_per_mac_nand2",
+    "area_passes": "area_passes",
+    "bits_per_element": "bits_per_element",
+    "passes": "passes",
+    "macs_per_step": "macs",
+    "cycles_per_step": "cycles_per_step",
+}
+"""Of a record, and the attribute of a cost that each is."""
+
+
+def cost_of(
+    config: Config,
+    shapes: Sequence[LayerShape],
+    *,
+    passes: float,
+    widths: Widths,
+    program: TrainingProgram | None = None,
+) -> Cost:
+    """Of a step with linear layers of these shapes. ``program``: of a machine that does whole
+    steps."""
     numerics = config.numerics
+    cycles = (
+        cycles_of_step(config, shapes, widths)
+        if program is None
+        else cycles_of_program(config, program, passes)
+    )
     return Cost(
         area_per_mac_nand2=cell_area(numerics),
         bits_per_element=moved_bits(numerics, shapes, widths),
+        elements=sum(sum(_elements(shape).values()) for shape in shapes),
         passes=passes,
-        cycles_per_step=cycles_of_step(config, shapes, widths),
+        macs=sum(each.m * each.k * each.n * (2 + each.input_gradient) for each in shapes),
+        cycles_per_step=cycles,
     )
+
+
+def _elements(shape: LayerShape) -> dict[str, int]:
+    """Of X, W and dY, by class."""
+    return {"x": shape.m * shape.k, "w": shape.k * shape.n, "dy": shape.m * shape.n}
+
+
+def cycles_of_program(config: Config, program: TrainingProgram, passes: float) -> int:
+    """Of a step that the machine does alone. Where widths are chosen, between a step of the
+    narrowest and one of the widest as the mean ``passes`` of its products are."""
+    narrow, wide = (
+        modelled_step(config, program, chosen_bits=bits).step(program.training, step=STEP).cycles
+        for bits in (LOW, HIGH)
+    )
+    most = (HIGH // PLANE_BITS) ** 2
+    return round(narrow + (wide - narrow) * (passes - 1) / (most - 1))
 
 
 def moved_bits(numerics: Numerics, shapes: Sequence[LayerShape], widths: Widths) -> float:
     """Of an element of X, W and dY, in all copies, with its share of the exponents."""
     elements, bits = 0, 0.0
     for layer, shape in enumerate(shapes):
-        counts = {"x": shape.m * shape.k, "w": shape.k * shape.n, "dy": shape.m * shape.n}
+        counts = _elements(shape)
         for name in CLASS_NAMES:
             width = widths.get(f"layer{layer}.{OPERAND_OF[name].name}")
             elements += counts[name]

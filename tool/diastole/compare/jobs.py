@@ -3,6 +3,8 @@
 import dataclasses
 import hashlib
 import json
+import math
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
@@ -12,7 +14,8 @@ from typing import Any, cast
 
 import diastole_sim
 from diastole_sim.golden.device import GoldenDevice
-from diastole_sim.program.job import run_program
+from diastole_sim.program.job import run_program, train_in_float32, weights_sha256
+from diastole_sim.program.options import RecipeOptions
 from diastole_sim.program.run import ProgramRun, golden_machine
 from diastole_sim.spec.numerics import Numerics
 from diastole_sim.train import TrainResult, run_task
@@ -27,15 +30,16 @@ _FOLDERS = ("spec", "golden", "device", "train", "program")
 """Of the simulation, whose sources decide the bits of a training."""
 _KEPT = (
     "loss", "accuracy", "mean_passes", "weights_sha256", "products", "inexact_products",
-    "converted", "saturated", "underflowed", "seconds",
+    "converted", "saturated", "underflowed", "seconds", "not_finite",
 )  # fmt: skip
 
 
 @dataclass(frozen=True, kw_only=True)
 class Job:
     """A run. ``numerics``: None for float32. ``data``: :func:`samples_sha256`. ``options``: of
-    training, as :func:`diastole_sim.train.run_task` takes them, or ``program``, the
-    :class:`diastole_sim.program.options.ProgramOptions` of a machine that does all of it."""
+    training, as :func:`diastole_sim.train.run_task` takes them; or ``program``, the
+    :class:`diastole_sim.program.options.ProgramOptions` of a machine that does all of it; or, of
+    float32, ``recipe``, the :class:`diastole_sim.program.options.RecipeOptions` of that."""
 
     name: str
     task: Task
@@ -122,12 +126,29 @@ def run_job(job: Job) -> Record:
 
 
 def _found(job: Job) -> Record:
+    if "recipe" in job.options:
+        return _in_float32(job, job.options["recipe"]) | {"error": None}
     result = _trained(job)
     found = {name: value for name, value in result.to_json().items() if name in _KEPT}
     found["widths"] = {
         name: sum(map(int, digits)) / len(digits) for name, digits in (result.widths or {}).items()
     }
     return found | {"error": None}
+
+
+def _in_float32(job: Job, recipe: RecipeOptions) -> Record:
+    """What is known of a recipe whose numbers are not quantised: nothing was converted."""
+    started = time.monotonic()
+    run, history = train_in_float32(recipe.recipe(job.task, steps=job.steps, seed=job.seed))
+    _, loss, accuracy = history.held_out[-1]
+    return dict.fromkeys(_KEPT) | {
+        "loss": loss if math.isfinite(loss) else None,
+        "accuracy": accuracy,
+        "weights_sha256": weights_sha256(run),
+        "seconds": time.monotonic() - started,
+        "not_finite": list(history.not_finite.values()),
+        "widths": {},
+    }
 
 
 def _trained(job: Job) -> TrainResult:

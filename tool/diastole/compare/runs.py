@@ -1,16 +1,21 @@
 """The runs of a comparison, and what becomes of them: configurations by seeds."""
 
+import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
 from diastole.compare.costs import cost_of
 from diastole.compare.jobs import FLOAT32, Job, Record, samples_sha256
-from diastole.compare.plan import Named
+from diastole.compare.plan import PRESET, Named
 from diastole.compare.summary import Compared
 from diastole.config.keys import Config
+from diastole.layers.steps import STEP
+from diastole_sim.program.options import RecipeOptions
+from diastole_sim.program.program import TrainingProgram
 from diastole_sim.train.network import LayerShape
 from diastole_sim.train.tasks import Task
 
@@ -26,8 +31,8 @@ class Settled:
 
 @dataclass(frozen=True, kw_only=True)
 class Runs:
-    """All jobs of a comparison: of float32 and of each configuration, for each seed. ``data``: of
-    the samples, as :func:`diastole.compare.jobs.samples_sha256` has it."""
+    """All jobs of a comparison: of each configuration and of its float32, for each seed. ``data``:
+    of the samples, as :func:`diastole.compare.jobs.samples_sha256` has it."""
 
     task: Task
     data: str
@@ -41,62 +46,123 @@ class Runs:
         data = samples_sha256(task.load())
         return cls(task=task, data=data, steps=steps, seeds=tuple(seeds), settled=tuple(settled))
 
-    def job(self, settled: Settled | None, seed: int) -> Job:
-        """One of them; None is float32."""
-        common: dict[str, Any] = {
-            "task": self.task,
-            "data": self.data,
-            "steps": self.steps,
-            "seed": seed,
-        }
-        if settled is None:
-            return Job(name=FLOAT32, numerics=None, **common)
+    def job(self, settled: Settled, seed: int) -> Job:
+        """That of a configuration."""
         return Job(
             name=settled.named.name,
             numerics=settled.config.numerics,
             options=settled.options,
-            **common,
+            **self._common(seed),
         )
+
+    def float_job(self, settled: Settled, seed: int) -> Job:
+        """The same network, recipe and samples in float32."""
+        program = settled.options.get("program")
+        options = {} if program is None else {"recipe": program.in_float32}
+        name = self._float_names[_float_key(settled)]
+        return Job(name=name, numerics=None, options=options, **self._common(seed))
 
     @property
     def jobs(self) -> dict[str, Job]:
-        """By key, seed by seed; those of the same bits once, by the name of the first."""
+        """By key, seed by seed, that of float32 before the first configuration that it is for;
+        those of the same bits once, by the name of the first."""
         found: dict[str, Job] = {}
         for seed in self.seeds:
-            for settled in (None, *self.settled):
-                job = self.job(settled, seed)
-                found.setdefault(job.key, job)
+            for settled in self.settled:
+                for job in (self.float_job(settled, seed), self.job(settled, seed)):
+                    found.setdefault(job.key, job)
         return found
 
-    def summarise(self, done: Mapping[str, Record]) -> tuple[Compared, list[Compared]]:
-        """float32 and every configuration, with the runs that ended, by key."""
-        shapes = step_shapes(self.task)
-        reference = Compared(name=FLOAT32, settings={}, runs=self._runs(None, done))
-        compared = [_summary(each, self._runs(each, done), shapes) for each in self.settled]
-        return reference, compared
+    def summarise(self, done: Mapping[str, Record]) -> list[Compared]:
+        """Every configuration, with the runs that ended, by key, and those of its float32; the
+        same object where several have the same."""
+        references = {
+            key: Compared(name=name, settings={}, runs=self._float_runs(key, done))
+            for key, name in self._float_names.items()
+        }
+        return [self._summary(each, references[_float_key(each)], done) for each in self.settled]
 
-    def _runs(self, settled: Settled | None, done: Mapping[str, Record]) -> dict[int, Record]:
-        keys = {seed: self.job(settled, seed).key for seed in self.seeds}
-        return {seed: done[key] for seed, key in keys.items() if key in done}
+    def _common(self, seed: int) -> dict[str, Any]:
+        return {"task": self.task, "data": self.data, "steps": self.steps, "seed": seed}
+
+    @property
+    def _float_names(self) -> dict[str, str]:
+        """Of float32 by what decides its bits: alone, or with the options that set it apart."""
+        first: dict[str, Settled] = {}
+        for settled in self.settled:
+            first.setdefault(_float_key(settled), settled)
+        if len(first) == 1:
+            return dict.fromkeys(first, FLOAT32)
+        names: dict[str, str] = {}
+        for key, settled in first.items():
+            options = [
+                f"{name}={value}"
+                for name, value in settled.named.settings.items()
+                if name.replace("-", "_") in RECIPE
+            ]
+            name = " ".join([FLOAT32, *options])
+            names[key] = name if name not in names.values() else f"{name} of {settled.named.name}"
+        return names
+
+    def _float_runs(self, key: str, done: Mapping[str, Record]) -> dict[int, Record]:
+        settled = next(each for each in self.settled if _float_key(each) == key)
+        return _ended({seed: self.float_job(settled, seed) for seed in self.seeds}, done)
+
+    def _summary(
+        self, settled: Settled, reference: Compared, done: Mapping[str, Record]
+    ) -> Compared:
+        """Of one configuration, with what it costs: means of its runs where they choose widths."""
+        runs = _ended({seed: self.job(settled, seed) for seed in self.seeds}, done)
+        named, cost = settled.named, None
+        if runs:
+            passes = [run["mean_passes"] or 1.0 for run in runs.values()]
+            every = [run["widths"] for run in runs.values()]
+            widths = {name: sum(each[name] for each in every) / len(every) for name in every[0]}
+            cost = cost_of(
+                settled.config,
+                step_shapes(self.task, settled.options),
+                passes=sum(passes) / len(passes),
+                widths=widths,
+                program=self._program(settled),
+            )
+        return Compared(
+            name=named.name, settings=named.settings, runs=runs, reference=reference, cost=cost
+        )
+
+    def _program(self, settled: Settled) -> TrainingProgram | None:
+        """Of a few steps, of a machine that does all of them."""
+        options = settled.options.get("program")
+        if options is None:
+            return None
+        numerics = settled.config.numerics
+        return options.program(self.task, numerics, steps=STEP + 1, seed=self.seeds[0]).program
 
 
-def step_shapes(task: Task) -> list[LayerShape]:
-    """Linear layers of a step."""
+RECIPE = (*(each.name for each in dataclasses.fields(RecipeOptions)), PRESET, "vector.enable")
+"""Settings that decide what is trained in float32."""
+
+
+def _float_key(settled: Settled) -> str:
+    program = settled.options.get("program")
+    return "" if program is None else repr(program.in_float32)
+
+
+def _ended(jobs: Mapping[int, Job], done: Mapping[str, Record]) -> dict[int, Record]:
+    """Those that are done, by seed."""
+    keys = {seed: job.key for seed, job in jobs.items()}
+    return {seed: done[key] for seed, key in keys.items() if key in done}
+
+
+def step_shapes(task: Task, options: Mapping[str, Any]) -> list[LayerShape]:
+    """Linear layers of a step of a training with these options."""
+    program = options.get("program")
+    if program is not None:
+        recipe = program.recipe(task, steps=1, seed=0).recipe
+        pairs = enumerate(pairwise(recipe.widths))
+        return [
+            LayerShape(m=recipe.batch, k=k, n=n, input_gradient=layer > 0)
+            for layer, (k, n) in pairs
+        ]
     training, _ = task.split(task.load(), seed=0)
     batch = training.take(np.arange(task.batch))
     return task.network(training, seed=0).shapes(batch)
-
-
-def _summary(
-    settled: Settled, runs: Mapping[int, Record], shapes: Sequence[LayerShape]
-) -> Compared:
-    """Of one configuration, with what it costs: means of its runs where they choose widths."""
-    cost = None
-    if runs:
-        passes = [run["mean_passes"] or 1.0 for run in runs.values()]
-        every = [run["widths"] for run in runs.values()]
-        widths = {name: sum(each[name] for each in every) / len(every) for name in every[0]}
-        mean_passes = sum(passes) / len(passes)
-        cost = cost_of(settled.config, shapes, passes=mean_passes, widths=widths)
-    named = settled.named
-    return Compared(name=named.name, settings=named.settings, runs=runs, cost=cost)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from statistics import mean, stdev
 from typing import Any
 
-from diastole.compare.costs import Cost
+from diastole.compare.costs import PRICES, Cost
 from diastole.compare.jobs import Record
 
 STUDENT = (
@@ -51,12 +51,14 @@ def spread(values: Sequence[float | None]) -> Spread | None:
 
 @dataclass(frozen=True, kw_only=True)
 class Compared:
-    """A configuration with its runs by seed. ``settings``: as they were asked for; ``cost``: None
-    of float32 and where no run ended."""
+    """A configuration with its runs by seed. ``settings``: as they were asked for; ``reference``:
+    the same network, recipe and samples in float32, None of float32 itself; ``cost``: None of
+    float32 and where no run ended."""
 
     name: str
     settings: Mapping[str, str]
     runs: Mapping[int, Record]
+    reference: "Compared | None" = None
     cost: Cost | None = None
 
     def of(self, value: str) -> Spread | None:
@@ -72,26 +74,25 @@ class Compared:
         ]
         return spread([None if a is None or b is None else a - b for a, b in pairs])
 
-    def record(self, reference: "Compared") -> dict[str, Any]:
+    def over_float32(self, value: str) -> Spread | None:
+        """By how much it is larger than that of float32."""
+        return None if self.reference is None else self.over(self.reference, value)
+
+    def record(self) -> dict[str, Any]:
         """For ``--json``."""
         found: dict[str, Any] = {"name": self.name, "set": dict(self.settings)}
         for value in ("loss", "accuracy"):
-            own, over = self.of(value), self.over(reference, value)
+            own, over = self.of(value), self.over_float32(value)
             found[value] = own and own.record()
             found[f"{value}_over_float32"] = over and over.record()
-        cost = self.cost
-        found |= {
-            "area_per_mac_nand2": cost and cost.area_per_mac_nand2,
-            "area_passes": cost and cost.area_passes,
-            "bits_per_element": cost and cost.bits_per_element,
-            "passes": cost and cost.passes,
-            "cycles_per_step": cost and cost.cycles_per_step,
-        }
+        found |= dict.fromkeys(PRICES) if self.cost is None else self.cost.record()
         names = ("loss", "accuracy", "mean_passes", "weights_sha256", "seconds")
         found["runs"] = [
             {"seed": seed, "key": run["key"], **{name: run[name] for name in names}}
             for seed, run in sorted(self.runs.items())
         ]
+        if self.reference is not None:
+            found["float32"] = self.reference.record()
         return found
 
 
@@ -99,8 +100,8 @@ class Compared:
 class Ruling:
     """Whether something beats the plain configuration, in means of seeds. ``better``: surely of a
     smaller loss; ``worse``: surely of a larger one; ``as_good``: neither; ``dominating``: better
-    and not dearer, or as good and cheaper. Dear is area times passes, or, where one of the areas is
-    not known, bits."""
+    and not dearer, or as good and cheaper. Dear is area times passes times the multiplications of a
+    step, or, where one of the areas is not known, the bits of its tensors."""
 
     plain: str
     better: tuple[str, ...]
@@ -146,7 +147,7 @@ def verdict_on(plain: Compared, others: Sequence[Compared]) -> Ruling | None:
 
 def _price(one: Cost, other: Cost) -> tuple[bool, bool]:
     """Whether the first is cheaper, and whether it is dearer."""
-    a, b = one.area_passes, other.area_passes
+    a, b = one.area_time, other.area_time
     if a is None or b is None:
-        a, b = one.bits_per_element, other.bits_per_element
+        a, b = one.bits, other.bits
     return a < b, a > b

@@ -4,6 +4,8 @@ a vector unit, so that they do whole steps of training.
 They are called ``diastole_...`` because a preset's name may be a keyword of Verilog (``edge``).
 """
 
+from pathlib import Path
+
 from diastole.config.keys import ArrayConfig, BusConfig, Config, VectorConfig
 
 PRESETS = {
@@ -36,6 +38,13 @@ PRESETS = {
         vector=VectorConfig(enable=True, panel_kib=256),
     ),
 }
+BOARD_MACHINES = {
+    path.stem: path
+    for path in sorted((Path(__file__).parents[1] / "boards" / "machines").glob("*.toml"))
+}
+"""By board, the file of a machine that fits it; ``boards/NAME/machine.toml`` of the sources."""
+PRESET_NAMES = (*PRESETS, *BOARD_MACHINES)
+"""What --preset takes."""
 
 
 def products_only(config: Config) -> Config:

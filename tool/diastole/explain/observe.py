@@ -8,15 +8,18 @@ import numpy as np
 
 from diastole.backend import make_device
 from diastole.config.keys import Config
-from diastole.errors import CheckFailed
-from diastole.explain.story import Operands, Run, Untrue, runs_of, signals
+from diastole.errors import BadInput, CheckFailed
+from diastole.explain.conversion import conversions_of
+from diastole.explain.operands import Operands, ShownOperand
+from diastole.explain.run import Run, Untrue
+from diastole.explain.story import runs_of, signals
 from diastole.explain.waves import read_waves
 from diastole.report.wave_views import SCOPE
 from diastole_sim.device.interface import ConvertedTensor, DeviceProtocol, Floats, ProductResult
 from diastole_sim.golden.compare import Comparison, Readable
 from diastole_sim.golden.convert import Quantised
 from diastole_sim.golden.device import GoldenDevice
-from diastole_sim.spec.operations import OPERANDS, OPERATIONS, Tensor
+from diastole_sim.spec.operations import CLASSES, OPERANDS, OPERATIONS, Tensor
 
 
 def observe(
@@ -34,34 +37,58 @@ def observe(
     with tempfile.TemporaryDirectory() as folder:
         waves = Path(folder) / "waves.vcd"
         with make_device("rtl", config, seed=seed, trace=waves, views=False) as device:
-            results, operands = _products(device, names, tensors)
-        expected, _ = _products(GoldenDevice(config.numerics, seed=seed), names, tensors)
+            results, held = _products(device, names, tensors)
+        expected, golden = _products(GoldenDevice(config.numerics, seed=seed), names, tensors)
         comparison = Comparison()
+        for name, tensor in held.items():
+            comparison.operand(name, tensor, golden[name])
         for got, wanted in zip(results, expected, strict=True):
             comparison.result(got, wanted)
         if comparison.mismatches:
             raise CheckFailed(f"the hardware is not the golden model: {comparison.first}")
         try:
+            operands = {
+                each.name: ShownOperand(
+                    given=tensors[each.name],
+                    stored=golden[each.name],
+                    conversions=conversions_of(
+                        tensors[each.name],
+                        golden[each.name],
+                        config.numerics,
+                        seed=seed,
+                        tag=each.number,
+                    ),
+                )
+                for each in OPERANDS
+            }
+            _require_finite(operands)
             seen = read_waves(waves, SCOPE, signals(config.plan))
             return operands, results, runs_of(seen, config.plan, operands)
         except Untrue as error:
             raise CheckFailed(f"the waves do not show what was computed: {error}") from error
 
 
+def _require_finite(operands: Operands) -> None:
+    """BadInput where a format of the standard has made Inf or NaN of large elements."""
+    for name, operand in operands.items():
+        if not all(np.isfinite(operand.values(copy)).all() for copy in range(operand.copies)):
+            key = f"overflow.{CLASSES[name]}"
+            raise BadInput(
+                f"{name} has elements that are Inf or NaN, by {key} = specification; explain "
+                f"shows finite numbers: --set {key}=saturate"
+            )
+
+
 def _products(
     device: DeviceProtocol, names: Sequence[str], tensors: dict[str, Floats]
-) -> tuple[list[ProductResult], Operands]:
-    """Each operation, and the numbers of each copy of the operands."""
+) -> tuple[list[ProductResult], dict[str, Quantised]]:
+    """Each operation, and the operands as they are stored."""
     held = {each.name: _converted(device, each, tensors[each.name]) for each in OPERANDS}
     results = [
         getattr(device, name)(*(held[operand] for operand in OPERATIONS[name].operand_names))
         for name in names
     ]
-    return results, {
-        (name, copy): tensor.values(copy).astype(np.float64)
-        for name, tensor in held.items()
-        for copy in range(len(_read(tensor).copies))
-    }
+    return results, {name: _read(tensor) for name, tensor in held.items()}
 
 
 def _converted(device: DeviceProtocol, each: Tensor, values: Floats) -> ConvertedTensor:

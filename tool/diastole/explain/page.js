@@ -1,21 +1,34 @@
 "use strict";
 // Draws one cycle of one product, and steps. All that it knows is in the element "data", whose
-// fields are those of diastole.explain.page.
+// fields are those of diastole.explain.page; what a number is, numbers.js says.
 const data = JSON.parse(document.getElementById("data").textContent);
-const {rows: R, cols: C, block: B, stages} = data.machine;
+const {rows: R, cols: C, block: B, latency} = data.machine;
 const EAST = 0, NORTH = 1;
-const COLOUR = {stream: "#0072b2", held: "#e69f00", sums: "#009e73", there: "#9ec9e2", none: "#f1f1f1",
-  written: "#555", ink: "#222", faint: "#999"};
+const COLOUR = {stream: "#0072b2", held: "#e69f00", cell: "#fff7e6", sums: "#009e73", there: "#9ec9e2", none: "#f1f1f1",
+  written: "#555", ink: "#222", faint: "#999", now: "#d55e00", X: "#332288", W: "#aa4499", dY: "#cc99bb", command: "#bbbbbb",
+  east: "#117733", north: "#88ccaa"};
+const PALE = .35;
+/** What each colour means, and how its sample looks: filled, a frame, a bar, or filled but pale. */
+const LEGEND = {
+  array: [["stream", "fill", "arriving vector"], ["cell", "fill", "cell"], ["held", "frame", "block in the cell"],
+    ["held", "bar", "loaded words of the next block"], ["sums", "fill", "sums leaving the cell, and their vector"]],
+  tensors: [["none", "fill", "block in memory only, or without sums so far"], ["there", "fill", "block in a scratchpad"],
+    ["sums", "pale", "part of the block's sums is added up"], ["written", "fill", "written to memory"]],
+  time: [["X", "fill", "reads of X"], ["W", "fill", "of W"], ["dY", "fill", "of dY"], ["command", "fill", "of a command"],
+    ["east", "fill", "slots to the east"], ["north", "fill", "to the north"], ["written", "fill", "writes of results"],
+    ["now", "fill", "this cycle"]],
+};
 const SIDE = 136, GAP = 26;                         // of the pictures of tensors
 const LEFT = 3 * SIDE + 3 * GAP + 30;               // where the array begins
 const NUMBER = Math.max(28, Math.min(56, Math.floor(560 / (C * B)))), FONT = NUMBER < 34 ? 9 : NUMBER < 50 ? 11 : 14;
-const LINE = FONT + 8;
-const SUMS = 60, VECTOR = 52, DOWN = 44;            // room beside and below a cell
-let run = data.runs[0], cycle = 0, playing = null;
+const LINE = FONT + 8, SMALL = 10;
+const SUMS = 60, VECTOR = 52;                       // room beside a cell: for sums, and for one vector
+const TOP = 58, UP = 44, DOWN = 2 * FONT + 3 * (SMALL + 2) + 26; // above the array, above a cell, and below
+const HIGH = B * LINE;                              // of a cell
+const ARRAY_HIGH = TOP + R * (HIGH + UP + DOWN) - UP + 16;
+let run = data.runs[0], cycle = 0, playing = null, mantissas = false;
 
 const $ = id => document.getElementById(id);
-const short = value => value === undefined ? "" : String(+value.toPrecision(3));
-const full = value => value === undefined ? "padding" : String(+value.toPrecision(9));
 
 function draw(parent, kind, attributes, text) {
   const node = document.createElementNS("http://www.w3.org/2000/svg", kind);
@@ -32,6 +45,8 @@ function write(parent, x, y, text, more) {
 // --- What a cycle holds: passes, slots, and what they are -----------------------------------------
 
 const slotsOf = pass => pass.count * run.ways.length;
+/** The slot whose sums cell r, c has whole in a cycle; or null. */
+const sumsAt = (r, c, when) => slotAt(when - 1 - r - c - latency);
 /** The pass whose slot is issued in a cycle, with the direction and the vector; or null. */
 function slotAt(when) {
   const number = run.passes.findLastIndex(pass => pass.first <= when);
@@ -50,51 +65,7 @@ function loadedIn(r, c, when) {
 }
 const inside = (pass, r, c) => r < pass.rows && c < pass.cols;
 
-function value(name, at) {
-  const tensor = data.tensors[name];
-  return tensor.values[at[tensor.axes[0]]]?.[at[tensor.axes[1]]];
-}
-function named(name, at) {
-  const tensor = data.tensors[name];
-  return `${tensor.of}[${tensor.axes.map(axis => at[axis]).join(", ")}]`;
-}
-const span = (first, count, limit) => {
-  const last = Math.min(first + count, limit) - 1;
-  return last === first ? `${first}` : `${first}…${last}`;
-};
-const spanOf = (axis, first, count) => span(first, count, data.sizes[axis]);
-function blockName(name, places) {                  // places: blocks by axis
-  const tensor = data.tensors[name];
-  return `${tensor.of}[${tensor.axes.map(axis => spanOf(axis, places[axis] * B, B)).join(", ")}]`;
-}
 const heldPlace = (pass, r, c) => ({[run.ways[0].rows]: pass.row + r, [run.ways[0].cols]: pass.col + c});
-
-// --- What numbers are, in words -------------------------------------------------------------------
-
-function elementWords(name, at) {
-  const number = value(name, at);
-  return number === undefined ? "padding: beyond the tensor's edge" : `${named(name, at)} = ${full(number)}`;
-}
-/** What cell r, c adds up to in a lane: where in the result, over what, and the number itself; null beyond the edge. */
-function partialSum(slot, r, c, lane) {
-  const {way, pass, t} = slot, east = way.direction === EAST;
-  const contraction = east ? way.cols : way.rows, along = east ? way.rows : way.cols;
-  const position = (east ? pass.row + r : pass.col + c) * B + lane;
-  if (position >= data.sizes[along]) return null;
-  const from = (east ? pass.col : pass.row) * B, count = ((east ? c : r) + 1) * B;
-  const at = {[way.t]: t, [along]: position};
-  let sum = 0;
-  for (let step = from; step < Math.min(from + count, data.sizes[contraction]); step++) {
-    const both = {...at, [contraction]: step};
-    sum += value(way.streamed, both) * value(way.held, both);
-  }
-  return {at, sum, contraction, range: spanOf(contraction, from, count)};
-}
-function sumWords(slot, {at, sum, contraction, range}, got) {
-  const {way} = slot, over = {...at, [contraction]: range};
-  return `partial sum of ${named(way.result, at)} over ${contraction} = ${range}: `
-    + `${named(way.streamed, over)} · ${named(way.held, over)} = ${full(sum)}, the integer ${got} in the array`;
-}
 
 // --- The picture ----------------------------------------------------------------------------------
 
@@ -127,21 +98,29 @@ function frame(picture, parts, colour, filled) {
     "stroke-width": 2, "pointer-events": "none"});
 }
 
+/** Room to the left of a cell: where vectors come from the west, for the one that arrives and for that of the sums. */
+const west = () => run.ways.some(way => way.direction === NORTH) ? 2 * VECTOR : VECTOR;
+
 function cellPicture(svg, r, c) {
-  const wide = B * NUMBER, high = B * LINE;
-  const x = LEFT + VECTOR + c * (wide + SUMS + VECTOR), y = 58 + (R - 1 - r) * (high + 2 * DOWN);
-  const cell = {r, c, held: [], south: [], west: [], east: [], north: []};
-  cell.box = draw(svg, "rect", {x, y, width: wide, height: high, rx: 3, fill: "#fff7e6", stroke: COLOUR.held, "stroke-width": 1.5});
-  cell.bar = draw(svg, "rect", {x, y: y + high + 2, height: 4, width: 0, fill: COLOUR.held});
-  cell.label = write(svg, x, y - 20, "", {"font-size": 10, fill: COLOUR.faint});
+  const wide = B * NUMBER, x = LEFT + west() + c * (wide + SUMS + west()), y = TOP + (R - 1 - r) * (HIGH + UP + DOWN);
+  const cell = {r, c, held: [], south: [], west: [], east: [], north: [], southSummed: [], westSummed: []};
+  cell.box = draw(svg, "rect", {x, y, width: wide, height: HIGH, rx: 3, fill: COLOUR.cell, stroke: COLOUR.held, "stroke-width": 1.5});
+  cell.bar = draw(svg, "rect", {x, y: y + HIGH + 2, height: 4, width: 0, fill: COLOUR.held});
+  const label = (top, fill) => write(svg, x, top, "", {"font-size": SMALL, fill});
+  cell.label = label(y - 20, COLOUR.ink);
+  const arrives = y + HIGH + 8 + FONT, summed = arrives + SMALL + 4 + FONT;
+  cell.arrives = label(arrives + SMALL + 1, COLOUR.stream);
+  cell.sumsOf = [1, 2].map(line => label(summed + line * (SMALL + 2), COLOUR.sums));
   const number = (list, at, top, colour, anchor) => list.push(
     write(svg, at, top, "", {"font-size": FONT, fill: colour, "text-anchor": anchor, "font-family": "monospace", class: "number"}));
   for (let b = 0; b < B; b++) for (let a = 0; a < B; a++)
     number(cell.held, x + (a + .5) * NUMBER, y + (b + .75) * LINE, COLOUR.ink, "middle");
   for (let k = 0; k < B; k++) {
-    number(cell.south, x + (k + .5) * NUMBER, y + high + 8 + FONT, COLOUR.stream, "middle");
+    number(cell.south, x + (k + .5) * NUMBER, arrives, COLOUR.stream, "middle");
+    number(cell.southSummed, x + (k + .5) * NUMBER, summed, COLOUR.sums, "middle");
     number(cell.north, x + (k + .5) * NUMBER, y - 6, COLOUR.sums, "middle");
     number(cell.west, x - 5, y + (k + .75) * LINE, COLOUR.stream, "end");
+    number(cell.westSummed, x - 5 - VECTOR, y + (k + .75) * LINE, COLOUR.sums, "end");
     number(cell.east, x + wide + 6, y + (k + .75) * LINE, COLOUR.sums, "start");
   }
   return cell;
@@ -149,26 +128,48 @@ function cellPicture(svg, r, c) {
 
 function build() {
   $("stage").replaceChildren();
-  const arrayWide = VECTOR + C * (B * NUMBER + SUMS + VECTOR), arrayHigh = 56 + R * (B * LINE + 2 * DOWN) - DOWN;
-  const width = LEFT + arrayWide, top = Math.max(2 * (SIDE + GAP) + 40, arrayHigh + 16), height = top + 70;
-  const svg = draw($("stage"), "svg", {viewBox: `0 0 ${width} ${height}`, xmlns: "http://www.w3.org/2000/svg", id: "picture"});
-  draw(svg, "rect", {width, height, fill: "#fff"});
+  const arrayWide = C * (west() + B * NUMBER + SUMS) + SUMS, width = LEFT + arrayWide;
+  const time = Math.max(2 * (SIDE + GAP) + 40, ARRAY_HIGH + 10), top = time + 56;
+  const svg = draw($("stage"), "svg", {xmlns: "http://www.w3.org/2000/svg", id: "picture"});
+  const page = draw(svg, "rect", {width, fill: "#fff"});
   shapes.operands = ["X", "W", "dY"].map((name, n) => tensorPicture(svg, pictured(name), 10 + n * (SIDE + GAP), 40));
   shapes.results = ["dX", "dW", "Y"].map((name, n) => tensorPicture(svg, name, 10 + n * (SIDE + GAP), 66 + SIDE));
   shapes.cells = [];
   for (let r = 0; r < R; r++) for (let c = 0; c < C; c++) shapes.cells.push(cellPicture(svg, r, c));
-  for (const way of run.ways) sides(svg, way, arrayWide, arrayHigh);
-  timeline(svg, 10, top, width - 20);
+  for (const way of run.ways) sides(svg, way, arrayWide);
+  timeline(svg, 10, time, width - 20);
+  const height = legend(svg, Object.values(LEGEND), 10, top, width - 20) + 2;
+  page.setAttribute("height", height);
+  svg.setAttribute("viewBox", `0 0 ${width} ${height}`);
   svg.addEventListener("mouseover", event => { if (event.target.say) $("pointed").textContent = event.target.say(); });
+  svg.addEventListener("click", event => { if (event.target.tell) tell(event.target.tell()); });
+}
+
+/** Samples of colours with what they mean, each group of them from a line of its own; where the last line ends. */
+function legend(svg, groups, x, y, width) {
+  let line = y;
+  for (const entries of groups) {
+    let left = x;
+    for (const [name, kind, words] of entries) {
+      const wide = 28 + words.length * 5.7, fill = COLOUR[name], high = kind === "bar" ? 4 : 10;
+      if (left > x && left + wide > x + width) { left = x; line += 16; }
+      const look = kind === "frame" ? {fill: "none", stroke: fill, "stroke-width": 2} : {fill, "fill-opacity": kind === "pale" ? PALE : 1};
+      draw(svg, "rect", {x: left, y: line + (10 - high) / 2, width: 12, height: high, class: "key", ...look});
+      write(svg, left + 16, line + 9, words, {"font-size": SMALL});
+      left += wide;
+    }
+    line += 16;
+  }
+  return line;
 }
 
 /** What enters and what leaves at the edges of the array. */
-function sides(svg, way, wide, high) {
+function sides(svg, way, wide) {
   const enters = data.tensors[way.streamed].of, leaves = way.result, bold = {"font-weight": "bold", "font-size": 13};
   const middle = LEFT + wide / 2 - SUMS / 2;
   if (way.direction === EAST) {
-    write(svg, middle, high, `↑ ${enters}`, {...bold, fill: COLOUR.stream});
-    write(svg, LEFT + wide - VECTOR - 4, 30, `${leaves} →`, {...bold, fill: COLOUR.sums});
+    write(svg, middle, ARRAY_HIGH, `↑ ${enters}`, {...bold, fill: COLOUR.stream});
+    write(svg, LEFT + wide - SUMS, 30, `${leaves} →`, {...bold, fill: COLOUR.sums});
   } else {
     write(svg, LEFT - 8, 30, `${enters} →`, {...bold, fill: COLOUR.stream});
     write(svg, middle, 14, `↑ ${leaves}`, {...bold, fill: COLOUR.sums});
@@ -183,8 +184,8 @@ function pictured(name) {
 
 function timeline(svg, x, y, width) {
   const step = width / run.cycles;
-  const names = {X: "#0072b2", W: "#56b4e9", d: "#cc79a7", c: "#999"};
-  const rows = [["read", when => names[run.reads[when]]], ["array", when => (slot => slot && (slot.way.direction === EAST ? "#009e73" : "#66c2a5"))(slotAt(when))],
+  const names = {X: COLOUR.X, W: COLOUR.W, d: COLOUR.dY, c: COLOUR.command};
+  const rows = [["read", when => names[run.reads[when]]], ["array", when => (slot => slot && (slot.way.direction === EAST ? COLOUR.east : COLOUR.north))(slotAt(when))],
     ["write", when => run.written.has(when) && COLOUR.written]];
   rows.forEach(([name, colour], line) => {
     let from = 0;
@@ -201,44 +202,108 @@ function timeline(svg, x, y, width) {
     const box = area.getBoundingClientRect();
     go(Math.floor((event.clientX - box.left) / box.width * run.cycles));
   });
-  shapes.marker = draw(svg, "rect", {y: y - 2, width: Math.max(1.5, step), height: 52, fill: "#d55e00"});
+  shapes.marker = draw(svg, "rect", {y: y - 2, width: Math.max(1.5, step), height: 52, fill: COLOUR.now});
   shapes.time = {x, step};
 }
 
 // --- One cycle --------------------------------------------------------------------------------------
 
-function put(node, text, say, faint) {
+function put(node, text, say, rows) {
   node.textContent = text;
   node.say = say;
-  node.setAttribute("opacity", faint ? .35 : 1);
+  node.tell = rows && (() => ({title: `${say()}, in cycle ${cycle}`, rows: rows()}));
+}
+const empty = node => put(node, "", null, null);
+/** An element of an operand, as it stands in the picture. */
+function putElement(node, name, at, where) {
+  const there = value(name, at) !== undefined;
+  put(node, mantissas ? mantissa(name, at) : short(value(name, at)), () => `${where}: ${elementWords(name, at)}`,
+    there && (() => elementRows(name, at)));
 }
 
 function showCell(cell) {
   const {r, c} = cell, pass = run.passes[heldIn(r, c, cycle)], way = run.ways[0];
   const next = run.passes[heldIn(r, c, cycle) + 1], loaded = loadedIn(r, c, cycle);
   cell.bar.setAttribute("width", next ? loaded * NUMBER : 0);
-  cell.label.textContent = pass && inside(pass, r, c) ? blockName(way.held, heldPlace(pass, r, c)) : "";
+  const holds = pass && inside(pass, r, c);
+  cell.label.textContent = holds ? blockName(way.held, heldPlace(pass, r, c)) + scaleWords(way.held, blockAt(way, pass, r, c)) : "";
   cell.held.forEach((node, index) => {
     const b = Math.floor(index / B), a = index % B;
-    if (!pass || !inside(pass, r, c)) return put(node, "", null);
+    if (!holds) return empty(node);
     const at = {[way.cols]: (pass.col + c) * B + a, [way.rows]: (pass.row + r) * B + b};
-    put(node, short(value(way.held, at)), () => `held in cell ${r}, ${c}: ${elementWords(way.held, at)}`);
+    putElement(node, way.held, at, `held in cell ${r}, ${c}`);
   });
-  const arrived = slotAt(cycle - 1 - r - c), done = slotAt(cycle - 2 - r - c - stages);
-  for (let k = 0; k < B; k++) {
-    for (const [side, direction] of [["south", EAST], ["west", NORTH]]) {
-      if (!arrived || arrived.way.direction !== direction || !inside(arrived.pass, r, c)) { put(cell[side][k], "", null); continue; }
-      const axis = direction === EAST ? arrived.way.cols : arrived.way.rows;
-      const place = direction === EAST ? arrived.pass.col + c : arrived.pass.row + r;
-      const at = {[arrived.way.t]: arrived.t, [axis]: place * B + k}, name = arrived.way.streamed;
-      put(cell[side][k], short(value(name, at)), () => `arrives at cell ${r}, ${c} from the ${side}: ${elementWords(name, at)}`);
+  showVectors(cell);
+  showSums(cell);
+}
+const blockAt = (way, pass, r, c) => ({[way.cols]: [(pass.col + c) * B, B], [way.rows]: [(pass.row + r) * B, B]});
+
+/** Where the vector of a slot lies in the operand, for cell r, c: [first, count] by axis. */
+function vectorAt({way, pass, t}, r, c) {
+  const east = way.direction === EAST;
+  return {[way.t]: [t, 1], [east ? way.cols : way.rows]: [(east ? pass.col + c : pass.row + r) * B, B]};
+}
+const partName = (name, part) => named(name, Object.fromEntries(Object.entries(part).map(([axis, [first, count]]) => [axis, spanOf(axis, first, count)])));
+/** While mantissas are shown: the exponent of 1, of all elements of a part, or that they have several. */
+function scaleWords(name, part) {
+  if (!mantissas) return "";
+  const {axes, of} = data.tensors[name], kind = data.formats[of], found = new Set();
+  const [rows, columns] = axes.map(axis => part[axis]);
+  for (let row = rows[0]; row < Math.min(rows[0] + rows[1], data.sizes[axes[0]]); row++)
+    for (let column = columns[0]; column < Math.min(columns[0] + columns[1], data.sizes[axes[1]]); column++) {
+      const each = made(name, {[axes[0]]: row, [axes[1]]: column});
+      found.add(power(each.exponent - kind.precision + 1) + timesScale(kind, each));
     }
-    for (const [side, direction] of [["east", EAST], ["north", NORTH]]) {
-      if (!done || done.way.direction !== direction || !inside(done.pass, r, c)) { put(cell[side][k], "", null); continue; }
-      const got = run.sums[(done.index * R * C + r * C + c) * B + k], sum = partialSum(done, r, c, k);
-      put(cell[side][k], sum ? short(sum.sum) : "", sum && (() => `leaves cell ${r}, ${c} to the ${side}: ${sumWords(done, sum, got)}`));
-    }
+  return found.size === 1 ? ` · ${[...found][0]}` : found.size ? " · an exponent for each vector" : "";
+}
+
+/** Numbers of the vector of a slot, at a side of a cell. */
+function putVector(nodes, slot, {r, c}, where) {
+  const part = vectorAt(slot, r, c), {way, t} = slot, axis = way.direction === EAST ? way.cols : way.rows;
+  nodes.forEach((node, k) => putElement(node, way.streamed, {[way.t]: t, [axis]: part[axis][0] + k}, where));
+}
+
+function showVectors(cell) {
+  const {r, c} = cell, slot = slotAt(cycle - 1 - r - c);
+  const arrives = slot && inside(slot.pass, r, c) ? slot : null;
+  for (const [side, direction] of [["south", EAST], ["west", NORTH]])
+    if (arrives && arrives.way.direction === direction) putVector(cell[side], arrives, cell, `arrives at cell ${r}, ${c} from the ${side}`);
+    else cell[side].forEach(empty);
+  if (!arrives) { cell.arrives.textContent = ""; return; }
+  const part = vectorAt(arrives, r, c), name = arrives.way.streamed;
+  cell.arrives.textContent = `${arrives.way.direction === EAST ? "↑" : "→"} ${partName(name, part)} arrives${scaleWords(name, part)}`;
+}
+
+/** The sums that leave a cell, with the vector and the block that they are of, which may both be earlier ones. */
+function showSums(cell) {
+  const {r, c} = cell, slot = sumsAt(r, c, cycle), done = slot && inside(slot.pass, r, c) ? slot : null;
+  for (const [side, from, direction] of [["east", "southSummed", EAST], ["north", "westSummed", NORTH]]) {
+    if (!done || done.way.direction !== direction) { cell[side].forEach(empty); cell[from].forEach(empty); continue; }
+    putVector(cell[from], done, cell, `the sums of cell ${r}, ${c} are of this vector`);
+    cell[side].forEach((node, k) => {
+      const found = partialSum(done, r, c, k);
+      if (!found) return empty(node);
+      put(node, mantissas ? long(Number(found.got) * 2 ** -done.way.fraction) : short(found.sum),
+        () => `leaves cell ${r}, ${c} to the ${side}: ${sumWords(done, found)}`, () => sumRows(done, found, `cell ${r}, ${c}`));
+    });
   }
+  const words = done ? sumsWords(done, r, c) : ["", ""];
+  cell.sumsOf.forEach((node, line) => { node.textContent = words[line]; });
+}
+/** What the sums of a slot are, in two lines. */
+function sumsWords(slot, r, c) {
+  const {way, pass, t} = slot, found = partialSum(slot, r, c, 0), east = way.direction === EAST;
+  const along = east ? way.rows : way.cols, lanes = spanOf(along, (east ? pass.row + r : pass.col + c) * B, B);
+  const before = run.passes[heldIn(r, c, cycle)] === pass ? "" : ", the block before", more = (east ? c : r) ? " + the cell before" : "";
+  return [`${east ? "→" : "↑"} ${named(way.result, {[way.t]: t, [along]: lanes})} over ${found.contraction} = ${found.range}${shiftWords(slot, r, c)}`,
+    `of ${partName(way.streamed, vectorAt(slot, r, c))} and ${blockName(way.held, heldPlace(pass, r, c))}${before}${more}`];
+}
+/** While mantissas are shown: the exponent of 1 in the sums that leave a cell, and by how much it shifts products. */
+function shiftWords(slot, r, c) {
+  if (!mantissas) return "";
+  const lanes = Array.from({length: B}, (_, lane) => partialSum(slot, r, c, lane)).filter(found => found);
+  const units = new Set(lanes.map(found => found.unit + slot.way.fraction)), shifts = new Set(lanes.map(found => addend(slot, found).shift));
+  return (units.size === 1 ? ` · ${power([...units][0])}` : "") + ` (products >> ${[...shifts].join(", ")})`;
 }
 
 function showOperands() {
@@ -280,7 +345,7 @@ function showResults() {
     for (const [, , row, col, count] of written)
       frame(picture, {[picture.down]: [row, 1], [picture.along]: [col, count]}, COLOUR.written, true);
     for (const {r, c} of shapes.cells) {
-      const done = slotAt(cycle - 2 - r - c - stages);
+      const done = sumsAt(r, c, cycle);
       if (!done || !way || done.way !== way || !inside(done.pass, r, c)) continue;
       const east = way.direction === EAST, edge = east ? c === C - 1 : r === R - 1;
       if (!edge && (east ? c !== done.pass.cols - 1 : r !== done.pass.rows - 1)) continue;
@@ -299,7 +364,7 @@ function summed(way, place) {
     const lane = place[lanes] - (east ? pass.row : pass.col), width = east ? pass.cols : pass.rows;
     if (lane < 0 || lane >= (east ? pass.rows : pass.cols)) continue;
     const from = Math.max(place[way.t] * B, pass.t0), to = Math.min(place[way.t] * B + B, pass.t0 + pass.count);
-    const last = pass.first + turn * pass.count + to - pass.t0 - 1 + 2 + lane + width - 1 + stages;
+    const last = pass.first + turn * pass.count + to - pass.t0 - 1 + 1 + lane + width - 1 + latency;
     const part = Math.max(0, Math.min(to - from, cycle - last + (to - from)));
     done += part * width;
   }
@@ -316,6 +381,8 @@ function sentences() {
   } else if (run.waits[cycle] === "l") lines.push("The array waits for what is being loaded.");
   else if (run.waits[cycle] === "a") lines.push("The array waits for room for sums.");
   else lines.push(cycle < run.passes[0].first ? "Nothing streams yet." : "Nothing streams: sums leave, and results are written.");
+  const done = sumsAt(0, 0, cycle);
+  if (done) lines.push(`Sums of ${partName(done.way.streamed, vectorAt(done, 0, 0))} leave cell 0, 0 to the ${done.way.direction === EAST ? "east" : "north"}.`);
   if (pass) lines.push(`Cell 0, 0 holds ${blockName(run.ways[0].held, heldPlace(pass, 0, 0))}.`);
   const next = run.passes[heldIn(0, 0, cycle) + 1], rows = loadedIn(0, 0, cycle);
   if (next && rows) lines.push(`Behind it ${rows} of ${B} words of ${blockName(run.ways[0].held, heldPlace(next, 0, 0))} are loaded.`);
@@ -337,6 +404,24 @@ function show() {
   $("now").textContent = sentences();
 }
 
+/** A chosen number: what it is, and how it came about. */
+function tell({title, rows}) {
+  $("chosen").replaceChildren(...[["", title], ...rows].map(([term, text], line) => {
+    const row = document.createElement("tr"), cells = line ? [document.createElement("th"), document.createElement("td")] : [document.createElement("th")];
+    cells[0].textContent = line ? term : text;
+    if (line) cells[1].textContent = text; else cells[0].colSpan = 2;
+    row.append(...cells);
+    return row;
+  }));
+}
+
+/** Values, or mantissas and shared exponents. */
+function view(chosen) {
+  mantissas = chosen;
+  $("view").setAttribute("aria-pressed", mantissas);
+  show();
+}
+
 function go(to) {
   cycle = Math.max(0, Math.min(run.cycles - 1, to));
   show();
@@ -346,7 +431,7 @@ function go(to) {
 function choose(number) {
   const before = run, pass = run.passes[heldIn(0, 0, cycle)], old = pass && heldPlace(pass, 0, 0);
   run = data.runs[number];
-  let at = 0;
+  let at = run.passes[0].first + 1;                 // the first vector enters the array
   if (old && before.ways[0].held === run.ways[0].held) outer: for (const each of run.passes) for (let r = 0; r < each.rows; r++) for (let c = 0; c < each.cols; c++) {
     const place = heldPlace(each, r, c);
     if (Object.keys(old).every(axis => place[axis] === old[axis])) { at = each.first + 1 + r + c; break outer; }
@@ -384,7 +469,7 @@ data.runs.forEach((each, number) => {
 document.addEventListener("keydown", event => {
   const step = event.shiftKey ? B : 1;
   const keys = {ArrowRight: () => go(cycle + step), ArrowLeft: () => go(cycle - step), Home: () => go(0),
-    End: () => go(run.cycles - 1), " ": play};
+    End: () => go(run.cycles - 1), " ": play, m: () => view(!mantissas)};
   const digit = Number(event.key);
   if (keys[event.key]) keys[event.key]();
   else if (digit >= 1 && digit <= data.runs.length) choose(digit - 1);
@@ -395,6 +480,9 @@ $("cycle").addEventListener("input", event => go(Number(event.target.value)));
 $("back").addEventListener("click", () => go(cycle - 1));
 $("on").addEventListener("click", () => go(cycle + 1));
 $("play").addEventListener("click", play);
+$("view").addEventListener("click", () => view(!mantissas));
 const wanted = new URLSearchParams(location.hash.slice(1));
-choose(Number(wanted.get("run") ?? data.first));
-if (wanted.has("cycle")) go(Number(wanted.get("cycle")));
+const asked = (name, otherwise) => wanted.has(name) && Number.isInteger(Number(wanted.get(name))) ? Number(wanted.get(name)) : otherwise;
+choose(data.runs[asked("run", data.first)] ? asked("run", data.first) : data.first);
+go(asked("cycle", cycle));
+shapes.cells[0].held[0].tell && tell(shapes.cells[0].held[0].tell());

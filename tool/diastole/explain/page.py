@@ -1,9 +1,13 @@
 """The page on which a user steps through a product: one file, which asks nothing of a network.
 
-What `page.js` finds in it, beside the machine and the sizes by axis: ``tensors``, operands by copy
-and results, with their ``axes`` and ``values``; ``runs``, the products, with what
-:class:`diastole.explain.story.Run` has of each: ``passes`` as lists of the fields of
-:class:`diastole.explain.story.Pass`, ``sums`` flat.
+`page.js` and `numbers.js` read this data, beside the machine and the sizes by axis:
+
+- ``formats`` and ``given``: the format and the float32 of each operand, by name.
+- ``tensors``: operands by copy, and results, with their ``axes`` and ``values``; ``made`` has the
+  fields of :class:`diastole.explain.conversion.Conversion` of an operand.
+- ``runs``: the fields of :class:`diastole.explain.run.Run` for each product. ``passes`` are lists
+  of the fields of :class:`diastole.explain.run.Pass`; ``sums`` are flat, as text where a double
+  cannot hold the integer.
 """
 
 import html
@@ -17,13 +21,21 @@ from typing import Any
 import numpy as np
 
 from diastole.config.keys import Config
-from diastole.explain.story import NORTH, Doubles, Operands, Run, Way
+from diastole.explain.conversion import Conversion
+from diastole.explain.operands import Doubles, Operands, factors_of
+from diastole.explain.run import NORTH, Run, Way
+from diastole.explain.sums import SumSide
 from diastole_sim.device.interface import Floats
-from diastole_sim.spec.operations import OPERANDS, PRODUCTS
+from diastole_sim.spec.numerics import Numerics, TensorClass
+from diastole_sim.spec.operations import CLASSES, OPERANDS, PRODUCTS
+from diastole_sim.spec.rounding import is_stochastic
 
 TITLES = {"forward": "Y = X W", "dx": "dX = dY Wᵀ", "dw": "dW = Xᵀ dY", "backward": "dX and dW"}
 SIDES = (("south", "east"), ("west", "north"))
 """By direction, where vectors enter and sums leave."""
+SCRIPTS = ("numbers.js", "page.js")
+SAFE = 1 << 53
+"""Integers of this magnitude or more are not all numbers of JavaScript."""
 
 
 def write_page(
@@ -36,16 +48,19 @@ def write_page(
 ) -> str:
     """The page. ``runs``: by the names of operations; ``first`` is shown first."""
     names = [name for name, _ in runs]
+    plan, numerics = config.plan, config.numerics
     data = {
         "machine": {
-            "rows": config.plan.rows,
-            "cols": config.plan.cols,
-            "block": config.plan.block,
-            "stages": config.plan.shape.stages,
+            "rows": plan.rows,
+            "cols": plan.cols,
+            "block": plan.block,
+            "latency": plan.shape.latency,
         },
         "sizes": dict(sizes),
+        "formats": {name: _format(numerics, name) for name in operands},
+        "given": {name: _rounded(operand.given) for name, operand in operands.items()},
         "tensors": _tensors(operands, results),
-        "runs": [_run(name, run, operands) for name, run in runs],
+        "runs": [_run(name, run, operands, numerics) for name, run in runs],
         "first": names.index(first),
     }
     shape = " x ".join(str(sizes[axis]) for axis in "mkn")
@@ -55,7 +70,7 @@ def write_page(
         title=html.escape(title),
         about=html.escape(_about(config)),
         data=text.replace("<", "\\u003c"),  # no text of a user's ends the element
-        script=_part("page.js"),
+        script="\n".join(_part(name) for name in SCRIPTS),
     )
 
 
@@ -79,19 +94,54 @@ def _about(config: Config) -> str:
 
 def copy_key(name: str, copy: int, operands: Operands) -> str:
     """What a copy of an operand is called in the page."""
-    return f"{name}/{copy}" if (name, 1) in operands else name
+    return f"{name}/{copy}" if operands[name].copies > 1 else name
+
+
+def _format(numerics: Numerics, name: str) -> dict[str, Any]:
+    """What the conversion of an operand depends on."""
+    chosen = numerics.tensor_class(CLASSES[name])
+    return {
+        "name": chosen.format.name,
+        "precision": chosen.format.precision,
+        "depth": chosen.format.depth,
+        "scales": chosen.format.two_level,
+        "rule": chosen.rounding,
+        "bits": numerics.random_bits if is_stochastic(chosen.rounding) else 0,
+        "group": _group_shape(chosen, numerics.block),
+    }
+
+
+def _group_shape(chosen: TensorClass, block: int) -> list[int]:
+    """Rows and columns of a group in copy 0; 0 where the group is the tensor."""
+    size = chosen.grouping.size
+    return [1 if chosen.grouping.kind == "vector" else size, size]
 
 
 def _tensors(operands: Operands, results: Mapping[str, Floats]) -> dict[str, Any]:
     tensors: dict[str, Any] = {}
     by_name = {tensor.name: tensor for tensor in OPERANDS}
-    for (name, copy), values in operands.items():
-        found = {"of": name, "axes": by_name[name].axes, "values": _rounded(values)}
-        tensors[copy_key(name, copy, operands)] = found
+    for name, operand in operands.items():
+        for copy, made in enumerate(operand.conversions):
+            tensors[copy_key(name, copy, operands)] = {
+                "of": name,
+                "axes": by_name[name].axes,
+                "values": _rounded(operand.values(copy)),
+                "copy": copy,
+                "made": _made(made),
+            }
     for name, values in results.items():
         axes = PRODUCTS[name].result.axes
         tensors[name] = {"of": name, "axes": axes, "values": _rounded(values)}
     return tensors
+
+
+def _made(made: Conversion) -> dict[str, Any]:
+    arrays = {
+        name: getattr(made, name).tolist()
+        for name in ("significand", "depth", "exponent", "folds", "scale", "place", "units")
+    }
+    draws = None if made.draws is None else made.draws.tolist()
+    return arrays | {"rounded": made.rounded.tolist(), "draws": draws}
 
 
 def _rounded(values: Doubles | Floats) -> list[list[float]]:
@@ -99,14 +149,14 @@ def _rounded(values: Doubles | Floats) -> list[list[float]]:
     return [[float(str(number)) for number in row] for row in values.astype(np.float32)]
 
 
-def _run(name: str, run: Run, operands: Operands) -> dict[str, Any]:
+def _run(name: str, run: Run, operands: Operands, numerics: Numerics) -> dict[str, Any]:
     return {
         "title": TITLES[name],
         "what": _what(run, operands),
         "cycles": run.cycles,
-        "ways": [_way(way, operands) for way in run.ways],
+        "ways": [_way(way, operands, numerics) for way in run.ways],
         "passes": [astuple(each) for each in run.passes],
-        "sums": [number for slot in run.sums for cell in slot for number in cell],
+        "sums": [_integer(each) for each in np.ravel(run.sums).tolist()],
         "arrivals": run.arrivals,
         "reads": run.reads,
         "writes": run.writes,
@@ -114,18 +164,31 @@ def _run(name: str, run: Run, operands: Operands) -> dict[str, Any]:
     }
 
 
-def _way(way: Way, operands: Operands) -> dict[str, Any]:
+def _integer(number: int) -> int | str:
+    return number if abs(number) < SAFE else str(number)
+
+
+def _way(way: Way, operands: Operands, numerics: Numerics) -> dict[str, Any]:
     keys = {
         role: copy_key(tensor.name, way.product.copy(tensor), operands)
         for role, tensor in (("streamed", way.streamed), ("held", way.held))
     }
+    factors = factors_of(way.product, way.streamed, way.held, operands, numerics)
     return keys | {
+        "window": factors.rule.product_bits,
+        "fraction": factors.rule.fraction,
+        "unit": factors.rule.unit,
+        "sides": {"streamed": _side(factors.streamed), "held": _side(factors.held)},
         "direction": way.direction,
         "result": way.product.result.name,
         "t": way.t,
         "rows": way.rows,
         "cols": way.cols,
     }
+
+
+def _side(side: SumSide) -> dict[str, Any]:
+    return {"deficit": side.deficit.tolist(), "maximum": side.maximum.tolist()}
 
 
 def _what(run: Run, operands: Operands) -> str:
@@ -138,7 +201,7 @@ def _what(run: Run, operands: Operands) -> str:
             f"Vectors of {way.streamed.name} enter from the {enters}; "
             f"sums of {way.product.result.name} leave to the {leaves}."
         )
-    one_copy = (held, 1) not in operands
+    one_copy = operands[held].copies == 1
     if len(run.ways) == 2:
         parts.append(f"One block of {held}, as it is stored, serves both products.")
     elif one_copy and all(way.direction == NORTH for way in run.ways):

@@ -5,119 +5,33 @@ converted tensors, number by number, so that no page can tell a story that the m
 """
 
 import math
-from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from diastole.explain.operands import Doubles, Operands, factors_of
+from diastole.explain.run import DATAPATH, ENGINE, NORTH, Pass, Run, Untrue, Way, ways_of
+from diastole.explain.sums import Factors
+from diastole.explain.traffic import BEATS, PORTS, READ, WRITE, Traffic
 from diastole.explain.waves import PackedLayout, Waves, member
 from diastole_hw.array.array import partial_sum_bits
 from diastole_hw.cell.align import low_bits
 from diastole_hw.cell.layouts import held_layout, sum_layout, vector_layout
 from diastole_hw.cell.shape import Element
 from diastole_hw.plan.plan import Plan
-from diastole_hw.plan.uses import OPERATION_OF, Mode
+from diastole_hw.plan.uses import Mode
 from diastole_hw.schedule.tokens import (
-    GIVEN_RESULTS,
     PRODUCT,
-    Region,
     chunk_layout,
     held_read_layout,
     pass_layout,
-    scratch_write_layout,
     slot_layout,
 )
 from diastole_sim.spec.operations import MatrixProduct, Tensor
 
-Doubles = NDArray[np.float64]
-Operands = Mapping[tuple[str, int], Doubles]
-"""The numbers of each copy of an operand, by its name and the copy's number, in the tensor's own
-orientation."""
-
-ENGINE = "core.engine."
-DATAPATH = f"{ENGINE}datapath."
-EAST, NORTH = 0, 1
-"""Directions as slots number them."""
-PORTS = ("m_axi_", "m_axi1_")
-READ, WRITE = ("arvalid", "arready", "araddr", "arlen"), ("awvalid", "awready", "awaddr", "awlen")
-BEATS = ("rvalid", "rready", "wvalid", "wready")
-
-
-class Untrue(Exception):
-    """The waves and the tensors do not say the same."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Way:
-    """A direction in use: the product that it computes, what streams and what is held, and the axes
-    that vectors, rows of cells and columns of cells count.
-
-    The fused pass computes dX turned: what the product streams is held, and the reverse.
-    """
-
-    direction: int
-    product: MatrixProduct
-    streamed: Tensor
-    held: Tensor
-    t: str
-    rows: str
-    cols: str
-
-
-@dataclass(frozen=True, kw_only=True)
-class Pass:
-    """A pass, with the cycle of its first slot and of the first word that it holds.
-
-    ``t0``, ``count``: the first vector, in elements, and how many; of every direction in use, one
-    behind the other. ``row``, ``col``: the blocks, along the axes of rows and of columns of cells,
-    that the cell in the corner has. ``rows``, ``cols``: how many the tensor has.
-    """
-
-    first: int
-    loads: int
-    t0: int
-    count: int
-    row: int
-    col: int
-    rows: int
-    cols: int
-
-
-class Arrival(NamedTuple):
-    """A block of an operand, by its row and column as it is stored, in a scratchpad: ``came``, the
-    cycle in which its first vector is there, ``last``, that of its last reading."""
-
-    operand: str
-    row: int
-    col: int
-    came: int
-    last: int
-
-
-@dataclass(kw_only=True)
-class Run:
-    """A product on the array, or two in the fused pass; cycles count from the start of its loops.
-
-    ``sums``: by slot, cell (row by row) and lane, what the cell adds up to. ``reads``: by
-    cycle, what a beat from memory is of. ``writes``: (cycle, result, row, first column, columns).
-    ``waits``: by cycle, ``l`` or ``a`` where the array waits for what is loaded, or for room for
-    sums.
-    """
-
-    mode: Mode
-    ways: tuple[Way, ...]
-    cycles: int = 0
-    passes: list[Pass] = field(default_factory=list[Pass])
-    sums: list[list[list[int]]] = field(default_factory=list[list[list[int]]])
-    arrivals: list[Arrival] = field(default_factory=list[Arrival])
-    reads: str = ""
-    writes: list[tuple[int, str, int, int, int]] = field(
-        default_factory=list[tuple[int, str, int, int, int]]
-    )
-    waits: str = ""
+Sums = NDArray[np.int64]
 
 
 def signals(plan: Plan) -> list[str]:
@@ -142,32 +56,6 @@ def _cell_sums(row: int, col: int) -> str:
     return f"{DATAPATH}array.row_{row}.cell_{col}.psum"
 
 
-def ways_of(plan: Plan, mode: Mode) -> tuple[Way, ...]:
-    """The directions that a mode uses, in the order of its slots."""
-    if mode != Mode.FUSED:
-        use = plan.use(mode)
-        (product,) = OPERATION_OF[mode].products
-        rows, cols = (use.contraction, use.lanes) if use.north else (use.lanes, use.contraction)
-        return (_way(int(use.north), product, product.held, rows, cols),)
-    to_north, to_east = OPERATION_OF[mode].products
-    held, rows, cols = to_east.held, to_east.result.columns, to_east.contraction
-    return (_way(EAST, to_east, held, rows, cols), _way(NORTH, to_north, held, rows, cols))
-
-
-def _way(direction: int, product: MatrixProduct, held: Tensor, rows: str, cols: str) -> Way:
-    (streamed,) = (tensor for tensor in product.factors if tensor != held)
-    (t,) = set(streamed.axes) - {product.contraction}
-    return Way(
-        direction=direction,
-        product=product,
-        streamed=streamed,
-        held=held,
-        t=t,
-        rows=rows,
-        cols=cols,
-    )
-
-
 def runs_of(waves: Waves, plan: Plan, operands: Operands) -> list[Run]:
     """Every product in the waves, in its order.
 
@@ -189,7 +77,7 @@ class _Reader:
         words = held_read_layout(plan)
         self.loads = [at for at, value in enumerate(held) if member(words, value, "valid")]
         self.taken = waves.high(f"{ENGINE}pass_walk.taken")
-        self.written = self._written()
+        self.traffic = Traffic(waves, plan, self.taken)
 
     def runs(self) -> Iterator[Run]:
         starts = self.waves.high(f"{ENGINE}walk.start")
@@ -198,12 +86,13 @@ class _Reader:
             record = self.waves[f"{ENGINE}flight_set_up"][start]
             mode = Mode(member(PRODUCT, record, "mode"))
             run = Run(mode=mode, ways=ways_of(self.plan, mode))
+            factors = [self._factors(way) for way in run.ways]
             numbers = [n for n, at in enumerate(self.taken) if start <= at < end]
-            self._memory(run, record, start, end)
+            self.traffic.memory(run, record, start, end)
             self._passes(run, numbers, start)
-            for number, each in zip(numbers, run.passes, strict=True):
-                self._check_pass(run, number, each, start)
-            self._arrivals(run, numbers, start)
+            for each in run.passes:
+                self._check_pass(run, factors, each, start)
+            self.traffic.arrivals(run, numbers, start)
             yield run
 
     def _passes(self, run: Run, numbers: Sequence[int], start: int) -> None:
@@ -243,24 +132,29 @@ class _Reader:
 
     # What the numbers are, and that they are so.
 
+    def _factors(self, way: Way) -> Factors:
+        numerics = self.plan.numerics
+        return factors_of(way.product, way.streamed, way.held, self.operands, numerics)
+
     def _matrix(self, product: MatrixProduct, operand: Tensor, rows: str) -> Doubles:
         """An operand with the axis ``rows`` down, padded to whole blocks."""
-        values = stored_copy(self.operands, product, operand)
+        values = self.operands[operand.name].values(product.copy(operand))
         turned = values if operand.rows == rows else values.T
-        side = self.plan.block
-        height, width = (-(-size // side) * side for size in turned.shape)
-        padded = np.zeros((height, width))
-        padded[: turned.shape[0], : turned.shape[1]] = turned
-        return padded
+        height, width = (-size % self.plan.block for size in turned.shape)
+        return np.pad(turned, ((0, height), (0, width)))
 
-    def _check_pass(self, run: Run, number: int, each: Pass, start: int) -> None:
-        block = self._matrix(run.ways[0].product, run.ways[0].held, run.ways[0].cols)
+    def _check_pass(self, run: Run, factors: Sequence[Factors], each: Pass, start: int) -> None:
+        plan, held = self.plan, run.ways[0]
+        block = self._matrix(held.product, held.held, held.cols)
         self._check_held(each, block, start)
-        for turn, way in enumerate(run.ways):
+        for turn, (way, multiplied) in enumerate(zip(run.ways, factors, strict=True)):
             streamed = self._matrix(way.product, way.streamed, way.t)
             first = each.first + start + turn * each.count
             self._check_stream(way, each, streamed, first)
-            self._sums(run, way, each, streamed, block, first)
+            got = self._sums(each, first)
+            require_sums(got, expected_sums(way.direction, each, multiplied), each)
+            cells = plan.rows * plan.cols
+            run.sums += got.reshape(each.count, cells, plan.block).tolist()
 
     def _check_held(self, each: Pass, block: Doubles, start: int) -> None:
         """Words of the cell in row r come r B words later; ``block`` has the columns' axis down."""
@@ -306,33 +200,17 @@ class _Reader:
             values.append(math.ldexp(-sig if own >> element.magnitude_bits else sig, -fall))
         return values
 
-    def _sums(
-        self, run: Run, way: Way, each: Pass, streamed: Doubles, block: Doubles, first: int
-    ) -> None:
-        """What every cell has for every slot; it must be what the operands make of it."""
-        plan, side = self.plan, self.plan.block
+    def _sums(self, each: Pass, first: int) -> Sums:
+        """What every cell has for every slot of a pass in one direction."""
+        plan = self.plan
         bits = partial_sum_bits(plan.shape, plan.cols)
-        layout = sum_layout(side, bits, plan.shape.poison)
-        down = way.direction == NORTH  # the contraction runs down the rows of cells
-        for t in range(each.count):
-            cells: list[list[int]] = []
-            for r in range(plan.rows):
-                for c in range(plan.cols):
-                    at = first + t + 2 + r + c + plan.shape.stages
-                    word = self.waves[_cell_sums(r, c)][at]
-                    whole = self._whole_sums(_cell_sums(r, c), at, layout, bits)
-                    values = [_signed(each, bits) for each in whole]
-                    cells.append(values)
-                    if r >= each.rows or c >= each.cols or member(layout, word, "inexact"):
-                        continue
-                    origin = (each.row if down else each.col) * side
-                    reach = slice(origin, origin + ((r if down else c) + 1) * side)
-                    lane = ((each.col + c) if down else (each.row + r)) * side
-                    lanes = slice(lane, lane + side)
-                    factor = block[lanes, reach] if down else block[reach, lanes].T
-                    wanted = factor @ streamed[each.t0 + t, reach]
-                    require_powers(np.array(values, np.float64), wanted, f"sums of cell {r}, {c}")
-            run.sums.append(cells)
+        layout = sum_layout(plan.block, bits, plan.shape.poison)
+        found = np.zeros((each.count, plan.rows, plan.cols, plan.block), np.int64)
+        for t, r, c in np.ndindex(found.shape[:3]):
+            at = first + t + 2 + r + c + plan.shape.stages
+            whole = self._whole_sums(_cell_sums(r, c), at, layout, bits)
+            found[t, r, c] = [_signed(sums, bits) for sums in whole]
+        return found
 
     def _whole_sums(self, name: str, at: int, layout: PackedLayout, bits: int) -> list[int]:
         """The bits of partial sums, whose upper halves come a cycle later where cells add so."""
@@ -344,133 +222,6 @@ class _Reader:
             late >> low << low | early & ((1 << low) - 1)
             for early, late in zip(sums[0], sums[-1], strict=True)
         ]
-
-    # What memory and the scratchpads saw.
-
-    def _written(self) -> dict[tuple[int, int, int], list[int]]:
-        """Cycles in which each vector of a scratchpad was written, by region, bank and vector."""
-        plan, waves = self.plan, self.waves
-        layout = scratch_write_layout(plan)
-        found: dict[tuple[int, int, int], list[int]] = defaultdict(list)
-        for port in ("", "_1")[: plan.ports]:
-            words = waves[f"{DATAPATH}write{port}"]
-            taken = waves.high(f"{DATAPATH}write_en{port}")
-            if port:
-                ready = waves[f"{DATAPATH}write_ready_1"]
-                taken = [at for at in taken if ready[at]]
-            for at in taken:
-                kind = member(layout, words[at], "kind")
-                bank = member(layout, words[at], "bank")
-                first = member(layout, words[at], "word") * plan.fill_vectors
-                for vector in range(first, first + plan.fill_vectors):
-                    found[kind, bank, vector].append(at)
-        return found
-
-    def _arrived(self, region: Region, bank: int, vector: int, read: int) -> int:
-        """When what is read in cycle ``read`` had been written."""
-        return max(at for at in self.written[region.value, bank, vector] if at < read)
-
-    def _arrivals(self, run: Run, numbers: Sequence[int], start: int) -> None:
-        seen: dict[tuple[str, int, int, int], Arrival] = {}
-        passes = pass_layout(self.plan)
-        payload = self.waves[f"{ENGINE}pass_walk.passes__payload"]
-        for number, each in zip(numbers, run.passes, strict=True):
-            say = payload[self.taken[number]]
-            for read in self._read_by(run, each, passes, say, start):
-                seen[read[:4]] = max(seen.get(read[:4], read), read)
-        run.arrivals = sorted(seen.values())
-
-    def _read_by(
-        self, run: Run, each: Pass, passes: PackedLayout, say: int, start: int
-    ) -> Iterator[Arrival]:
-        """Every block that a pass reads; ``last`` is its last reading there."""
-        side = self.plan.block
-        held = run.ways[0].held
-        address = member(passes, say, "held_addr")
-        for c in range(each.cols):
-            for r in range(each.rows):
-                read = each.loads + start + c + r * side
-                came = self._arrived(Region.HELD, c, address + r * side, read)
-                place = {run.ways[0].rows: each.row + r, run.ways[0].cols: each.col + c}
-                row, col = place[held.rows], place[held.columns]
-                yield Arrival(held.name, row, col, came - start, read + side - 1 - start)
-        for turn, way in enumerate(run.ways):
-            north = way.direction == NORTH
-            region, name = (Region.WEST, "west_addr") if north else (Region.SOUTH, "south_addr")
-            address = member(passes, say, name)
-            tensor = way.streamed
-            for port in range(each.rows if north else each.cols):
-                for block in range(-(-each.count // side)):
-                    slot = each.first + turn * each.count + block * side
-                    read = slot + start + port
-                    came = self._arrived(region, port, address + block * side, read)
-                    along = (each.row if north else each.col) + port
-                    place = {way.t: each.t0 // side + block}
-                    place[way.rows if north else way.cols] = along
-                    last = slot + port + min(side, each.count - block * side) - 1
-                    row, col = place[tensor.rows], place[tensor.columns]
-                    yield Arrival(tensor.name, row, col, came - start, last)
-
-    def _memory(self, run: Run, record: int, start: int, end: int) -> None:
-        """Beats of both directions, to the last one that is written."""
-        tensors = {
-            tensor.name: member(PRODUCT, record, "tensors", tensor.number, "base")
-            for way in run.ways
-            for tensor in way.product.factors
-        }
-        given = max(at for at in self.waves.high(f"{ENGINE}flight_start") if at < start)
-        told = self.waves[f"{ENGINE}flight_results"][given]
-        sides = {
-            way.product.result.name: "north" if way.direction == NORTH else "east"
-            for way in run.ways
-        }
-        bases = {name: member(GIVEN_RESULTS, told, side, "base") for name, side in sides.items()}
-        pitches = {name: member(GIVEN_RESULTS, told, side, "pitch") for name, side in sides.items()}
-        reads: dict[int, str] = {}
-        for port in PORTS[: self.plan.ports]:
-            for at, address in self._beats(port, "ar", "r", start, end):
-                reads[at - start] = _owner(tensors, address)
-            for at, address in self._beats(port, "aw", "w", start, end):
-                name = _owner(bases, address)
-                row, byte = divmod(address - bases[name], pitches[name])
-                run.writes.append((at - start, name, row, byte // 4, self.plan.beat_bytes // 4))
-        run.writes.sort()
-        run.cycles = run.writes[-1][0] + 1
-        run.reads = "".join(reads.get(at, " ")[0] for at in range(run.cycles))
-        load, sums = (
-            self.waves[f"{ENGINE}pass_walk.wait_{what}"] for what in ("load", "accumulator")
-        )
-        run.waits = "".join(
-            "l" if load[at] else "a" if sums[at] else " " for at in range(start, start + run.cycles)
-        )
-
-    def _beats(
-        self, port: str, address: str, data: str, start: int, end: int
-    ) -> Iterator[tuple[int, int]]:
-        """The cycle and the address of every beat; those that were asked for come in order."""
-        waves = self.waves
-
-        def taken(channel: str) -> list[int]:
-            valid, ready = waves[f"{port}{channel}valid"], waves[f"{port}{channel}ready"]
-            return [at for at in range(start, end) if valid[at] and ready[at]]
-
-        asked: list[int] = []
-        for at in taken(address):
-            first = waves[f"{port}{address}addr"][at]
-            count = waves[f"{port}{address}len"][at] + 1
-            asked += [first + n * self.plan.beat_bytes for n in range(count)]
-        return zip(taken(data), asked, strict=True)
-
-
-def stored_copy(operands: Operands, product: MatrixProduct, operand: Tensor) -> Doubles:
-    """The copy of an operand that a product reads, or the only one."""
-    return operands.get((operand.name, product.copy(operand)), operands[operand.name, 0])
-
-
-def _owner(bases: Mapping[str, int], address: int) -> str:
-    """Whose range an address is in: of the last one that begins before; else a command's."""
-    begun = [(base, name) for name, base in bases.items() if base <= address]
-    return max(begun, default=(0, "c"))[1]
 
 
 def _signed(value: int, bits: int) -> int:
@@ -489,11 +240,25 @@ def require_alike(got: Any, wanted: Doubles, what: str) -> None:
             raise Untrue(f"a {what} is not that of its tensor: {mine}, {theirs}")
 
 
-def require_powers(got: Doubles, wanted: Doubles, what: str) -> None:
-    """Sums are those of the operands, times a power of two."""
-    if ((got == 0) != (wanted == 0)).any():
-        raise Untrue(f"{what} have other zeros: {got}, {wanted}")
-    there = got != 0
-    mantissas, _ = np.frexp(wanted[there] / got[there])
-    if (mantissas != 0.5).any():
-        raise Untrue(f"{what} are not those of the operands: {got}, {wanted}")
+def expected_sums(direction: int, each: Pass, factors: Factors) -> Sums:
+    """What the cells of a pass add up to: vectors x rows x columns of cells x lanes."""
+    side, north = factors.block, direction == NORTH
+    vectors = slice(each.t0, each.t0 + each.count)
+    found = np.zeros((each.count, each.rows, each.cols, side), np.int64)
+    for r, c in np.ndindex(each.rows, each.cols):
+        lane, number = (each.col + c, each.row + r) if north else (each.row + r, each.col + c)
+        lanes = slice(lane * side, lane * side + side)
+        found[:, r, c] = factors.addends(vectors, lanes, number)
+    return found.cumsum(axis=1 if north else 2)
+
+
+def require_sums(got: Sums, wanted: Sums, each: Pass) -> None:
+    """:class:`Untrue` unless the cells that a pass uses have these sums, bit for bit."""
+    used = got[:, : each.rows, : each.cols]
+    if (used == wanted).all():
+        return
+    t, r, c, lane = (int(place) for place in np.argwhere(used != wanted)[0])
+    raise Untrue(
+        f"sums of cell {r}, {c} are not those of the operands: vector {each.t0 + t}, lane {lane}: "
+        f"{used[t, r, c, lane]}, expected {wanted[t, r, c, lane]}"
+    )

@@ -8,8 +8,8 @@ import numpy as np
 
 from diastole.backend import make_machine, program_limits
 from diastole.config.keys import Config
+from diastole.layers.steps import STEP, modelled_step
 from diastole.measure.figure import Figure, at_most, shown
-from diastole.measure.steps import STEP, modelled_step
 from diastole.measure.whole_steps import CASES, FEWER, MORE, StepCase, configured_step
 from diastole_sim.program.options import ProgramOptions
 from diastole_sim.program.program import TRAINING, TrainingProgram

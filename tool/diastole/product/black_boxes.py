@@ -4,22 +4,24 @@ import json
 import re
 from typing import Any
 
-from diastole.product.facts import ProductFacts
+from diastole.product.facts import Files, ProductFacts, black_box_path
 
 _HEAD = re.compile(r"^module (\w+) \($(.*?)^\);$", re.MULTILINE | re.DOTALL)
 _WHY = """\
-// The memories without contents, for flows that have macros or generated RAM of these names: read
-// this file instead of the behavioural ones. Their ports are those, and {table} has their shapes.
-// verilator lint_off DECLFILENAME
+// This memory has no contents: for flows that have a macro or generated RAM of its name, instead of
+// the file of this name in rtl, whose ports it has. mem.json has its shape.
 // verilator lint_off UNDRIVEN
 // verilator lint_off UNUSEDSIGNAL
 """
 
 
-def black_boxes(facts: ProductFacts) -> str:
-    """Every memory as a module of the same name and ports that is empty."""
-    boxes = [empty_module(memory.verilog) for memory in facts.emitted.memories]
-    return "\n".join([facts.heading("//") + _WHY.format(table="mem.json"), *boxes])
+def black_boxes(facts: ProductFacts) -> Files:
+    """Every memory as a module of the same name and ports that is empty, in a file of its own."""
+    heading = facts.heading("//") + _WHY
+    return {
+        black_box_path(memory.module): ("blackbox", f"{heading}\n{empty_module(memory.verilog)}")
+        for memory in facts.emitted.memories
+    }
 
 
 def empty_module(verilog: str) -> str:
@@ -36,12 +38,14 @@ def empty_module(verilog: str) -> str:
 
 
 def memory_table(facts: ProductFacts) -> str:
-    """``mem.json``: for each kind of memory its module, width, depth, ports and how many of it
-    there are; for generators of macros."""
-    return json.dumps([_row(memory) for memory in facts.memories], indent=2) + "\n"
+    """``mem.json``: for each kind of memory its module, width, depth, ports, how many of it there
+    are, and whether it is worth a macro; for generators of macros."""
+    macros = facts.macros
+    rows = [_row(memory, memory["module"] in macros) for memory in facts.memories]
+    return json.dumps(rows, indent=2) + "\n"
 
 
-def _row(memory: dict[str, Any]) -> dict[str, Any]:
+def _row(memory: dict[str, Any], macro: bool) -> dict[str, Any]:
     ports = [
         port
         | ({"clock_edge": "rising"} if "clock" in port else {})
@@ -60,5 +64,6 @@ def _row(memory: dict[str, Any]) -> dict[str, Any]:
         "read_latency_cycles": latency,
         "read_of_what_is_written": "old word or anything: no machine depends on it",
         "count": memory["instances"],
+        "macro": macro,
         "ports": ports,
     }

@@ -1,5 +1,6 @@
 """The C driver of a machine, and a host that uses it."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from textwrap import fill
 
@@ -7,6 +8,9 @@ from diastole.product.facts import LICENCE
 from diastole.product.host_view import HostView
 from diastole_sim.spec.command_errors import ERROR_MEANINGS
 from diastole_sim.spec.command_table import OPERAND_CLASSES, Field, Opcode, fields_of
+from diastole_sim.spec.micro import MicroField
+from diastole_sim.spec.publish_programs import instruction_fields, stream_fields
+from diastole_sim.spec.stream_table import StreamField
 
 TEXTS = Path(__file__).parent / "texts"
 
@@ -19,12 +23,15 @@ def c_driver(view: HostView) -> str:
         f'    case MACHINE_ERROR_{code.name}: return "{ERROR_MEANINGS[code]}";'
         for code in view.published.errors
     )
-    return named(view, text.replace("@commands@\n", commands).replace("@errors@", errors))
+    text = text.replace("@commands@\n", commands).replace("@programs@\n", _programs(view))
+    return named(view, text.replace("@errors@", errors))
 
 
 def c_host(view: HostView) -> str:
-    """A program that converts, multiplies and checks by the driver."""
-    return named(view, _text("host.c"))
+    """A program that converts, multiplies, trains and checks by the driver. Of a step of training
+    a machine with a vector unit does all."""
+    steps = _text("train_by_chains.c" if view.limits.has_vector else "train_by_products.c")
+    return named(view, _text("host.c").replace("@train@\n", steps))
 
 
 def c_board(view: HostView) -> str:
@@ -56,14 +63,49 @@ def named(view: HostView, text: str) -> str:
     return f"/* SPDX-License-Identifier: {LICENCE} */\n/* {view.origin}; do not edit. */\n{text}"
 
 
-def _encoder(view: HostView, opcode: Opcode) -> str:
-    """The arguments of an operation as a structure, and what makes the command of them."""
-    name, fields = opcode.name.lower(), view.arguments(opcode)
-    lines = [f"\ntypedef struct machine_{name}_args {{"]
+AnyField = Field | MicroField | StreamField
+
+
+def _structure(name: str, fields: Sequence[AnyField]) -> list[str]:
+    """The lines of a structure with a member for each field."""
+    lines = [f"\ntypedef struct machine_{name} {{"]
     for field in fields:
         lines.append(_comment(field))
         lines.append(f"    uint{64 if field.bits > 32 else 32}_t {field.name};")
-    lines += [f"}} machine_{name}_args;", ""]
+    return [*lines, f"}} machine_{name};", ""]
+
+
+def _programs(view: HostView) -> str:
+    """Instructions and streams as structures, and what makes entries of tables of them; nothing
+    without a vector unit."""
+    if not view.limits.has_vector:
+        return ""
+    text = _text("programs.h")
+    text = text.replace("@instruction@", _entry("instruction", instruction_fields()))
+    return text.replace("@stream@", _entry("stream", stream_fields(view.limits)))
+
+
+def _entry(name: str, fields: Sequence[AnyField]) -> str:
+    """A structure, and what encodes it."""
+    upper = f"MACHINE_{name.upper()}"
+    return "\n".join(
+        [
+            *_structure(name, fields),
+            f"static inline int machine_encode_{name}(uint8_t *entry, const machine_{name} *a)",
+            "{",
+            "    int wide = 0;",
+            f"    memset(entry, 0, {upper}_BYTES);",
+            *(f"    {_put(field, f'a->{field.name}', 'entry', upper)}" for field in fields),
+            "    return wide;",
+            "}",
+        ]
+    )
+
+
+def _encoder(view: HostView, opcode: Opcode) -> str:
+    """The arguments of an operation as a structure, and what makes the command of them."""
+    name, fields = opcode.name.lower(), view.arguments(opcode)
+    lines = _structure(f"{name}_args", fields)
     lines += [
         f"static inline int machine_encode_{name}(uint8_t *command, const machine_{name}_args *a)",
         "{",
@@ -83,11 +125,11 @@ def implied(opcode: Opcode) -> list[tuple[Field, int]]:
     return [(field, place) for field, place in places if place]
 
 
-def _put(field: Field, value: str) -> str:
-    upper = f"MACHINE_{field.name.upper()}"
-    return f"wide |= machine_put(command, {upper}_WORD, {upper}_LOW, {upper}_BITS, {value});"
+def _put(field: AnyField, value: str, into: str = "command", prefix: str = "MACHINE") -> str:
+    upper = f"{prefix}_{field.name.upper()}"
+    return f"wide |= machine_put({into}, {upper}_WORD, {upper}_LOW, {upper}_BITS, {value});"
 
 
-def _comment(field: Field) -> str:
+def _comment(field: AnyField) -> str:
     text = f"/* {field.meaning} */"
     return fill(text, 100, initial_indent="    ", subsequent_indent="       ")

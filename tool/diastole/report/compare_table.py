@@ -12,13 +12,18 @@ HEADING = (
 )  # fmt: skip
 
 
-def comparison_lines(compared: Sequence[Compared], reference: Compared) -> list[str]:
-    """A line for each configuration, float32 first."""
-    rows = [_row(each, reference) for each in (reference, *compared)]
-    return align([HEADING, *rows], left=1)
+def comparison_lines(compared: Sequence[Compared]) -> list[str]:
+    """A line for each configuration, that of its float32 before the first that has it."""
+    shown: list[Compared] = []
+    for each in compared:
+        reference = each.reference
+        if reference is not None and not any(one is reference for one in shown):
+            shown.append(reference)
+        shown.append(each)
+    return align([HEADING, *map(_row, shown)], left=1)
 
 
-def _row(each: Compared, reference: Compared) -> list[str]:
+def _row(each: Compared) -> list[str]:
     cost = each.cost
     price = ["-"] * 5
     if cost is not None:
@@ -32,9 +37,9 @@ def _row(each: Compared, reference: Compared) -> list[str]:
     return [
         each.name,
         *_mean(each.of("loss"), ".4f", 1),
-        *_over(each, reference, "loss", "+.4f", ".4f", 1),
+        *_over(each, "loss", "+.4f", ".4f", 1),
         *_mean(each.of("accuracy"), ".2f", 100),
-        *_over(each, reference, "accuracy", "+.2f", ".2f", 100),
+        *_over(each, "accuracy", "+.2f", ".2f", 100),
         *price,
     ]
 
@@ -46,10 +51,8 @@ def _mean(found: Spread | None, form: str, unit: int) -> list[str]:
     return [format(unit * found.mean, form), _number(deviation, form)]
 
 
-def _over(
-    each: Compared, reference: Compared, value: str, form: str, plain: str, unit: int
-) -> list[str]:
-    found = None if each is reference else each.over(reference, value)
+def _over(each: Compared, value: str, form: str, plain: str, unit: int) -> list[str]:
+    found = each.over_float32(value)
     if found is None:
         return ["-", "-"]
     error = None if found.error is None else unit * found.error
@@ -66,10 +69,12 @@ def comparison_legend(seeds: Sequence[int]) -> list[str]:
     shown = ", ".join(map(str, seeds))
     return [
         f"means over the seeds {shown} of held-out loss and accuracy in %, dev: deviation of one;",
-        "over float32: mean difference, seed by seed, and its standard error",
+        "over float32: mean difference, seed by seed, and its standard error, from float32 of the",
+        "same network, recipe and samples;",
         f"NAND2/MAC: area of a cell, by {command}; passes: of a product, by MACs;",
-        "bits: stored per element in all copies, scales included; cycles/step: products and",
-        "conversions by the model of the machine; -: not measured, or no such machine yet",
+        "bits: stored per element in all copies, scales included; cycles/step: by the model of the",
+        "machine, of all of a step where it does whole steps (vector.enable = true), else of its",
+        "products and conversions; -: not measured, or no such machine yet",
     ]
 
 

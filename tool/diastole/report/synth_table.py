@@ -96,14 +96,19 @@ def _device(found: Synthesis) -> list[str]:
     if not found.holds:
         return []
     total = found.tree.total
+    missing = [HEADINGS[name] for name, there in found.holds.items() if total.get(name, 0) > there]
+    said = [f"{found.request.device_name}: {usage(total, found.holds)}"]
+    return said + ([f"does not fit: too few {', '.join(missing)}"] if missing else [])
+
+
+def usage(total: Mapping[str, float], holds: Mapping[str, int]) -> str:
+    """What is used of all that a device has any of."""
     parts: list[str] = []
-    for name, there in found.holds.items():
+    for name, there in holds.items():
         used = total.get(name, 0)
         if there:
             parts.append(f"{HEADINGS[name]} {used:,.0f} of {there:,} ({used / there:.0%})")
-    missing = [HEADINGS[name] for name, there in found.holds.items() if total.get(name, 0) > there]
-    said = [f"{found.request.device_name}: {', '.join(parts)}"]
-    return said + ([f"does not fit: too few {', '.join(missing)}"] if missing else [])
+    return ", ".join(parts)
 
 
 def _routed(found: Synthesis) -> list[str]:

@@ -1,4 +1,4 @@
-"""Formats beside each other: what becomes of products, what that costs, and which would do."""
+"""Formats beside each other: what becomes of products, and what that costs."""
 
 import shlex
 from collections.abc import Sequence
@@ -18,18 +18,30 @@ PRODUCTS_LEGEND = (
 )
 
 
+NO_FIGURE = (
+    "no format is recommended: formats of 10 dB and of 49 dB train alike (docs/formats.md);",
+    "  next: diastole compare --task digits --over format=bfp4,mxfp8_e4m3 trains in them;",
+    "  --least-db DB says which formats have a figure of yours",
+)
+"""The end of a table without a verdict."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Verdict:
     """Trials ``ranked`` by stored bits in all copies, then by area; ``trials`` has them as they
-    were asked for. ``least_db``: what the worst row and column of each product must have."""
+    were asked for. ``least_db``: what the worst row and column of each product must have; None
+    where the user named no figure, and then nothing is recommended: noise does not tell what a
+    training needs."""
 
-    least_db: float
+    least_db: float | None
     trials: tuple[Trial, ...]
     ranked: tuple[Trial, ...]
 
     @property
     def enough(self) -> list[Trial]:
-        """Those that reach it, the smallest first."""
+        """Those that reach it, the smallest first; none without a figure."""
+        if self.least_db is None:
+            return []
         return [trial for trial in self.ranked if trial.reaches(self.least_db)]
 
     @property
@@ -40,11 +52,13 @@ class Verdict:
 
     @property
     def nearest(self) -> Trial | None:
-        """Where none reaches it, the one that comes nearest."""
-        return None if self.enough else max(self.ranked, key=_least)
+        """Where none reaches it, the one that comes nearest; None without a figure."""
+        if self.least_db is None or self.enough:
+            return None
+        return max(self.ranked, key=_least)
 
 
-def verdict_of(trials: Sequence[Trial], least_db: float) -> Verdict:
+def verdict_of(trials: Sequence[Trial], least_db: float | None) -> Verdict:
     """All of them in order; where the area of a cell is not known, behind those where it is."""
 
     def size(trial: Trial) -> tuple[float, float]:
@@ -89,6 +103,7 @@ def _decibels(value: float | None) -> str:
 def ranking_table(verdict: Verdict) -> list[str]:
     """A line for each mixture, the smallest first."""
     heading = ["format", "bits", "both", "NAND2/MAC", "worst dB", "where"]
+    least_db = verdict.least_db
     rows = [
         [
             trial.mixture.name,
@@ -97,11 +112,12 @@ def ranking_table(verdict: Verdict) -> list[str]:
             "-" if (area := _area(trial)) is None else f"{area:.0f}",
             _decibels(trial.lost and trial.lost.place.snr_db),
             _where(trial),
-            "yes" if trial.reaches(verdict.least_db) else "no",
+            *([] if least_db is None else ["yes" if trial.reaches(least_db) else "no"]),
         ]
         for trial in verdict.ranked
     ]
-    return align([[*heading, f"{verdict.least_db:g} dB"], *rows], left=1)
+    asked = [] if least_db is None else [f"{least_db:g} dB"]
+    return align([[*heading, *asked], *rows], left=1)
 
 
 def ranking_legend() -> list[str]:
@@ -116,7 +132,10 @@ def ranking_legend() -> list[str]:
 
 
 def conclusion(verdict: Verdict, settings: Settings) -> list[str]:
-    """Which is the smallest that will do, or comes nearest, and what to do with it."""
+    """Which is the smallest with the figure, or comes nearest, and what to do with it; without a
+    figure, how to find out what a format is worth."""
+    if verdict.least_db is None:
+        return list(NO_FIGURE)
     asked = f"{verdict.least_db:g} dB in the worst row and column of every product"
     best = verdict.nearest
     if best is not None:
@@ -151,7 +170,7 @@ def records(verdict: Verdict) -> list[dict[str, Any]]:
     return [_record(trial, verdict.least_db) for trial in verdict.trials]
 
 
-def _record(trial: Trial, least_db: float) -> dict[str, Any]:
+def _record(trial: Trial, least_db: float | None) -> dict[str, Any]:
     numerics, lost = trial.mixture.numerics, trial.lost
     classes = {name: numerics.tensor_class(name) for name in CLASS_NAMES}
     return {
@@ -165,7 +184,7 @@ def _record(trial: Trial, least_db: float) -> dict[str, Any]:
         "bits_both": trial.bits_both,
         "area_per_mac_nand2": _area(trial),
         "worst": lost and {"product": lost.product, "axis": lost.axis, **asdict(lost.place)},
-        "reaches": trial.reaches(least_db),
+        "reaches": None if least_db is None else trial.reaches(least_db),
     }
 
 

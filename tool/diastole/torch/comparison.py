@@ -2,6 +2,7 @@
 
 import copy
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -10,10 +11,15 @@ from torch import nn
 
 from diastole.devices import Formats
 from diastole.report.format_table import align
-from diastole.torch.layers import Linear, convert
+from diastole.torch.coverage import Report, report_of
+from diastole.torch.layers import DeviceLayer
+from diastole.torch.multiplications import Counting, Tally
+from diastole.torch.names import few_names
+from diastole.torch.swaps import place
 from diastole_sim.spec.check import require_int
 
 FLOAT = "float32"
+"""The name of a model without parameters."""
 LAST = 10
 """Steps that the mean at the end is of."""
 MAX_STEPS = 1_000_000
@@ -21,29 +27,39 @@ MAX_STEPS = 1_000_000
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Comparison:
-    """``losses`` of every step, and the ``models`` after the last, by the names of the formats,
-    those of ``float32`` first. As text: a table."""
+    """``losses`` of every step, and the ``models`` after the last, by the names of the formats.
+
+    The first name is that of the model as it was given: the type of its parameters, ``float32`` as
+    a rule. ``report``: which layers the formats are of, with the multiplications of the first
+    step's forward passes. As text: a table, and the sentence of the report.
+    """
 
     losses: dict[str, list[float]]
     models: dict[str, nn.Module]
+    report: Report
 
     def last(self, name: str) -> float:
         """Mean loss of the last ten steps."""
         losses = self.losses[name][-LAST:]
         return sum(losses) / len(losses)
 
+    @property
+    def baseline(self) -> str:
+        """The name of the model as it was given."""
+        return next(iter(self.losses))
+
     def __str__(self) -> str:
-        heading = ["format", "first loss", f"mean of last {LAST}", f"over {FLOAT}"]
+        heading = ["format", "first loss", f"mean of last {LAST}", f"over {self.baseline}"]
         rows = [
             [name, f"{losses[0]:.5g}", f"{self.last(name):.5g}", self._over(name)]
             for name, losses in self.losses.items()
         ]
-        return "\n".join(align([heading, *rows], left=1))
+        return "\n".join([*align([heading, *rows], left=1), self.report.sentence])
 
     def _over(self, name: str) -> str:
-        if name == FLOAT or not self.last(FLOAT):
+        if name == self.baseline or not self.last(self.baseline):
             return ""
-        return f"{self.last(name) / self.last(FLOAT) - 1:+.2%}"
+        return f"{self.last(name) / self.last(self.baseline) - 1:+.2%}"
 
 
 def compare(
@@ -64,31 +80,39 @@ def compare(
     gradients and the update are done here; without, what the function does is all: evaluation, or
     training of its own. ``formats``: names, or formats by a name that is shown. ``names``,
     ``device``, ``seed``: as of :func:`diastole.torch.convert`; before each copy the generator of
-    torch is seeded with ``seed``, and left as it was after all.
+    torch is seeded with ``seed``, and left as it was after all. Layers that are not swapped compute
+    as in the model in every copy: the result says which, and their part of the multiplications.
+    Autocast within ``step`` is that of every copy, of the first one too.
 
     Nothing is done to ``model``. ValueError for a model that is converted, for no format, one
-    called ``float32``, and what ``convert`` refuses; what else ``step`` raises, with a note of the
-    format.
+    called as the type of the model is (``float32``), and what ``convert`` refuses; what else
+    ``step`` raises, with a note of the format.
     """
     require_int("steps", steps, 1, MAX_STEPS)
-    swapped = [name for name, each in model.named_modules() if isinstance(each, Linear)]
+    swapped = [name for name, each in model.named_modules() if isinstance(each, DeviceLayer)]
     if swapped:
-        raise ValueError(f"model must be one that is not converted; swapped are {_few(swapped)}")
-    chosen = _by_name(formats)
-    models = {FLOAT: copy.deepcopy(model)}
+        raise ValueError(
+            f"model must be one that is not converted; swapped are {few_names(swapped)}"
+        )
+    baseline = _types_of(model)
+    chosen = _by_name(formats, baseline)
+    models = {baseline: copy.deepcopy(model)}
     for name, each in chosen.items():
-        models[name] = copy.deepcopy(model)
-        convert(models[name], formats=each, names=names, device=device, seed=seed)
+        twin = copy.deepcopy(model)
+        models[name] = place(twin, formats=each, names=names, device=device, seed=seed)
+    measured = next(iter(chosen))
+    tally = Tally()
     losses: dict[str, list[float]] = {}
     with torch.random.fork_rng():
         for name, each in models.items():
             torch.manual_seed(seed)
             try:
-                losses[name] = _losses(each, step, steps, optimizer)
+                counted = tally if name == measured else None
+                losses[name] = _losses(each, step, steps, optimizer, counted)
             except Exception as error:
                 error.add_note(f"in the format {name}")
                 raise
-    return Comparison(losses=losses, models=models)
+    return Comparison(losses=losses, models=models, report=report_of(models[measured], tally))
 
 
 def _losses(
@@ -96,11 +120,15 @@ def _losses(
     step: Callable[[nn.Module, int], Any],
     steps: int,
     optimizer: Callable[[Any], Any] | None,
+    tally: Tally | None,
 ) -> list[float]:
+    """Return the loss of every step, and count the first step's multiplications in the tally."""
     losses: list[float] = []
     updates = None if optimizer is None else optimizer(model.parameters())
     for number in range(steps):
-        loss = step(model, number)
+        counts = Counting(model, tally) if tally is not None and number == 0 else nullcontext()
+        with counts:
+            loss = step(model, number)
         if updates is not None:
             updates.zero_grad()
             loss.backward()
@@ -109,11 +137,15 @@ def _losses(
     return losses
 
 
-def _few(names: list[str]) -> str:
-    return ", ".join([*names[:3], *["..."] * (len(names) > 3)])
+def _types_of(model: nn.Module) -> str:
+    """Name the types of the parameters."""
+    types = {str(each.dtype).removeprefix("torch.") for each in model.parameters()}
+    return " and ".join(sorted(types)) or FLOAT
 
 
-def _by_name(formats: "Iterable[Formats] | Mapping[str, Formats]") -> dict[str, Formats]:
+def _by_name(
+    formats: "Iterable[Formats] | Mapping[str, Formats]", baseline: str
+) -> dict[str, Formats]:
     if isinstance(formats, Mapping):
         chosen = dict(cast(Mapping[str, Formats], formats))
     else:
@@ -121,6 +153,6 @@ def _by_name(formats: "Iterable[Formats] | Mapping[str, Formats]") -> dict[str, 
         chosen: dict[str, Formats] = {
             each if isinstance(each, str) else str(each): each for each in listed
         }
-    if not chosen or FLOAT in chosen:
-        raise ValueError(f"formats must name one or more, beside {FLOAT}, not {formats!r}")
+    if not chosen or baseline in chosen:
+        raise ValueError(f"formats must name one or more, beside {baseline}, not {formats!r}")
     return chosen

@@ -1,29 +1,28 @@
-"""``nn.Linear`` on a device, and models whose layers are swapped for it."""
+"""``nn.Linear`` and ``nn.Conv2d`` on a device."""
 
-# pyright: reportUnknownMemberType=false
+# pyright: reportUnknownMemberType=false, reportUntypedBaseClass=false
 
-import copy
-from collections import OrderedDict
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from fnmatch import fnmatchcase
-from typing import Any, cast
+from math import prod
+from typing import Any, Self, cast
 
 import torch
 from torch import nn
+from torch.nn import functional
 
-from diastole.devices import Formats
-from diastole.torch.exact import TorchGoldenDevice
-from diastole.torch.products import layer_tags, matmul
-from diastole.torch.steps import Steps, uses_of
+from diastole.torch.operands import INSTEAD, exact_operands
+from diastole.torch.products import MAX_LAYER, device_product, layer_tags, uncompiled
+from diastole.torch.steps import restored_uses, uses_of
 from diastole_sim.device.interface import DeviceProtocol
+from diastole_sim.rtl import device as rtl
+from diastole_sim.spec.check import require_int
 
-COPIED = (dict, OrderedDict, set)
-"""What a module has of its own; the parameters in them are shared."""
+OWN = ("machine", "origin", "number", "watching")
+"""What a layer on a device has and the module that it stands for has not."""
 
 
 class Machine:
-    """A device, which copies of a model share as the model's layers do."""
+    """A device, which copies of a model share as the model's layers do. Pickled, it keeps how many
+    layers the device has, and its step."""
 
     def __init__(self, device: DeviceProtocol):
         self.device = device
@@ -31,19 +30,97 @@ class Machine:
     def __deepcopy__(self, memo: Any) -> "Machine":
         return self
 
+    def __getstate__(self) -> dict[str, Any]:
+        if isinstance(self.device, rtl.Device):
+            raise TypeError(
+                "a model on a machine in simulation cannot be pickled: "
+                "save model.state_dict(), or diastole.torch.restore(model) first"
+            )
+        uses = uses_of(self.device)
+        return {"device": self.device, "layers": uses.layers, "steps": uses.steps}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.device = state["device"]
+        restored_uses(self.device, state["layers"], state["steps"])
+
+
+class Origin:
+    """Hides the module that a layer was made of from those who look for modules."""
+
+    def __init__(self, module: nn.Module):
+        self.module = module
+
 
 def watched(module: nn.Module, given: Any) -> None:
     """A hook that does nothing. ``nn.TransformerEncoderLayer`` reads the weights of its layers, and
     does not call them, where gradients are off and none of its modules has a hook."""
 
 
-class Linear(nn.Linear):
+class DeviceLayer(nn.Module):
+    """The base of layers on a device; ``number``: of their tags."""
+
+    plain: Any
+    """The class of torch that a layer stands for."""
+    machine: Machine
+    origin: Origin | None
+    number: int
+    watching: Any
+
+    @classmethod
+    def of(cls, module: nn.Module, *, device: DeviceProtocol, number: int | None = None) -> Self:
+        """Make a layer that shares parameters, buffers, hooks and mode with another module."""
+        own = cls.__new__(cls)
+        own.__dict__.update(cast(dict[str, Any], vars(module)))
+        own._place(device, number)
+        own.origin = Origin(module)
+        return own
+
+    def _place(self, device: DeviceProtocol, number: int | None) -> None:
+        uses, count = uses_of(device), self._products()
+        self.machine = Machine(device)
+        self.origin = None
+        self.number = uses.number(count) if number is None else number
+        require_int("number", self.number, 0, MAX_LAYER + 1 - count)
+        self.watching = self.register_forward_pre_hook(watched)
+
+    @property
+    def device(self) -> DeviceProtocol:
+        """The device of Diastole."""
+        return self.machine.device
+
+    def restored(self) -> nn.Module:
+        """Return the module that this layer was made of, with what has become of its parameters,
+        hooks and mode; a new module if the layer was made without one."""
+        plain: Any = self.plain.__new__(self.plain) if self.origin is None else self.origin.module
+        self.watching.remove()
+        held = cast(dict[str, Any], vars(self))
+        kept = {name: each for name, each in held.items() if name not in OWN}
+        plain.__dict__.clear()  # of what was taken away since, as the weight by remove_weight_norm
+        plain.__dict__.update(kept)
+        return plain
+
+    def extra_repr(self) -> str:
+        return f"{super().extra_repr()}, number={self.number}"
+
+    def _products(self) -> int:
+        """Count the products of the layer; each is a layer of the device."""
+        return 1
+
+    def __prepare_scriptable__(self) -> Any:
+        """Called by torch.jit.script, whose own message names functions of Diastole."""
+        raise RuntimeError(f"torch.jit.script cannot compile a product of a device: {INSTEAD}")
+
+
+class Linear(DeviceLayer, nn.Linear):
     """``nn.Linear`` whose product, and gradients, are those of a device.
 
     ``device``: of Diastole, not of torch. ``number``: of its tags, by default the next of the
-    device's layers; ``step``: see :class:`diastole.torch.Steps`. The bias is added in float32.
-    Parameters are those of ``nn.Linear``: W is the transpose of ``weight``.
+    device's layers; ``step``: see :class:`diastole.torch.Steps`. The bias is added in float32, and
+    the sum rounded to the type of the result, if that is narrower. Parameters are those of
+    ``nn.Linear``: W is the transpose of ``weight``.
     """
+
+    plain = nn.Linear
 
     def __init__(
         self,
@@ -57,139 +134,98 @@ class Linear(nn.Linear):
         super().__init__(in_features, out_features, bias)
         self._place(device, number)
 
-    @classmethod
-    def of(
-        cls, linear: nn.Linear, *, device: DeviceProtocol, number: int | None = None
-    ) -> "Linear":
-        """A layer with the parameters, the hooks and the mode of another one."""
-        own = cls.__new__(cls)
-        held = cast(dict[str, Any], linear.__dict__)
-        for name, value in held.items():
-            own.__dict__[name] = copy.copy(value) if type(value) in COPIED else value
-        own._place(device, number)
-        return own
+    def forward(self, input: torch.Tensor) -> torch.Tensor:
+        """``input`` (..., in_features) to (..., out_features), as :func:`diastole.torch.matmul`."""
+        return _linear(self, input)
 
-    def _place(self, device: DeviceProtocol, number: int | None) -> None:
-        uses = uses_of(device)
-        self.machine = Machine(device)
-        self.number = uses.number() if number is None else number
-        layer_tags(self.number)
-        self.register_forward_pre_hook(watched)
 
-    @property
-    def device(self) -> DeviceProtocol:
-        """That of Diastole."""
-        return self.machine.device
+class Conv2d(DeviceLayer, nn.Conv2d):
+    """``nn.Conv2d`` whose products are those of a device, of the unfolded image.
+
+    X has a row for each pixel of the result, W a column for each of its channels, and K is what
+    a pixel of the result sees: ``in_channels / groups`` times the size of the kernel, in the order
+    of ``weight``. Groups are a stack of products, with the numbers that follow ``number``. What
+    dX has for one pixel of the image is added in float32. X takes the memory of the image times the
+    size of the kernel, over the strides. All else is as of :class:`Linear`, and the parameters as
+    of ``nn.Conv2d``.
+    """
+
+    plain = nn.Conv2d
+
+    def __init__(
+        self, *args: Any, device: DeviceProtocol, number: int | None = None, **options: Any
+    ):
+        super().__init__(*args, **options)
+        self._place(device, number)
+
+    def _products(self) -> int:
+        return int(self.groups)
 
     def forward(self, input: torch.Tensor) -> torch.Tensor:
-        """``input`` (..., in_features) to (..., out_features), as :func:`matmul`."""
-        tags = layer_tags(self.number)
-        y = matmul(input, self.weight.t(), device=self.machine.device, tags=tags)
-        bias: Any = self.bias
-        return y if bias is None else y + bias
-
-    def extra_repr(self) -> str:
-        return f"{super().extra_repr()}, number={self.number}"
+        """``input`` (N, channels, rows, columns), or without N, as ``nn.Conv2d`` takes it."""
+        return _convolved(self, input)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Swapped:
-    """What :func:`convert` swapped: ``layers``, the number of each by its name; ``skipped``, why
-    others that the names match were left; ``device``, and its ``steps``."""
-
-    device: DeviceProtocol
-    layers: Mapping[str, int]
-    skipped: Mapping[str, str]
-    steps: Steps
-
-    def __str__(self) -> str:
-        lines = [f"{name}: swapped, number {number}" for name, number in self.layers.items()]
-        return "\n".join([*lines, *(f"{name}: {why}" for name, why in self.skipped.items())])
+@uncompiled
+def _linear(layer: Linear, given: torch.Tensor) -> torch.Tensor:
+    x, w, kind = exact_operands(given, layer.weight, ("input", "weight"))
+    y = device_product(x, w.t(), layer.device, layer_tags(layer.number))
+    bias: Any = layer.bias
+    return (y if bias is None else y + bias.float()).to(kind)
 
 
-def convert(
-    model: Any,
-    *,
-    formats: Formats | None = None,
-    names: str | Sequence[str] = "*",
-    device: Any = None,
-    seed: int = 0,
-) -> Swapped:
-    """Swap the ``nn.Linear`` of a model, in place, for layers with the same parameters.
-
-    ``names``: patterns as of a shell, of what ``model.named_modules()`` calls them. ``formats``: of
-    a numpy model that is made for it, with ``seed``; its exact products run on ``device``, the name
-    of a device of torch (``"cpu"``). Or ``device``: one of Diastole, without ``formats``. Layers
-    are numbered in the order of their names; one with two names is one layer.
-
-    Left as they are: modules of a type derived from ``nn.Linear``, whose owners may read the
-    weights without calling them, as ``nn.MultiheadAttention`` does.
-
-    ValueError, and nothing is swapped, where a pattern matches no ``nn.Linear``, or one of them
-    cannot be swapped; TypeError for another ``device``.
-    """
-    if not isinstance(model, nn.Module):
-        raise TypeError(f"model must be a torch.nn.Module, not {type(model).__name__}")
-    if type(model) is nn.Linear:
-        raise ValueError("model is a Linear itself, which has no place to swap: Linear.of(model)")
-    patterns = [names] if isinstance(names, str) else list(names)
-    found, skipped = _matches(model, patterns)
-    machine = _device(formats, device, seed)
-    made: dict[int, Linear] = {}
-    layers: dict[str, int] = {}
-    for name, module in found.items():
-        if id(module) not in made:
-            made[id(module)] = Linear.of(module, device=machine)
-        own = made[id(module)]
-        layers[name] = own.number
-        path, _, last = name.rpartition(".")
-        setattr(model.get_submodule(path), last, own)
-    steps = uses_of(machine).steps
-    return Swapped(device=machine, layers=layers, skipped=skipped, steps=steps)
+@uncompiled
+def _convolved(layer: Conv2d, given: torch.Tensor) -> torch.Tensor:
+    x, w, kind = exact_operands(given, layer.weight, ("input", "weight"))
+    if x.ndim not in (3, 4) or x.shape[-3] != layer.in_channels:
+        raise ValueError(
+            f"input must be (N, {layer.in_channels}, rows, columns), or without N, "
+            f"not {tuple(x.shape)}"
+        )
+    images = x if x.ndim == 4 else x[None]
+    count, groups, channels = images.shape[0], layer.groups, layer.out_channels // layer.groups
+    rows, size = _unfolded(layer, images)
+    columns = w.reshape(groups, channels, rows.shape[-1]).transpose(1, 2)
+    if groups == 1:
+        rows, columns = rows[0], columns[0]
+    y = device_product(rows, columns, layer.device, layer_tags(layer.number))
+    y = y.reshape(groups, count, *size, channels).permute(1, 0, 4, 2, 3)
+    y = y.reshape(count, layer.out_channels, *size)
+    bias: Any = layer.bias
+    if bias is not None:
+        y = y + bias.float()[:, None, None]
+    y = y.to(kind).contiguous(memory_format=_memory_format(given, layer.weight))
+    return y if given.ndim == 4 else y[0]
 
 
-def _matches(model: nn.Module, patterns: Sequence[str]) -> tuple[dict[str, Any], dict[str, str]]:
-    """The modules to swap by name, and why others of these names stay."""
-    found: dict[str, Any] = {}
-    skipped: dict[str, str] = {}
-    modules = dict(model.named_modules(remove_duplicate=False))
-    for pattern in patterns:
-        matching = [name for name in modules if fnmatchcase(name, pattern)]
-        linear = [name for name in matching if type(modules[name]) is nn.Linear]
-        for name in matching:
-            if isinstance(modules[name], nn.Linear) and name not in linear:
-                skipped[name] = f"left, it is {_kind(modules[name])}"
-        if not linear:
-            raise ValueError(_nothing(pattern, modules, [name for name in matching if name]))
-        found |= {name: modules[name] for name in linear}
-    for name, module in found.items():
-        wrong = {p.dtype for p in module.parameters()} - {torch.float32}
-        if wrong:
-            raise ValueError(f"{name} must hold float32, not {', '.join(map(str, wrong))}")
-    return {name: found[name] for name in modules if name in found}, skipped
+def _unfolded(layer: Conv2d, x: torch.Tensor) -> tuple[torch.Tensor, tuple[int, int]]:
+    """Return what each pixel of the result sees (groups, N * rows * columns, K), and how many rows
+    and columns the result has."""
+    padding: Any = layer._reversed_padding_repeated_twice
+    if any(padding):
+        mode = "constant" if layer.padding_mode == "zeros" else layer.padding_mode
+        x = functional.pad(x, padding, mode=mode)
+    (high, wide), (down, across) = layer.kernel_size, layer.stride
+    spans = [(side - 1) * gap + 1 for side, gap in zip((high, wide), layer.dilation, strict=True)]
+    if x.shape[2] < spans[0] or x.shape[3] < spans[1]:
+        raise ValueError(
+            f"input must have at least the {spans[0]} x {spans[1]} pixels that the kernel spans, "
+            f"not {x.shape[2]} x {x.shape[3]} with its padding"
+        )
+    size = (x.shape[2] - spans[0]) // down + 1, (x.shape[3] - spans[1]) // across + 1
+    length = layer.in_channels // layer.groups * high * wide
+    if length == 0:  # which unfold refuses
+        return x.reshape(0).expand(layer.groups, x.shape[0] * prod(size), 0), size
+    windows = functional.unfold(x, layer.kernel_size, layer.dilation, 0, layer.stride)
+    windows = windows.reshape(x.shape[0], layer.groups, length, prod(size))
+    return windows.permute(1, 0, 3, 2).reshape(layer.groups, x.shape[0] * prod(size), length), size
 
 
-def _nothing(pattern: str, modules: Mapping[str, nn.Module], matching: Sequence[str]) -> str:
-    """That there is nothing to swap, with what there is."""
-    if matching:
-        few = sorted(matching, key=lambda name: not isinstance(modules[name], nn.Linear))[:3]
-        shown = ", ".join(f"{name}, {_kind(modules[name])}" for name in few)
-        return f"names: {pattern!r} matches no nn.Linear, but {shown}"
-    linear = [name for name, module in modules.items() if type(module) is nn.Linear]
-    return f"names: {pattern!r} matches no nn.Linear; there is {', '.join(linear) or 'none'}"
-
-
-def _kind(module: nn.Module) -> str:
-    return f"a {type(module).__name__}{' of diastole.torch' * isinstance(module, Linear)}"
-
-
-def _device(formats: Formats | None, device: Any, seed: int) -> DeviceProtocol:
-    if device is None or isinstance(device, str | torch.device):
-        if formats is None:
-            raise ValueError("formats must be given, or a device of Diastole")
-        where = "cpu" if device is None else device
-        return TorchGoldenDevice(formats=formats, seed=seed, device=where)
-    if formats is not None:
-        raise ValueError(f"formats must be absent: the device has its own, not {formats!r}")
-    uses_of(device)
-    return device
+def _memory_format(*tensors: torch.Tensor) -> Any:
+    """Return the order in memory that ``nn.Conv2d`` gives: channels last if one of the operands has
+    them last."""
+    last = torch.channels_last
+    for each in tensors:
+        if each.ndim == 4 and each.is_contiguous(memory_format=last) and not each.is_contiguous():
+            return last
+    return torch.contiguous_format

@@ -4,6 +4,7 @@ The operands are converted in the forward pass and kept as they are stored; the 
 converts dY and reads them again, as the hardware does.
 """
 
+import inspect
 import math
 from dataclasses import dataclass
 from typing import Any
@@ -11,11 +12,13 @@ from typing import Any
 import torch
 from torch.autograd.function import once_differentiable
 
-from diastole.torch.steps import Steps, uses_of
+from diastole.torch.multiplications import is_dry, on_device
+from diastole.torch.operands import INSTEAD, exact_operands
+from diastole.torch.steps import Uses, uses_of
 from diastole_sim.device.interface import TAGS_PER_LAYER, DeviceProtocol
 from diastole_sim.spec.check import require_int
 
-HALVES = (torch.float16, torch.bfloat16)
+COMPILING = "torch.compile leaves it out unless fullgraph=True"
 MAX_LAYER = 2**29 - 1
 """Behind it tags have the bit of second copies."""
 Tags = tuple[int, int, int]
@@ -28,7 +31,7 @@ class Call:
     device: Any
     tags: Tags
     step: int
-    steps: Steps
+    uses: Uses
 
 
 def matmul(
@@ -39,49 +42,82 @@ def matmul(
     tags: Tags | None = None,
     step: int | None = None,
 ) -> torch.Tensor:
-    """Y = X W on a device, with its gradients: float32 tensors of torch.
+    """Y = X W on a device, with its gradients.
 
     ``x`` (..., K) and ``w`` (K, N) give (..., N): axes in front are one, so that there is one
-    product. A ``w`` with more axes makes a stack of products, as ``torch.matmul`` has it. ``tags``:
-    of X, W and dY in the draws of stochastic roundings; without, those of the device's next layer:
-    every call is a layer of its own. ``step``: of the draws of all three, without it that of the
-    device's :class:`diastole.torch.Steps`.
+    product. A ``w`` with more axes makes a stack of products, as ``torch.matmul`` has it.
 
-    Gradients that nobody asks for are not computed. Where autocast is on, float16 and bfloat16
-    become float32, which holds each. TypeError for what is no tensor, no device or of another type,
-    ValueError for shapes that do not agree and what else the device refuses. There are no
-    gradients of gradients: RuntimeError, torch's own. ``torch.compile`` leaves it out.
+    Operands are float32, bfloat16 or float16, each read exactly. The result has the type that
+    ``torch.matmul`` gives: that of the operands or, where autocast is on, of autocast. Results and
+    gradients of the device are float32, and are rounded to a narrower type once. An empty axis
+    gives an empty result, or zeros.
+
+    ``tags``: of X, W and dY in the draws of stochastic roundings; without, those of the device's
+    next layer: every call is a layer of its own. ``step``: of the draws of all three, without it
+    that of the device's :class:`diastole.torch.Steps`. So calls with ``tags`` draw the same numbers
+    until a backward pass begins the next step.
+
+    Gradients that nobody asks for are not computed. TypeError for what is no tensor, no device or
+    of another type, ValueError for shapes that do not agree and what else the device refuses,
+    RuntimeError for what cannot be done with a device: gradients of gradients, the functions of
+    ``torch.func``, exports. ``torch.compile`` leaves the product out.
     """
     return _uncompiled(x, w, device, tags, step)
 
 
-def _multiply(x: Any, w: Any, device: Any, tags: Tags | None, step: int | None) -> Any:
-    x, w = _taken("x", x), _taken("w", w)
+def device_product(
+    x: Any, w: Any, device: DeviceProtocol, tags: Tags | None = None, step: int | None = None
+) -> Any:
+    """As :func:`matmul`, of float32 tensors, in float32."""
     uses = uses_of(device)
-    if x.device != w.device:
-        raise ValueError(f"x and w must be on one torch device, not on {x.device} and {w.device}")
     if x.ndim == 0 or w.ndim < 2 or x.shape[-1] != w.shape[-2]:
         raise ValueError(
             "x must be (..., K) and w (K, N), or (..., K, N) in a stack, "
             f"not {tuple(x.shape)} and {tuple(w.shape)}"
         )
-    if x.numel() == 0 or w.numel() == 0:
-        raise ValueError(f"no axis may be empty, as of {tuple(x.shape)} and {tuple(w.shape)}")
-    products = math.prod(torch.broadcast_shapes(x.shape[:-2], w.shape[:-2])) if w.ndim > 2 else 1
+    if is_dry():
+        with on_device(_multiplications(x, w)):
+            return x @ w
     call = Call(
         device=uses.stand_in or device,
-        tags=layer_tags(uses.number(products)) if tags is None else _checked(tags),
+        tags=layer_tags(uses.number(_products(x, w))) if tags is None else _checked(tags),
         step=uses.steps.enter() if step is None else step,
-        steps=uses.steps,
+        uses=uses,
     )
     if w.ndim > 2:
-        return DeviceProduct.apply(x, w, call)
+        rows = x[None] if x.ndim == 1 else x
+        y = DeviceProduct.apply(rows, w, call)
+        return y[..., 0, :] if x.ndim == 1 else y
     rows = x.reshape(math.prod(x.shape[:-1]), x.shape[-1])
     return DeviceProduct.apply(rows, w, call).reshape(*x.shape[:-1], w.shape[-1])
 
 
-_uncompiled: Any = torch.compiler.disable(_multiply)
-"""Else tensors would be made of numpy's arrays, with other bits."""
+def _multiply(x: Any, w: Any, device: Any, tags: Tags | None, step: int | None) -> Any:
+    x, w, kind = exact_operands(x, w)
+    return device_product(x, w, device, tags, step).to(kind)
+
+
+def uncompiled(function: Any) -> Any:
+    """Return a function that ``torch.compile`` leaves alone: else tensors would be made of numpy's
+    arrays, with other bits. Where nothing may be left alone, torch says what to do."""
+    disable = torch.compiler.disable
+    reason = f"a product of a device cannot be compiled or exported: {COMPILING}; {INSTEAD}"
+    if "reason" in inspect.signature(disable).parameters:
+        return disable(function, reason=reason)
+    return disable(function)
+
+
+_uncompiled: Any = uncompiled(_multiply)
+
+
+def _products(x: Any, w: Any) -> int:
+    """Count the products of a call."""
+    return math.prod(torch.broadcast_shapes(x.shape[:-2], w.shape[:-2])) if w.ndim > 2 else 1
+
+
+def _multiplications(x: Any, w: Any) -> int:
+    rows = math.prod(x.shape[-2:-1]) if w.ndim > 2 else math.prod(x.shape[:-1])
+    return _products(x, w) * rows * x.shape[-1] * w.shape[-1]
 
 
 def layer_tags(layer: int) -> Tags:
@@ -91,61 +127,58 @@ def layer_tags(layer: int) -> Tags:
 
 
 class DeviceProduct(torch.autograd.Function):
-    """Of matrices, or of stacks of them."""
+    """A product of float32 matrices, or of stacks of matrices."""
 
     @staticmethod
     def forward(ctx: Any, x: Any, w: Any, call: Call) -> Any:
-        result = call.device.forward(_numbers(x), _numbers(w), tags=call.tags[:2], step=call.step)
         need_x, need_w, _ = ctx.needs_input_grad
         ctx.call = call
-        ctx.x = result.operands["X"] if need_w else None
-        ctx.w = result.operands["W"] if need_x else None
         ctx.shapes = x.shape, w.shape
-        return torch.from_numpy(result.y).to(x.device)
+        ctx.empty = x.numel() == 0 or w.numel() == 0
+        with on_device(_multiplications(x, w)), call.uses.lock:
+            if ctx.empty:
+                stack = torch.broadcast_shapes(x.shape[:-2], w.shape[:-2])
+                return x.new_zeros(*stack, x.shape[-2], w.shape[-1])
+            operands = _numbers(x), _numbers(w)
+            result = call.device.forward(*operands, tags=call.tags[:2], step=call.step)
+            ctx.x = result.operands["X"] if need_w else None
+            ctx.w = result.operands["W"] if need_x else None
+            return torch.from_numpy(result.y).to(x.device)
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, dy: Any) -> tuple[Any, Any, None]:
         call = ctx.call
-        call.steps.end()
-        device, step, (tag_x, tag_w, tag_dy) = call.device, call.step, call.tags
-        numbers, dx, dw = _numbers(dy), None, None
-        if ctx.x is not None and ctx.w is not None:
-            both = device.backward(ctx.x, ctx.w, numbers, tags=call.tags, step=step)
-            dx, dw = both.dx, both.dw
-        elif ctx.x is not None:
-            dw = device.dw(ctx.x, numbers, tags=(tag_x, tag_dy), step=step).dw
-        elif ctx.w is not None:
-            dx = device.dx(ctx.w, numbers, tags=(tag_w, tag_dy), step=step).dx
-        x, w = (
-            None if each is None else torch.from_numpy(each).to(dy.device).sum_to_size(shape)
-            for each, shape in zip((dx, dw), ctx.shapes, strict=True)
-        )
+        with call.uses.lock:
+            call.uses.steps.end()
+            if ctx.empty:
+                x, w = (
+                    dy.new_zeros(shape) if needed else None
+                    for shape, needed in zip(ctx.shapes, ctx.needs_input_grad[:2], strict=True)
+                )
+                return x, w, None
+            x, w = (
+                None if each is None else torch.from_numpy(each).to(dy.device).sum_to_size(shape)
+                for each, shape in zip(_gradients(ctx, _numbers(dy)), ctx.shapes, strict=True)
+            )
         return x, w, None
+
+
+def _gradients(ctx: Any, dy: Any) -> tuple[Any, Any]:
+    """What is asked for of dX and dW, in numpy."""
+    device, step, (tag_x, tag_w, tag_dy) = ctx.call.device, ctx.call.step, ctx.call.tags
+    if ctx.x is not None and ctx.w is not None:
+        both = device.backward(ctx.x, ctx.w, dy, tags=ctx.call.tags, step=step)
+        return both.dx, both.dw
+    if ctx.x is not None:
+        return None, device.dw(ctx.x, dy, tags=(tag_x, tag_dy), step=step).dw
+    if ctx.w is not None:
+        return device.dx(ctx.w, dy, tags=(tag_w, tag_dy), step=step).dx, None
+    return None, None
 
 
 def _numbers(tensor: Any) -> Any:
     return tensor.detach().cpu().numpy()
-
-
-def _taken(name: str, given: Any) -> Any:
-    if not isinstance(given, torch.Tensor):
-        raise TypeError(f"{name} must be a tensor of torch, not {type(given).__name__}")
-    if given.layout != torch.strided:
-        raise TypeError(f"{name} must be a dense tensor, not one of layout {given.layout}")
-    if given.is_nested:
-        raise TypeError(
-            f"{name} must be a dense tensor, not a nested one "
-            "(nn.TransformerEncoder makes those unless enable_nested_tensor=False)"
-        )
-    if given.dtype in HALVES and torch.is_autocast_enabled(given.device.type):
-        return given.float()
-    if given.dtype != torch.float32:
-        raise TypeError(
-            f"{name} must be float32, which is what a machine reads, not {given.dtype}: "
-            "convert it with .float()"
-        )
-    return given
 
 
 def _checked(tags: Any) -> Tags:

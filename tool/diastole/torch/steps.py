@@ -1,6 +1,7 @@
 """Numbers of layers and of steps, by which the draws of stochastic roundings are named."""
 
 from dataclasses import dataclass, field
+from threading import RLock
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -63,9 +64,11 @@ def in_backward() -> bool:
 @dataclass(kw_only=True, eq=False)
 class Uses:
     """What is kept of a device: how many layers it has, its steps, and the device that stands in
-    for a numpy model, with exact products in torch."""
+    for a numpy model, with exact products in torch. ``lock``: of whoever computes, since replicas
+    of a model and autograd have threads of their own."""
 
     layers: int = 0
+    lock: Any = field(default_factory=RLock)
     steps: Steps = field(default_factory=Steps)
     stand_in: TorchGoldenDevice | None = None
 
@@ -90,6 +93,13 @@ def uses_of(device: DeviceProtocol) -> Uses:
             found.stand_in = TorchGoldenDevice.like(device)
         _uses[device] = found
     return _uses[device]
+
+
+def restored_uses(device: DeviceProtocol, layers: int, steps: Steps) -> None:
+    """Keep of a device that was pickled what was kept of it before; once, by the first who asks."""
+    if device not in _uses:
+        uses = uses_of(device)
+        uses.layers, uses.steps = layers, steps
 
 
 def steps(device: DeviceProtocol) -> Steps:

@@ -55,9 +55,9 @@ def rmsprop(options: Options = PLAIN, *, momentum: bool = False) -> Chain:
             r1 = mad s2 K[alpha] r1 -> o1
             r3 = max r1 K[tiny]
             r3 = rsq r3
-            r3 = mul r1 r3
-            r3 = add r3 K[eps]
-            r3 = rcp r3
+            r4 = mad r3 K[eps] 1
+            r4 = rcp r4
+            r3 = mul r3 r4
             r3 = mul {g} r3
             """,
             "r3 = mad s3 K[momentum] r3 -> o2" if momentum else "",
@@ -108,7 +108,7 @@ def _adam(name: str, options: Options, step: str, constants: dict[str, float | N
         options,
         lines(
             f"""
-            r4 = mov K[eps] when first
+            r4 = mov K[1/sqrt(1-b2^t)] when first
             r1 = mul {g} K[1-b1]
             r1 = mad s2 K[b1] r1 -> o1
             r3 = mul {g} {g}
@@ -116,9 +116,9 @@ def _adam(name: str, options: Options, step: str, constants: dict[str, float | N
             r3 = mad s3 K[b2] r3 -> o2
             r2 = max r3 K[tiny]
             r2 = rsq r2
-            r2 = mul r3 r2
-            r2 = mad r2 K[1/sqrt(1-b2^t)] r4
-            r2 = rcp r2
+            r3 = mad r2 K[eps] r4
+            r3 = rcp r3
+            r2 = mul r2 r3
             r2 = mul r1 r2
             """,
             step,

@@ -75,23 +75,27 @@ def _of_row_slots(name: str, text: str) -> Chain:
 def clip_factor(*, scaled: bool = False) -> Chain:
     """min(1, max_norm / (norm + 1e-6)), norm the root of the sum of a tensor of one row, as
     torch.nn.utils.clip_grad_norm_ has it: into a constant, by which an update with ``clipped``
-    multiplies its gradient. ``scaled``: the gradients are multiplied by the loss scale; the factor
-    takes that back too.
+    multiplies its gradient. The factor is 0 where the sum overflows, NaN where the sum is NaN.
+
+    ``scaled``: the gradients are multiplied by the loss scale; the factor takes that back too, and
+    the sum of squares is written to o1, where a watched stream notes that it overflowed.
 
     Streams: s0 squares; o0 factor.
     Constants: tiny, 1e-6, max_norm.
     Instructions: 8 + 1 log2 B.
     """
     unscale = f"mul r0 K[{INVERSE_LOSS_SCALE}] when last"
+    sums = {"sum": Port(number=1, kinds=(Kind.ROW,), meaning="of all squares")} if scaled else {}
     return Chain(
         name="clip_factor",
         text=lines(
+            "r0 = add s0 r0 fresh keep",
+            "turned add r0 lanes when last" + (" -> o1" if scaled else ""),
+            # 1 / (1 / sqrt(sum)), since sum / sqrt(sum) would be NaN of a sum that is Inf
             """
-            r0 = add s0 r0 fresh keep
-            turned add r0 lanes when last
-            r1 = max r0 K[tiny] when last
-            r1 = rsq r1 when last
-            r0 = mul r0 r1 when last
+            r0 = max r0 K[tiny] when last
+            r0 = rsq r0 when last
+            r0 = rcp r0 when last
             """,
             f"r0 = {unscale}" if scaled else "",
             """
@@ -102,7 +106,8 @@ def clip_factor(*, scaled: bool = False) -> Chain:
             f"r0 = min r0 1 when last\n{unscale} -> o0" if scaled else "min r0 1 when last -> o0",
         ),
         inputs={"squares": Port(number=0, kinds=(Kind.F32,), meaning="sums of squares, 1 x n")},
-        outputs={"factor": Port(number=0, kinds=(Kind.CONSTANT,), meaning="of all gradients")},
+        outputs={"factor": Port(number=0, kinds=(Kind.CONSTANT,), meaning="of all gradients")}
+        | sums,
         constants={"tiny": 2.0**-126, "1e-6": 1e-6, "max_norm": None},
     )
 

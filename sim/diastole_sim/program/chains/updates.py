@@ -7,7 +7,8 @@ from diastole_sim.program.chain import INVERSE_LOSS_SCALE, Chain, Port, lines
 from diastole_sim.spec.stream_table import Kind, PanelOrder
 
 TINY = {"tiny": 2.0**-126}
-"""The smallest normal number: a root is v rsq(max(v, tiny)), and 0 of 0."""
+"""The smallest normal number. Updates divide by sqrt(v) through y = rsq(max(v, tiny)): y is finite
+where v is 0, and 0 where v has overflowed, so that such an update is 0 as torch's, and not NaN."""
 
 
 @dataclass(frozen=True, kw_only=True)

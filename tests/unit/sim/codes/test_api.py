@@ -27,7 +27,7 @@ def data(*shape, seed=0):
 
 
 def test_the_example_in_the_text():
-    assert doctest.testmod(api).attempted == 6
+    assert doctest.testmod(api).attempted == 8
     assert doctest.testmod(api).failed == 0
 
 
@@ -98,6 +98,24 @@ def test_draws_of_every_kind(draws, bits, rule):
             array, "mxfp4_e2m1", grouping="1x16", axis=1 - number, rounding=rule, **where, **draws
         )
         assert np.array_equal(got.values(), tensor.values(number))
+
+
+def test_calls_draw_the_same_and_the_docstring_begins_with_that():
+    array = data(19, 37)
+
+    def drawn(kind, **where):
+        return quantise(
+            array, "mxfp4_e2m1", rounding="stochastic-b", rounding_kind=kind, **where
+        ).codes
+
+    for kind in ("counter", "lfsr", "lfsr3", "data"):
+        first = drawn(kind)
+        assert all(np.array_equal(drawn(kind), first) for _ in range(2))
+        for where in ({"step": 1}, {"tag": 1}, {"seed": 1}):
+            assert np.array_equal(drawn(kind, **where), first) == (kind == "data")
+    said = " ".join(quantise.__doc__.split("Parameters")[0].split())
+    assert "The same arguments give the same numbers in every call, by stochastic" in said
+    assert "step=step" in said
 
 
 @pytest.mark.parametrize(

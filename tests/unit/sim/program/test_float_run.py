@@ -70,6 +70,21 @@ def test_programs_follow_what_optimisers_are_told(task, options):
     assert np.abs(told[1:] / plain[1:] - 1).max() > 0.01
 
 
+@pytest.mark.parametrize("optimizer", RATES)
+def test_an_infinite_norm_clips_to_nothing(optimizer, np_rng):
+    """Gradients whose squares overflow in float32 are multiplied by 0, as torch does it."""
+    inputs = np.float32(1e21) * np_rng.normal(size=(90, 5)).astype(np.float32)
+    task = given_task(Samples(inputs=inputs, labels=np_rng.integers(0, 3, size=90)), "own")
+    options = ProgramOptions(limits=LIMITS, optimizer=optimizer, clip=1.0, weight_decay=0.0)
+    made = options.program(task, NUMERICS, steps=1, seed=1)
+    run = FloatRun(made.recipe, made.training)
+    before = [layer["w"].copy() for layer in run.layers]
+    with np.errstate(over="ignore"):
+        run.step(0)
+    for layer, w in zip(run.layers, before, strict=True):
+        np.testing.assert_array_equal(layer["w"], w)
+
+
 def both_learn(task, options):
     """The losses of the program, which are those in float32, nearly."""
     made = options.program(task, NUMERICS, steps=STEPS, seed=1)

@@ -10,7 +10,9 @@ from diastole_sim.golden.machine import GoldenMachine
 from diastole_sim.program.job import run_program
 from diastole_sim.program.options import ProgramOptions
 from diastole_sim.program.program import TRAINING
+from diastole_sim.program.recipe import Sgd
 from diastole_sim.program.run import ProgramRun, golden_machine
+from diastole_sim.program.tasks import task_program
 from diastole_sim.program.verified_run import VerifiedRun, memory_needed
 from diastole_sim.spec.registers import WAIT_REGISTERS
 from diastole_sim.train.samples import Samples
@@ -138,3 +140,69 @@ def test_what_differs(made):
     assert not result.verified
     assert result.mismatches > 0
     assert str(result.first_mismatch).startswith("first mismatch: tensor layer 1 w, step 2, ")
+
+
+def growing(np_rng, step, **given):
+    """A training whose weights are too large for float32 behind a step: its rate is then 1e38."""
+    inputs = 100 * np_rng.normal(size=(60, 5)).astype(np.float32)
+    task = given_task(Samples(inputs=inputs, labels=np.arange(60) % 3), "own")
+    rate = Sgd(rate=lambda number: 1e38 if number == step else 0.0)
+    machine = {"numerics": NUMERICS, "limits": LIMITS}
+    return task_program(task, steps=STEPS, seed=1, hidden=(12,), optimiser=rate, **machine, **given)
+
+
+@pytest.mark.parametrize("kind", [GoldenMachine, Clocked])
+def test_weights_that_are_not_finite_after_the_last_step(kind, np_rng):
+    """The host looks once, behind step 4: which step it was is found all the same."""
+    made = growing(np_rng, STEPS - 1)
+    run = ProgramRun(program=made.program, machine=machine_of(made, kind))
+    result = result_of(made, run)
+    assert np.isfinite(result.history.losses).all()
+    w = run.floats("layer 0 w")
+    inf = np.isinf(w).sum()
+    assert inf
+    assert not np.isnan(w).any()
+    assert result.not_finite[0] == f"step 4: layer 0 w has {inf} Inf among 60 numbers"
+    assert result.to_json()["not_finite"] == result.not_finite
+    assert run.done == STEPS
+
+
+def test_a_step_before_the_last_is_found(np_rng):
+    """Formats that flag an Inf go on with their largest number: the losses stay finite."""
+    made = growing(np_rng, STEPS - 2, clip=1e30)
+    spoilt = made.program.areas["layer 0 w"]
+    made.program.initial["layer 0 w"] = np.full(spoilt.length // 4, np.nan, "<f4").tobytes()
+    run = ProgramRun(program=made.program, machine=machine_of(made))
+    result = result_of(made, run)
+    assert np.isfinite(result.history.losses).all()
+    assert result.not_finite[0] == "step 0: layer 0 w has 60 NaN among 60 numbers"
+
+
+def test_what_the_golden_model_does_not_find(made):
+    """A machine of other numbers: the steps between two looks are named."""
+    place = made.program.areas["layer 1 w"].address
+
+    def spoil(machine):
+        machine.write(place, np.full(2, np.nan, np.float32).view(np.uint8))
+
+    kind = faulty(spoil, number=len(made.program.training) - 1, step=0)
+    kind.training = made.program.areas[TRAINING].address
+    result = result_of(made, ProgramRun(program=made.program, machine=machine_of(made, kind)))
+    assert result.not_finite[0].startswith("steps 0 to 1: layer 1 w has 2 NaN among 36 numbers")
+
+
+def test_a_float_run_that_is_not_finite(np_rng):
+    inputs = np.full((60, 5), 1e30, np.float32)
+    task = given_task(Samples(inputs=inputs, labels=np.arange(60) % 3), "own")
+    options = ProgramOptions(limits=LIMITS, hidden=(12,), clip=1.0)
+    made = options.program(task, NUMERICS, steps=1, seed=1)
+    found = []
+    for values in (1e30, np.inf):
+        made.training.inputs[:] = values  # those that the float run reads
+        run = ProgramRun(program=made.program, machine=machine_of(made))
+        with np.errstate(all="ignore"):
+            found.append(result_of(made, run, float_run=True))
+    good, result = found
+    assert good.not_finite == []
+    assert result.history.not_finite == {}
+    assert result.not_finite[0] == "float32: step 0: the loss of the minibatch is NaN"

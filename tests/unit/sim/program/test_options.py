@@ -5,8 +5,17 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from diastole_sim.program.options import ACTIVATIONS, RATES, ProgramOptions
+from diastole_sim.program.options import (
+    ACTIVATIONS,
+    FITTING_LAYERS,
+    MOST_LAYERS,
+    RATES,
+    ProgramOptions,
+    TooManyLayersError,
+)
 from diastole_sim.program.recipe import Adam, LossScaling, RmsProp, Sgd
+from diastole_sim.spec.numerics import CLASS_NAMES
+from diastole_sim.train.precision import Precision
 from diastole_sim.train.samples import Samples
 from diastole_sim.train.tasks import given_task
 from support.numerics import make_numerics
@@ -100,7 +109,7 @@ def test_what_a_result_says(task):
             {"activation": "elu"},
             f"activation must be one of {', '.join(ACTIVATIONS)}, not 'elu'",
         ),
-        ({"hidden": ()}, "hidden layers must be an integer in 1..16, not 0"),
+        ({"hidden": ()}, "hidden layers must be an integer in 1..5, not 0"),
         ({"hidden": (3, 0)}, "hidden must be an integer in 1..4096, not 0"),
         (
             {"optimizer": "adam", "momentum": 0.5},
@@ -121,3 +130,76 @@ def test_what_a_result_says(task):
 def test_mistakes(wrong, said):
     with pytest.raises(ValueError, match=exactly(said)):
         ProgramOptions(limits=LIMITS, **wrong)
+
+
+# How many layers fit.
+
+OTHERS = (
+    {},
+    {"clip": 1.0},
+    {"loss_scale": 4},
+    {"clip": 1.0, "loss_scale": 4, "weight_decay": 0.5, "activation": "tanh"},
+)
+MACHINES = {
+    "bf16": {"formats": "bf16"},
+    "nvfp4": {"formats": "nvfp4", "groupings": "1x16"},
+    "fast": {"formats": "fast", "widths": (2, 4)},
+}
+SIZES = (1, 40, 300)
+"""Units of each layer: all parameters are in the panel, and of the last most are in memory."""
+
+
+@pytest.mark.parametrize("units", SIZES)
+@pytest.mark.parametrize("machine", MACHINES)
+@pytest.mark.parametrize("others", OTHERS, ids=lambda others: " ".join(others) or "plain")
+@pytest.mark.parametrize("name", RATES)
+@pytest.mark.sampled(20)
+def test_layers_that_always_fit(name, others, machine, units, task):
+    """As the documents, the help and messages have them."""
+    numerics = make_numerics(block=8, **MACHINES[machine])
+    precision = Precision(kind="fast", classes=CLASS_NAMES) if machine == "fast" else None
+    limits = make_limits(numerics, panel_vectors=4096)
+    momentum = {"momentum": 0.5} if name == "rmsprop" else {}
+    options = ProgramOptions(
+        limits=limits,
+        optimizer=name,
+        hidden=(units,) * FITTING_LAYERS[name],
+        precision=precision,
+        **others | momentum,
+    )
+    found = options.program(task, numerics, steps=1, seed=0)
+    assert len(found.recipe.widths) == FITTING_LAYERS[name] + 2
+
+
+@pytest.mark.parametrize(
+    "name, momentum, fits",
+    [
+        ("sgd", None, 3),
+        ("sgd", 0.0, 5),
+        ("nesterov", None, 3),
+        ("rmsprop", None, 3),
+        ("rmsprop", 0.5, 2),
+        ("adam", None, 2),
+        ("adamw", None, 2),
+    ],
+)
+def test_layers_that_do_not_fit_are_counted(name, momentum, fits, task):
+    """So many are a program, one more is none, and the message has the number."""
+    options = {"optimizer": name, "momentum": momentum}
+    assert made(task, hidden=(5,) * fits, **options)
+    if fits == MOST_LAYERS:
+        return
+    with pytest.raises(TooManyLayersError) as caught:
+        made(task, hidden=(5,) * (fits + 1), **options)
+    assert caught.value.fitting == fits
+    said = "" if momentum is None else f" (momentum {momentum:g})"
+    assert str(caught.value).startswith(
+        f"hidden has {fits + 1} layers, and {fits} fit with {name}{said}: "
+    )
+
+
+def test_no_more_layers_fit_than_are_accepted(task, monkeypatch):
+    monkeypatch.setattr("diastole_sim.program.options.MOST_LAYERS", MOST_LAYERS + 1)
+    with pytest.raises(TooManyLayersError) as caught:
+        made(task, hidden=(1,) * (MOST_LAYERS + 1), momentum=0.0)
+    assert caught.value.fitting == MOST_LAYERS

@@ -225,6 +225,82 @@ def test_steps_that_overflow_are_skipped(formats, np_rng):
     assert not np.array_equal(run.floats("layer 0 w"), before.floats("layer 0 w"))
 
 
+# Norms and sums that overflow.
+
+
+def first_weights(small, run):
+    """As the host filled memory with them."""
+    names = [f"layer {layer} {each}" for layer in range(2) for each in ("w", "bias w")]
+    return {name: small.start().floats(name) for name in names if name in run.program.areas}
+
+
+@pytest.mark.parametrize("name", ["sgd", "momentum", "adamw"])
+def test_an_infinite_norm_clips_to_nothing(name, np_rng):
+    """Gradients of 1e19 and more: their squares overflow. torch's factor is 0 then."""
+    setting = SETTINGS[name]
+    small = SmallRun(np_rng, setting, clip=1.0, scale=1e20)
+    run = small.start()
+    run.train(1)
+    gradient = run.floats("layer 0 dw")
+    assert np.isfinite(gradient).all()
+    assert np.square(gradient, dtype=np.float64).sum() > np.finfo(np.float32).max
+    decayed = 1 - setting.rate * setting.decay if name == "adamw" else 1.0
+    for each, before in first_weights(small, run).items():
+        np.testing.assert_allclose(run.floats(each), decayed * before, rtol=1e-6, err_msg=each)
+
+
+def test_a_norm_that_overflows_is_an_overflow_of_its_step(np_rng):
+    """Gradients near 1e14, times 2^24: every one is finite, their squares are not."""
+    scaling = LossScaling(exponent=24, smallest=-14, largest=24, window=100)
+    small = SmallRun(np_rng, MOMENTUM, clip=1.0, loss_scaling=scaling, scale=1e14, steps=30)
+    run = small.start()
+    run.train(1)
+    assert np.isfinite(run.floats("layer 0 dw")).all()
+    assert (run.machine.loss.exponent, run.machine.loss.clean) == (23, 0)
+    same_weights(run, small.start())
+    run.train(29)  # 2^24 1e14 is 1.7e21; it takes some ten halvings until squares are finite
+    assert 8 < run.machine.loss.exponent < 18
+    assert run.machine.loss.clean > 10
+    moved = run.floats("layer 0 w") - small.start().floats("layer 0 w")
+    assert np.isfinite(moved).all()
+    assert moved.any()
+
+
+@pytest.mark.parametrize("clip", [None, 1.0])
+@pytest.mark.parametrize("name", ["momentum", "adamw"])
+def test_sums_of_biases_that_overflow(name, clip, np_rng):
+    """What each row slot has summed is finite, the gradient by the bias is not."""
+    scaling = LossScaling(exponent=126, smallest=-14, largest=126, window=100)
+    state = np_rng.bit_generator.state
+    infinite = 0
+    for weight in 2.0 ** np.arange(2, 7, 0.5):
+        np_rng.bit_generator.state = state
+        numerics = make_numerics(formats="bf16", roundings=("nearest",) * 3)
+        options = {"numerics": numerics, "clip": clip, "scale": 1 / 256}
+        small = SmallRun(np_rng, SETTINGS[name], loss_scaling=scaling, **options)
+        run = small.start()
+        areas = run.program.areas
+        labels, w = areas["labels"], areas["layer 1 w"]
+        ones = np.ones(labels.length // 4, np.int32)
+        run.machine.write(labels.address, ones.view(np.uint8))  # no sample is of class 0
+        of_class_0 = np.zeros((11, w.pitch // 4), np.float32)
+        of_class_0[:, 0] = weight
+        run.machine.write(w.address, of_class_0.reshape(-1).view(np.uint8))
+        before = run.floats("layer 0 w").copy()
+        run.train(1)
+        first, end = run.program.panel["layer 0 db"]
+        parts = run.machine.tables.panel[first:end]
+        with np.errstate(over="ignore"):
+            sums = parts.reshape(-1, 4, 4).sum(axis=1)
+        only_sums = np.isfinite(parts).all() and np.isinf(sums).any()
+        infinite += only_sums and np.isfinite(run.floats("layer 0 dw")).all()
+        assert np.isfinite(run.floats("layer 0 bias w")).all()
+        if only_sums:
+            assert run.machine.loss.exponent == 125
+            assert np.array_equal(run.floats("layer 0 w"), before)
+    assert infinite
+
+
 # What a command says of itself.
 
 

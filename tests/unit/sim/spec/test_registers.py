@@ -31,6 +31,7 @@ from diastole_sim.spec.registers import (
     registers_of,
     version_of,
 )
+from oracle import vector_words as words
 
 OFFSETS = {
     "magic": 0x00,
@@ -163,6 +164,38 @@ def published(**options) -> Published:
     )
 
 
+OF_PROGRAMS = {
+    # As the oracle has them, and by hand.
+    **{f"MICRO_{name}": getattr(words, name) for name in "NOP MAD SEL MOV EXP LGG".split()},
+    "FROM_S0": words.STREAM,
+    "FROM_S3": words.STREAM + 3,
+    "FROM_CONSTANT": words.CONSTANT,
+    "FROM_ZERO": words.NOUGHT,
+    "FROM_ONE": words.UNIT,
+    "FROM_INSIDE": words.INSIDE,
+    "WHEN_ALWAYS": words.EVERY,
+    "WHEN_NOT_LAST": words.NOT_LAST,
+    "NO_REGISTER": words.NO_REGISTER,
+    "NO_OUTPUT": words.NO_OUTPUT,
+    "KIND_F32": words.KIND_F32,
+    "KIND_CONSTANT": words.KIND_CONSTANT,
+    "INSTRUCTION_K_WORD": 1,
+    "INSTRUCTION_K_LOW": 9,
+    "INSTRUCTION_K_BITS": 8,
+    "STREAM_KIND_WORD": 1,
+    "STREAM_KIND_LOW": 8,
+    "STREAM_KIND_BITS": 4,
+    "INSTRUCTION_BYTES": 8,
+    "STREAM_BYTES": 16,
+    "CHAIN_STREAMS": 8,
+    "STREAM_SLOTS": 128,
+    "TABLE_CONSTANTS": 1,
+    "TABLE_DESCRIPTORS": 4,
+    "SCALE_CONSTANT": 252,
+    "PANEL_BLOCK_COLUMN_ZERO_FIRST": 3,
+}
+
+
 def test_header_compiles_and_has_everything(tmp_path):
     header = c_header(published())
     for name in [f"OP_{op.name}" for op in Opcode] + [f"ERROR_{code.name}" for code in ErrorCode]:
@@ -175,6 +208,7 @@ def test_header_compiles_and_has_everything(tmp_path):
     checks += ["MACHINE_CONTROL_IRQ_ENABLE == 256", "MACHINE_RESET_MAGIC == 0x53414944"]
     checks += ["MACHINE_RESET_VERSION == 0x00010004", "MACHINE_RESET_CONFIG_HASH == 0x12121212"]
     checks += ["MACHINE_RESET_SEED == 0", "MACHINE_BLOCK == 8"]
+    checks += [f"MACHINE_{name} == {value}" for name, value in OF_PROGRAMS.items()]
     (tmp_path / "machine.h").write_text(header)
     asserts = "".join(f'_Static_assert({check}, "{n}");\n' for n, check in enumerate(checks))
     source = tmp_path / "check.c"
@@ -198,13 +232,19 @@ def test_header_of_machines_without_a_vector_unit():
     lines = set(c_header(published()).splitlines())
     fewer = set(c_header(published(vector=False)).splitlines())
     assert fewer - lines == {"#define MACHINE_RESET_VERSION 0x10003u"}
-    names = {line.split()[1].removeprefix("MACHINE_") for line in lines - fewer}
+    defines = {line for line in lines - fewer if line.startswith("#define ")}
+    names = {line.split()[1].removeprefix("MACHINE_") for line in defines}
     added = {field.name for field in FIELDS} - {f.name for f in machine_fields(vector=False)}
     wanted = {f"{name.upper()}_{part}" for name in added for part in ("WORD", "LOW", "BITS")}
     wanted |= {f"OP_{opcode.name}" for opcode in VECTOR_OPCODES}
     wanted |= {f"ERROR_{name}" for name in ("BAD_PROGRAM", "NOT_FINITE", "BAD_STREAM")}
     wanted |= {f"{kind}_{name.upper()}" for name in OF_VECTOR for kind in ("REG", "RESET")}
-    assert names == wanted | {"RESET_VERSION", "LOSS_SCALE_ON"}
+    wanted |= {"RESET_VERSION", "LOSS_SCALE_ON"}
+    assert names >= wanted | set(OF_PROGRAMS)
+    of_programs = ("INSTRUCTION", "STREAM", "MICRO_", "FROM_", "WHEN_", "KIND_", "PANEL_", "TABLE_")
+    others = {"MOST_INSTRUCTIONS", "REGISTERS", "NO_REGISTER", "NO_OUTPUT", "CONSTANTS"}
+    others |= {"SCALE_CONSTANT", "INVERSE_CONSTANT", "CHAIN_STREAMS"}
+    assert {name for name in names - wanted if not name.startswith(of_programs)} == others
 
 
 def test_header_of_machines_without_planes():

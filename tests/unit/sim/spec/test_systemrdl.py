@@ -12,9 +12,9 @@ ALL = Described(config_hash=0x12345678)
 FEW = Described(planes=False, vector=False, choices=False, config_hash=1)
 
 
-def compiled(described, tmp_path):
+def compiled(described, tmp_path, **options):
     path = tmp_path / "map.rdl"
-    path.write_text(systemrdl("machine", described))
+    path.write_text(systemrdl("machine", described, **options))
     reader = compiler.RDLCompiler()
     reader.compile_file(str(path))
     return {node.inst_name: node for node in reader.elaborate().top.registers()}
@@ -40,6 +40,26 @@ def test_registers_bits_and_resets(described, tmp_path):
             assert field.get_property("reset") == described.reset_value(register)
             assert field.is_sw_writable == locked(register)
         assert ("locked while" in node.get_property("desc")) == locked(register)
+
+
+@pytest.mark.parametrize("described", [ALL, FEW], ids=["all", "few"])
+def test_by_words_no_register_is_wider_than_the_bus(described, tmp_path):
+    nodes = compiled(described, tmp_path, by_words=True)
+    expected = {}
+    for register in described.registers:
+        expected[register.offset] = (register.name, min(register.bits, 32))
+        if register.bits > 32:
+            expected[register.offset + 4] = (f"{register.name}_high", register.bits - 32)
+    assert {node.absolute_address: name for name, node in nodes.items()} == {
+        offset: name for offset, (name, _) in expected.items()
+    }
+    for register in described.registers:
+        for node in (nodes[name] for name in nodes if name.removesuffix("_high") == register.name):
+            assert node.get_property("regwidth") == 32
+            value = node.get_child_by_name("value")
+            if value is not None and not register.layout:
+                assert value.width == expected[node.absolute_address][1]
+                assert value.is_sw_writable == locked(register)
 
 
 def test_access_of_bits(tmp_path):

@@ -16,7 +16,7 @@ from diastole_sim.train.job import minibatches
 from diastole_sim.train.network import Perceptron
 from diastole_sim.train.report import write_picture
 from diastole_sim.train.session import Session
-from diastole_sim.train.tasks import load_digits, split
+from diastole_sim.train.tasks import find_task, load_digits, split
 from support.sweep import sweep
 from support.texts import exactly
 
@@ -297,6 +297,21 @@ def test_a_device_that_returns_nonsense_is_compared_to_the_end():
     result = train(Wrapped(spoil), steps=3, reference=GoldenDevice(NANO, 0))
     assert result.first_mismatch.tensor == "layer0.Y"
     assert result.mismatches == 64 * 64
+
+
+@pytest.mark.parametrize("steps", [1, 3])
+def test_a_training_that_diverges_is_told_by_step_and_tensor(steps):
+    """Its loss is finite in step 0, its weights are not."""
+    task = replace(find_task("digits"), rate=np.inf, momentum=0.0)
+    with np.errstate(all="ignore"):
+        result = run_task(task, GoldenDevice(NANO, 0), backend="golden", steps=steps)
+    assert np.isfinite(result.history.losses[0])
+    assert next(iter(result.history.not_finite)) == "weights[0]"
+    form = r"step 0: weights\[0\] has (\d+) NaN and (\d+) Inf among 4096 numbers"
+    counts = re.fullmatch(form, result.not_finite[0]).groups()
+    assert sum(map(int, counts)) == 4096  # Inf times gradients, some of which are 0
+    assert result.to_json()["not_finite"] == result.not_finite
+    assert "float32: step 0: weights[0] has " in "".join(result.not_finite)
 
 
 def test_utilisation_is_of_the_product_commands():

@@ -5,6 +5,7 @@ import pytest
 from diastole.boards import describe
 from diastole.boards.describe import BOARDS, SerialSettings, board_text
 from diastole.config.keys import Config
+from diastole.config.presets import BOARD_MACHINES
 from diastole.errors import BadInput
 from support.sources import ROOT
 from support.texts import exactly
@@ -33,6 +34,11 @@ def test_divisors_of_lines():
 
 @pytest.mark.parametrize("name", ["ulx3s", "pynq-z2", "kv260"])
 def test_there_is_a_machine_for_each(name):
-    config = Config.read(ROOT / "boards" / name / "machine.toml")
+    file = ROOT / "boards" / name / "machine.toml"
+    assert BOARDS[name].advice == (
+        f"a machine that fits: {file.relative_to(ROOT)} (--preset {name})"
+    )
+    assert BOARD_MACHINES[name].read_text() == file.read_text(), "what the wheel has"
+    config = Config.read(file)
     assert config.bus.ports == 1
     assert config.vector.enable == (name == "kv260")

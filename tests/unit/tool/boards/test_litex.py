@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from diastole.boards.litex import litex_files, signal_of
+from diastole.boards.litex import litex_files, python_class, signal_of
 from support.board_products import HASH, write_stub
 
 CHANNELS = {
@@ -36,7 +36,7 @@ def test_every_port_is_in_the_instance(made):
     assert ast.literal_eval(instance.args[0]) == "my_machine"
     found = {word.arg: ast.unparse(word.value) for word in instance.keywords}
     assert set(found) == {f"{flow[0]}_{name}" for name, flow, _ in product.ports}
-    buses = [value for value in found.values() if "." in value and "self" not in value]
+    buses = [value for value in found.values() if re.match(r"registers|memory", value)]
     assert len(buses) == len(set(buses)) == len(product.ports) - 3
     for value in buses:
         interface, channel, member = value.split(".")
@@ -48,7 +48,7 @@ def test_signals_of_buses():
     assert signal_of("m_axi_awvalid") == "memory.aw.valid"
     assert signal_of("m_axi1_rdata") == "memory1.r.data"
     assert signal_of("s_axil_wstrb") == "registers.w.strb"
-    assert signal_of("aresetn") == '~ResetSignal("sys")'
+    assert signal_of("aresetn") == "running"
     with pytest.raises(KeyError):
         signal_of("xyz_awvalid")
 
@@ -62,5 +62,23 @@ def test_sources_and_sizes(made):
     assert f"CONFIG_HASH = 0x{HASH[:8]}\n" in text
     assert "class MyMachine(" in text
     assert f"range({product.memory_ports})" in text
-    assert "data_width=64, address_width=ADDRESS_BITS" in text
+    assert "\nDATA_BITS = 64\nADDRESS_BITS = 40\n" in text
     assert "MyMachine.add_to(soc" in files["README.md"]
+
+
+def test_names_of_classes():
+    """One that the text uses, of its own or of Migen, is not the machine's."""
+    assert python_class("ulx3s_pico") == "Ulx3sPico"
+    assert python_class("signal") == "SignalMachine"
+    assert python_class("word_converter") == "WordConverterMachine"
+    assert python_class("none") == "NoneMachine"
+
+
+def test_machines_of_any_name(tmp_path):
+    for name in ("signal", "register_lanes", "true"):
+        product = write_stub(tmp_path / name, name=name)
+        text = litex_files(product)[f"{name}_litex.py"]
+        tree = ast.parse(text)
+        classes = [node.name for node in tree.body if isinstance(node, ast.ClassDef)]
+        assert len(classes) == len(set(classes)) == 4
+        assert classes[0] == python_class(name)

@@ -1,7 +1,10 @@
 # amaranth: UnusedElaboratable=no
 """The ULX3S: its clock, its pins, and that everything is connected."""
 
+import os
 import re
+import subprocess
+from dataclasses import replace
 
 import pyslang
 import pytest
@@ -89,9 +92,53 @@ def test_sources_are_there(product, files):
     assert len(named) == len(there)
 
 
+ROUTER = """\
+#!/bin/sh
+while [ $# -gt 0 ]; do
+  case "$1" in --textcfg) touch "$2";; --timing-allow-fail) MISSED=0;; esac
+  shift
+done
+echo "ERROR: Max frequency for clock 'aclk': 41.07 MHz (FAIL at 50.00 MHz)"
+exit $MISSED
+"""
+
+
+@pytest.mark.parametrize("missed", [0, 1])
+def test_a_clock_that_is_missed_gives_no_bitstream(files, tmp_path, missed):
+    """Programs that do nothing, and a router that writes its layout, as nextpnr does, but fails."""
+    for name, text in {
+        "yosys": "#!/bin/sh\ntouch ulx3s.json.new\n",
+        "nextpnr": ROUTER,
+        "ecppack": '#!/bin/sh\ntouch "$3"\n',
+    }.items():
+        (tmp_path / name).write_text(text)
+        (tmp_path / name).chmod(0o755)
+    (tmp_path / "Makefile").write_text(files["Makefile"])
+    (tmp_path / "ulx3s.lpf").touch()
+    words = ["make", *(f"{name.upper()}={tmp_path / name}" for name in ("yosys", "nextpnr"))]
+    done = subprocess.run(
+        [*words, f"ECPPACK={tmp_path / 'ecppack'}", "SOURCES="],
+        cwd=tmp_path,
+        env=os.environ | {"MISSED": str(missed)},
+        capture_output=True,
+        text=True,
+    )
+    assert (done.returncode != 0) == bool(missed), done.stderr
+    assert (tmp_path / "ulx3s.bit").exists() == (not missed)
+    assert (tmp_path / "ulx3s.config").exists() == (not missed)
+    assert "41.07 MHz (FAIL at 50.00 MHz)" in done.stdout
+
+
 def test_what_has_no_place(tmp_path):
-    product = write_stub(tmp_path / "product", memory_ports=2)
-    with pytest.raises(
-        BadInput, match=r"^no board of mine: it needs one port to memory, and .*: m_axi1_araddr, "
-    ):
+    product = write_stub(tmp_path / "two", memory_ports=2)
+    text = (
+        "mine has 2 ports to memory, and ulx3s has one: --set bus.ports=1, or a machine that fits: "
+        "boards/ulx3s/machine.toml (--preset ulx3s)"
+    )
+    with pytest.raises(BadInput, match=exactly(text)):
         ulx3s_files(product, SETTINGS)
+    product = write_stub(tmp_path / "odd")
+    odd = replace(product, ports=(*product.ports, ("more", "output", 1)))
+    text = "no board of mine: these ports are not those of a machine: more"
+    with pytest.raises(BadInput, match=exactly(text)):
+        ulx3s_files(odd, SETTINGS)

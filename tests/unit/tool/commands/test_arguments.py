@@ -15,8 +15,10 @@ from diastole.commands.arguments import (
     one_of,
     read_config,
 )
+from diastole.config.file import read
 from diastole.config.presets import PRESETS
 from diastole.errors import BadInput
+from support.sources import ROOT
 
 
 def refusal(parse, text):
@@ -103,6 +105,13 @@ def test_a_preset_instead_of_a_file():
     assert of_presets("--preset", "edge", "--set", "array.rows=2").array.rows == 2
     with pytest.raises(BadInput, match=r"^--set: array.rows must be an integer in 1"):
         of_presets("--preset", "edge", "--set", "array.rows=0")
+
+
+@pytest.mark.parametrize("board", ["ulx3s", "pynq-z2", "kv260"])
+def test_the_machine_of_a_board_is_a_preset(board):
+    found = of_presets("--preset", board, "--set", "accumulator.fraction=17")
+    file = ROOT / "boards" / board / "machine.toml"
+    assert found == read(file, ["accumulator.fraction=17"]) != read(file)
 
 
 @pytest.mark.parametrize("words", [(), ("a.toml", "--preset", "nano")])

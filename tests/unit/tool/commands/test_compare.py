@@ -78,6 +78,38 @@ def test_the_digits_as_train_trains_them(diastole):
     assert single["loss"] == trained["float_loss"]
 
 
+WHOLE = ("compare", "nano.toml", "--set", "vector.enable=true", "--task", "digits", "--steps", "3")
+
+
+def test_each_row_is_beside_its_own_float32(diastole):
+    """Recipes and networks of whole steps: what `train` says of each alone."""
+    rows = {
+        "a": "optimizer=sgd",
+        "b": "optimizer=adamw weight-decay=0.5",
+        "c": "hidden=32,32,32 activation=tanh clip=0.5",
+    }
+    given = [word for name, row in rows.items() for word in ("--configuration", f"{name}: {row}")]
+    result = diastole(*WHOLE, *given, "--seeds", "7", "--jobs", "1", "--json")
+    assert result.code == 0
+    compared = result.json["configurations"]
+    assert result.json["float32"] == compared[0]["float32"]
+    for each, row in zip(compared, rows.values(), strict=True):
+        options = [f"--{word}" for word in row.split()]
+        words = ("--task", "digits", "--backend", "golden", "--steps", "3", "--seed", "7")
+        alone = diastole("train", "nano.toml", *WHOLE[2:4], *words, *options, "--json").json
+        (run,), (single,) = each["runs"], each["float32"]["runs"]
+        assert run["weights_sha256"] == alone["weights_sha256"]
+        assert (single["loss"], single["accuracy"]) == (
+            alone["float_loss"], alone["float_accuracy"]
+        )  # fmt: skip
+        assert each["loss_over_float32"]["mean"] == run["loss"] - single["loss"]
+    sgd, adamw, deep = compared
+    assert len({each["float32"]["runs"][0]["weights_sha256"] for each in compared}) == 3
+    assert sgd["macs_per_step"] == adamw["macs_per_step"] == 64 * (2 * 64 * 64 + 3 * 64 * 10)
+    assert deep["macs_per_step"] == 64 * (2 * 64 * 32 + 3 * (2 * 32 * 32 + 32 * 10))
+    assert adamw["cycles_per_step"] > 1.5 * sgd["cycles_per_step"]
+
+
 def test_for_people(diastole, data):
     pytest.importorskip("matplotlib")
     given = (
@@ -166,6 +198,24 @@ def test_a_run_that_fails_is_said_and_the_others_go_on(diastole, data, monkeypat
     again = diastole(*given)
     assert again.code == 0
     assert again.err[0] == "diastole: 6 of 8 runs are in comparison.jsonl already"
+
+
+def test_runs_that_diverge_are_failures(diastole, data):
+    """Each is named with its step and tensor, now and when it is read again."""
+    with np.load(data) as mine:
+        np.savez(data, inputs=np.float32(1e36) * mine["inputs"], labels=mine["labels"])
+    for _ in range(2):
+        result = diastole(*MINE, "--over", "format=bfp8", "--seeds", "0", "--json")
+        assert result.code == 1
+        (record,) = result.json["configurations"]
+        assert record["loss"] is None
+        assert record["runs"][0]["loss"] is None
+        assert [text.split(":")[0] for text in result.json["failures"]] == [
+            "float32, seed 0",
+            "bfp8, seed 0",
+        ]
+        assert all(": step " in text for text in result.json["failures"])
+        assert all(f"diastole: error: {text}" in result.err for text in result.json["failures"])
 
 
 def test_configurations_that_are_no_machines(diastole, data):
@@ -260,7 +310,7 @@ def test_a_plan(diastole, data):
         (("--plan", "none.toml"), "none.toml: No such file or directory"),
         (
             ("--over", "preset=mega"),
-            "preset must be one of pico, nano, edge, server, not mega",
+            "preset must be one of pico, nano, edge, server, kv260, pynq-z2, ulx3s, not mega",
         ),
         (
             ("--over", "format=bfp4", "--data", "none.npz"),
@@ -272,6 +322,14 @@ def test_mistakes(diastole, arguments, text):
     result = diastole("compare", *arguments)
     assert (result.code, result.out, result.err) == (2, "", error(text))
     assert not Path("comparison.jsonl").exists()
+
+
+def test_the_machine_of_a_board(diastole, data):
+    """By its name, for all configurations or for one: that of ulx3s has blocks of 4."""
+    given = ("--configuration", "format=bfp4", "--configuration", "preset=kv260", "--seeds", "0")
+    assert diastole(*MINE, "--preset", "ulx3s", *given).code == 0
+    jobs = [line for line in lines_of("comparison.jsonl") if line["numerics"] != "float32"]
+    assert sorted(line["numerics"]["block"] for line in jobs) == [4, 8]
 
 
 def test_what_follows_from_a_format_follows(diastole, data):

@@ -6,12 +6,12 @@ import pytest
 from command_line import error
 from diastole.commands import explain
 from diastole.config.presets import PRODUCTS_ONLY
-from diastole.explain.story import Pass, Run, ways_of
+from diastole.explain.run import Pass, Run, ways_of
 from diastole_hw.plan.uses import Mode
 from diastole_sim.device.interface import CommandCounters, ProductResult
 from diastole_sim.spec.operations import OPERATIONS
+from support.pages import random_operands
 
-SHAPES = {"X": (2, 3), "W": (3, 4), "dY": (2, 4)}
 AXES = {"m": 2, "k": 3, "n": 4}
 
 
@@ -22,7 +22,7 @@ def observed(monkeypatch):
 
     def observe(config, names, axes, seed):
         asked.update(config=config, names=names, axes=axes, seed=seed)
-        operands = {(name, 0): np.ones(shape) for name, shape in SHAPES.items()}
+        operands = random_operands(config, axes, seed=seed)
         counters = CommandCounters(
             cycles=40, total_cycles=40, convert_cycles=0, read_bytes=1, write_bytes=1,
             stall_cycles={},

@@ -6,6 +6,7 @@ from command_line import error
 from diastole.config.file import from_document, read
 from diastole.config.numbers import NUMBERS
 from diastole.config.presets import PRESETS
+from support.sources import ROOT
 
 
 @pytest.mark.parametrize("preset", PRESETS)
@@ -63,13 +64,19 @@ def test_init_where_no_file_can_be(diastole, force):
     assert "No such file or directory" in result.err[0]
 
 
+@pytest.mark.parametrize("board", ["ulx3s", "pynq-z2", "kv260"])
+def test_init_writes_the_machine_of_a_board(diastole, tmp_path, board):
+    assert diastole("init", "new.toml", "--preset", board).code == 0
+    assert read(tmp_path / "new.toml") == read(ROOT / "boards" / board / "machine.toml")
+
+
 def test_init_unknown_preset(diastole):
     result = diastole("init", "new.toml", "--preset", "big")
     assert (result.code, result.err) == (
         2,
         error(
             "argument --preset: invalid choice: 'big' (choose from 'pico', 'nano', 'edge', "
-            "'server') (see diastole init --help)"
+            "'server', 'kv260', 'pynq-z2', 'ulx3s') (see diastole init --help)"
         ),
     )
 

@@ -1,6 +1,9 @@
 """`train`: the keys of its JSON, and what makes it fail."""
 
 import argparse
+import math
+import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -9,6 +12,7 @@ from command_line import Faulty, error, pretend
 from diastole.commands import train as train_command
 from diastole_sim.golden.device import GoldenDevice
 from diastole_sim.train.master import Master
+from diastole_sim.train.tasks import find_task
 
 
 def test_train_an_unknown_task(diastole):
@@ -69,6 +73,21 @@ def test_train_verify_finds_a_wrong_bit(diastole, monkeypatch):
     last = result.err[-1]
     assert last.startswith(f"diastole: error: {result.json['mismatches']} of ")
     assert "first mismatch: tensor layer0.Y, step 0, index [1, 2]: " in last
+
+
+def test_a_training_that_diverges_fails(diastole, monkeypatch):
+    """What is reported is null and has a reason, by step and tensor."""
+    task = replace(find_task("digits"), rate=math.inf, momentum=0.0)
+    monkeypatch.setattr(train_command, "find_task", lambda name: task)
+    result = diastole(*TRAIN, "--backend", "golden", "--json")
+    assert result.code == 1
+    record = result.json
+    assert record["loss"] is record["float_loss"] is None
+    own, of_floats = result.err[-2:]
+    assert own.startswith(f"diastole: error: {record['not_finite'][0]}; ")
+    assert re.match(r"diastole: error: step 0: weights\[0\] has \d+ NaN and \d+ Inf among ", own)
+    assert ", the held-out loss" in own
+    assert of_floats.startswith("diastole: error: float32: step 0: weights[")
 
 
 FAST = tuple(f"format.{name}=fast" for name in ("x", "w", "dy"))

@@ -9,6 +9,8 @@ import pytest
 from command_line import error
 from diastole.commands import train_program
 from diastole_sim.golden.machine import GoldenMachine, Outcome
+from diastole_sim.program import options
+from diastole_sim.program.recipe import Sgd
 from diastole_sim.program.verified_run import memory_needed
 from diastole_sim.spec.command_errors import ERROR_MEANINGS, ErrorCode
 from diastole_sim.spec.registers import WAIT_REGISTERS
@@ -29,7 +31,7 @@ NOT_FAST = "is of machines with the format fast; this one has none"
 A_MOMENTUM = "argument --momentum: must be a number from 0, below 1"
 A_DECAY = "argument --weight-decay: must be a number from 0, at most 1000"
 TWO_BETAS = "argument --betas: must be two numbers from 0, below 1, such as 0.9,0.999"
-UNITS = "argument --hidden: must be 1 to 16 integers in 1..4096, such as 64,64"
+UNITS = "argument --hidden: must be 1 to 5 integers in 1..4096, such as 64,64"
 
 
 def pretend(monkeypatch, kind, change=lambda machine, program: None):
@@ -124,6 +126,25 @@ def test_what_optimisers_are_told(diastole):
 def test_options_of_other_optimisers(diastole, words, said):
     result = diastole(*GOLDEN, *words)
     assert (result.code, result.err) == (2, error(said))
+
+
+def test_weights_that_are_nan_after_the_last_step(diastole, monkeypatch):
+    """The loss of the step is finite, the update is not."""
+
+    class Diverging(Sgd):
+        def of_step(self, step):
+            return {"-lr_t": np.nan if step == 4 else -0.5}
+
+    monkeypatch.setattr(options, "Sgd", Diverging)
+    result = diastole(*GOLDEN, "--json")
+    assert result.code == 1
+    assert result.json["loss"] is None
+    assert result.json["not_finite"][0] == "step 4: layer 0 w has 4096 NaN among 4096 numbers"
+    assert result.err[-2] == (
+        "diastole: error: step 4: layer 0 w has 4096 NaN among 4096 numbers; from then on or later "
+        "also layer 0 bias w, layer 1 w, layer 1 bias w, the matrix of held-out logits, "
+        "the held-out loss"
+    )
 
 
 def test_verified_with_a_clock(diastole, monkeypatch):
@@ -233,13 +254,38 @@ def test_a_panel_that_is_too_small(diastole):
 
 
 def test_tables_that_are_too_small(diastole):
+    """The message has the reason, and how many layers there may be."""
+    result = diastole(*GOLDEN, "--hidden", "5,5,5", "--optimizer", "adam", "--clip", "2")
+    assert (result.code, result.err) == (
+        2,
+        error(
+            "--hidden has 3 layers, and 2 fit with adam (clip 2): each tensor that a step's chains "
+            "read or write takes a place among the 128 streams of the machine, and what the "
+            "optimiser keeps of weights takes more; 3 of sgd, 3 of nesterov, 2 of rmsprop, 2 of "
+            "adam, 2 of adamw fit whatever the other options are"
+        ),
+    )
+    result = diastole(*GOLDEN, "--hidden", "5,5,5,5")
+    assert result.code == 2
+    assert "--hidden has 4 layers, and 3 fit with sgd: " in result.err[0]
     result = diastole(*GOLDEN, "--hidden", ",".join(["8"] * 16))
     assert (result.code, result.err) == (
         2,
         error(
-            "no program of digits for this machine: the chains need more than 128 slots of streams"
+            "argument --hidden: must be at most 5 layers, not 16: the machine's table of 128 "
+            "streams never has room for more; 3 layers of sgd and nesterov, 2 layers of rmsprop "
+            f"and adam and adamw always fit {SEE_HELP}"
         ),
     )
+
+
+def test_help_says_how_many_layers_fit(diastole):
+    text = " ".join(diastole("train", "--help").out.split())
+    assert (
+        "units of each hidden layer (default: 64); 3 layers of sgd and nesterov, 2 layers of "
+        "rmsprop and adam and adamw fit, since the machine has a table of 128 streams for what a "
+        "step reads and writes"
+    ) in text
 
 
 def test_scales_that_a_host_gives(diastole):

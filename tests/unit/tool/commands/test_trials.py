@@ -1,5 +1,6 @@
 """`formats --data` with products: what a user types, and what is said to mistakes."""
 
+import re
 import shlex
 from pathlib import Path
 
@@ -53,8 +54,33 @@ def test_json_has_everything(diastole, npz):
     assert [each["name"] for each in found["mixtures"]] == names
     assert list(found["mixtures"][0]["products"]) == ["Y", "dX", "dW"]
     assert [each["format"] for each in found["tensors"][0]["formats"]] == names[:2]
-    assert found["verdict"]["least_db"] == 20
-    assert sorted(found["verdict"]["ranking"]) == sorted(names)
+    assert sorted(found["verdict"].pop("ranking")) == sorted(names)
+    assert found["verdict"] == dict.fromkeys(("least_db", "smallest", "smallest_cell", "nearest"))
+    assert {each["reaches"] for each in found["mixtures"]} == {None}
+
+
+def test_no_verdict_without_a_figure(diastole, npz):
+    """Noise does not tell what trains: no format is recommended, and no column says yes or no."""
+    result = diastole("formats", "--data", "a.npz", *FEW)
+    assert (result.code, result.err) == (0, [])
+    lines = result.out.splitlines()
+    (ranking,) = [line for line in lines if "NAND2/MAC" in line and line.startswith("format")]
+    assert ranking.endswith("where")
+    assert lines[-3].startswith("no format is recommended: ")
+    assert "--set format" not in result.out
+    assert not {"yes", "no"} & {
+        line.split()[-1] for line in lines if line.startswith(("bfp", "mx"))
+    }
+
+
+def test_the_command_that_is_named_can_be_typed(diastole, npz, monkeypatch):
+    """As far as its options are read."""
+    tried = []
+    monkeypatch.setattr("diastole.commands.compare.execute", lambda given: tried.append(given) or 0)
+    out = diastole("formats", "--data", "a.npz", *FEW).out
+    command = re.search(r"next: diastole (.*) trains in them", out)[1]
+    assert diastole(*shlex.split(command)).code == 0
+    assert tried[0].task == "digits"
 
 
 @pytest.mark.parametrize(
@@ -88,7 +114,8 @@ def test_a_block_of_its_own(diastole, npz):
 
 
 def test_what_is_next_can_be_typed(diastole, npz, tmp_path):
-    out = diastole("formats", "--data", "a.npz", *FEW, "--rounding", "dy=nearest").out
+    options = ("--rounding", "dy=nearest", "--least-db", 20)
+    out = diastole("formats", "--data", "a.npz", *FEW, *options).out
     commands = out.splitlines()[-1].partition("next: ")[2].split("; ")
     for command in commands:
         assert diastole(*shlex.split(command)[1:]).code == 0, command

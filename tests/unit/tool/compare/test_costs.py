@@ -97,6 +97,15 @@ def test_no_cycles_without_such_a_machine(monkeypatch):
 
 
 def test_area_times_passes():
-    given = {"bits_per_element": 3.0, "cycles_per_step": None}
-    assert Cost(area_per_mac_nand2=200.0, passes=1.5, **given).area_passes == 300
-    assert Cost(area_per_mac_nand2=None, passes=1.5, **given).area_passes is None
+    given = {"bits_per_element": 3.0, "elements": 7, "macs": 11, "cycles_per_step": None}
+    cost = Cost(area_per_mac_nand2=200.0, passes=1.5, **given)
+    assert (cost.area_passes, cost.area_time, cost.bits) == (300, 3300, 21)
+    cost = Cost(area_per_mac_nand2=None, passes=1.5, **given)
+    assert cost.area_passes is cost.area_time is None
+
+
+def test_the_size_of_a_step():
+    """X W and X^T dY of both layers, and dY W^T of the second."""
+    found = cost_of(all_of("bfp4"), SHAPES, passes=1.0, widths={})
+    assert found.macs == 2 * 64 * 32 * 16 + 3 * 64 * 16 * 8
+    assert found.elements == sum(X) + sum(W) + sum(DY)

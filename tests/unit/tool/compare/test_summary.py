@@ -7,11 +7,12 @@ from diastole.compare.costs import Cost
 from diastole.compare.summary import STUDENT, Compared, Spread, spread, verdict_on
 
 
-def cost(area, passes=1.0, bits=4.0):
-    return Cost(area_per_mac_nand2=area, bits_per_element=bits, passes=passes, cycles_per_step=None)
+def cost(area, passes=1.0, bits=4.0, **step):
+    sizes = {"elements": 10, "macs": 20, "cycles_per_step": None} | step
+    return Cost(area_per_mac_nand2=area, bits_per_element=bits, passes=passes, **sizes)
 
 
-def compared(name, losses, area=100.0, **more):
+def compared(name, losses, area=100.0, reference=None, **more):
     runs = {
         seed: {
             "key": f"{name}{seed}", "loss": loss, "accuracy": 0.5, "mean_passes": None,
@@ -19,7 +20,13 @@ def compared(name, losses, area=100.0, **more):
         }
         for seed, loss in enumerate(losses)
     }  # fmt: skip
-    return Compared(name=name, settings={"format": name}, runs=runs, cost=cost(area, **more))
+    return Compared(
+        name=name,
+        settings={"format": name},
+        runs=runs,
+        reference=reference,
+        cost=cost(area, **more),
+    )
 
 
 def test_spread():
@@ -58,7 +65,12 @@ def test_differences_are_of_the_same_seed():
 
 def test_record():
     float32 = compared("float32", [1.0, 2.0])
-    record = compared("a", [1.5, 3.5], area=10.0, passes=1.5).record(float32)
+    record = compared("a", [1.5, 3.5], area=10.0, passes=1.5, reference=float32).record()
+    assert record["float32"]["name"] == "float32"
+    assert record["float32"]["loss"]["mean"] == 1.5
+    assert record["float32"]["loss_over_float32"] is None
+    assert "float32" not in record["float32"]
+    assert record["macs_per_step"] == 20
     assert record["loss"] == {
         "mean": 2.5,
         "deviation": 2**0.5,
@@ -73,7 +85,7 @@ def test_record():
     assert (record["area_per_mac_nand2"], record["area_passes"], record["passes"]) == (10, 15, 1.5)
     assert record["set"] == {"format": "a"}
     assert [run["seed"] for run in record["runs"]] == [0, 1]
-    empty = Compared(name="b", settings={}, runs={}).record(float32)
+    empty = Compared(name="b", settings={}, runs={}, reference=float32).record()
     assert (empty["loss"], empty["area_passes"], empty["runs"]) == (None, None, [])
 
 
@@ -106,6 +118,15 @@ def test_who_wins(losses, area, passes, where, dominates):
 def test_bits_decide_where_an_area_is_not_known(bits, dominates):
     verdict = verdict_on(PLAIN, [compared("other", [1.1, 1.0, 1.2], None, bits=bits)])
     assert verdict.wins is not dominates
+
+
+@pytest.mark.parametrize("area", [50, None])
+@pytest.mark.parametrize("share, dominates", [(1, True), (3, False)])
+def test_a_larger_network_is_dearer(area, share, dominates):
+    """At half the price of a multiplication, three times as many are dearer; so are bits."""
+    sizes = {"macs": 20 * share, "elements": 10 * share}
+    other = compared("other", [1.1, 1.0, 1.2], area, bits=2.0, **sizes)
+    assert verdict_on(PLAIN, [other]).wins is not dominates
 
 
 def test_no_verdict():

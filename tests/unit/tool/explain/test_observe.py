@@ -6,10 +6,11 @@ import pytest
 
 from command_line import Faulty
 from diastole.config.presets import PRODUCTS_ONLY
-from diastole.errors import CheckFailed
+from diastole.errors import BadInput, CheckFailed
 from diastole.explain import observe
-from diastole.explain.story import Untrue
+from diastole.explain.run import Untrue
 from diastole_sim.golden.device import GoldenDevice
+from support.products import machine as machine_of
 
 CONFIG, AXES = PRODUCTS_ONLY["pico"], {"m": 3, "k": 5, "n": 7}
 
@@ -45,3 +46,28 @@ def test_untrue_waves(machine):
     machine(GoldenDevice)
     with pytest.raises(CheckFailed, match="the waves do not show what was computed: a story"):
         observe.observe(CONFIG, ["forward"], AXES, seed=0)
+
+
+def test_a_wrong_conversion_is_found(machine):
+    """Of an operand too: its codes are compared, not only the results that it has."""
+
+    class Changed(GoldenDevice):
+        def convert(self, array, *arguments, **options):
+            return super().convert(array + (array == array.max()), *arguments, **options)
+
+    machine(Changed)
+    with pytest.raises(CheckFailed, match=r"is not the golden model: .*tensor X_q"):
+        observe.observe(CONFIG, ["forward"], AXES, seed=0)
+
+
+def test_elements_that_are_no_numbers(machine):
+    """`floor` and `specification`: the largest element of some groups is beyond the format."""
+    machine(GoldenDevice)
+    tables = {
+        key: {"x": value} for key, value in (("scale", "floor"), ("overflow", "specification"))
+    }
+    config = machine_of("beyond", "fp8_e5m2", **tables, block={"x": "4x4"})
+    with pytest.raises(
+        BadInput, match=r"X has elements that are Inf or NaN, by overflow\.x = spec"
+    ):
+        observe.observe(config, ["forward"], {"m": 32, "k": 32, "n": 32}, seed=0)

@@ -8,30 +8,29 @@ import pytest
 
 from diastole.config.presets import PRODUCTS_ONLY
 from diastole.explain.page import TITLES, copy_key, write_page
-from diastole.explain.story import Pass, Run, ways_of
+from diastole.explain.run import Pass, Run, ways_of
 from diastole_hw.plan.uses import Mode
 from diastole_sim.spec.operations import OPERATIONS
+from support.pages import random_operands
+from support.products import machine
 
 SIZES = {"m": 2, "k": 3, "n": 1}
 CONFIG = PRODUCTS_ONLY["pico"]
+GROUPED = machine("grouped", "bfp4", block=dict.fromkeys(("x", "w", "dy"), "1x4"))
+LARGE = 2**60 + 1
+"""An integer that no double holds."""
 
 
 @pytest.fixture
 def page():
-    def made(first="forward", copies=1):
-        random = np.random.default_rng(5)
-        shapes = {"X": (2, 3), "W": (3, 1), "dY": (2, 1)}
-        operands = {
-            (name, copy): random.standard_normal(shape).astype(np.float32).astype(np.float64)
-            for name, shape in shapes.items()
-            for copy in range(copies)
-        }
-        results = {"Y": random.standard_normal((2, 1)).astype(np.float32)}
-        run = Run(mode=Mode.FORWARD, ways=ways_of(CONFIG.plan, Mode.FORWARD), cycles=9)
+    def made(first="forward", config=CONFIG):
+        operands = random_operands(config, SIZES, seed=5)
+        results = {"Y": np.random.default_rng(5).standard_normal((2, 1)).astype(np.float32)}
+        run = Run(mode=Mode.FORWARD, ways=ways_of(config.plan, Mode.FORWARD), cycles=9)
         run.passes.append(Pass(first=4, loads=0, t0=0, count=1, row=0, col=0, rows=1, cols=1))
-        run.sums.append([[1, -2, 3, 4]])
+        run.sums.append([[1, -2, 3, -LARGE]])
         runs = [("dx", run), ("forward", run)]
-        return operands, results, write_page(CONFIG, SIZES, operands, results, runs, first)
+        return operands, results, write_page(config, SIZES, operands, results, runs, first)
 
     return made
 
@@ -50,11 +49,16 @@ def test_it_asks_nothing_of_a_network(page):
 def test_numbers_are_those_of_the_tensors(page):
     operands, results, text = page()
     data = data_of(text)
-    for (name, _), values in operands.items():
-        assert np.array_equal(np.array(data["tensors"][name]["values"], np.float32), values)
+    for name, operand in operands.items():
+        values = np.array(data["tensors"][name]["values"], np.float32)
+        assert np.array_equal(values, operand.values(0))
+        assert np.array_equal(np.array(data["given"][name], np.float32), operand.given)
+        made = data["tensors"][name]["made"]
+        assert made["significand"] == operand.conversions[0].significand.tolist()
+        assert (made["draws"] is None) == (name != "dY"), "the class that rounds with draws"
     assert np.array_equal(np.array(data["tensors"]["Y"]["values"], np.float32), results["Y"])
     assert data["tensors"]["W"]["axes"] == ["k", "n"]
-    assert data["runs"][0]["sums"] == [1, -2, 3, 4]
+    assert data["runs"][0]["sums"] == [1, -2, 3, str(-LARGE)], "as text, where a double is not it"
     assert data["runs"][0]["passes"] == [[4, 0, 0, 1, 0, 0, 1, 1]]
 
 
@@ -64,7 +68,7 @@ def test_the_operation_that_is_shown_first(page, first, number):
 
 
 def test_two_copies_have_names_of_their_own(page):
-    operands, _, text = page(copies=2)
+    operands, _, text = page(config=GROUPED)
     data = data_of(text)
     assert set(data["tensors"]) == {"X/0", "X/1", "W/0", "W/1", "dY/0", "dY/1", "Y"}
     way = data["runs"][0]["ways"][0]

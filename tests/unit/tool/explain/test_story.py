@@ -4,18 +4,9 @@ import numpy as np
 import pytest
 
 from diastole.config.presets import PRODUCTS_ONLY
-from diastole.explain.story import (
-    EAST,
-    NORTH,
-    Untrue,
-    require_alike,
-    require_powers,
-    signals,
-    stored_copy,
-    ways_of,
-)
+from diastole.explain.run import EAST, NORTH, Pass, Untrue, ways_of
+from diastole.explain.story import expected_sums, require_alike, require_sums, signals
 from diastole_hw.plan.uses import Mode
-from diastole_sim.spec.operations import FORWARD, INPUT_GRADIENT, W, X
 
 PLAN = PRODUCTS_ONLY["pico"].plan
 
@@ -54,22 +45,43 @@ def test_other_numbers_are_found(wanted):
         require_alike([1, -3, 0], np.array(wanted), "block")
 
 
-def test_sums_may_differ_by_powers_of_two():
-    require_powers(np.array([3.0, -6, 0, 5]), np.array([0.75, -3, 0, 80]), "sums")
+class Sevens:
+    """Factors of which a cell adds, for vector t in lane l over block b, 100 t + 10 l + b."""
+
+    block = 2
+
+    def addends(self, vectors, lanes, number):
+        t, lane = np.arange(4)[vectors], np.arange(8)[lanes]
+        return 100 * t[:, None] + 10 * lane[None, :] + number
 
 
-@pytest.mark.parametrize("wanted", [[3.0, 3], [0.0, 4], [-3.0, 4], [4.5, 4]])
-def test_other_sums_are_found(wanted):
-    with pytest.raises(Untrue, match="sums"):
-        require_powers(np.array([3.0, 4]), np.array(wanted), "sums")
+PASS = Pass(first=0, loads=0, t0=1, count=2, row=1, col=0, rows=2, cols=3)
 
 
-def test_the_copy_that_a_product_reads():
-    one, two = np.zeros((1, 1)), np.ones((1, 1))
-    both = {("X", 0): one, ("W", 0): one, ("W", 1): two}
-    assert stored_copy(both, FORWARD, X) is one
-    assert stored_copy(both, FORWARD, W) is two
-    assert stored_copy(both, INPUT_GRADIENT, W) is one
+def test_sums_grow_along_the_contraction():
+    """To the east from column to column of cells, to the north from row to row."""
+    east = expected_sums(EAST, PASS, Sevens())
+    assert east.shape == (2, 2, 3, 2)
+    assert east[0, 0].tolist() == [[120, 130], [241, 261], [363, 393]]
+    assert east[1, 1, 2].tolist() == [3 * 240 + 3, 3 * 250 + 3]
+    north = expected_sums(NORTH, PASS, Sevens())
+    assert north[0, :, 0].tolist() == [[101, 111], [203, 223]]
+    assert north[0, 1, 2].tolist() == [2 * 140 + 3, 2 * 150 + 3]
+
+
+def test_other_sums_are_found():
+    """In cells that the pass uses; what others have means nothing."""
+    wanted = expected_sums(EAST, PASS, Sevens())
+    got = np.zeros((2, 3, 3, 2), np.int64)
+    got[:, :2] = wanted
+    got[:, 2] = 77
+    require_sums(got, wanted, PASS)
+    got[1, 0, 2, 1] += 1
+    with pytest.raises(
+        Untrue,
+        match="cell 0, 2 are not those of the operands: vector 2, lane 1: 694, expected 693",
+    ):
+        require_sums(got, wanted, PASS)
 
 
 def test_signals_are_told_once():

@@ -5,8 +5,8 @@ from types import SimpleNamespace
 
 import pytest
 
+from diastole.layers.steps import modelled_step
 from diastole.measure import step_error
-from diastole.measure.steps import modelled_step
 from diastole.measure.whole_steps import CASES
 from diastole_sim.spec.command_table import Opcode
 

@@ -3,8 +3,9 @@
 import pytest
 
 from diastole.errors import BadInput
+from diastole.layers.steps import STEP, modelled_step
 from diastole.measure import step_error
-from diastole.measure.steps import STEP, modelled_step, task_step
+from diastole.measure.steps import task_step
 from diastole.measure.whole_steps import CASES, PRODUCTS_ONLY
 
 

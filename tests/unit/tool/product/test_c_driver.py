@@ -11,6 +11,7 @@ from diastole_sim.spec.command_table import OPERAND_CLASSES, Opcode, fields_of
 from diastole_sim.spec.image import FloatLayout, StoredCopy, image_layouts
 from diastole_sim.spec.numerics import CLASS_NAMES
 from diastole_sim.spec.registers import BY_NAME
+from oracle import vector_words as w
 from support.c_library import COMPILERS, CLibrary, compile_c, port_of, write_headers
 from support.host_machines import VIEWS, FakeRegisters
 
@@ -111,6 +112,62 @@ def test_commands_are_those_of_the_contract(library, rng):
             most = 64 if field.bits > 32 else 32
             if field.bits < most:
                 assert library.encode(opcode, {field.name: 1 << field.bits})[1], field.name
+
+
+@pytest.fixture(scope="module", params=["floats", "choices"])
+def with_unit(request, tmp_path_factory):
+    """Those of machines with a vector unit."""
+    return CLibrary(VIEWS[request.param], tmp_path_factory.mktemp("driver"))
+
+
+def test_instructions_are_those_of_the_oracle(with_unit, rng):
+    negated = {"negate_a": 1, "negate_b": 2, "negate_c": 4}
+    names = [name for name in w.FIELDS if name not in ("rest", "negate")]
+    for _ in range(100):
+        values = {name: rng.randrange(1 << w.FIELDS[name][1]) for name in names}
+        signs = {name: rng.randrange(2) for name in negated}
+        negate = sum(bit * signs[name] for name, bit in negated.items())
+        wanted = w.Instruction(**values, negate=negate).word.to_bytes(8, "little")
+        assert with_unit.encode_entry("instruction", 8, values | signs) == (wanted, 0), values
+    for op in (w.NOP, w.MAD, w.LGG):
+        assert with_unit.instruction_of(op) == w.Instruction(op=op).word.to_bytes(8, "little")
+
+
+STREAM_WORDS = [
+    # By hand from docs/programs.md and the table of the README: 128 bits, the lowest word first.
+    ({"kind": 1}, [0, 0x100, 0, 0]),
+    ({"kind": 2, "address": 0xAB_1234_5678, "pitch": 64}, [0x1234_5678, 0x2AB, 64, 0]),
+    ({"kind": 12, "address": 32, "tensor_class": 2, "aux": 255}, [32, 0x00FF_2C00, 0, 0]),
+    (
+        {"kind": 7, "address": 8, "per_step": 1, "watch": 1, "offset": 0x8000_0001},
+        [8, 0xC700, 0, 0x8000_0001],
+    ),
+]
+
+
+@pytest.mark.parametrize("values, words", STREAM_WORDS)
+def test_streams(values, words, with_unit):
+    wanted = b"".join(word.to_bytes(4, "little") for word in words)
+    assert with_unit.encode_entry("stream", 16, values) == (wanted, 0)
+
+
+def test_streams_of_machines_that_decide_widths(tmp_path):
+    library = CLibrary(VIEWS["choices"], tmp_path)
+    wanted = bytes(4) + (0xC000_0C00).to_bytes(4, "little") + bytes(8)
+    given = {"kind": 12, "by_slot": 1, "decides": 1}
+    assert library.encode_entry("stream", 16, given) == (wanted, 0)
+    assert "by_slot" not in c_driver(VIEWS["floats"])
+
+
+def test_entries_say_what_does_not_fit(with_unit):
+    assert with_unit.encode_entry("instruction", 8, {"turn_lanes": 8})[1] == 1
+    assert with_unit.encode_entry("stream", 16, {"address": 1 << 40})[1] == 1
+
+
+def test_machines_without_a_vector_unit_have_no_programs():
+    text = c_driver(VIEWS["squares"])
+    assert "squares_instruction" not in text
+    assert "squares_stream" not in text
 
 
 def test_every_opcode_is_there():

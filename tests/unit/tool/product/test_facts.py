@@ -1,6 +1,9 @@
 """What the texts of a product are made from."""
 
+from dataclasses import replace
+
 import diastole
+from diastole.product.generate import memory_ports
 from support.product_facts import facts_of, little_config
 
 
@@ -14,6 +17,36 @@ def test_paths_and_truths():
     assert (facts.vector, facts.planes) == (False, False)
     other = little_config(format=dict.fromkeys(("x", "w", "dy"), "fast"), vector={"enable": True})
     assert (facts_of(other).vector, facts_of(other).planes) == (True, True)
+
+
+def memory(*, width, depth, latency):
+    return {
+        "module": f"m_{width}_{depth}_{latency}",
+        "width": width,
+        "depth": depth,
+        "ports": memory_ports(latency),
+    }
+
+
+def test_macros_are_read_by_the_clock_and_not_small():
+    """As makers of SRAM macros have it: no read within a cycle, and no handful of words."""
+    macros = [memory(width=w, depth=d, latency=1) for w, d in ((128, 16), (2, 1024), (4096, 16))]
+    logic = [
+        memory(width=512, depth=1024, latency=0),  # no macro shows a word without a clock
+        memory(width=127, depth=16, latency=1),
+        memory(width=4096, depth=15, latency=1),
+        memory(width=1, depth=2047, latency=1),
+    ]
+    rows = [*macros, *logic]
+    facts = replace(facts_of(little_config()), memories=rows)
+    assert facts.macros == [row["module"] for row in macros]
+    assert facts.black_boxes == [f"blackbox/{row['module']}.v" for row in macros]
+
+
+def test_sources_beside_macros_are_the_top_and_the_logic():
+    facts = facts_of(little_config())
+    assert facts.with_black_boxes == ["rtl/little.v", "rtl/little_mem_16x8.v"]
+    assert facts.black_boxes == ["blackbox/little_mem_1024x20.v"]
 
 
 def test_heading_has_the_licence_the_version_and_the_configuration():

@@ -191,6 +191,20 @@ def test_flags():
     assert machine_with(registers).flags() == {"x_nan", "inexact"}
 
 
+def test_uio_devices_are_found_by_name(tmp_path):
+    names = {"uio0": "axi-pmon", "uio3": "diastole", "uio4": "diastole-too"}
+    for device, name in names.items():
+        (tmp_path / device).mkdir()
+        (tmp_path / device / "name").write_text(f"{name}\n")
+    find = DRIVERS["squares"].find_uio
+    assert find("diastole", str(tmp_path)) == "/dev/uio3"
+    text = "no UIO device is called other; there are: axi-pmon, diastole, diastole-too"
+    with pytest.raises(FileNotFoundError, match=exactly(text)):
+        find("other", str(tmp_path))
+    with pytest.raises(FileNotFoundError, match=r"there are: none$"):
+        find("other", str(tmp_path / "none"))
+
+
 def test_registers_in_a_mapped_file(tmp_path):
     """Words lie at their offsets, little-endian, from the base on."""
     path = tmp_path / "device"

@@ -1,5 +1,6 @@
 """What a product says of its registers and commands is what the contract has."""
 
+from diastole.product.ipxact import ipxact
 from diastole.product.register_maps import (
     commands,
     errors,
@@ -19,9 +20,10 @@ WITH_UNIT = facts_of(little_config("unit", vector={"enable": True}))
 def test_maps_are_those_of_the_machine():
     for facts in (FACTS, WITH_UNIT):
         files = register_maps(facts)
-        paths = {f"regs/{facts.name}.rdl", f"regs/{facts.name}.md"}
+        paths = {f"regs/{facts.name}.rdl", f"regs/{facts.name}.md", "regs/component.xml"}
         paths |= {programs_path(facts)} if facts.vector else set()
         assert set(files) == paths
+        assert files["regs/component.xml"] == ("registers", ipxact(facts))
         rdl, text = (files[f"regs/{facts.name}.{end}"][1] for end in ("rdl", "md"))
         assert rdl == facts.heading("//") + systemrdl(facts.name, facts.described)
         for section, table in (

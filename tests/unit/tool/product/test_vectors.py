@@ -110,9 +110,14 @@ def test_wide_registers_take_two_words():
 def test_c_arrays(view):
     vectors = make_vectors(view)
     text = c_vectors(view, vectors)
-    for name, values in (("x", vectors.floats["X"]), ("y", vectors.product)):
+    training = vectors.training
+    arrays = {"x": vectors.floats["X"], "y": vectors.product}
+    arrays |= {"t": training.targets, "losses": training.losses}
+    for name, values in arrays.items():
         body = re.search(rf"{view.name}_vectors_{name}\[(\d+)\] = \{{(.*?)\}};", text, re.DOTALL)
         words = [int(word, 16) for word in re.findall(r"0x([0-9A-F]{8})u", body[2])]
         assert len(words) == int(body[1])
         assert words == values.reshape(-1).view(np.uint32).tolist()
     assert f"#define {view.prefix}_VECTORS_K {vectors.sizes['k']}\n" in text
+    (rate,) = re.findall(rf"{view.prefix}_VECTORS_RATE 0x([0-9A-F]{{8}})u", text)
+    assert np.array([int(rate, 16)], np.uint32).view(np.float32) == np.float32(training.rate)

@@ -5,30 +5,47 @@ from diastole.compare.summary import Compared, Ruling
 from diastole.report.compare_table import comparison_legend, comparison_lines, verdict_lines
 
 
-def compared(name, losses, accuracies, cost=None):
+def compared(name, losses, accuracies, cost=None, reference="of all"):
+    reference = FLOAT32 if reference == "of all" else reference
     runs = {
         seed: {"loss": loss, "accuracy": accuracy}
         for seed, (loss, accuracy) in enumerate(zip(losses, accuracies, strict=True))
     }
-    return Compared(name=name, settings={}, runs=runs, cost=cost)
+    return Compared(name=name, settings={}, runs=runs, reference=reference, cost=cost)
 
 
-FLOAT32 = compared("float32", [1.0, 2.0], [0.5, 0.75])
-COST = Cost(area_per_mac_nand2=100.4, bits_per_element=5.125, passes=1.5, cycles_per_step=12345)
+FLOAT32 = compared("float32", [1.0, 2.0], [0.5, 0.75], reference=None)
+STEP = {"elements": 1, "macs": 1}
+COST = Cost(
+    area_per_mac_nand2=100.4, bits_per_element=5.125, passes=1.5, cycles_per_step=12345, **STEP
+)
 
 
 def cells(each):
-    *_, line = comparison_lines([each], FLOAT32)
+    *_, line = comparison_lines([each])
     return line.split()
 
 
 def test_heading_and_float32():
-    heading, first, _ = comparison_lines([compared("a", [1.0, 1.0], [0.5, 0.5])], FLOAT32)
+    heading, first, _ = comparison_lines([compared("a", [1.0, 1.0], [0.5, 0.5])])
     assert heading.split("  ")[0] == "configuration"
     assert "area x passes" in heading
     assert first.split() == [
         "float32", "1.5000", "0.7071", "-", "-", "62.50", "17.68", "-", "-", *"-----"
     ]  # fmt: skip
+
+
+def test_each_is_beside_its_own_float32():
+    """Differences from it, and a line of it before the first that has it."""
+    other = compared("float32 adam", [3.0, 3.0], [0.5, 0.5], reference=None)
+    several = [
+        compared("a", [1.0, 2.0], [0.5, 0.75]),
+        compared("b", [3.5, 3.5], [0.5, 0.5], reference=other),
+        compared("c", [1.5, 2.5], [0.5, 0.75]),
+    ]
+    _, *lines = comparison_lines(several)
+    assert [line.split("  ")[0] for line in lines] == ["float32", "a", "float32 adam", "b", "c"]
+    assert [lines[n].split()[3] for n in (1, 3, 4)] == ["+0.0000", "+0.5000", "+0.5000"]
 
 
 def test_a_line():
@@ -40,7 +57,9 @@ def test_a_line():
 
 
 def test_what_is_not_known():
-    cost = Cost(area_per_mac_nand2=None, bits_per_element=3.0, passes=1.0, cycles_per_step=None)
+    cost = Cost(
+        area_per_mac_nand2=None, bits_per_element=3.0, passes=1.0, cycles_per_step=None, **STEP
+    )
     one = compared("one seed", [2.0], [0.25], cost)
     assert cells(one)[2:] == [
         "2.0000", "-", "+1.0000", "-", "25.00", "-", "-25.00", "-", "-", "1.00", "-", "3.00", "-"

@@ -7,6 +7,7 @@ import pytest
 from diastole.config.file import from_document
 from diastole.layers import cell_areas
 from diastole.report.verdict_table import (
+    NO_FIGURE,
     PRODUCTS_LEGEND,
     conclusion,
     products_table,
@@ -140,6 +141,16 @@ def test_exact_is_enough():
     assert verdict_record(found)["smallest"] == "bf16"
 
 
+def test_without_a_figure_nothing_is_recommended():
+    found = verdict_of(three(), None)
+    assert conclusion(found, BLOCK) == list(NO_FIGURE)
+    assert max(map(len, NO_FIGURE)) <= 100
+    heading, *rows = ranking_table(found)
+    assert heading.split()[-1] == "where"
+    assert not any(row.split()[-1] in ("yes", "no") for row in rows)
+    assert {each["reaches"] for each in records(found)} == {None}
+
+
 def test_legends():
     assert max(map(len, (*PRODUCTS_LEGEND, *ranking_legend()))) <= 100
     assert "by make bench-formats;" in ranking_legend()[2]
@@ -186,6 +197,7 @@ def test_as_plain_values():
     [
         (20, {"smallest": "bfp8", "smallest_cell": "mxint8", "nearest": None}),
         (99, {"smallest": None, "smallest_cell": None, "nearest": "bfp8"}),
+        (None, {"smallest": None, "smallest_cell": None, "nearest": None}),
     ],
 )
 def test_the_verdict_as_plain_values(least_db, names):

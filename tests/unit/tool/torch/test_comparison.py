@@ -7,6 +7,7 @@ import pytest
 torch = pytest.importorskip("torch", reason="torch is not installed: make torch")
 from torch import nn  # noqa: E402
 
+import diastole.torch  # noqa: E402
 from diastole.torch import Comparison, Linear, compare, convert  # noqa: E402
 from support.texts import exactly  # noqa: E402
 
@@ -91,12 +92,74 @@ def test_names_choose_layers(model, batches):
 
 def test_the_table():
     losses = {"float32": [3.0, *[2.0] * 10], "bfp4": [3.25, *[2.1] * 10]}
-    found = Comparison(losses=losses, models={})
+    layers = nn.Sequential(nn.Linear(2, 2), nn.Conv1d(2, 2, 1))
+    report = diastole.torch.report(convert(layers, formats="bfp4"))
+    found = Comparison(losses=losses, models={}, report=report)
+    uncounted = "diastole.torch.report(model, inputs) counts the multiplications"
     assert str(found).splitlines() == [
         "format   first loss  mean of last 10  over float32",
         "float32           3                2",
         "bfp4           3.25              2.1        +5.00%",
+        f"swapped 1 of 2 layers; left: 1 (Conv1d); {uncounted}",
     ]
+
+
+def test_what_is_left_is_said_with_its_part(floats):
+    """Counted in the first step, of the model alone: neither its gradients, nor what a step does
+    besides, nor what devices do with torch."""
+    torch.manual_seed(0)
+    net = nn.Sequential(nn.Conv1d(2, 4, 3), nn.Flatten(), nn.Linear(24, 6), nn.Linear(6, 6))
+    x, teacher = torch.from_numpy(floats(5, 2, 8)), nn.Linear(16, 6)
+
+    def step(model, number):
+        return nn.functional.mse_loss(model(x), teacher(x.flatten(1)))
+
+    found = compare(net, step, ["bfp4", "bfp8"], steps=2, optimizer=sgd, names=["*", "!3"])
+    conv, middle, last = 5 * 6 * 4 * 2 * 3, 5 * 24 * 6, 5 * 6 * 6
+    assert dict(found.report.multiplications) == {"0": conv, "2": middle, "3": last}
+    assert found.report.share == middle / (conv + middle + last)
+    assert str(found).splitlines()[-1] == (
+        "swapped 1 of 3 layers, 44.4 % of the multiplications; "
+        "left: 0 (Conv1d, 44.4 %), 3 (Linear, 11.1 %)"
+    )
+
+
+def test_nothing_is_printed(model, batches, capsys):
+    compare(model, lambda model, number: model(batches[0][0]).sum(), "bfp4", steps=1)
+    assert capsys.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize("formats", [["bfp4"], ["bfp4", "bfp8"]], ids=str)
+def test_the_layer_that_is_the_model(formats, floats):
+    x = torch.from_numpy(floats(5, 6))
+    found = compare(nn.Linear(6, 2), lambda model, n: model(x).sum(), formats, steps=1)
+    assert {type(each) for each in list(found.models.values())[1:]} == {Linear}
+    assert found.report.share == 1
+
+
+@pytest.mark.parametrize(
+    "change, name",
+    [
+        (lambda net: net.bfloat16(), "bfloat16"),
+        (lambda net: net[2].bfloat16(), "bfloat16 and float32"),
+    ],
+)
+def test_a_model_of_another_type_is_not_called_float32(change, name, floats):
+    class Cast(nn.Module):
+        def forward(self, x):
+            return x.bfloat16()
+
+    net, x = nn.Sequential(nn.Linear(6, 4), Cast(), nn.Linear(4, 2)), torch.from_numpy(floats(5, 6))
+    change(net)
+
+    def step(model, number):
+        return model(x.to(model[0].weight.dtype)).float().square().mean()
+
+    found = compare(net, step, "bfp8", steps=2, optimizer=sgd)
+    assert list(found.losses) == [name, "bfp8"]
+    assert str(found).splitlines()[0].endswith(f"over {name}")
+    with pytest.raises(ValueError, match=f"beside {name}, not"):
+        compare(net, step, {name: "bfp8"})
 
 
 def test_a_format_that_fails_is_named(model):
@@ -125,7 +188,7 @@ def test_what_is_refused_is_so_before_anything_runs(model):
         compare(model, step, ["bfp4", "no_format"], steps=1)
     with pytest.raises(ValueError, match=exactly("steps must be an integer in 1..1000000, not 0")):
         compare(model, step, ["bfp4"], steps=0)
-    message = "names: 'head' matches no nn.Linear; there is 0, 3"
+    message = "names: 'head' matches no nn.Linear and no nn.Conv2d; there is 0, 3"
     with pytest.raises(ValueError, match=exactly(message)):
         compare(model, step, ["bfp4"], steps=1, names="head")
     convert(model, formats="bfp4")

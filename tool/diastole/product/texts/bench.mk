@@ -1,15 +1,23 @@
 # `make` runs the bench in cocotb, `make bench` the one in plain Verilog, which needs no Python; with
-# SIM=verilator on Verilator, else on Icarus.
+# SIM=verilator on Verilator, else on Icarus. Verilator cannot build in a folder whose path has a
+# space: the build is then in a temporary folder, whose name is kept in build_folder.
 SIM ?= icarus
-SOURCES := $(patsubst rtl/%,$(CURDIR)/../rtl/%,$(shell cat ../MACHINE.f))
+SOURCES := $(addprefix ../,$(shell cat ../MACHINE.f))
+QUIET := -Wno-fatal -Wno-lint -Wno-style -Wno-INITIALDLY -Wno-UNOPTFLAT
+ifeq ($(words $(CURDIR)),1)
+BUILD := .
+else
+BUILD := $(shell cat build_folder 2>/dev/null || mktemp -d | tee build_folder)
+endif
 
 ifeq ($(MAKECMDGOALS),bench)
 .PHONY: bench
 ifeq ($(SIM),verilator)
 bench:
-	verilator --binary --timing -Wno-fatal -Wno-lint -Wno-style -Mdir bench_build -o bench \
-	  --top-module MACHINE_tb ../lint/MACHINE.vlt MACHINE_tb.v $(SOURCES) > bench_build.log
-	./bench_build/bench
+	mkdir -p $(BUILD)
+	verilator --binary --timing $(QUIET) -Mdir $(BUILD)/bench_build -o bench \
+	  --top-module MACHINE_tb MACHINE_tb.v $(SOURCES) > bench_build.log
+	$(BUILD)/bench_build/bench
 else
 bench:
 	iverilog -g2012 -o bench.vvp MACHINE_tb.v $(SOURCES)
@@ -17,13 +25,14 @@ bench:
 endif
 else
 TOPLEVEL_LANG = verilog
-VERILOG_SOURCES = $(CURDIR)/MACHINE_wrapper.v $(SOURCES)
+VERILOG_SOURCES = MACHINE_wrapper.v $(SOURCES)
 COCOTB_TOPLEVEL = MACHINE_wrapper
 COCOTB_TEST_MODULES = test_MACHINE
 COCOTB_HDL_TIMEUNIT = 1ns
 COCOTB_HDL_TIMEPRECISION = 1ps
+SIM_BUILD ?= $(BUILD)/sim_build
 ifeq ($(SIM),verilator)
-COMPILE_ARGS += -Wno-fatal -Wno-lint -Wno-style $(CURDIR)/../lint/MACHINE.vlt
+COMPILE_ARGS += $(QUIET)
 endif
 include $(shell cocotb-config --makefiles)/Makefile.sim
 endif

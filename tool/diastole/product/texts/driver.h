@@ -171,6 +171,7 @@ static inline void machine_begin_command(uint8_t *command, unsigned opcode)
     command[1] = MACHINE_COMMAND_VERSION;
 }
 @commands@
+@programs@
 /* Registers. */
 
 static inline void machine_write64(const machine_port *port, uint32_t offset, uint64_t value)

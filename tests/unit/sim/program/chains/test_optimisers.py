@@ -67,6 +67,25 @@ def test_nothing_moves_without_a_gradient():
         assert not found["w"].any(), name
 
 
+ADAPTIVE = [name for name, setting in SETTINGS.items() if setting.torch != "SGD"]
+
+
+@pytest.mark.parametrize("name", ADAPTIVE)
+def test_a_square_that_overflows_moves_nothing(name):
+    """torch divides by sqrt(Inf), which leaves 0, and not NaN."""
+    setting = SETTINGS[name]
+    options = Options(decay=setting.decay_in_gradient)
+    chain = getattr(optimisers, setting.make)(options, **setting.options)
+    w = np.array([[-1.5, 1.0]])
+    inputs = dict.fromkeys(chain.inputs, np.zeros((1, 2))) | {"g": np.full((1, 2), 1e200), "w": w}
+    with np.errstate(over="ignore"):
+        found = in_float64(chain, inputs, shape=(1, 2), constants=constants_of_step(setting, 0))
+        (expected,) = steps_of(setting, w, [inputs["g"]])
+    np.testing.assert_allclose(found["w"], expected, rtol=1e-12)
+    decayed = 1 - setting.rate * setting.decay if setting.make == "adamw" else 1.0
+    np.testing.assert_allclose(found["w"], decayed * w, rtol=1e-12)
+
+
 def test_an_update_without_an_image():
     for setting in SETTINGS.values():
         make = getattr(optimisers, setting.make)

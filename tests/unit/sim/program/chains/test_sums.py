@@ -57,6 +57,26 @@ def test_gradients_of_nothing_are_not_clipped():
     assert found["factor"] == 1
 
 
+@BLOCKS
+@pytest.mark.parametrize("scaled", [False, True])
+@pytest.mark.parametrize("total, factor", [(np.inf, 0.0), (np.nan, np.nan)])
+def test_a_norm_that_is_not_finite(block, scaled, total, factor):
+    """The factor is what torch.nn.utils.clip_grad_norm_ multiplies by: max_norm / (Inf + 1e-6)."""
+    squares = np.ones((1, 19))
+    squares[0, 17] = total
+    found = in_float64(
+        sums.clip_factor(scaled=scaled),
+        {"squares": squares},
+        shape=squares.shape,
+        block=block,
+        constants={"max_norm": 1.0},
+        loss_scale=2.0**24,
+    )
+    np.testing.assert_array_equal(found["factor"], factor)
+    if scaled:
+        np.testing.assert_array_equal(found["sum"], [total])
+
+
 def test_accumulation(np_rng):
     gradient, before = np_rng.normal(size=(2, *SHAPE))
     inputs = {"gradient": gradient, "sum": before}

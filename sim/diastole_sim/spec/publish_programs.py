@@ -1,0 +1,97 @@
+"""Names of instructions, streams and tables of the vector unit, for those who program in C."""
+
+from collections.abc import Iterator
+
+from diastole_sim.spec.limits import Limits, vector_tables
+from diastole_sim.spec.micro import (
+    CONSTANTS,
+    INPUTS,
+    INVERSE,
+    MICRO_BITS,
+    MOST_INSTRUCTIONS,
+    NO_OUTPUT,
+    NO_REGISTER,
+    OUTPUTS,
+    REGISTERS,
+    SCALE,
+    SOURCE_MEANINGS,
+    MicroField,
+    MicroOp,
+    Source,
+    When,
+)
+from diastole_sim.spec.micro import FIELDS as INSTRUCTION_FIELDS
+from diastole_sim.spec.stream_table import (
+    CHOICE_FIELDS,
+    DESCRIPTOR_BYTES,
+    KIND_MEANINGS,
+    PANEL_ORDER_MEANINGS,
+    SLOTS,
+    STREAMS,
+    Kind,
+    PanelOrder,
+    StreamField,
+)
+from diastole_sim.spec.stream_table import FIELDS as STREAM_FIELDS
+
+Name = tuple[str, int, str]
+"""A name without the machine's prefix, its value, its meaning."""
+
+
+def instruction_fields() -> tuple[MicroField, ...]:
+    """Of an instruction, in every machine with a vector unit."""
+    return INSTRUCTION_FIELDS
+
+
+def stream_fields(limits: Limits) -> tuple[StreamField, ...]:
+    """Of a stream of a machine."""
+    return tuple(
+        field for field in STREAM_FIELDS if limits.has_choices or field.name not in CHOICE_FIELDS
+    )
+
+
+def instruction_names() -> Iterator[Name]:
+    """What an instruction's fields may hold, and where they are."""
+    yield "INSTRUCTION_BYTES", MICRO_BITS // 8, "of an entry of the table of instructions"
+    yield "MOST_INSTRUCTIONS", MOST_INSTRUCTIONS, "of a program"
+    yield "REGISTERS", REGISTERS, "operands 0 on, each a block"
+    for op in MicroOp:
+        yield f"MICRO_{op.name}", int(op), "operation" * (op == MicroOp.NOP)
+    for source in Source:
+        yield f"FROM_{source.name}", int(source), f"operand: {SOURCE_MEANINGS[source]}"
+    yield "NO_REGISTER", NO_REGISTER, "in the field d"
+    yield "NO_OUTPUT", NO_OUTPUT, "in the field o"
+    for when in When:
+        yield f"WHEN_{when.name}", int(when), "in which blocks of a line" * (not when)
+    yield from _places("INSTRUCTION", instruction_fields())
+
+
+def stream_names(limits: Limits) -> Iterator[Name]:
+    """What a stream's fields may hold, and where they are."""
+    yield "STREAM_BYTES", DESCRIPTOR_BYTES, "of an entry of the table of streams"
+    yield "STREAM_SLOTS", SLOTS, "of that table"
+    yield "CHAIN_STREAMS", STREAMS, "slots of a chain: its inputs, then its outputs"
+    yield "STREAM_INPUTS", INPUTS, ""
+    yield "STREAM_OUTPUTS", OUTPUTS, ""
+    for kind in Kind:
+        yield f"KIND_{kind.name}", int(kind), KIND_MEANINGS[kind]
+    for order in PanelOrder:
+        yield f"PANEL_{order.name}", int(order), f"aux of a panel: {PANEL_ORDER_MEANINGS[order]}"
+    yield from _places("STREAM", stream_fields(limits))
+
+
+def table_names(limits: Limits) -> Iterator[Name]:
+    """The tables that ``load`` fills and ``store`` reads, and what the constants are."""
+    for table in vector_tables(choices=limits.has_choices):
+        yield f"TABLE_{table.name}", int(table), "in the field which" * (not table)
+    yield "CONSTANTS", CONSTANTS, "K[0] on, floats"
+    yield "SCALE_CONSTANT", SCALE, "the machine's: the scale of the loss"
+    yield "INVERSE_CONSTANT", INVERSE, "the machine's: its inverse"
+
+
+def _places(what: str, fields: tuple[MicroField, ...] | tuple[StreamField, ...]) -> Iterator[Name]:
+    for field in fields:
+        upper = f"{what}_{field.name.upper()}"
+        yield f"{upper}_WORD", field.low // 32, field.meaning
+        yield f"{upper}_LOW", field.low % 32, ""
+        yield f"{upper}_BITS", field.bits, ""

@@ -1,0 +1,150 @@
+"""What the scratchpads and the memory of a machine saw in a product, from its waves."""
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+
+from diastole.explain.run import DATAPATH, ENGINE, NORTH, Arrival, Pass, Run
+from diastole.explain.waves import PackedLayout, Waves, member
+from diastole_hw.plan.plan import Plan
+from diastole_hw.schedule.tokens import (
+    GIVEN_RESULTS,
+    PRODUCT,
+    Region,
+    pass_layout,
+    scratch_write_layout,
+)
+
+PORTS = ("m_axi_", "m_axi1_")
+READ, WRITE = ("arvalid", "arready", "araddr", "arlen"), ("awvalid", "awready", "awaddr", "awlen")
+BEATS = ("rvalid", "rready", "wvalid", "wready")
+
+
+class Traffic:
+    """Reads arrivals, beats and waits from the waves of a machine.
+
+    ``taken``: the cycle in which each pass was taken, over all products.
+    """
+
+    def __init__(self, waves: Waves, plan: Plan, taken: Sequence[int]):
+        self.waves, self.plan, self.taken = waves, plan, taken
+        self.written = self._written()
+
+    def _written(self) -> dict[tuple[int, int, int], list[int]]:
+        """Cycles in which each vector of a scratchpad was written, by region, bank and vector."""
+        plan, waves = self.plan, self.waves
+        layout = scratch_write_layout(plan)
+        found: dict[tuple[int, int, int], list[int]] = defaultdict(list)
+        for port in ("", "_1")[: plan.ports]:
+            words = waves[f"{DATAPATH}write{port}"]
+            taken = waves.high(f"{DATAPATH}write_en{port}")
+            if port:
+                ready = waves[f"{DATAPATH}write_ready_1"]
+                taken = [at for at in taken if ready[at]]
+            for at in taken:
+                kind = member(layout, words[at], "kind")
+                bank = member(layout, words[at], "bank")
+                first = member(layout, words[at], "word") * plan.fill_vectors
+                for vector in range(first, first + plan.fill_vectors):
+                    found[kind, bank, vector].append(at)
+        return found
+
+    def _arrived(self, region: Region, bank: int, vector: int, read: int) -> int:
+        """When what is read in cycle ``read`` had been written."""
+        return max(at for at in self.written[region.value, bank, vector] if at < read)
+
+    def arrivals(self, run: Run, numbers: Sequence[int], start: int) -> None:
+        seen: dict[tuple[str, int, int, int], Arrival] = {}
+        passes = pass_layout(self.plan)
+        payload = self.waves[f"{ENGINE}pass_walk.passes__payload"]
+        for number, each in zip(numbers, run.passes, strict=True):
+            say = payload[self.taken[number]]
+            for read in self._read_by(run, each, passes, say, start):
+                seen[read[:4]] = max(seen.get(read[:4], read), read)
+        run.arrivals = sorted(seen.values())
+
+    def _read_by(
+        self, run: Run, each: Pass, passes: PackedLayout, say: int, start: int
+    ) -> Iterator[Arrival]:
+        """Every block that a pass reads; ``last`` is its last reading there."""
+        side = self.plan.block
+        held = run.ways[0].held
+        address = member(passes, say, "held_addr")
+        for c in range(each.cols):
+            for r in range(each.rows):
+                read = each.loads + start + c + r * side
+                came = self._arrived(Region.HELD, c, address + r * side, read)
+                place = {run.ways[0].rows: each.row + r, run.ways[0].cols: each.col + c}
+                row, col = place[held.rows], place[held.columns]
+                yield Arrival(held.name, row, col, came - start, read + side - 1 - start)
+        for turn, way in enumerate(run.ways):
+            north = way.direction == NORTH
+            region, name = (Region.WEST, "west_addr") if north else (Region.SOUTH, "south_addr")
+            address = member(passes, say, name)
+            tensor = way.streamed
+            for port in range(each.rows if north else each.cols):
+                for block in range(-(-each.count // side)):
+                    slot = each.first + turn * each.count + block * side
+                    read = slot + start + port
+                    came = self._arrived(region, port, address + block * side, read)
+                    along = (each.row if north else each.col) + port
+                    place = {way.t: each.t0 // side + block}
+                    place[way.rows if north else way.cols] = along
+                    last = slot + port + min(side, each.count - block * side) - 1
+                    row, col = place[tensor.rows], place[tensor.columns]
+                    yield Arrival(tensor.name, row, col, came - start, last)
+
+    def memory(self, run: Run, record: int, start: int, end: int) -> None:
+        """Beats of both directions, to the last one that is written."""
+        tensors = {
+            tensor.name: member(PRODUCT, record, "tensors", tensor.number, "base")
+            for way in run.ways
+            for tensor in way.product.factors
+        }
+        given = max(at for at in self.waves.high(f"{ENGINE}flight_start") if at < start)
+        told = self.waves[f"{ENGINE}flight_results"][given]
+        sides = {
+            way.product.result.name: "north" if way.direction == NORTH else "east"
+            for way in run.ways
+        }
+        bases = {name: member(GIVEN_RESULTS, told, side, "base") for name, side in sides.items()}
+        pitches = {name: member(GIVEN_RESULTS, told, side, "pitch") for name, side in sides.items()}
+        reads: dict[int, str] = {}
+        for port in PORTS[: self.plan.ports]:
+            for at, address in self.beats(port, "ar", "r", start, end):
+                reads[at - start] = owner(tensors, address)
+            for at, address in self.beats(port, "aw", "w", start, end):
+                name = owner(bases, address)
+                row, byte = divmod(address - bases[name], pitches[name])
+                run.writes.append((at - start, name, row, byte // 4, self.plan.beat_bytes // 4))
+        run.writes.sort()
+        run.cycles = run.writes[-1][0] + 1
+        run.reads = "".join(reads.get(at, " ")[0] for at in range(run.cycles))
+        load, sums = (
+            self.waves[f"{ENGINE}pass_walk.wait_{what}"] for what in ("load", "accumulator")
+        )
+        run.waits = "".join(
+            "l" if load[at] else "a" if sums[at] else " " for at in range(start, start + run.cycles)
+        )
+
+    def beats(
+        self, port: str, address: str, data: str, start: int, end: int
+    ) -> Iterator[tuple[int, int]]:
+        """The cycle and the address of every beat; those that were asked for come in order."""
+        waves = self.waves
+
+        def taken(channel: str) -> list[int]:
+            valid, ready = waves[f"{port}{channel}valid"], waves[f"{port}{channel}ready"]
+            return [at for at in range(start, end) if valid[at] and ready[at]]
+
+        asked: list[int] = []
+        for at in taken(address):
+            first = waves[f"{port}{address}addr"][at]
+            count = waves[f"{port}{address}len"][at] + 1
+            asked += [first + n * self.plan.beat_bytes for n in range(count)]
+        return zip(taken(data), asked, strict=True)
+
+
+def owner(bases: Mapping[str, int], address: int) -> str:
+    """Whose range an address is in: of the last one that begins before; else a command's."""
+    begun = [(base, name) for name, base in bases.items() if base <= address]
+    return max(begun, default=(0, "c"))[1]

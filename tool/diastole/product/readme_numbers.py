@@ -1,0 +1,167 @@
+"""Paragraphs of the README of a product on where its numbers come from: random bits, shared
+exponents, and functions."""
+
+import textwrap
+
+from diastole.product.facts import ProductFacts
+from diastole_sim.golden.random import PARITY, ROTATIONS, ROUNDS, tensor_draws
+from diastole_sim.spec.formats import (
+    BINARY32_SIGNIFICAND_BITS,
+    EXPONENT_BIAS,
+    MAX_EXPONENT,
+    TWO_LEVEL_EXPONENT,
+    TWO_LEVEL_LARGEST,
+)
+from diastole_sim.spec.functions import LARGEST_ERRORS
+from diastole_sim.spec.lfsr import PAIR_LFSR_BITS, START_BITS, taps_of
+from diastole_sim.spec.numerics import CLASS_NAMES, Numerics, TensorClass
+from diastole_sim.spec.operations import OPERAND_OF
+from diastole_sim.spec.reference import table
+from diastole_sim.spec.rounding import DRAW_BITS, SHARED_DRAW_BITS, is_stochastic
+
+SHOWN_SEED, SHOWN = 1, 6
+"""Of the draws that are shown: the seed, and how many."""
+
+_NO_DRAWS = "Random bits: no class rounds with any, so SEED, `tag` and `step` change nothing."
+_HASHED = (
+    "Random bits: a and b, words of 32 bits, are a Threefry-2x32 hash of {rounds} rounds (Salmon "
+    "et al., SC'11). k0 = SEED, k1 = `tag`, k2 = k0 xor k1 xor 0x{parity:08X}, c1 = {step}, and c0 "
+    "follows from the place:"
+)
+_ROUNDS = """\
+    a, b = c0 + k0, c1 + k1
+    for r in 0 .. {last}:
+        a = a + b;  b = turned_left(b, n[r mod {turns}]) xor a;  n = {rotations}
+        if j = (r + 1) / 4 is whole:  a = a + k[j mod 3];  b = b + k[(j + 1) mod 3] + j"""
+_COUNTER = (
+    "Element number i of a tensor, row by row without padding, has c0 = floor(i / 4), and of the "
+    "64 bits a + 2^32 b the {draw} from bit {draw} (i mod 4) on; R is the top {bits} of these. "
+    "{second} With SEED {seed}, tag 0 and step 0 the first R are {shown}."
+)
+_SECOND_OF_THE_SAME = "A second copy takes the top {bits} of their low {shared} instead."
+_SECOND_OF_ANOTHER = "A second copy takes those of the tag with its highest bit inverted."
+_LFSR = (
+    "Row i of a tensor, c0 = i, has a register of n = {n} bits. o is a, for a second copy b, and "
+    "u = o mod 2^{start}: the state s of column 0 is 1 + floor(u (2^n - 1) / 2^{start}), that of "
+    "the next {step} (2 s + p) mod 2^n, p the parity of the bits {taps} of s, the lowest being 1. "
+)
+_LOW_BITS = "R is the low {bits} bits of the state of the element's column."
+_PAIRS = (
+    "R is s of the element's pair of columns where column + floor(column / 2) + floor(o / "
+    "2^{start}) is even, else 7 - s."
+)
+_DATA = "Random bits: R is the low {bits} bits of the number's own significand in binary32."
+
+_EXPONENTS = (
+    "Shared exponents: amax is the largest finite magnitude of a group, m 2^(x - 23) with m from "
+    "2^23 to 2^24 - 1; numbers below 2^-126 count as zeros. The exponent byte is e + {bias}, e at "
+    "most {most}. {classes}"
+)
+_TWO_LEVELS = (
+    "T is the smallest with amax of the whole tensor <= {largest} 2^T, unless the command's "
+    "`scale` says it, and a group's byte is the E4M3 code of amax / (6 2^T), {rounded}, at most "
+    "448 (`{rule}`)"
+)
+_FOLDED = (
+    " Where the largest element of a group is then below the format's top binade, the exponent is "
+    "lowered by the binades between, by one less where a code would become that of NaN; the values "
+    "stay."
+)
+_ROUNDED = {"nearest": "to nearest, ties to even", "up": "upwards"}
+
+_FUNCTIONS = (
+    "Functions: `exp`, `rcp`, `rsq` and `lgg` are parabolas on tables of segments. Their largest "
+    "errors are these, in units of the last place of the exact result; other operations are "
+    "rounded to nearest even, and results below 2^-126 are zeros."
+)
+_JUDGED = {
+    "exp": ("e^a", "10 million numbers from -87.3 to 88.7"),
+    "rcp": ("1 / a", "all significands"),
+    "rsq": ("1 / sqrt(a)", "all significands, of even and of odd exponents"),
+    "lgg": ("log(1 + d) / d", "all d of -1/4 to 1/2"),
+}
+
+
+def draw_lines(facts: ProductFacts) -> list[str]:
+    """How an element's random bits follow from its place."""
+    numerics = facts.config.numerics
+    chosen = [numerics.tensor_class(name) for name in CLASS_NAMES]
+    if not any(is_stochastic(each.rounding) for each in chosen):
+        return _paragraph(_NO_DRAWS)
+    kind, bits = numerics.rounding_kind, numerics.random_bits
+    if kind == "data":
+        return _paragraph(_DATA.format(bits=bits))
+    step = "`step` + STEP" if facts.vector else "`step`"
+    hashed = _HASHED.format(rounds=ROUNDS, parity=PARITY, step=step)
+    rotations = ", ".join(map(str, ROTATIONS))
+    rounds = _ROUNDS.format(last=ROUNDS - 1, turns=len(ROTATIONS), rotations=rotations)
+    element = _of_element(kind, numerics)
+    return [*_paragraph(hashed), "", *rounds.splitlines(), "", *_paragraph(element)]
+
+
+def _of_element(kind: str, numerics: Numerics) -> str:
+    bits = numerics.random_bits
+    if kind == "counter":
+        second = _SECOND_OF_THE_SAME if bits <= SHARED_DRAW_BITS else _SECOND_OF_ANOTHER
+        shown = tensor_draws(1, SHOWN, seed=SHOWN_SEED, tag=0, step=0, bits=bits)
+        return _COUNTER.format(
+            draw=DRAW_BITS,
+            bits=bits,
+            second=second.format(bits=bits, shared=SHARED_DRAW_BITS),
+            seed=SHOWN_SEED,
+            shown=", ".join(map(str, shown[0].tolist())),
+        )
+    pairs = kind == "lfsr3"
+    n = PAIR_LFSR_BITS if pairs else numerics.lfsr_bits
+    taps = " and ".join(map(str, taps_of(n)))
+    step = "pair of columns" if pairs else "column"
+    register = _LFSR.format(n=n, start=START_BITS, step=step, taps=taps)
+    return register + (_PAIRS if pairs else _LOW_BITS).format(bits=bits, start=START_BITS)
+
+
+def exponent_choice_lines(facts: ProductFacts) -> list[str]:
+    """How the exponent of a group follows from its numbers."""
+    numerics = facts.config.numerics
+    texts: dict[str, list[str]] = {}
+    for name in CLASS_NAMES:
+        text = rule_text(numerics.tensor_class(name))
+        text = f"{text}.{_FOLDED}" if numerics.folds(name) else f"{text}."
+        texts.setdefault(text, []).append(OPERAND_OF[name].name)
+    classes = " ".join(f"In {', '.join(names)}: {text}" for text, names in texts.items())
+    whole = _EXPONENTS.format(bias=EXPONENT_BIAS, most=MAX_EXPONENT, classes=classes)
+    return _paragraph(whole)
+
+
+def rule_text(chosen: TensorClass) -> str:
+    """The exponent of a group of a class."""
+    kind, rule = chosen.format, chosen.scale
+    if kind.two_level:
+        largest = TWO_LEVEL_LARGEST << TWO_LEVEL_EXPONENT - (TWO_LEVEL_LARGEST.bit_length() - 1)
+        return _TWO_LEVELS.format(largest=largest, rounded=_ROUNDED[rule], rule=rule)
+    dropped = BINARY32_SIGNIFICAND_BITS - kind.precision
+    above = {
+        "even": (1 << BINARY32_SIGNIFICAND_BITS) - (1 << dropped - 1) - 1,
+        "ceil": 1 << BINARY32_SIGNIFICAND_BITS - 1,
+        "rceil": kind.max_significand << dropped,
+    }
+    text = {"fixed": f"e = {MAX_EXPONENT}, whatever amax is", "floor": "e = x"}.get(rule)
+    text = text or f"e = x + 1 where m > {above[rule]}, else x"
+    if chosen.has_tensor_scale:
+        text = f"{text}, amax being that of the whole tensor, unless the command's `scale` says e"
+    return f"{text} (`{rule}`)"
+
+
+def function_lines(facts: ProductFacts) -> list[str]:
+    """The errors of the special functions; nothing without a vector unit."""
+    if not facts.vector:
+        return []
+    rows = (
+        (f"`{name}`", what, f"{LARGEST_ERRORS[name]:.2f}", among)
+        for name, (what, among) in _JUDGED.items()
+    )
+    heads = ("operation", "exact", "largest error", "among")
+    return [*_paragraph(_FUNCTIONS), "", *table(*heads, rows=rows)]
+
+
+def _paragraph(text: str) -> list[str]:
+    return textwrap.wrap(text, 100, break_long_words=False, break_on_hyphens=False)

@@ -1,0 +1,73 @@
+/* A step of training: Y = X W and dW = X^T dY by the machine, dY = Y - T and W = W - rate dW here. The loss is
+   the sum of the squares of dY. The rate is a power of two: its product with dW is exact. */
+static uint64_t dw_floats;
+
+static void allocate_training(void)
+{
+    dw_floats = allocate(machine_float_bytes(K, N));
+}
+
+static int begin_training(const tensor *w, const tensor *dy, uint64_t y)
+{
+    (void)w, (void)dy, (void)y;
+    return 0;
+}
+
+static void put_float(uint64_t at, uint32_t cols, uint32_t row, uint32_t col, float value)
+{
+    memcpy(memory + at + row * machine_float_pitch(cols) + 4 * col, &value, sizeof value);
+}
+
+static double gradient_and_loss(uint64_t y, uint64_t dy)
+{
+    double loss = 0;
+    uint32_t row, col;
+    for (row = 0; row < M; ++row) {
+        for (col = 0; col < N; ++col) {
+            const float target = number(machine_vectors_t[row * N + col]);
+            const float off = get_float(y, N, row, col) - target;
+            put_float(dy, N, row, col, off);
+            loss += (double)off * (double)off;
+        }
+    }
+    return loss;
+}
+
+static void update(uint64_t w, uint64_t dw)
+{
+    const float rate = number(MACHINE_VECTORS_RATE);
+    uint32_t row, col;
+    for (row = 0; row < K; ++row)
+        for (col = 0; col < N; ++col)
+            put_float(w, N, row, col,
+                      get_float(w, N, row, col) - rate * get_float(dw, N, row, col));
+}
+
+static int train(uint32_t step, const tensor *x, const tensor *w, const tensor *dy, uint64_t y,
+                 double *loss)
+{
+    machine_dw_args dw;
+    int error;
+    convert(0, w, step, 0);
+    multiply(1, x, w, y);
+    error = run(2);
+    if (error) return error;
+    *loss = gradient_and_loss(y, dy->floats);
+    memset(&dw, 0, sizeof dw);
+    dw.m = M;
+    dw.n = N;
+    dw.k = K;
+    dw.address_x = address + x->copies[1];
+    dw.address_dy = address + dy->copies[1];
+    dw.out_a = address + dw_floats;
+#ifdef MACHINE_WIDTH_X_WORD
+    dw.width_x = MACHINE_X_MAX_PLANES - 1;
+    dw.width_dy = MACHINE_DY_MAX_PLANES - 1;
+#endif
+    convert(0, dy, step, 0);
+    wide |= machine_encode_dw(command(1), &dw);
+    error = run(2);
+    if (!error) update(w->floats, dw_floats);
+    return error;
+}
+
