@@ -18,11 +18,11 @@ WITH_VECTORS = [
 ]
 
 
-REDUCTIONS = {
-    "bytes": Largest(bits=8),
-    "pairs": Largest(bits=16),
-    "sums": BelowZero(bits=11, most=16384),
-}
+def reduction_of(name, sizes):
+    """Sums of as many elements as the largest unit has."""
+    if name == "sums":
+        return BelowZero(bits=11, most=sizes.most_elements)
+    return Largest(bits={"bytes": 8, "pairs": 16}[name])
 
 
 class Tile:
@@ -43,6 +43,8 @@ class Tile:
         self.sums = isinstance(reduction, BelowZero)
         top = rng.choice([1, 4, 1 << reduction.bits - self.sums])  # often equal, or zeros
         least = (-top if top > 1 else 0) if self.sums else 0
+        if self.sums and rng.random() < 0.4:  # sums as far from 0 as they may be
+            least, top = rng.choice([(-1024, -1023), (1023, 1024)])
         self.values, self.values_t = (
             [[rng.randrange(least, top) for _ in range(self.cols)] for _ in range(self.rows)]
             for _ in range(2)
@@ -119,7 +121,7 @@ def make(name, reduction, by_blocks=False):
     sizes = Geometry(numerics=numerics, data_width=data_width)
     keys = {"halves": 1 if reduction == "sums" else sizes.halves, "by_blocks": by_blocks}
     keys |= {"numerics": numerics, "data_width": data_width}
-    return numerics, design(Gather, reduction=REDUCTIONS[reduction], **keys)
+    return numerics, design(Gather, reduction=reduction_of(reduction, sizes), **keys)
 
 
 WAYS = {
