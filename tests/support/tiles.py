@@ -49,13 +49,14 @@ MACHINES = {
             "block": 4,
             "formats": ("fp8_e4m3", "mxfp8_e4m3", "fp8_e5m2"),
             "groupings": ("tensor", "1x32", "tensor"),
+            "scales": ("rceil", "floor", "rceil"),
         }
         | {"overflows": "specification", "special": "poison"},
         128,
     ),
     "folding elements": (
         {"block": 1, "formats": "fp8_e5m2", "groupings": ("tensor", "1x4", "2x2")}
-        | {"overflows": "specification"},
+        | {"scales": ("rceil", "floor", "floor"), "overflows": "specification"},
         128,
     ),
 }
