@@ -8,6 +8,9 @@ from diastole_sim.golden.random import PARITY, ROTATIONS, ROUNDS, tensor_draws
 from diastole_sim.spec.formats import (
     BINARY32_SIGNIFICAND_BITS,
     EXPONENT_BIAS,
+    FOUR_OVER_SIX,
+    FOUR_OVER_SIX_EXPONENT,
+    FOUR_OVER_SIX_LARGEST,
     MAX_EXPONENT,
     TWO_LEVEL_EXPONENT,
     TWO_LEVEL_LARGEST,
@@ -61,6 +64,13 @@ _TWO_LEVELS = (
     "T is the smallest with amax of the whole tensor <= {largest} 2^T, unless the command's "
     "`scale` says it, and a group's byte is the E4M3 code of amax / (6 2^T), {rounded}, at most "
     "448 (`{rule}`)"
+)
+_TWO_SCALES = (
+    "T is the smallest with amax of the whole tensor <= {largest} 2^T, at most {most}, unless the "
+    "command's `scale` says it. Of the E4M3 codes of amax / (6 2^T) and of amax / (4 2^T), to "
+    "nearest, ties to even, at most 448, a group's byte is the one with the smaller sum of squared "
+    "errors, the former where they are equal; elements are rounded to nearest for these sums, "
+    "whatever they are stored by (`{rule}`)"
 )
 _FOLDED = (
     " Where the largest element of a group is then below the format's top binade, the exponent is "
@@ -135,6 +145,9 @@ def exponent_choice_lines(facts: ProductFacts) -> list[str]:
 def rule_text(chosen: TensorClass) -> str:
     """The exponent of a group of a class."""
     kind, rule = chosen.format, chosen.scale
+    if rule == FOUR_OVER_SIX:
+        largest = FOUR_OVER_SIX_LARGEST << FOUR_OVER_SIX_EXPONENT - 4
+        return _TWO_SCALES.format(largest=largest, most=kind.tensor_exponents[1], rule=rule)
     if kind.two_level:
         largest = TWO_LEVEL_LARGEST << TWO_LEVEL_EXPONENT - (TWO_LEVEL_LARGEST.bit_length() - 1)
         return _TWO_LEVELS.format(largest=largest, rounded=_ROUNDED[rule], rule=rule)

@@ -159,6 +159,10 @@ def test_exponents_of_two_levels():
         text = made.rule_text(rule_of("nvfp4", rule, "1x16"))
         assert f"<= {6 * 448} 2^T" in text
         assert words in text
+    text = made.rule_text(rule_of("nvfp4", "four-over-six", "1x16"))
+    assert f"<= {6 * 256} 2^T, at most {255 - 138}, " in text
+    assert "the smaller sum of squared errors" in text
+    assert text.endswith("(`four-over-six`)")
 
 
 @pytest.mark.parametrize("name", [*FORMAT_NAMES, FAST.name])
