@@ -11,8 +11,9 @@ from amaranth.lib.wiring import In
 
 from diastole_hw.vector.entry import entry_layout
 from diastole_hw.vector.issue import BLOCKS, Issue
+from diastole_hw.vector.row_order import RowOrder
 from diastole_hw.vector.shape import PIPELINE, VectorShape
-from diastole_hw.vector.timing import special_cycles, turned_cycles
+from diastole_hw.vector.timing import special_cycles, whole_cycles
 from diastole_sim.spec.micro import INPUTS
 from formal.prove import prove, refute
 from support.sweep import sweep
@@ -37,20 +38,26 @@ SLOW = [
 ]
 """Faults in the text of the unit; those that are found late are found in sweeps."""
 SHAPES = [(1, 1), (2, 1), (4, 1), (16, 4)]
-PROBES = {"special_age": "dut.special_age", "ending": "dut.ending", "releases": "dut.releases"}
+PROBES = {
+    "gave": "dut.gave",
+    "special_age": "dut.special_age",
+    "ending": "dut.ending",
+    "releases": "dut.releases",
+}
 
 
 class IssueSpec(wiring.Component):
     """Entries of any kind in any cycles, in any blocks; what comes in is there, or is not, as it
     likes, but a block that is there stays until it is given back.
 
-    Assumes of a program that its instructions read streams that are used, and do not overtake
-    themselves in the panel; and that nothing comes after the walk's end until ``done``.
+    Assumes of a program that its instructions read streams that are used, and need one order of
+    their rows at most; that nothing comes after the walk's end until ``done``; and that an
+    instruction that waits stays as it is.
     """
 
     def __init__(self, dut: Issue):
         self.dut, shape = dut, dut.shape
-        self.most_of_special = special_cycles(shape) + turned_cycles(shape)
+        self.most_of_special = special_cycles(shape) + whole_cycles(shape)
         super().__init__(
             {
                 "offered": In(1),
@@ -62,6 +69,7 @@ class IssueSpec(wiring.Component):
                 "special_age": In(range(self.most_of_special)),
                 "ending": In(1),
                 "releases": In(1),
+                "gave": In(1),
             }
         )
 
@@ -85,10 +93,14 @@ class IssueSpec(wiring.Component):
             dut.room.eq(self.room),
             dut.given.ready.eq(self.room),
         ]
-        bits = shape.row_bits
-        apart = entry.panel_read[:bits] != entry.panel_write[:bits]
-        if shape.block >= PIPELINE:
-            m.d.comb += Assume(~(entry.from_panel & entry.to_panel & apart))
+        kept = Signal(entry.shape(), name="own_kept")
+        m.d.sync += kept.eq(entry)
+        if shape.block > PIPELINE:
+            m.d.comb += [
+                Assume(~entry.order.all()),
+                Assume(~self.gave | (self.offered & (entry.as_value() == kept.as_value()))),
+            ]
+        self.paired = kept.gives & ~kept.end & (kept.order == RowOrder.PAIRED)
         levels = self._levels(m)
         takes = Signal()
         m.d.comb += takes.eq(dut.i.valid & dut.i.ready)
@@ -118,7 +130,8 @@ class IssueSpec(wiring.Component):
         fed = plenty.all() & (self.room | ~entry.gives | entry.end)
         most = max(self.most_of_special, dut.latest + dut.shape.block)
         waited = Signal(range(most + 2), name="own_waited")
-        m.d.sync += waited.eq(Mux(self.offered & fed & ~takes, waited + 1, 0))
+        begins = takes | dut.given.valid  # or the first slot of two
+        m.d.sync += waited.eq(Mux(self.offered & fed & ~begins, waited + 1, 0))
         rested = Signal(range(most + 2), name="own_rested")
         m.d.sync += rested.eq(Mux(finished & ~dut.done, rested + 1, 0))
         self.most, self.waited, self.rested = most, waited, rested
@@ -141,6 +154,7 @@ class IssueSpec(wiring.Component):
             (self.rested <= self.special_age) | (self.special_age == special_most),
             (self.rested == 0) | finished,
             ~self.releases | (dut.age < dut.shape.slot_cycles),
+            ~self.gave | (self.paired & started),
             started | ((dut.age == dut.latest) & ~self.releases & ~finished),
             (dut.age == dut.latest) | ((dut.slot.entry.streams & ~self.used) == 0),
             *(level <= BLOCKS for level in levels),

@@ -123,6 +123,8 @@ def _of_instruction(each, block, kinds):
     for turn in (each.turn_lanes, each.turn_rows):
         if turn and 1 << turn > block:
             found.append(f"turn {turn} beyond a block of {block}")
+    if each.turn_rows > 3 and each.c == each.d and panels and each.o != NO_OUTPUT:
+        found.append("a far turn into itself, with a panel and an output")
     if each.turn_rows and each.c >= STREAM:
         found.append("turn_rows of no register")
     if each.op in SPECIALS:

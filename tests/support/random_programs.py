@@ -102,8 +102,8 @@ def random_scene(
 
     ``undefined``: registers may be read before they are written (NaN in the model, anything in
     hardware). ``split``: a whole output may be written by two instructions, one in the last block
-    of a line and one in all others. Panel streams lie a multiple of B apart, and an instruction
-    reads one panel once.
+    of a line and one in all others. Panel streams often lie a multiple of B apart, and an
+    instruction reads one panel once.
     """
     walk = walk or rng.choice(("rows", "columns", "tiles"))
     size = size or tuple(rng.randrange(1, 3 * block + 2) for _ in range(2))
@@ -175,7 +175,8 @@ class _Streams:
         if kind != w.KIND_PANEL:
             return {}
         aux, pitch = self.rng.randrange(kinds_of_aux), self.wide + self.rng.randrange(2)
-        first = self.base + self.block * self.rng.randrange(2)
+        near = self.rng.choice((0, 0, self.block, self.rng.randrange(2 * self.block)))
+        first = self.base + near
         number = [(self.high - 1) * pitch + self.wide - 1, self.high - 1, self.wide - 1]
         end = first + (number[min(aux, 2)] + 1) * self.block
         self.vectors = max(self.vectors, end)
@@ -273,9 +274,17 @@ class _Program:
         if op not in w.SPECIALS and rng.random() < (0.5 if write else 0.05):
             d = w.NO_REGISTER
         fields = self.operands(op, d, when)
+        if write and self.turns_far_into_itself(fields, d) and self.reads_panel(op, fields):
+            fields["turn_rows"] = 3
         if d != w.NO_REGISTER:
             self.written[when].add(d)
         return Instruction(op=op, d=d, o=write[0] if write else w.NO_OUTPUT, when=when, **fields)
+
+    def turns_far_into_itself(self, fields, d):
+        return fields.get("turn_rows", 0) > 3 and fields["c"] == d
+
+    def reads_panel(self, op, fields):
+        return any(fields[name] - w.STREAM in self.panels for name in w.OPERANDS[op])
 
     def operation(self, write, when):
         operations = [w.MAD, w.MUL, w.ADD, w.ADD, w.MAX, w.MIN, w.GT, w.EQ, w.SEL, w.MOV]

@@ -22,12 +22,12 @@ def move(source=Source.S0, **fields):
 
 def task_of(program, *, inputs=(), outputs=(), rows=64, cols=64, **options):
     """A chain whose streams are of these kinds, from number 0 on."""
-    by_columns = options.pop("by_columns", False)
+    by_columns, block = options.pop("by_columns", False), options.pop("block", 8)
     return ChainTask(
         program=program,
         inputs={n: kind_of(each) for n, each in enumerate(inputs)},
         outputs={n: kind_of(each) for n, each in enumerate(outputs)},
-        walk=Walk(rows=rows, cols=cols, block=8, by_columns=by_columns),
+        walk=Walk(rows=rows, cols=cols, block=block, by_columns=by_columns),
         **options,
     )
 

@@ -67,17 +67,19 @@ def crowded_scene(rng, block, *, length=14, size=None):
         else:
             op, operands = w.ADD, {"a": rng.choice((a, w.STREAM + 1)), "c": c, **turned}
         o = rng.choice((w.NO_OUTPUT, 1))
+        if turned["turn_rows"] > 3 and c == d and w.STREAM + 1 in operands.values():
+            o = w.NO_OUTPUT
         when = rng.choice((w.EVERY, w.EVERY, w.LAST, w.NOT_LAST))
         program.append(Instruction(op=op, d=d, o=o, when=when, **operands))
     program.append(Instruction(op=w.MOV, a=rng.randrange(CROWDED), o=0))
     wide = -(-size[1] // block)
-    panel = {"aux": 2, "first": block}
+    places = [{"aux": 2, "first": block + rng.choice((0, rng.randrange(block)))} for _ in "io"]
     return scene_of(
         rng,
         block,
         program,
         size=size,
-        inputs=[f32(rng, size), Input(w.KIND_PANEL, **panel)],
-        outputs=[Output(w.KIND_F32), Output(w.KIND_PANEL, **panel)],
-        vectors=block * (wide + 1),
+        inputs=[f32(rng, size), Input(w.KIND_PANEL, **places[0])],
+        outputs=[Output(w.KIND_F32), Output(w.KIND_PANEL, **places[1])],
+        vectors=block * (wide + 2),
     )

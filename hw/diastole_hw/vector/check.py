@@ -123,6 +123,7 @@ class InstructionCheck(wiring.Component):
         m.d.comb += panels.eq(self.inputs & self.panels)
         flags = it.turn_lanes.any() | it.turn_rows.any() | it.fresh | it.keep
         most = self.block.bit_length() - 1
+        itself = (it.turn_rows >= micro.FAR_TURN) & uses["c"] & (it.c == it.d)
         faults = [
             ~known,
             it.rest.any(),
@@ -136,6 +137,7 @@ class InstructionCheck(wiring.Component):
             (it.o >= OUTPUTS) & (it.o != NO_OUTPUT),
             special & ((it.a >= REGISTERS) | (it.o != NO_OUTPUT) | (it.d == NO_REGISTER)),
             (panels & (panels - 1)[:INPUTS]).any(),
+            itself & panels.any() & (it.o != NO_OUTPUT),
         ]
         m.d.comb += self.bad.eq(_any(faults))
         return m

@@ -13,6 +13,7 @@ from diastole_hw.vector.lane import Lane
 from diastole_hw.vector.operands import Operands
 from diastole_hw.vector.prefetch import Prefetch
 from diastole_hw.vector.register_file import RowFile
+from diastole_hw.vector.result_places import ResultPlaces
 from diastole_hw.vector.shape import (
     WORD,
     VectorShape,
@@ -22,7 +23,7 @@ from diastole_hw.vector.shape import (
     visited_layout,
 )
 from diastole_hw.vector.special_lanes import SpecialLanes
-from diastole_hw.vector.timing import OPERANDS_AT, WRITTEN_AT
+from diastole_hw.vector.timing import OPERANDS_AT
 from diastole_sim.spec.micro import (
     CONSTANTS,
     INPUTS,
@@ -41,10 +42,11 @@ class VectorCore(wiring.Component):
     Timing: an instruction takes ``slot_cycles``, max(B, 8), and begins when :class:`Issue` says;
     let cycle 0 be its first. Row r of its streams and of the panel is read in cycle r, and its
     results are written, to registers, panel and outputs, in cycle r + 7: seen by reads from cycle
-    r + 8 on. :class:`Prefetch` says when instructions are there, :mod:`diastole_hw.vector.timing`
-    how long special ones take. From ``start`` to the first instruction's first cycle 6 cycles pass,
-    if a block is there by then, and all that it needs; ``done`` comes B + 8 cycles after the last
-    one's first cycle, or later if the special lanes work.
+    r + 8 on; where rows come in another order (:mod:`diastole_hw.vector.row_order`), likewise.
+    :class:`Prefetch` says when instructions are there, :mod:`diastole_hw.vector.timing` how long
+    special ones take. From ``start`` to the first instruction's first cycle 6 cycles pass, if a
+    block is there by then, and all that it needs; ``done`` comes B + 8 cycles after the last one's
+    first cycle, or later if the special lanes work.
 
     Parameters
     ----------
@@ -223,30 +225,20 @@ class VectorCore(wiring.Component):
         return Cat(found)
 
     def _write(self, m, platform, issue, registers, rows):
-        """What was read so many cycles before; one slot's results at a time, as none is shorter
-        than the way to here."""
-        shape, entry = self.shape, issue.slot.entry
-        names = ("writes", "d", "gives", "o", "to_panel", "panel_write")
-        members = {name: entry.shape().members[name] for name in names}
-        slot = data_register(data.StructLayout(members))
-        row = Signal(range(shape.block + 1), init=shape.block)
-        active = Signal()
-        m.d.comb += active.eq(row != shape.block)
-        with m.If(active):
-            m.d.sync += row.eq(row + 1)
-        with m.If(issue.age == WRITTEN_AT - 1):
-            m.d.sync += [row.eq(0), *(slot[name].eq(entry[name]) for name in names)]
-            invariant(m, platform, row >= shape.block - 1, "rows of two slots at once")
+        """Results, once they have come through the lanes, to register, panel and output."""
+        m.submodules.places = place(places := ResultPlaces(self.shape), platform)
         watched = [self.streams[INPUTS + number].watch for number in range(OUTPUTS)]
         m.d.comb += [
-            registers.write_en.eq(active & slot.writes),
-            registers.write_at.eq(Cat(row[: shape.row_bits], slot.d)),
+            places.slot.eq(issue.slot),
+            places.age.eq(issue.age),
+            registers.write_en.eq(places.register_en),
+            registers.write_at.eq(Cat(places.row, places.register)),
             registers.write.eq(rows),
-            self.panel_write_en.eq(active & slot.to_panel),
-            self.panel_write_at.eq(slot.panel_write + row),
+            self.panel_write_en.eq(places.panel_en),
+            self.panel_write_at.eq(places.vector),
             self.panel_write.eq(rows),
-            self.panel_write_watched.eq(Array(watched)[slot.o]),
-            self.out_row.valid.eq(active & slot.gives),
+            self.panel_write_watched.eq(Array(watched)[places.stream]),
+            self.out_row.valid.eq(places.stream_en),
             self.out_row.row.eq(rows),
         ]
         meets = self.panel_read_en & self.panel_write_en

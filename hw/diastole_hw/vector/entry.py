@@ -3,7 +3,7 @@
 from amaranth.hdl import unsigned
 from amaranth.lib import data
 
-from diastole_hw.vector.shape import WORD, VectorShape
+from diastole_hw.vector.shape import PIPELINE, WORD, VectorShape
 from diastole_sim.spec.micro import INPUTS, REGISTERS, Source
 
 PANEL = 31
@@ -24,14 +24,19 @@ def distance_bits(shape: VectorShape) -> int:
     return max(1, shape.row_bits)
 
 
+def order_bits(shape: VectorShape) -> int:
+    """Return the bits of a :class:`diastole_hw.vector.row_order.RowOrder` that this block needs."""
+    return 0 if shape.block < PIPELINE else 1 if shape.block == PIPELINE else 2
+
+
 def entry_layout(shape: VectorShape) -> data.StructLayout:
     """An instruction in a block in which it is done; or ``end``, and nothing else: the end of it.
 
     ``op``: its code; of a ``special`` one the operand is b. ``writes`` register ``d``. ``gives``
     rows to output ``o``; or ``to_panel``, from vector ``panel_write`` on. ``turn_lanes``,
-    ``turn_rows``: the distance. ``fresh``: here c is the neutral element, +0 or ``infinite``,
-    ``negative`` or not. ``constant``: K[k]. ``streams``: those of memory or a product that it
-    reads. ``from_panel``: it reads the panel, from vector ``panel_read`` on.
+    ``turn_rows``: the distance. ``order``: of its rows. ``fresh``: here c is the neutral element,
+    +0 or ``infinite``, ``negative`` or not. ``constant``: K[k]. ``streams``: those of memory or a
+    product that it reads. ``from_panel``: it reads the panel, from vector ``panel_read`` on.
     """
     fields = {
         "end": unsigned(1),
@@ -47,6 +52,7 @@ def entry_layout(shape: VectorShape) -> data.StructLayout:
         "to_panel": unsigned(1),
         "turn_lanes": unsigned(distance_bits(shape)),
         "turn_rows": unsigned(distance_bits(shape)),
+        "order": unsigned(order_bits(shape)),
         "fresh": unsigned(1),
         "infinite": unsigned(1),
         "negative": unsigned(1),

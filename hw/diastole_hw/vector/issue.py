@@ -7,8 +7,9 @@ from amaranth.lib.wiring import In, Out
 from diastole_hw.invariant import invariant
 from diastole_hw.registers import data_register
 from diastole_hw.vector.entry import entry_layout, is_register
+from diastole_hw.vector.row_order import RowOrder, row_at
 from diastole_hw.vector.shape import PIPELINE, VectorShape, given_layout, visited_layout
-from diastole_hw.vector.timing import special_cycles, turned_cycles
+from diastole_hw.vector.timing import special_cycles, turned_cycles, whole_cycles
 from diastole_sim.spec.micro import INPUTS, REGISTERS
 
 BLOCKS = 4
@@ -28,6 +29,11 @@ def issued_layout(shape: VectorShape) -> data.StructLayout:
     )
 
 
+def oldest_age(shape: VectorShape) -> int:
+    """Return the largest age of a slot: every row is written, and any instruction may read it."""
+    return shape.block + PIPELINE
+
+
 class Issue(wiring.Component):
     """Begin one instruction after the other, as soon as all that it needs is there; then nothing of
     it waits.
@@ -38,19 +44,22 @@ class Issue(wiring.Component):
     register. A renaming may outlive its chain: the next one's registers are undefined.
 
     Timing: an instruction begins in the cycle after it was taken. In cycle r after that, 0 to
-    B - 1, it is ``active`` and addresses row ``row`` = r. The next is taken ``slot_cycles`` after
+    B - 1, it is ``active`` and addresses row ``row`` = r, or another where its rows have another
+    order (:class:`diastole_hw.vector.row_order.RowOrder`). The next is taken ``slot_cycles`` after
     it, or later where it waits:
 
     - for streams: until each that it reads has a whole block, which is not the one that is given
       back in this cycle. For its output: until there is ``room``;
     - for specials: until ``special_cycles`` after the last special one, if it is special, or names
-      its register; if it turns that register's rows, B / 2 cycles longer;
+      its register; if it turns that register's rows, B / 2 cycles longer; if it names the register
+      and its rows do not ascend, B - 1 cycles longer;
     - for rows: if it turns rows of the register that the instruction before it writes, until
       8 + B / 2 cycles after that; if it reads the panel where the one before writes it, but not at
-      a multiple of B vectors from there, until 7 + B cycles after it.
+      a multiple of B vectors from there, or the rows of either do not ascend, until 7 + B cycles
+      after it.
 
-    Not for blocks of 8 rows or more is an instruction that reads and writes the panel at places
-    that are not a multiple of B apart: its last rows are read after its first are written.
+    An instruction with paired rows and an output takes two slots: the rows of the output ascend in
+    the first slot, the register is written in the second.
 
     An ``end`` takes no cycle: it is taken when it comes, if every stream has a block, and one end
     at most in the time of an instruction; ``give_back`` is high in the last cycle of the
@@ -117,8 +126,8 @@ class Issue(wiring.Component):
 
     @property
     def latest(self) -> int:
-        """The largest age: all is written, and can be read by anyone."""
-        return self.shape.block + PIPELINE
+        """The largest age."""
+        return oldest_age(self.shape)
 
     def elaborate(self, platform):
         m = Module()
@@ -127,18 +136,19 @@ class Issue(wiring.Component):
         m.d.comb += [
             free.eq(self.age >= shape.slot_cycles - 1),
             self.active.eq(self.age < shape.block),
-            self.row.eq(self.age),
+            self.row.eq(row_at(shape, self.slot.entry, self.age)),
         ]
+        gives_first, gave = self._two_slots(m, go)
         with m.If(go):
             m.d.sync += self.age.eq(0)
         with m.Elif(self.age != self.latest):
             m.d.sync += self.age.eq(self.age + 1)
         releases = Signal()
         inputs = self._inputs(m, free & releases)
-        rests, special_ready, renamed, owner = self._special(m, go)
+        rests, special_ready, renamed, owner = self._special(m, go & ~gives_first)
         ready = {
             "inputs": (self.i.p.streams & ~inputs) == 0,
-            "outputs": ~self.i.p.gives | self.room,
+            "outputs": ~self.i.p.gives | gave | self.room,
             "specials": special_ready & self._rows_are_there(m),
         }
         instruction = self.i.valid & ~self.i.p.end
@@ -147,11 +157,21 @@ class Issue(wiring.Component):
         )
         whole = (self.used & ~inputs) == 0
         ended = self._end(m, free, releases, whole, rests)
-        m.d.comb += self.i.ready.eq(go | ended)
-        self._begin(m, go, renamed, owner)
+        m.d.comb += self.i.ready.eq((go & ~gives_first) | ended)
+        self._begin(m, go, renamed, owner, gives_first, gave)
         self._count(m, free, ready, whole, go | ended)
         self._check(m, platform, go)
         return m
+
+    def _two_slots(self, m, go):
+        """Whether the entry's next slot writes its output alone, and whether that slot was the one
+        before: where rows are paired, since the rows of an output ascend."""
+        first, gave = Signal(), Signal()
+        if self.shape.block > PIPELINE:
+            m.d.comb += first.eq(self.i.p.gives & (self.i.p.order == RowOrder.PAIRED) & ~gave)
+            with m.If(go):
+                m.d.sync += gave.eq(first)
+        return first, gave
 
     def _inputs(self, m, leaves):
         """Which streams have a block besides the one that ``leaves``."""
@@ -164,14 +184,15 @@ class Issue(wiring.Component):
         whether its lanes rest, whether it lets the entry begin, which of the entry's operands are
         its result, and in whose stead that is."""
         soon = special_cycles(self.shape)
-        late = soon + turned_cycles(self.shape)
+        late = soon + whole_cycles(self.shape)
         age = Signal(range(late), init=late - 1, name="special_age")
         mapped, owner = Signal(), data_register(range(REGISTERS))
-        complete, settled = Signal(), Signal()
+        complete, settled, whole = Signal(), Signal(), Signal()
         entry, named, turned = self.i.p, Signal(3), Signal()
         m.d.comb += [
             complete.eq(age >= soon - 1),
-            settled.eq(age == late - 1),
+            settled.eq(age >= soon + turned_cycles(self.shape) - 1),
+            whole.eq(age == late - 1),
             named.eq(Cat(self._names(entry[letter], owner) for letter in "abc")),
             turned.eq(named[2] & entry.turn_rows.any()),
         ]
@@ -180,6 +201,7 @@ class Issue(wiring.Component):
             (entry.special & ~complete)
             | (mapped & (named.any() | writes) & ~complete)
             | (mapped & turned & ~settled)
+            | (mapped & named.any() & entry.order.any() & ~whole)
         )
         with m.If(age != late - 1):
             m.d.sync += age.eq(age + 1)
@@ -195,7 +217,7 @@ class Issue(wiring.Component):
     def _rows_are_there(self, m):
         """Written by the instruction just before: not, perhaps, those that are read first."""
         entry, before = self.i.p, self.slot.entry
-        turned, apart = Signal(), Signal()
+        turned, apart, disordered = Signal(), Signal(), Signal()
         bits = self.shape.row_bits
         m.d.comb += [
             turned.eq(entry.turn_rows.any() & self._names(entry.c, before.d) & before.writes),
@@ -204,12 +226,13 @@ class Issue(wiring.Component):
                 & before.to_panel
                 & (entry.panel_read[:bits] != before.panel_write[:bits])
             ),
+            disordered.eq(entry.order.any() | before.order.any()),
         ]
         next_age = Signal(range(self.latest + 2))
         m.d.comb += next_age.eq(self.age + 1)
         return ~(
             (turned & (next_age < PIPELINE + entry.turn_rows))
-            | (apart & (next_age < PIPELINE + self.shape.block - 1))
+            | ((apart | disordered) & (next_age < PIPELINE + self.shape.block - 1))
         )
 
     def _end(self, m, free, releases, inputs, rests):
@@ -228,7 +251,7 @@ class Issue(wiring.Component):
             m.d.sync += ending.eq(0)
         return ended
 
-    def _begin(self, m, go, renamed, owner):
+    def _begin(self, m, go, renamed, owner, gives_first, gave):
         """What the slot is to do, and who is told of its output."""
         slot = data_register(self.slot.shape())
         wrote, panel = Signal(), Signal()  # of the slot, and with a reset: nothing before the first
@@ -236,7 +259,7 @@ class Issue(wiring.Component):
             self.slot.eq(slot),
             self.slot.entry.writes.eq(wrote),
             self.slot.entry.to_panel.eq(panel),
-            self.given.valid.eq(go & self.i.p.gives),
+            self.given.valid.eq(go & self.i.p.gives & ~gave),
             self.given.p.stream.eq(self.i.p.o),
             self.given.p.block.eq(self.block),
         ]
@@ -244,10 +267,13 @@ class Issue(wiring.Component):
             m.d.sync += [
                 slot.entry.eq(self.i.payload),
                 slot.renamed.eq(renamed),
-                wrote.eq(self.i.p.writes),
+                slot.entry.gives.eq(self.i.p.gives & ~gave),
+                wrote.eq(self.i.p.writes & ~gives_first),
                 panel.eq(self.i.p.to_panel),
                 *(slot[name].eq(self.block[name]) for name in ("i", "j", "rows", "cols")),
             ]
+            with m.If(gives_first):
+                m.d.sync += slot.entry.order.eq(RowOrder.ASCENDING)
             with m.If(self.i.p.special):  # the lanes copy the result before
                 m.d.sync += [
                     slot.entry.d.eq(owner.register),
@@ -277,19 +303,10 @@ class Issue(wiring.Component):
             (self.active & (slot.streams & empty).any(), "a block is read that is not there"),
             (go & (self.i.p.streams & ~self.used).any(), "a stream is read that is not used"),
             (self.done & self.i.valid, "entries are left at the end"),
-            (
-                go & self._overtakes(self.i.p),
-                "vectors of the panel are written before they are read",
-            ),
+            (go & self.i.p.order.all() & (len(self.i.p.order) > 1), "rows would have two orders"),
         ]
         for broken, message in rules:
             invariant(m, platform, ~broken, message)
-
-    def _overtakes(self, entry):
-        """Whether an instruction writes vectors of the panel that it has still to read."""
-        bits = self.shape.row_bits
-        apart = entry.panel_read[:bits] != entry.panel_write[:bits]
-        return entry.from_panel & entry.to_panel & apart & (self.shape.block >= PIPELINE)
 
 
 OWNER = data.StructLayout({"mapped": unsigned(1), "register": range(REGISTERS)})

@@ -11,6 +11,7 @@ from diastole_hw.stream.fifo import StreamFifo
 from diastole_hw.vector.check import instruction_layout
 from diastole_hw.vector.decode import Decode, is_done_in
 from diastole_hw.vector.entry import entry_layout
+from diastole_hw.vector.row_order import order_of
 from diastole_hw.vector.shape import WORD, VectorShape, stream_layout, visited_layout
 from diastole_sim.spec.micro import CONSTANTS, MICRO_BITS, MOST_INSTRUCTIONS
 from diastole_sim.spec.stream_table import STREAMS
@@ -165,6 +166,7 @@ class Prefetch(wiring.Component):
             entries.i.valid.eq(ready),
             entries.i.payload.eq(entry),
             entries.i.p.constant.eq(self.constant_word),
+            entries.i.p.order.eq(order_of(m, self.shape, entry)),
         ]
         m.d.sync += [ready.eq(fetched | ends), entry.eq(decode.entry), entry.end.eq(ends)]
         return read + ends + ready

@@ -33,3 +33,9 @@ def special_cycles(shape: VectorShape) -> int:
 def turned_cycles(shape: VectorShape) -> int:
     """By how many cycles an instruction comes later that reads rows turned: the farthest turn."""
     return shape.block // 2
+
+
+def whole_cycles(shape: VectorShape) -> int:
+    """Return by how many cycles an instruction comes later that reads rows in any order; no
+    instruction does so on a block of fewer than 8 rows, but for turns."""
+    return turned_cycles(shape) if shape.block < PIPELINE else shape.block - 1

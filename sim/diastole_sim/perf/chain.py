@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from diastole_sim.perf.chain_inputs import ChainInputs
 from diastole_sim.perf.chain_outputs import ChainOutputs
 from diastole_sim.perf.vector import ChainTask, ModelledVector, VisitedBlock
-from diastole_sim.spec.micro import INPUTS, OUTPUTS, REGISTERS, Instruction, Source
+from diastole_sim.spec.micro import FAR_TURN, INPUTS, OUTPUTS, REGISTERS, Instruction, Source
 from diastole_sim.spec.stream_table import GATHERED, Kind, PanelOrder
 
 PIPELINE = 8
@@ -139,6 +139,8 @@ class ChainCore:
         if gives:
             assert output is not None
             self.outputs.give(output, block, taken)
+            if self._is_paired(instruction):  # a slot for the output, then one for the register
+                taken += PIPELINE + self.vector.block - 1
         self.taken.append(taken)
         self.slot, self.before = taken, instruction
 
@@ -154,13 +156,20 @@ class ChainCore:
         return 0
 
     def _rows(self, instruction: Instruction) -> int:
-        """From when on rows are there that it turns."""
+        """From when on rows are there that it turns, or reads in another order."""
         before = self.before
+        if self._is_paired(instruction) or (before and self._is_paired(before)):
+            return self.slot + PIPELINE + self.vector.block - 1
         if before is None or not instruction.turn_rows or instruction.c >= REGISTERS:
             return 0
         if before.special or before.d != instruction.c:
             return 0
         return self.slot + PIPELINE + (1 << instruction.turn_rows >> 1)
+
+    def _is_paired(self, instruction: Instruction) -> bool:
+        """Whether rows are worked on in pairs: where a register is turned far, into itself."""
+        far = self.vector.block > PIPELINE and instruction.turn_rows >= FAR_TURN
+        return far and instruction.c == instruction.d and not instruction.special
 
 
 def estimate_chain(

@@ -22,6 +22,9 @@ REGISTERS = 16
 """Each a block."""
 INPUTS = OUTPUTS = 4
 """Streams that a chain reads, and that it writes."""
+FAR_TURN = 4
+"""``turn_rows`` of the smallest turn, by 8 rows, that exchanges rows which are worked on more than
+7 cycles apart."""
 CONSTANTS = 256
 SCALE, INVERSE = 252, 253
 """The constants that hold the scale of the loss: nothing that is loaded there stays."""
@@ -270,6 +273,12 @@ def _faults(it: Instruction, block: int, panels: Sequence[int]) -> Iterator[str]
     streams = {source - Source.S0 for source in it.sources.values()} & set(panels)
     if len(streams) > 1:
         yield "two operands are different streams of the panel"
+    turned = it.turn_rows >= FAR_TURN and "c" in uses and it.c == it.d
+    if streams and turned and it.o != NO_OUTPUT:
+        yield (
+            f"turns register {it.d} by 8 rows or more into itself, reads the panel and writes a "
+            "stream; take another register, or two instructions"
+        )
 
 
 def _faults_of_c(it: Instruction, name: str, block: int) -> Iterator[str]:

@@ -4,6 +4,7 @@ from diastole_sim.spec.command_table import Opcode
 from diastole_sim.spec.limits import Limits, VectorTable, entry_words, vector_tables
 from diastole_sim.spec.micro import (
     CONSTANTS,
+    FAR_TURN,
     FIELDS,
     INPUTS,
     INVERSE,
@@ -67,7 +68,12 @@ _INSTRUCTIONS = """\
 ## Instructions
 
 {bits} bits, the lower word first. c is turned, then negated, then fresh. {d} in `d` and {o} in `o`
-write nothing. Bits without a field, and operands that the operation has not, are 0.
+write nothing. Bits without a field, and operands that the operation has not, are 0. An instruction
+reads one stream of the panel at most.
+"""
+_FAR_TURNS = """\
+An instruction that turns rows of register `d` by 8 or more, and writes `d`, does not both read the
+panel and write a stream.
 """
 _STREAMS = """\
 ## Streams
@@ -83,6 +89,8 @@ def program_lines(limits: Limits) -> list[str]:
         raise ValueError("a machine without a vector unit has no programs")
     chains = _CHAINS.format(most=MOST_INSTRUCTIONS, b=limits.block, registers=REGISTERS)
     instructions = _INSTRUCTIONS.format(bits=MICRO_BITS, d=NO_REGISTER, o=NO_OUTPUT)
+    if limits.block >= 1 << FAR_TURN:
+        instructions += _FAR_TURNS
     streams = _STREAMS.format(inputs=INPUTS, outputs=OUTPUTS, bytes=DESCRIPTOR_BYTES)
     return [
         *(*chains.splitlines(), "", *_tables(limits), ""),

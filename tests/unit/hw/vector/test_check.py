@@ -39,9 +39,20 @@ def test_layouts_have_the_bits_of_the_contract(rng):
     assert view.rest == stream.rest >> 56
 
 
-def test_instructions(rng):
-    dut = InstructionCheck(block=4)
+def far_turn(rng):
+    """An instruction that turns a register far, or nearly so, often into itself."""
+    c = rng.randrange(3)
+    return Instruction(
+        op=rng.choice((MicroOp.ADD, MicroOp.MAD, MicroOp.MOV)), a=rng.choice((0, 16, 17)), c=c,
+        d=rng.choice((c, 5, 31)), o=rng.choice((0, 7)), turn_rows=rng.randrange(3, 6),
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("block", [4, 16])
+def test_instructions(block, rng):
+    dut = InstructionCheck(block=block)
     words = [rng.getrandbits(64) & (1 << 49) - 1 for _ in range(1500)]
+    words += [far_turn(rng).encode() for _ in range(500)]
     words += [Instruction(op=op).encode() ^ 1 << bit for op in MicroOp for bit in range(64)]
 
     async def bench(ctx):
@@ -51,7 +62,7 @@ def test_instructions(rng):
             ctx.set(dut.panels, panels)
             it = Instruction.decode(word)
             mine = [n for n in range(4) if panels >> n & 1]
-            assert ctx.get(dut.bad) == bool(program_problems([it], block=4, panels=mine)), it
+            assert ctx.get(dut.bad) == bool(program_problems([it], block=block, panels=mine)), it
             wanted = 0 if it.output is None else 1 << it.output
             assert ctx.get(dut.outputs) == wanted
             assert ctx.get(dut.inputs) == sum(

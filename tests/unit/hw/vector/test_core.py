@@ -68,10 +68,12 @@ def test_numbers_of_rows_and_columns_far_out(rng):
         run_scenes(core_of(block), [scene], rng)
 
 
-@pytest.mark.parametrize("block", [sweep(2), 4, sweep(8)])
+@pytest.mark.parametrize("block", [sweep(2), 4, 8, sweep(16), sweep(32)])
 def test_vectors_of_the_panel_at_any_place(block, rng):
-    """What one instruction writes, the next reads one vector further, or before."""
-    for first, second in [(0, 1), (1, 0), (0, block - 1), (block - 1, 0)]:
+    """What one instruction writes, the next reads some vectors further, or before, and writes it
+    some vectors beyond those that it reads."""
+    places = [1, block - 1] if block < 16 else [7, 9, block - 1]
+    for first, second in [(near, far) for k in places for near, far in ((0, k), (k, 0))]:
         program = [
             Instruction(op=w.MOV, a=w.STREAM, o=0),
             Instruction(op=w.MOV, a=w.STREAM + 1, o=1),
@@ -83,8 +85,6 @@ def test_vectors_of_the_panel_at_any_place(block, rng):
             inputs=[f32(rng, size), Input(w.KIND_PANEL, aux=1, first=second)],
             outputs=[Output(w.KIND_PANEL, aux=1, first=first), Output(w.KIND_F32)],
         )  # fmt: skip
-        if block == 8:  # no instruction may read and write the panel so
-            scene.words = scene.words[:2]
         run_scenes(core_of(block), [scene], rng)
 
 
@@ -155,13 +155,45 @@ def test_who_waits_for_a_special(block, specials, rng):
 
 @pytest.mark.parametrize(
     "block, turn, more",
-    [(2, 1, 1), (4, 1, 1), (4, 2, 2), (8, 1, 1), (8, 2, 2), (8, 3, 4), (16, 1, 0), (16, 4, 0)],
+    [(2, 1, 1), (4, 1, 1), (4, 2, 2), (8, 1, 1), (8, 2, 2), (8, 3, 4), (16, 1, 0), (16, 4, 7)],
 )
 @pytest.mark.sampled(2)
 def test_who_waits_for_turned_rows(block, turn, more, rng):
     turned = Instruction(op=w.ADD, a=0, c=0, d=0, turn_rows=turn)
     other = Instruction(op=w.MOV, a=w.UNIT, d=3)
+    if block == 16:  # into another register, as far as it likes
+        apart = Instruction(op=w.ADD, a=0, c=0, d=1, turn_rows=turn)
+        assert cycles_of(rng, block, [MOVE, apart], (1, 1)).counted["wants_specials"] == 0
     first = cycles_of(rng, block, [MOVE, turned], (1, 1))
     assert first.counted["wants_specials"] == more
     second = cycles_of(rng, block, [MOVE, other, turned], (1, 1))
-    assert second.counted["wants_specials"] == 0
+    assert second.counted["wants_specials"] == (more if turn > 3 else 0)
+
+
+@pytest.mark.parametrize("o", [w.NO_OUTPUT, 0], ids=["register", "register and output"])
+@pytest.mark.parametrize("block, turn", [(16, 4), sweep(32, 4), sweep(32, 5)])
+def test_a_register_is_turned_into_itself(block, turn, o, rng):
+    """By 8 rows or more: no row is read after it was written."""
+    program = [
+        Instruction(op=w.MOV, a=w.STREAM, d=0),
+        Instruction(op=w.ADD, a=w.STREAM, c=0, d=0, o=o, turn_rows=turn),
+        Instruction(op=w.ADD, a=0, c=0, d=1, o=1, turn_rows=1),
+    ]
+    size = (block, block)
+    outputs = [Output(w.KIND_F32) if o == 0 else None, Output(w.KIND_F32)]
+    scene = scene_of(rng, block, program, size=size, inputs=[f32(rng, size)], outputs=outputs)
+    run_scenes(core_of(block), [scene], rng)
+
+
+PAIRED_CYCLES = {"register": 2 * 23, "register and output": 3 * 23}
+"""At B = 16, by what it writes: slots that begin 7 + B cycles after the slot before them."""
+
+
+@pytest.mark.parametrize("writes", PAIRED_CYCLES)
+def test_cycles_of_a_register_that_is_turned_into_itself(writes, rng):
+    """The instruction behind it waits too, until all is written."""
+    outputs = [Output(w.KIND_F32)] if "output" in writes else []
+    turned = Instruction(op=w.ADD, a=0, c=0, d=0, turn_rows=4, o=0 if outputs else w.NO_OUTPUT)
+    other = Instruction(op=w.MOV, a=w.UNIT, d=3)
+    record = cycles_of(rng, 16, [MOVE, turned, other], (1, 1), outputs=outputs)
+    assert record.cycles == BEFORE + PAIRED_CYCLES[writes] + 16 + AFTER

@@ -89,6 +89,22 @@ def test_rows_that_turn_wait_for_who_wrote_them():
     assert other == plain
 
 
+@pytest.mark.parametrize("o, slots", [(7, 2), (0, 3)])
+def test_a_register_turned_far_into_itself_waits_for_all_rows(o, slots):
+    """As the unit does (`test_core.py` of the vector unit has the same numbers of it)."""
+    done = []
+    for d in (0, 1):
+        turned = Instruction(op=MicroOp.ADD, a=0, c=0, d=d, turn_rows=4, o=o)
+        program = [move(Source.ONE, d=0), turned, move(Source.ONE, d=3)]
+        outputs = [Kind.F32] if o == 0 else []
+        task = task_of(program, outputs=outputs, rows=16, cols=16, block=16)
+        core = ChainCore(modelled_vector(block=16), task)
+        for block in task.blocks():
+            core.block(block)
+        done.append(core.slot)
+    assert done[0] - done[1] == slots * 23 - 2 * 16
+
+
 def test_an_image_waits_for_the_one_before():
     task = task_of(STORE, inputs=[Kind.PANEL], outputs=[Kind.IMAGE], cols=8)
     alone = estimate_chain(modelled_vector(), task)

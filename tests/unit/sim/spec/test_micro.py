@@ -113,6 +113,22 @@ def test_each_rule_of_one_instruction(instruction, text):
     assert found == [(1, text)]
 
 
+FAR = Instruction(op=MicroOp.SEL, a=0, b=Source.S2, c=1, d=1, o=3, turn_rows=4)
+"""A turn by 8 rows of the register that is written, with a panel and an output."""
+
+
+@pytest.mark.parametrize(
+    "change", [{"d": 2}, {"d": 31}, {"b": Source.S1}, {"o": 7}, {"turn_rows": 3}]
+)
+def test_a_far_turn_into_itself_is_refused_with_panel_and_output_alone(change):
+    text = (
+        "turns register 1 by 8 rows or more into itself, reads the panel and writes a stream; take "
+        "another register, or two instructions"
+    )
+    assert program_problems([FAR], block=16, panels=[2]) == [(0, text)]
+    assert program_problems([replace(FAR, **change)], block=16, panels=[2]) == []
+
+
 @pytest.mark.parametrize("count", [0, 33])
 def test_a_program_has_1_to_32_instructions(count):
     found = program_problems([ADD] * count, block=8)
