@@ -30,12 +30,14 @@ from diastole.measure.networks import LISTS, layers_of
 from diastole.measure.steps import task_step
 from diastole.report import estimate_table
 from diastole_sim.perf.machine import LATENCY, Widths
-from diastole_sim.spec.image import DATA_WIDTHS, MAX_SIZE
+from diastole_sim.spec.image import DATA_WIDTHS
 from diastole_sim.train.tasks import TASK_NAMES
 
 PICTURES = (".png", ".svg")
 MANY = 20
 """Layers from which on other processes are worth their start."""
+NAMED = 5
+"""Layers that a note names, at most."""
 
 
 def add_parser(commands: Commands) -> None:
@@ -56,15 +58,17 @@ def add_parser(commands: Commands) -> None:
     what.add_argument(
         "--shapes",
         metavar="LIST",
-        help="a CSV file of layers (columns M, K, N and a name; or the columns of a topology of "
-        f"SCALE-Sim), or one of {', '.join(LISTS)}",
+        help="a CSV file of layers (columns M, K, N; or the columns of a topology of SCALE-Sim, of "
+        "one or two strides, and groups; with either name, repeats, batch), or one of "
+        f"{', '.join(LISTS)}",
     )
     parser.add_argument(
         "--batch",
         metavar="B",
         type=integer(1, 1 << 16),
         default=1,
-        help="samples at a time: M of a file is multiplied by it (default: 1)",
+        help="samples at a time: M of a file without a column batch is multiplied by it "
+        "(default: 1)",
     )
     parser.add_argument(
         "--phases",
@@ -143,16 +147,21 @@ def _one_machine(
     costs = layer_costs(config, layers, phases, arguments.latency, mapped, widths)
     bits = filled(config.numerics, widths)
     sums, size = total(costs, config.macs), machine_size(config)
+    depthwise = [layer.name for layer in layers if layer.depthwise]
     if arguments.out is not None:
         title = f"{config.name}: {arguments.shapes}"
         estimate_table.write_roofline(costs, arguments.out, title)
     if arguments.json:
         machine = {"name": config.name, **size.record(), "latency": arguments.latency}
         machine["widths"] = bits
+        machine["depthwise"] = depthwise
         print_json(machine | {"layers": [cost.record() for cost in costs], "total": sums})
         return 0
     for line in estimate_table.lines_of(costs, sums, bits):
         say(line)
+    if depthwise:
+        said = "depthwise, a product for each channel (groups = 1 in the file: not)"
+        say(f"{said}: {_few(depthwise)}")
     say(f"{config.name}: {size}")
     wider = partial(_wider, config, layers, phases, arguments.latency, mapped, widths)
     if help_ := estimate_table.advice(config, sums, wider):
@@ -161,6 +170,12 @@ def _one_machine(
         say(f"wrote {arguments.out}")
     say_next("--over bus.data_width=64,128,256 compares machines, --phases convert conversions")
     return 0
+
+
+def _few(names: Sequence[str]) -> str:
+    """The first names, and how many more there are."""
+    more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
+    return ", ".join(names[:NAMED]) + more
 
 
 def _sweep(arguments: argparse.Namespace, phases: Sequence[str], asked: Mapping[str, int]) -> int:
@@ -220,20 +235,13 @@ def parse_phases(text: str) -> list[str]:
 
 
 def read_shapes(text: str, batch: int) -> list[NamedLayer]:
-    """Of a list that we have, or of a file."""
+    """Return the layers of a list that we have, or of a file."""
     if text in LISTS:
         return layers_of(text, batch)
     path = Path(text)
     if not path.exists():
         raise BadInput(f"--shapes: there is no file {text}; known lists are {', '.join(LISTS)}")
-    layers = read_layers(path)
-    large = [layer.name for layer in layers if layer.m * batch > MAX_SIZE]
-    if large:
-        raise BadInput(f"--batch makes M larger than {MAX_SIZE} in {', '.join(large)}")
-    return [
-        NamedLayer(name=layer.name, m=layer.m * batch, k=layer.k, n=layer.n, repeats=layer.repeats)
-        for layer in layers
-    ]
+    return read_layers(path, batch)
 
 
 def _check_picture(path: Path | None, phases: Sequence[str]) -> None:

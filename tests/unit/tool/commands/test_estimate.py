@@ -124,8 +124,30 @@ def test_mistakes(diastole, arguments, text):
 def test_a_batch_that_is_too_large(tmp_path):
     path = tmp_path / "layers.csv"
     path.write_text("name,M,K,N\nlong,9000000,1,1\nshort,1,1,1\n")
-    with pytest.raises(BadInput, match=r"--batch makes M larger than 16777215 in long$"):
+    said = "line 2: m makes a side of 18000000 with a batch of 2, at most 16777215 is possible"
+    with pytest.raises(BadInput, match=said):
         read_shapes(str(path), 2)
+
+
+def test_rows_of_a_depthwise_convolution(diastole, tmp_path):
+    """A product for each of 16 channels: X of 48 * 48 rows and 9 columns, one column of W. A note
+    says so, in words and for scripts."""
+    path = tmp_path / "topology.csv"
+    path.write_text(
+        "Layer name, IFMAP Height, IFMAP Width, Filter Height, Filter Width, Channels, "
+        "Num Filter, Strides,\ndw, 50, 50, 3, 3, 16, 1, 1,\nlast, 1, 1, 1, 1, 16, 1, 1,\n"
+    )
+    one = tmp_path / "one.csv"
+    one.write_text("M,K,N,repeats\n2304,9,1,16\n")
+    given = ("estimate", "nano.toml", "--phases", "forward", "--shapes")
+    record = diastole(*given, str(path), "--json").json
+    first, last = record["layers"]
+    assert (first["m"], first["k"], first["n"], first["repeats"]) == (48 * 48, 9, 1, 16)
+    assert (last["m"], last["k"], last["n"], last["repeats"]) == (1, 16, 1, 1)
+    assert record["depthwise"] == ["dw"]
+    assert first["cycles"] == diastole(*given, str(one), "--json").json["total"]["cycles"]
+    note = "depthwise, a product for each channel (groups = 1 in the file: not): dw"
+    assert note in diastole(*given, str(path)).out.splitlines()
 
 
 def test_phases():
