@@ -49,9 +49,13 @@ class FusedWalk:
         self.planes = tuple(machine.planes(cls, widths[cls]) for cls in (X, W, DY))
         self.row_beats = ceil_div(4 * sizes[1], machine.beat_bytes)  # of dW
 
-    @cached_property
-    def axes(self) -> tuple[Axis, Axis]:
+    @property
+    def axes(self) -> tuple[Axis, ...]:
         """The k tiles, and the slices of M."""
+        return self._axes
+
+    @cached_property
+    def _axes(self) -> tuple[Axis, Axis]:
         machine, (_, _, k) = self.machine, self.sizes
         tile, beat = machine.fused_tile, machine.beat_bytes
         rows = (tile * machine.block * self.row_beats, BURST_BEATS)
@@ -73,8 +77,9 @@ class FusedWalk:
         )
         return sum(region.maxima_beats for regions in (whole, parts) for region in regions)
 
-    def chunks(self, t: Stretch, c: Stretch) -> Iterator[Chunk]:
+    def chunks(self, *steps: Stretch) -> Iterator[Chunk]:
         """The chunks of a slice of M of one k tile."""
+        t, c = steps
         machine, (m, _, k) = self.machine, self.sizes
         m_blocks, n_blocks, k_blocks = self.blocks
         of_x, of_w, of_dy = self.planes

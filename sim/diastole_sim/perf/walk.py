@@ -383,8 +383,9 @@ class ProductWalk:
     def _row(self, rows: Stretch, axis: Axis) -> Stretch:
         return axis.rows(rows) if self.alike and not exact(axis, self.axes) else rows
 
-    def chunks(self, outer: Stretch, inner: Stretch, c: Stretch) -> Iterator[Chunk]:
+    def chunks(self, *steps: Stretch) -> Iterator[Chunk]:
         """The chunks of a part of the contraction of one tile."""
+        outer, inner, c = steps
         machine, loops, roles = self.machine, self.loops, self.loops.roles
         uses = (not roles.north, roles.north)
         t, lanes = (inner, outer) if loops.outer == "l" else (outer, inner)

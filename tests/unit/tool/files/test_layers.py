@@ -116,8 +116,8 @@ def test_groups_of_channels(tmp_path, heading, line, found):
 
 PRODUCTS_READ = "m, k, n, name, repeats, batch"
 TOPOLOGY_READ = (
-    "with ifmap height there may be ifmap height, ifmap width, filter height, filter width, channels, num filter, strides, "
-    "groups, name, repeats, batch"
+    "with ifmap height there may be ifmap height, ifmap width, filter height, filter width, "
+    "channels, num filter, strides, groups, name, repeats, batch"
 )
 
 
