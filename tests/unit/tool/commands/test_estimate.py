@@ -80,6 +80,14 @@ def test_gpt_2_has_its_multiplications():
     assert macs == 12 * of_layer + tokens * width * 50257
 
 
+def test_llama_7b_has_its_parameters():
+    """6.74 * 10^9 with the words that go in, which are no product; each of the weights is used once
+    for every token."""
+    layers = read_shapes("llama-7b", 1)
+    weights = sum(each.k * each.n * each.repeats for each in layers if each.repeats % 1024)
+    assert weights + 32000 * 4096 == pytest.approx(6.738e9, rel=1e-3)
+
+
 def test_a_batch_of_a_file(shapes):
     assert read_shapes(shapes, 3) == [
         NamedLayer(name="first", m=192, k=48, n=40, repeats=2),
