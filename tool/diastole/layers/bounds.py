@@ -28,7 +28,7 @@ def cycles_by_cause(found: Estimate | ConversionEstimate) -> dict[str, float]:
     """Return the cycles by what they went to; the sum is ``found.cycles``."""
     if isinstance(found, ConversionEstimate):
         return _of_conversion(found)
-    used = found.multiplications / found.multipliers
+    used = min(float(found.slots), found.multiplications / found.multipliers)
     parts = {MULTIPLIERS: used, SHAPE: found.slots - used, **found.waits}
     return {name: cycles for name, cycles in parts.items() if cycles}
 
