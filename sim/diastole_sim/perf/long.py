@@ -16,7 +16,7 @@ from diastole_sim.perf.machine import WIDEST, ModelledMachine, Widths
 from diastole_sim.perf.moments import Moment
 from diastole_sim.perf.product import Estimate, estimate, run_whole
 from diastole_sim.perf.run import ProductRun
-from diastole_sim.perf.walk import Walk
+from diastole_sim.perf.walk import ChunkWalk
 from diastole_sim.spec.command import MACHINES_OWN
 from diastole_sim.spec.nest import Nest
 
@@ -44,7 +44,7 @@ def estimate_long(
     return estimate(machine, op, m, n, k, nest, widths, runner=run_long)
 
 
-def run_long(run: ProductRun, walk: Walk) -> None:
+def run_long(run: ProductRun, walk: ChunkWalk) -> None:
     """Take a command through the chunks of its loops, but those that repeat."""
     if prod(axis.count for axis in walk.axes) <= FEW:
         run_whole(run, walk)
@@ -81,7 +81,7 @@ class _Loop:
     """A loop inside of others, which are at the ``steps``."""
 
     command: ProductRun
-    walk: Walk
+    walk: ChunkWalk
     steps: tuple[Stretch, ...]
     seen: dict[int, list[_Seen]] = field(default_factory=dict[int, list[_Seen]])
 

@@ -7,15 +7,15 @@ from typing import TypeAlias
 
 from diastole_sim.perf.fused import FusedWalk, fused_passes
 from diastole_sim.perf.machine import WIDEST, ModelledMachine, Widths, X
-from diastole_sim.perf.run import Command, ProductRun
+from diastole_sim.perf.run import ModelledProduct, ProductRun
 from diastole_sim.perf.store import Store
-from diastole_sim.perf.walk import Loops, ProductWalk, Walk, every_chunk, loops_of
+from diastole_sim.perf.walk import ChunkWalk, Loops, WalkedProduct, every_chunk, loops_of
 from diastole_sim.spec.check import require_choice, require_int
 from diastole_sim.spec.command import MACHINES_OWN
 from diastole_sim.spec.image import MAX_SIZE
 from diastole_sim.spec.nest import Nest
 
-Runner: TypeAlias = Callable[[ProductRun, Walk], None]
+Runner: TypeAlias = Callable[[ProductRun, ChunkWalk], None]
 """Takes a command through the chunks of its loops."""
 
 OPERATIONS = ("forward", "dx", "dw", "backward")
@@ -85,7 +85,7 @@ class Estimate:
         return self.write_beats * self.beat_bytes
 
 
-def run_whole(run: ProductRun, walk: Walk) -> None:
+def run_whole(run: ProductRun, walk: ChunkWalk) -> None:
     """Take a command through every chunk."""
     for chunk in every_chunk(walk):
         run.chunk(chunk)
@@ -117,7 +117,7 @@ def estimate(
             estimate(machine, part, m, n, k, nest, widths, runner=runner) for part in ("dx", "dw")
         ]
         return gradients_apart(parts)
-    command = Command(
+    command = ModelledProduct(
         op=op,
         sizes=(m, n, k),
         slabs=(machine.fused_tile, machine.fused_blocks_n),
@@ -140,7 +140,7 @@ def estimate_loops(
     runner: Runner = run_whole,
 ) -> Estimate:
     """Of a product in its loops, whose results go to ``store``, None for memory; M, N, K."""
-    command = Command(
+    command = ModelledProduct(
         op=op,
         sizes=sizes,
         slabs=loops.slabs,
@@ -148,7 +148,7 @@ def estimate_loops(
         streams=loops.planes[0],
     )
     run = ProductRun(machine, command, store)
-    runner(run, ProductWalk(machine, loops))
+    runner(run, WalkedProduct(machine, loops))
     return _estimated(run, command, float(prod(loops.planes)))
 
 
@@ -159,7 +159,7 @@ def require_product(op: str, m: int, n: int, k: int) -> None:
         require_int(name, size, 1, MAX_SIZE)
 
 
-def _estimated(run: ProductRun, command: Command, passes: float) -> Estimate:
+def _estimated(run: ProductRun, command: ModelledProduct, passes: float) -> Estimate:
     """What a command took, after its last chunk."""
     machine, end, (m, n, k) = run.machine, run.finish(), command.sizes
     tail = end - run.now

@@ -19,7 +19,7 @@ LATE = ("start", "reading", "loading", "latency")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Command:
+class ModelledProduct:
     """A product: its sizes M, N, K, and what its loops take of the memories. ``slabs``: blocks of a
     bank of what streams and of what is held; ``units`` of sums, east and north; ``streams``: planes
     of what streams."""
@@ -36,7 +36,9 @@ class ProductRun:
     """The units at work on one command. ``waits``: cycles in which the array waited for data that
     came late, by what was busy with them."""
 
-    def __init__(self, machine: ModelledMachine, command: Command, store: Store | None = None):
+    def __init__(
+        self, machine: ModelledMachine, command: ModelledProduct, store: Store | None = None
+    ):
         self.machine = machine
         # The addresses of the maxima are products: as many cycles as the larger factor has bits.
         tallest = max(_rows_read(machine, command.op, command.sizes))

@@ -156,7 +156,7 @@ def roles_of(machine: ModelledMachine, op: str) -> Roles:
     )
 
 
-class Walk(Protocol):
+class ChunkWalk(Protocol):
     """Loops, the outermost first, and the chunks of their steps. ``alike``: the address of a row
     takes as long as it does in the mean, but in loops that are :func:`exact`."""
 
@@ -173,7 +173,7 @@ class Walk(Protocol):
     def chunks(self, *steps: Stretch) -> Iterator[Chunk]: ...
 
 
-def every_chunk(walk: Walk) -> Iterator[Chunk]:
+def every_chunk(walk: ChunkWalk) -> Iterator[Chunk]:
     """The chunks of all steps, in their order."""
     for numbers in product(*(range(axis.count) for axis in walk.axes)):
         yield from walk.chunks(*(axis.at(n) for axis, n in zip(walk.axes, numbers, strict=True)))
@@ -307,10 +307,10 @@ def plane_pairs(streams: int, helds: int) -> Iterator[PlanePair]:
 
 def product_chunks(machine: ModelledMachine, loops: Loops) -> Iterator[Chunk]:
     """Every chunk of a product in its order."""
-    return every_chunk(ProductWalk(machine, loops))
+    return every_chunk(WalkedProduct(machine, loops))
 
 
-class ProductWalk:
+class WalkedProduct:
     """The loops of a product: over tiles, and in each over the contraction. A chunk of it is one
     for every pair of planes, of which what streams is innermost; its planes stay for all that are
     held."""

@@ -50,7 +50,7 @@ def shares_of(cycles: Mapping[str, float]) -> dict[str, float]:
     return {name: cycles[name] / whole for name in MEANINGS if name in cycles}
 
 
-def added(every: Iterable[tuple[int, Mapping[str, float]]]) -> dict[str, float]:
+def added_shares(every: Iterable[tuple[int, Mapping[str, float]]]) -> dict[str, float]:
     """Return the sum of cycles by cause, each so many times."""
     found: dict[str, float] = {}
     for times, cycles in every:

@@ -8,7 +8,7 @@ from typing import Any, Protocol, TypeAlias
 
 from diastole.config.keys import Config
 from diastole.files.layers import NamedLayer
-from diastole.layers.bounds import added, bound_of, cycles_by_cause, shares_of
+from diastole.layers.bounds import added_shares, bound_of, cycles_by_cause, shares_of
 from diastole_sim.perf import Estimate, Memory, ModelledMachine
 from diastole_sim.perf.choose import choose_nest
 from diastole_sim.perf.conversion import ConversionEstimate, estimate_conversion
@@ -253,7 +253,7 @@ def total(
     multiplications = sum(cost.multiplications for cost in costs)
     read = sum(cost.repeats * cost.found.read_bytes for cost in costs)
     written = sum(cost.repeats * cost.found.write_bytes for cost in costs)
-    shares = shares_of(added((cost.repeats, cost.cycles_by_cause) for cost in costs))
+    shares = shares_of(added_shares((cost.repeats, cost.cycles_by_cause) for cost in costs))
     pace = None if clock_mhz is None else Pace.of(cycles, macs, read + written, clock_mhz)
     return {
         "cycles": cycles,

@@ -10,7 +10,7 @@ from diastole_sim.perf.fused import FusedWalk
 from diastole_sim.perf.long import estimate_long
 from diastole_sim.perf.product import gradients_apart
 from diastole_sim.perf.run import ProductRun
-from diastole_sim.perf.walk import ProductWalk, loops_of
+from diastole_sim.perf.walk import WalkedProduct, loops_of
 from diastole_sim.spec.nest import Nest
 from support.sweep import sweep
 
@@ -164,7 +164,7 @@ def test_maxima_of_a_walk():
     beat along 5 steps of one, and 3 of the other."""
     machine = ModelledMachine(rows=1, cols=1, block=4, data_width=32, element_bits=(5, 5, 5))
     loops = loops_of(machine, "forward", 80, 20, 100, Nest(t_blocks=4, groups=2))
-    assert ProductWalk(machine, loops).maxima_beats == 5 * 3 + 3 * 5
+    assert WalkedProduct(machine, loops).maxima_beats == 5 * 3 + 3 * 5
     # 3 blocks of M and 2 of N, a beat each, and 25 of K in tiles of 4, for X and for W.
     assert machine.fused_tile == 4
     assert FusedWalk(machine, (10, 7, 100)).maxima_beats == 1 + 1 + 2 * 7

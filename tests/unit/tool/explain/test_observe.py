@@ -61,7 +61,7 @@ def test_a_wrong_conversion_is_found(machine):
 
 
 def test_elements_that_are_no_numbers(machine):
-    """`floor`, `specification` and `poison`: the largest element of some groups is beyond the format."""
+    """`floor`, `specification` and `poison`: some groups have elements beyond the format."""
     machine(GoldenDevice)
     tables = {
         key: {"x": value} for key, value in (("scale", "floor"), ("overflow", "specification"))

@@ -4,7 +4,14 @@ import pytest
 
 from diastole.config.presets import PRODUCTS_ONLY
 from diastole.files.layers import NamedLayer
-from diastole.layers.bounds import MEANINGS, added, bound_of, cycles_by_cause, percents, shares_of
+from diastole.layers.bounds import (
+    MEANINGS,
+    added_shares,
+    bound_of,
+    cycles_by_cause,
+    percents,
+    shares_of,
+)
 from diastole.layers.costs import layer_costs
 from diastole_sim.perf.conversion import ConversionEstimate
 
@@ -65,7 +72,7 @@ def test_the_bound(shares, bound):
 
 def test_shares_of_repeats():
     """Three times 4 cycles and once 8."""
-    cycles = added([(3, {"multipliers": 3, "end": 1}), (1, {"shape": 8.0})])
+    cycles = added_shares([(3, {"multipliers": 3, "end": 1}), (1, {"shape": 8.0})])
     assert cycles == {"multipliers": 9, "end": 3, "shape": 8}
     assert shares_of(cycles) == {"multipliers": 0.45, "shape": 0.4, "end": 0.15}
 
