@@ -107,7 +107,8 @@ def test_the_host_does_what_it_does_in_simulation(product, board, root, shim, tm
     assert len(accesses[0]) > 20
     hashes = [line.split()[3] for line in accesses[0] if line.startswith("w")]
     runs = 1 + 2 * STEPS  # a product; in each step of training forward, and backward
-    assert len(set(hashes)) == 2 * runs, "as the host fills it, and with what the machine writes"
+    same = 1  # the first forward of the training makes what the product has made already
+    assert len(set(hashes)) == 2 * runs - same, "as the host fills it, as the machine leaves it"
 
 
 def waits(line):
