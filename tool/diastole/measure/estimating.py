@@ -30,8 +30,10 @@ MOST_SWEPT_SECONDS = 180.0
 
 def figures(over: Sequence[str] = SWEPT, count: int = LAYERS) -> Iterator[Figure]:
     """Seconds of wall time, with all cores, of which nothing else should ask."""
-    asked = [(name, "nano", PHASES, most) for name, most in MOST_SECONDS.items()]
-    asked.append((SERVED, "server", ("forward", "dx", "dw"), SERVED_SECONDS))
+    asked = [
+        *((name, "nano", PHASES, most) for name, most in MOST_SECONDS.items()),
+        (SERVED, "server", ("forward", "dx", "dw"), SERVED_SECONDS),
+    ]
     for name, preset, phases, most in asked:
         began = time.perf_counter()
         with on_all_cores() as mapped:
