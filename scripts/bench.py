@@ -35,6 +35,7 @@ from diastole.measure import (
     precisions,
     sizes,
     torch_speed,
+    two_scales,
     utilisation,
     vector_areas,
     whole_steps,
@@ -49,8 +50,8 @@ def on(config: Config, measure: Callable[[Config, Device], Iterator[Figure]]) ->
 
 
 def main(arguments: argparse.Namespace) -> int:
-    of_gates = {"area", "accumulators", "plane_areas", "vector_areas", "speed"} & {*arguments.names}
-    mapper = area.Mapper.find() if of_gates or not arguments.names else None
+    gates = {"area", "accumulators", "plane_areas", "vector_areas", "scale_areas", "speed"}
+    mapper = area.Mapper.find() if gates & {*arguments.names} or not arguments.names else None
     known = {
         "utilisation": lambda: on(PRODUCTS_ONLY["nano"], utilisation.products),
         "formats": utilisation.in_every_format,
@@ -64,17 +65,16 @@ def main(arguments: argparse.Namespace) -> int:
         "accuracy": accuracy.figures,
         "planes": plane_passes.figures,
         "precision": precisions.figures,
-        "master": masters.figures,
-        "orders": gradient_order.figures,
         "accumulators": lambda: accumulators.figures(mapper),
         "plane_areas": lambda: planes.figures(mapper),
         "vector_areas": lambda: vector_areas.figures(mapper),
-        "comparing": comparing.figures,
     }
     known |= {"torch": torch_speed.figures, "geometry": geometry.figures}
     known |= {"stacks": golden_speed.figures, "speed": lambda: cell_speed.figures(mapper)}
     known |= {"steps": whole_steps.figures, "drains": drain_chains.figures, "far": sizes.far}
-    known["synth"] = machine_luts.figures
+    known |= {"scales": two_scales.figures, "scale_areas": lambda: two_scales.areas(mapper)}
+    known |= {"synth": machine_luts.figures, "comparing": comparing.figures}
+    known |= {"master": masters.figures, "orders": gradient_order.figures}
     return bench(choose(known, arguments.names), arguments.output, require=arguments.require)
 
 

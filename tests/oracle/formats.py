@@ -21,6 +21,8 @@ from oracle.rounding import round_fraction
 NAN_BYTE, NAN_SCALE_CODE = 255, 0x7F
 NVFP4_REACH = 448 * 6
 """Largest E4M3 scale times largest E2M1 element."""
+TWO_SCALES, TWO_SCALES_REACH = "four-over-six", 256 * 6
+"""Here the largest scale that is to be taken is as much as can still be half as large again."""
 
 # exponent bits, fraction bits, bias, reserved codes, where the scales are, precision
 _ELEMENTS = {
@@ -159,16 +161,18 @@ def limited(chosen, exponent):
     return None if exponent < lowest else min(exponent, 127)
 
 
-def tensor_exponent(largest):
-    """NVFP4's T: smallest with largest <= 2688 * 2^T."""
-    exponent = exponent_of(largest / NVFP4_REACH)
-    return exponent + (largest > NVFP4_REACH * Fraction(2) ** exponent)
+def tensor_exponent(rule, largest):
+    """NVFP4's T: smallest with largest <= 2688 * 2^T, or 1536 * 2^T where a group's largest may
+    become 4, so that a scale may be half as large again; no more than a command's byte holds."""
+    reach = TWO_SCALES_REACH if rule == TWO_SCALES else NVFP4_REACH
+    exponent = exponent_of(largest / reach)
+    return min(exponent + (largest > reach * Fraction(2) ** exponent), 255 - 138)
 
 
 def scale_code(rule, ratio):
-    """E4M3 code of an NVFP4 group's scale, from its largest magnitude / (6 * 2^T)."""
+    """E4M3 code of an NVFP4 group's scale, from what it should be, / 2^T."""
     scales = element("fp8_e4m3")
-    if rule == "nearest":
+    if rule in ("nearest", TWO_SCALES):
         return min(round_to_code(scales, ratio), scales.top)
     assert rule == "up"
     return min(bisect.bisect_left(scales.values, ratio), scales.top)
@@ -185,13 +189,33 @@ class Scale:
 NOTHING = Scale(None, 0)
 
 
-def _scale(chosen, rule, largest, given):
+def _squared_error(chosen, numbers, scale):
+    """Of elements rounded to nearest; those of ``NOTHING`` are zeros."""
+    total = Fraction(0)
+    for number in numbers:
+        stored = Fraction(0)
+        if scale.unit:
+            code = min(round_to_code(chosen, number / scale.unit), chosen.top)
+            stored = chosen.values[code] * scale.unit
+        total += (number - stored) ** 2
+    return total
+
+
+def _two_level(rule, wanted, exponent):
+    """The scale nearest to ``wanted``, or by the rule the next above."""
+    code = scale_code(rule, wanted / Fraction(2) ** exponent)
+    value = element("fp8_e4m3").values[code] * Fraction(2) ** exponent
+    return Scale(value, code) if code else NOTHING
+
+
+def _scale(chosen, rule, largest, given, numbers=()):
     if chosen.scale == "e4m3":
         if not largest:
             return NOTHING
-        code = scale_code(rule, largest / (6 * Fraction(2) ** given))
-        value = element("fp8_e4m3").values[code] * Fraction(2) ** given
-        return Scale(value, code) if code else NOTHING
+        six, four = (_two_level(rule, largest / becomes, given) for becomes in (6, 4))
+        if rule != TWO_SCALES:
+            return six
+        return min(six, four, key=lambda scale: _squared_error(chosen, numbers, scale))
     exponent = given
     if exponent is None:
         exponent = limited(chosen, top_binade(chosen, rule, largest)) if largest else None
@@ -269,7 +293,8 @@ class _Copy:
                 self.values[i][j] = math.nan
             return
         infinite = self.options.special == "flag" and any(map(math.isinf, numbers))
-        scale = self._scale_of(_largest(numbers), infinite)
+        counted = [abs(finite(number)) for number in numbers if math.isfinite(number)]
+        scale = self._scale_of(_largest(numbers), infinite, counted)
         codes = {(i, j): self._code(i, j, scale) for i, j in places}
         fold = self._fold(codes) if self.options.folded else 0
         unit = scale.unit
@@ -287,13 +312,13 @@ class _Copy:
                 number *= unit
             self.values[i][j] = number
 
-    def _scale_of(self, largest, infinite):
+    def _scale_of(self, largest, infinite, numbers):
         """Of a group; with one scale for the tensor, of a block, which may be one of zeros: then an
         Inf that becomes an element counts as one."""
         options = self.options
         if options.kind == "tensor":
             return options.tensor_scale if largest or infinite else NOTHING
-        return _scale(self.chosen, options.scale_rule, largest, options.tensor_scale)
+        return _scale(self.chosen, options.scale_rule, largest, options.tensor_scale, numbers)
 
     def _store(self, cells, byte, fold):
         for row, column in cells:
@@ -385,7 +410,7 @@ def quantise(
     exponent = scale
     if exponent is None and amax:
         if chosen.scale == "e4m3":
-            exponent = tensor_exponent(amax)
+            exponent = tensor_exponent(scale_rule, amax)
         elif kind == "tensor":
             exponent = limited(chosen, top_binade(chosen, scale_rule, amax))
     of_tensor = exponent

@@ -25,6 +25,7 @@ MACHINES = [
     *(sweep(name) for name in ("ports", "esru_2x2", "mixed", "fp8_e5m2", "mxfp8_e4m3")),
     *(sweep(name) for name in p.PLANE_MACHINES if name != "fast"),
     sweep("mxfp4_e2m1"),
+    sweep("four_over_six"),  # two passes over every tile
     sweep("ports_mxfp8"),  # what is of two ports, and what is of a format, is seen one by one
     sweep("ports_nvfp4"),
 ]

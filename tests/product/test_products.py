@@ -18,7 +18,8 @@ SQUARES = ["pico", "nano", "mixed", "textbook", "turning"]
 EVERY = [*SQUARES, *p.FORMAT_MACHINES, *p.PORT_MACHINES]
 # Others have what they do.
 RARELY = {
-    *("textbook", "turning", "bfp4_1x16", "fp8_e5m2", "mxfp4_e2m1", "ports_mxfp8", "ports_nvfp4")
+    *("textbook", "turning", "bfp4_1x16", "fp8_e5m2", "mxfp4_e2m1", "four_over_six"),
+    *("ports_mxfp8", "ports_nvfp4"),
 }
 MACHINES = [sweep(name) if name in RARELY else name for name in EVERY]
 ODD = [(1, 1, 1), (3, 5, 7), (31, 32, 17)]

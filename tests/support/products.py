@@ -78,6 +78,9 @@ FORMAT_MACHINES = {
     "mxfp8_e4m3": machine("mxfp8", "mxfp8_e4m3", cols=2, data_width=128),
     "fp8_e5m2": machine("fp8", "fp8_e5m2", rows=2, cols=2),
     "nvfp4": machine("nvfp4_32", "nvfp4", rows=1, cols=2, side=8, data_width=32),
+    "four_over_six": machine(
+        "four_over_six", "nvfp4", scale=dict.fromkeys(("x", "w", "dy"), "four-over-six")
+    ),
     "mxfp4_e2m1": machine("mxfp4", "mxfp4_e2m1", rows=3, cols=2, side=2, data_width=256),
 }
 MACHINES |= FORMAT_MACHINES

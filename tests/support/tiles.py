@@ -7,6 +7,7 @@ from math import lcm
 from diastole_sim.spec.numerics import CLASS_NAMES, Numerics
 from support.numerics import make_numerics
 
+TWO_SCALES = "four-over-six"
 # What differs between machines: one copy or two, a scale of the tensor's, exponents that are folded
 # to their largest element, words that are shorter or longer than a block's row, than a group's.
 MACHINES = {
@@ -27,8 +28,15 @@ MACHINES = {
         64,
     ),
     "two levels": ({"block": 4, "formats": "nvfp4"}, 64),
+    "two scales": ({"block": 4, "formats": "nvfp4", "scales": TWO_SCALES}, 64),
+    "squares of two scales": (
+        {"block": 2, "formats": "nvfp4", "groupings": ("2x2", "16x16", "8x8")}
+        | {"scales": (TWO_SCALES, TWO_SCALES, "nearest"), "special": "poison"},
+        128,
+    ),
     "scales of their own": (
-        {"block": 4, "formats": "mxfp8_e4m3", "groupings": ("4x4", "8x8", "16x16"), "window": 16},
+        {"block": 4, "formats": "mxfp8_e4m3", "groupings": ("4x4", "8x8", "16x16"), "window": 16}
+        | {"scales": "floor"},
         64,
     ),
     "folding tensors": (
@@ -41,13 +49,14 @@ MACHINES = {
             "block": 4,
             "formats": ("fp8_e4m3", "mxfp8_e4m3", "fp8_e5m2"),
             "groupings": ("tensor", "1x32", "tensor"),
+            "scales": ("rceil", "floor", "rceil"),
         }
         | {"overflows": "specification", "special": "poison"},
         128,
     ),
     "folding elements": (
         {"block": 1, "formats": "fp8_e5m2", "groupings": ("tensor", "1x4", "2x2")}
-        | {"overflows": "specification"},
+        | {"scales": ("rceil", "floor", "floor"), "overflows": "specification"},
         128,
     ),
 }
@@ -66,7 +75,7 @@ def joined(values, bits: int) -> int:
 
 def finds(numerics: Numerics, cls: int) -> bool:
     """Whether a class's tiles are passed twice, first to find which scale its groups get."""
-    return class_of(numerics, cls).scale == "four-over-six"
+    return class_of(numerics, cls).scale == TWO_SCALES
 
 
 def draws_early(numerics: Numerics, cls: int) -> bool:

@@ -18,7 +18,7 @@ TENSOR_SCALED = ("fp8_e4m3", "fp8_e5m2", "e2m5", "e3m4", "e5m1")
 
 def rules_of(name):
     """The scale rules of a format, as the definitions list them."""
-    return {"bf16": ("fixed",), "nvfp4": ("nearest", "up")}.get(
+    return {"bf16": ("fixed",), "nvfp4": ("nearest", "up", "four-over-six")}.get(
         name, ("floor", "even", "ceil", "rceil")
     )
 

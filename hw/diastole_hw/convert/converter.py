@@ -19,6 +19,7 @@ from diastole_hw.convert.monitor import Monitor
 from diastole_hw.convert.order import cut_layout
 from diastole_hw.convert.pack import Packer, PlanePacker
 from diastole_hw.convert.quantise import MONITORED
+from diastole_hw.convert.reduction import Largest
 from diastole_hw.convert.reorder import Reorder
 from diastole_hw.convert.scale import tensor_scale
 from diastole_hw.convert.tile_quantiser import TileQuantiser
@@ -51,7 +52,7 @@ class Converter(wiring.Component):
     Timing: one command at a time. Tiles go through it one after the other (:class:`Geometry`), two
     at a time where the buffer holds two; a word is ``lanes`` elements. A tile takes the longest of
     reading it, a cycle per word; the lanes, a cycle per word for all copies, twice as long where
-    it must be found first by what its units are folded; and writing it. Padding to blocks takes
+    its groups have two scales to choose from; and writing it. Padding to blocks takes
     time in the lanes as elements do, but is not read; blocks beside the tensor only take that of
     writing their beats. Reading a tensor for its scale comes before all that. What is fed is taken
     as :class:`diastole_hw.convert.feed.Feed` says, a word per cycle at most, where there is room
@@ -266,7 +267,9 @@ class Converter(wiring.Component):
     def _quantise(self, m, platform, job, start, intake):
         """The buffer, what is measured of its tiles, and the passes over them."""
         sizes = self.geometry
-        gather = Gather(**self._sizes, by_blocks=self.fed)
+        largest = Largest(bits=sizes.measured_bits)
+        keys = {"halves": sizes.halves, "by_blocks": self.fed}
+        gather = Gather(**self._sizes, reduction=largest, **keys)
         m.submodules.gather = place(gather, platform)
         m.submodules.quantiser = place(quantiser := TileQuantiser(**self._sizes), platform)
         tiles = StreamFifo(shape=tile_layout(sizes), depth=_IN_MEMORY)

@@ -1,45 +1,29 @@
-"""The largest byte of every unit of a tile, while the tile's words go by."""
+"""What every unit of a tile has, of all its elements, while the tile's words go by."""
 
-from amaranth.hdl import Array, Cat, Const, Module, Mux, Signal, Value, unsigned
+from amaranth.hdl import Array, Cat, Const, Module, Mux, Signal, unsigned
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import exact_log2
 
 from diastole_hw.convert.geometry import Geometry, by_class, of_vectors
+from diastole_hw.convert.reduction import Reduction
 from diastole_hw.memory.ram import Ram
 from diastole_hw.place import place
 from diastole_hw.registers import data_register
+from diastole_sim.spec.check import require_int
 from diastole_sim.spec.numerics import Numerics
 
 
-def largest(m, values, name: str) -> Signal:
-    """The largest of some unsigned values."""
-
-    def named(value, number):
-        signal = Signal(len(Value.cast(value)), name=f"{name}_{number}")
-        m.d.comb += signal.eq(value)
-        return signal
-
-    values = [named(value, n) for n, value in enumerate(values)]
-    count = len(values)
-    while len(values) > 1:
-        pairs = zip(values[::2], values[1::2], strict=False)
-        rest = values[len(values) // 2 * 2 :]
-        larger = [named(Mux(a > b, a, b), count + n) for n, (a, b) in enumerate(pairs)]
-        count += len(larger)
-        values = larger + rest
-    return values[0]
-
-
-def squares_layout(sizes: Geometry) -> data.ArrayLayout:
-    """A byte for each square of a piece, at the number of the square in its tile, modulo their
-    number; those that it lacks are 0. Nothing where there are only vectors."""
-    return data.ArrayLayout(unsigned(8), sizes.piece_squares)
+def squares_layout(sizes: Geometry, shape=None) -> data.ArrayLayout:
+    """What is measured of each square of a piece, or as much of another ``shape``, at the number of
+    the square in its tile, modulo their number; those that it lacks are 0. Nothing where there are
+    only vectors."""
+    return data.ArrayLayout(shape or unsigned(sizes.measured_bits), sizes.piece_squares)
 
 
 class Gather(wiring.Component):
-    """Find the largest byte of each unit of a tile: of its squares, or of the vectors of its rows
-    and of its columns. With a tensor scale the units are the blocks, as squares.
+    """Reduce the values of each unit of a tile: of its squares, or of the vectors of its rows and
+    of its columns. With a tensor scale the units are the blocks, as squares.
 
     Words come piece by piece, row by row; or, ``by_blocks``, row of blocks by row of blocks, in it
     block by block, in a block row by row. What lies outside the tensor need not come, and counts as
@@ -53,6 +37,10 @@ class Gather(wiring.Component):
     numerics : Numerics
     data_width : int
         As in :class:`Geometry`.
+    reduction : Reduction
+        What becomes of the values of a unit.
+    halves : int
+        Tiles whose vectors are held (1 or 2).
     by_blocks : bool
         Words of a tile may come block by block.
 
@@ -64,31 +52,40 @@ class Gather(wiring.Component):
         A word comes.
     row : In(range(max_tile_rows))
     word : In(range(tile_row_words))
-    half : In(half_bits)
+    half : In(log2 halves)
         Its place in the tile, and where the vectors go; sizes of :class:`Geometry`.
     row_end, last_row : In(1)
         It is the last of its row in the piece, it is in the last row.
-    values, values_t : In(array of lanes unsigned(8))
+    values, values_t : In(array of lanes of the reduction's values)
         What its elements have for squares and rows; for columns, only there with vectors.
-    squares : Out(:func:`squares_layout`)
+    squares : Out(:func:`squares_layout` of the reduction's results)
     done : Out(1)
         A pulse: the piece is complete.
     read_en : In(1)
     read_row, read_word, read_half : In
         Shapes as above: a word's place.
-    row_value : Out(8)
+    row_value : Out(the reduction's result)
         One cycle after ``read_en``, held until the next: what the vector of the row has that the
         word lies in.
-    column_values : Out(array of lanes unsigned(8))
+    column_values : Out(array of lanes of the reduction's results)
         And those of the columns. The members from ``read_en`` on are there only with vectors.
     """
 
-    def __init__(self, *, numerics: Numerics, data_width: int, by_blocks: bool = False):
+    def __init__(
+        self,
+        *,
+        numerics: Numerics,
+        data_width: int,
+        reduction: Reduction,
+        halves: int,
+        by_blocks: bool = False,
+    ):
         self.numerics, self.data_width, self.by_blocks = numerics, data_width, by_blocks
+        self.reduction, self.halves = reduction, require_int("halves", halves, 1, 2)
         sizes = self.geometry = Geometry(numerics=numerics, data_width=data_width)
         row, word = range(sizes.max_tile_rows), range(sizes.tile_row_words)
-        half = unsigned(sizes.half_bits)
-        lanes = data.ArrayLayout(unsigned(8), sizes.lanes)
+        half = unsigned(exact_log2(halves))
+        lanes = data.ArrayLayout(reduction.value, sizes.lanes)
         members = {
             "row": In(row),
             "word": In(word),
@@ -98,7 +95,7 @@ class Gather(wiring.Component):
             "row_end": In(1),
             "last_row": In(1),
             "values": In(lanes),
-            "squares": Out(squares_layout(sizes)),
+            "squares": Out(squares_layout(sizes, reduction.result)),
             "done": Out(1),
         }
         if sizes.two_copies:
@@ -108,8 +105,8 @@ class Gather(wiring.Component):
                 "read_word": In(word),
                 "read_half": In(half),
                 "read_en": In(1),
-                "row_value": Out(8),
-                "column_values": Out(lanes),
+                "row_value": Out(reduction.result),
+                "column_values": Out(data.ArrayLayout(reduction.result, sizes.lanes)),
             }
         super().__init__(members)
 
@@ -125,40 +122,42 @@ class Gather(wiring.Component):
         return m
 
     def _squares(self, m, last):
-        so_far = Signal(squares_layout(self.geometry))
-        sizes = self.geometry
+        sizes, join = self.geometry, self.reduction.join
+        so_far = Signal(squares_layout(sizes, self.reduction.grown))
         mask = by_class(m, self.cls, (n - 1 for n in sizes.piece_words), "piece_words")
         first = (self.row == 0) & ((self.word & mask) == 0)
         chunks = [
-            largest(m, self.values[chunk * sizes.chunk :][: sizes.chunk], f"chunk{chunk}")
+            join(m, self.values[chunk * sizes.chunk :][: sizes.chunk], f"chunk{chunk}")
             for chunk in range(sizes.word_chunks)
         ]
         for n in range(sizes.piece_squares):
             values = [self._of_square(m, n, chunks), Mux(first, 0, so_far[n])]
-            grown = largest(m, values, f"grown{n}")
+            grown = join(m, values, f"grown{n}")
             with m.If(self.add):
                 m.d.sync += so_far[n].eq(grown)
+        results = [self.reduction.finish(so_far[n]) for n in range(sizes.piece_squares)]
         with m.If(last):
-            m.d.sync += self.squares.eq(so_far)
+            m.d.sync += self.squares.eq(Cat(results))
 
     def _of_square(self, m, n, chunks):
-        """Largest byte that the word has in square ``n`` of a piece, 0 if it has none; ``chunks``:
-        those of its chunks."""
+        """What the word has for square ``n`` of a piece, 0 if it has none of it; ``chunks``: what
+        its chunks have."""
         sizes = self.geometry
         parts = []
         for chunk, value in enumerate(chunks):
             square = square_of(m, sizes, self.cls, self.word, chunk, f"square{n}_{chunk}")
-            part = Signal(8, name=f"square{n}_chunk{chunk}")
+            part = Signal(self.reduction.grown, name=f"square{n}_chunk{chunk}")
             m.d.comb += part.eq(Mux(square == n, value, 0))
             parts.append(part)
-        return largest(m, parts, f"square{n}_part")
+        return self.reduction.join(m, parts, f"square{n}_part")
 
     def _rows(self, m, platform):
         """A vector along a row is complete with the last of its words."""
-        sizes = self.geometry
+        sizes, reduction = self.geometry, self.reduction
         words = [max(1, sizes.side(cls) // sizes.lanes) for cls in range(3)]
         runs = max(sizes.runs(cls) for cls in range(3) if sizes.vectors[cls])
-        ram = Ram(width=8, depth=max(2, sizes.halves * sizes.max_tile_rows * runs))
+        depth = max(2, self.halves * sizes.max_tile_rows * runs)
+        ram = Ram(width=reduction.result.width, depth=depth)
         m.submodules.rows = place(ram, platform)
         mask = of_vectors(m, self.cls, sizes, [n - 1 for n in words], "vector_words")
         shift = of_vectors(m, self.cls, sizes, [exact_log2(n) for n in words], "vector_shift")
@@ -169,37 +168,39 @@ class Gather(wiring.Component):
             return Cat(run, row, half)
 
         so_far = self._so_far(max(words) > sizes.block_words)
-        joined = Signal(8)
+        joined = Signal(reduction.grown)
         first = (self.word & mask) == 0
-        m.d.comb += joined.eq(largest(m, [*self.values, Mux(first, 0, so_far)], "along"))
+        m.d.comb += joined.eq(reduction.join(m, [*self.values, Mux(first, 0, so_far)], "along"))
         with m.If(self.add):
             m.d.sync += so_far.eq(joined)
         m.d.comb += [
             ram.write_en.eq(self.add & (self.row_end | ((self.word & mask) == mask))),
             ram.write_addr.eq(address(self.word, self.row, self.half)),
-            ram.write_data.eq(joined),
+            ram.write_data.eq(reduction.finish(joined)),
             ram.read_en.eq(self.read_en),
             ram.read_addr.eq(address(self.read_word, self.read_row, self.read_half)),
             self.row_value.eq(ram.read_data),
         ]
 
     def _so_far(self, longer):
-        """The largest byte of the vector at hand. Vectors that are ``longer`` than a row of a block
+        """What the vector at hand has become. Vectors that are ``longer`` than a row of a block
         wait for that of its other rows where words come block by block."""
+        grown = self.reduction.grown
         if not (self.by_blocks and longer):
-            return Signal(8, name="so_far")
+            return Signal(grown, name="so_far")
         block = self.geometry.block
-        rows = Array(data_register(8, name=f"so_far{n}") for n in range(block))
+        rows = Array(data_register(grown, name=f"so_far{n}") for n in range(block))
         return rows[self.row[: exact_log2(block)]]
 
     def _columns(self, m, platform):
         """Vectors down the columns of a word grow in a memory of their own, row by row."""
-        sizes = self.geometry
-        width = 8 * sizes.lanes
-        growing = Ram(width=width, depth=max(2, sizes.tile_row_words))
+        sizes, reduction = self.geometry, self.reduction
+        grown = data.ArrayLayout(reduction.grown, sizes.lanes)
+        growing = Ram(width=grown.size, depth=max(2, sizes.tile_row_words))
         sides = sizes.of_classes(sizes.side)
         runs = max(sizes.runs(cls) for cls in range(3) if sizes.vectors[cls])
-        complete = Ram(width=width, depth=max(2, sizes.halves * sizes.tile_row_words * runs))
+        depth = max(2, self.halves * sizes.tile_row_words * runs)
+        complete = Ram(width=reduction.result.width * sizes.lanes, depth=depth)
         m.submodules.growing = place(growing, platform)
         m.submodules.columns = place(complete, platform)
         mask = of_vectors(m, self.cls, sizes, [n - 1 for n in sides], "vector_rows")
@@ -226,23 +227,23 @@ class Gather(wiring.Component):
                 word.eq(self.word),
                 to.eq(address(self.word, self.row, self.half)),
             ]
-        joined = Signal(self.values_t.shape())
+        joined = Signal(grown)
         again = Signal()  # the word before was of the same columns: what is read is stale
-        before = data_register(self.values_t.shape())
+        before = data_register(grown)
         m.d.sync += again.eq(adding & self.add & (word == self.word))
         with m.If(adding):
             m.d.sync += before.eq(joined)
-        stored = data.View(self.values_t.shape(), Mux(again, before, growing.read_data))
+        stored = data.View(grown, Mux(again, before, growing.read_data))
         for n in range(sizes.lanes):
             down = [values[n], Mux(first, 0, stored[n])]
-            m.d.comb += joined[n].eq(largest(m, down, f"down{n}"))
+            m.d.comb += joined[n].eq(reduction.join(m, down, f"down{n}"))
         m.d.comb += [
             growing.write_en.eq(adding),
             growing.write_addr.eq(word),
             growing.write_data.eq(joined),
             complete.write_en.eq(adding & end),
             complete.write_addr.eq(to),
-            complete.write_data.eq(joined),
+            complete.write_data.eq(Cat(reduction.finish(joined[n]) for n in range(sizes.lanes))),
             complete.read_en.eq(self.read_en),
             complete.read_addr.eq(address(self.read_word, self.read_row, self.read_half)),
             self.column_values.eq(complete.read_data),

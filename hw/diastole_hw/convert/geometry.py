@@ -95,6 +95,19 @@ class Geometry:
         return tuple(chosen.scale == FOUR_OVER_SIX for chosen in self.classes)
 
     @property
+    def measured_bits(self) -> int:
+        """Of what is measured of a unit: its stored exponent before folding, or what it is folded
+        by; where a class finds, the codes of both scales, that of the scale for 6 on top. It grows
+        with the largest magnitude."""
+        return 16 if any(self.finds) else 8
+
+    @cached_property
+    def most_elements(self) -> int:
+        """Elements of the largest unit."""
+        pairs = zip(range(len(CLASS_NAMES)), self.vectors, strict=True)
+        return max(self.side(n) ** (1 if of else 2) for n, of in pairs)
+
+    @property
     def vectors(self) -> tuple[bool, ...]:
         """Whether a class has vector groups, and so two copies."""
         return tuple(chosen.two_copies for chosen in self.classes)

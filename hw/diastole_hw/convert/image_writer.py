@@ -8,13 +8,13 @@ from amaranth.lib.wiring import In, Out, connect, flipped
 from amaranth.utils import exact_log2
 
 from diastole_hw.bus.services import request_layout, write_beat_layout
+from diastole_hw.convert.copy_port import image_group_layout
 from diastole_hw.convert.geometry import EXTENT_BITS, Geometry, by_class
 from diastole_hw.convert.maxima import MAX_COL_BLOCKS, MAX_KEPT_ROWS, ImageMaxima
 from diastole_hw.convert.order import TileOrder, cut_layout, follow_tiles
 from diastole_hw.convert.pack import packed_layout
 from diastole_hw.convert.pack_bytes import PackBytes
 from diastole_hw.convert.planes import PlaneTurns
-from diastole_hw.convert.tile_quantiser import image_group_layout
 from diastole_hw.place import place
 from diastole_hw.registers import data_register
 from diastole_hw.stream.fifo import StreamFifo

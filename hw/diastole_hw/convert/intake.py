@@ -7,9 +7,9 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import exact_log2
 
-from diastole_hw.convert.gather import largest
 from diastole_hw.convert.geometry import Geometry, by_class
 from diastole_hw.convert.quantise import TOP_CYCLES, LaneQuantiser, late
+from diastole_hw.convert.reduction import largest
 from diastole_hw.convert.scale import LARGEST_BYTE, LaneScale
 from diastole_hw.convert.walk import tile_layout
 from diastole_hw.invariant import invariant
@@ -104,8 +104,8 @@ class Intake(wiring.Component):
         at.
     add, row_end, last_row : Out(1)
     at : Out(:func:`word_layout`)
-    values : Out(array of lanes unsigned(8))
-        As :class:`diastole_hw.convert.gather.Gather` takes them.
+    values : Out(array of lanes unsigned(measured_bits))
+        As :class:`diastole_hw.convert.gather.Gather` takes them: of the geometry's ``measured``.
     done : Out(1)
         A pulse ``scanning`` cycles after the tensor's last word was taken: ``amax`` is complete.
     amax : Out(31)
@@ -138,7 +138,7 @@ class Intake(wiring.Component):
                 "row_end": Out(1),
                 "last_row": Out(1),
                 "at": Out(word_layout(sizes)),
-                "values": Out(data.ArrayLayout(unsigned(8), sizes.lanes)),
+                "values": Out(data.ArrayLayout(unsigned(sizes.measured_bits), sizes.lanes)),
                 "done": Out(1),
                 "amax": Out(31),
             }
@@ -357,7 +357,7 @@ class Intake(wiring.Component):
                 lane.cls.eq(self.cls),
                 lane.scale.eq(self.scale),
                 lane.value.eq(word.data.word_select(n, 32)),
-                self.values[n].eq(self._value(m, platform, n, word, lane.stored)),
+                self.values[n].eq(self._value(m, platform, n, word, lane)),
             ]
         cycles = self.measuring
         m.d.comb += [
@@ -367,12 +367,14 @@ class Intake(wiring.Component):
             self.add.eq(late(m, word.valid, "add", cycles)),
         ]
 
-    def _value(self, m, platform, n, word, stored):
-        """Of a lane: its exponent, or, where a class folds, its top."""
+    def _value(self, m, platform, n, word, scale):
+        """Of a lane: its exponent, or, where a class folds, its top; or both of its scales."""
         sizes = self.geometry
+        if any(sizes.finds):
+            return Cat(scale.four, scale.stored)
         if not any(sizes.folds):
-            return stored
-        stored = late(m, stored, f"stored{n}", self.measuring - 1)
+            return scale.stored
+        stored = late(m, scale.stored, f"stored{n}", self.measuring - 1)
         m.submodules[f"lane{n}"] = place(lane := LaneQuantiser(numerics=self.numerics), platform)
         ones = [chosen.format.scale == "one" for chosen in sizes.classes]
         one = by_class(m, self.cls, map(int, ones), f"one{n}").bool()

@@ -5,10 +5,10 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import exact_log2
 
+from diastole_hw.convert.copy_port import image_group_layout
 from diastole_hw.convert.geometry import EXTENT_BITS, Geometry, by_class
 from diastole_hw.convert.order import BACK, BESIDE, TileOrder, cut_layout, follow_tiles
 from diastole_hw.convert.pack_bytes import PackBytes
-from diastole_hw.convert.tile_quantiser import image_group_layout
 from diastole_hw.invariant import invariant
 from diastole_hw.memory.ram import Ram
 from diastole_hw.place import place

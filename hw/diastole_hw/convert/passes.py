@@ -15,8 +15,8 @@ from diastole_sim.spec.numerics import Numerics
 
 
 def step_layout(sizes: Geometry) -> data.StructLayout:
-    """A word's turn. ``at``: where it lies. ``find``: only to find what its units are folded by,
-    else to be stored. ``inside``: it begins inside the tensor. ``index``: of its first element in
+    """A word's turn. ``at``: where it lies. ``find``: only to find which scales its units get, else
+    to be stored. ``inside``: it begins inside the tensor. ``index``: of its first element in
     the tensor. ``row_end``, ``last_row``: when found, it is the last of its row, is in the last row
     inside. ``first``, ``last``: when stored, it is the first, the last of a group. ``line_end``,
     ``copy_end``: that group is the last of its row of blocks, of the first copy, in the tile.
@@ -57,7 +57,7 @@ class Passes(wiring.Component):
     used : In(1)
         Every word given has been read, and its draws taken.
     found : In(1)
-        A pulse: what units are folded by is known, of the words given since the last pulse.
+        A pulse: the scales of units are known, of the words given since the last pulse.
     o : Out(stream of :func:`step_layout`)
     """
 

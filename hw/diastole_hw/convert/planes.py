@@ -4,8 +4,8 @@ from amaranth.hdl import Cat, Module, Mux, Signal, unsigned
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
+from diastole_hw.convert.copy_port import image_group_layout
 from diastole_hw.convert.pack import packed_layout
-from diastole_hw.convert.tile_quantiser import image_group_layout
 from diastole_hw.place import place
 from diastole_hw.stream.fifo import REGISTERS, StreamFifo
 from diastole_sim.spec.check import require_int

@@ -8,10 +8,14 @@ from diastole_hw.convert.divide import division_step
 from diastole_sim.spec.formats import (
     BINARY32_SIGNIFICAND_BITS,
     EXPONENT_BIAS,
+    FOUR_OVER_SIX,
+    FOUR_OVER_SIX_EXPONENT,
+    FOUR_OVER_SIX_LARGEST,
     MAX_EXPONENT,
     NVFP4,
     SCALE_FORMAT,
     SIGNIFICAND_FRACTION,
+    TWO_LEVEL_EXPONENT,
     TWO_LEVEL_LARGEST,
 )
 from diastole_sim.spec.numerics import CLASS_NAMES, Numerics, TensorClass
@@ -19,7 +23,8 @@ from diastole_sim.spec.numerics import CLASS_NAMES, Numerics, TensorClass
 LARGEST_BYTE = MAX_EXPONENT + EXPONENT_BIAS
 _SIX = 12  # the significand of 6 = 12/8 * 2^2
 _QUOTIENT_BITS = 5  # a scale's four bits and one below them
-# amax / (6 * 2^T) = m / 1.5 * 2^(x - T - emax), and the field of a scale's code is biased
+# amax / (6 * 2^T) = m / 1.5 * 2^(x - T - emax), amax / (4 * 2^T) = m * 2^(x - T - emax), and the
+# field of a scale's code is biased
 _CODE_OFFSET = NVFP4.tensor_scale_bias - EXPONENT_BIAS + NVFP4.scale_offset
 
 
@@ -43,13 +48,25 @@ def tensor_scale(m, cls: int, chosen: TensorClass, amax):
     field, fraction = amax[23:], amax[:23]
     scale = Signal(8, name=f"tensor_scale{cls}")
     if chosen.format.two_level:
-        above = fraction > (TWO_LEVEL_LARGEST - 16) << (BINARY32_SIGNIFICAND_BITS - 5)
-        m.d.comb += scale.eq(Mux(amax.any(), field + above, chosen.format.tensor_scale_bias))
+        found = _two_level_scale(chosen, field, fraction)
+        m.d.comb += scale.eq(Mux(amax.any(), found, chosen.format.tensor_scale_bias))
     else:
         one = chosen.format.top_exponent + EXPONENT_BIAS
         found = _limited(field, raised(chosen, fraction))
         m.d.comb += scale.eq(Mux(amax.any(), found, one))
     return scale
+
+
+def _two_level_scale(chosen, field, fraction):
+    """T + 138 of a tensor whose largest magnitude has this ``field`` and this ``fraction``."""
+    largest, lower = TWO_LEVEL_LARGEST, 0
+    if chosen.scale == FOUR_OVER_SIX:
+        largest, lower = FOUR_OVER_SIX_LARGEST, TWO_LEVEL_EXPONENT - FOUR_OVER_SIX_EXPONENT
+    found = field + (fraction > (largest - 16) << (BINARY32_SIGNIFICAND_BITS - 5))
+    if not lower:
+        return found
+    most = LARGEST_BYTE + 1
+    return Mux(found + lower > most, most, found + lower)
 
 
 def _limited(field, above):
@@ -64,9 +81,10 @@ class LaneScale(wiring.Component):
     Subnormals and zeros give 0, as do NaN and Inf, but where they make the group no number: there
     they give its byte, which is above all others. With one scale for the tensor it is the tensor's,
     for Inf too where ``special`` is ``flag``; NVFP4 gives the code of E4M3 nearest to ``value`` /
-    (6 * 2^T), ties to even, or the next above it.
+    (6 * 2^T), ties to even, or the next above it. ``four`` is that nearest to ``value`` /
+    (4 * 2^T); it never falls either.
 
-    Timing: ``stored`` belongs to the inputs of the cycle before.
+    Timing: ``stored`` and ``four`` belong to the inputs of the cycle before.
 
     Parameters
     ----------
@@ -82,11 +100,20 @@ class LaneScale(wiring.Component):
     value : In(32)
         binary32.
     stored : Out(8)
+    four : Out(8)
+        There only where a class has the rule ``four-over-six``; ``stored`` in the others.
     """
 
     def __init__(self, *, numerics: Numerics):
         self.numerics = numerics
-        super().__init__({"cls": In(2), "scale": In(8), "value": In(32), "stored": Out(8)})
+        four = {"four": Out(8)} if self._tries else {}
+        super().__init__({"cls": In(2), "scale": In(8), "value": In(32), "stored": Out(8)} | four)
+
+    @property
+    def _tries(self) -> bool:
+        """Whether a class's groups have a choice of two scales."""
+        classes = (self.numerics.tensor_class(name) for name in CLASS_NAMES)
+        return any(chosen.scale == FOUR_OVER_SIX for chosen in classes)
 
     def elaborate(self, platform):
         m = Module()
@@ -95,6 +122,7 @@ class LaneScale(wiring.Component):
         m.d.comb += special.eq(field == 0xFF)
         classes = [self.numerics.tensor_class(name) for name in CLASS_NAMES]
         finite = [self._finite(m, cls, chosen) for cls, chosen in enumerate(classes)]
+        fours = [self._for_four(m, cls, chosen, finite[cls]) for cls, chosen in enumerate(classes)]
         with m.Switch(self.cls):
             for cls, chosen in enumerate(classes):
                 with m.Case(cls):
@@ -102,10 +130,14 @@ class LaneScale(wiring.Component):
                     if self.numerics.special == "flag" and chosen.grouping.kind == "tensor":
                         ignored = special & self.value[:23].any()  # NaN; Inf becomes an element
                     counts = field.any() & ~ignored
-                    m.d.sync += self.stored.eq(Mux(counts, finite[cls], 0))
-                    if self.numerics.special == "poison" and chosen.format.nan_code is None:
-                        with m.If(special):
-                            m.d.sync += self.stored.eq(chosen.format.nan_byte)
+                    poisons = self.numerics.special == "poison" and chosen.format.nan_code is None
+                    outputs = [(self.stored, finite[cls])]
+                    outputs += [(self.four, fours[cls])] if self._tries else []
+                    for output, code in outputs:
+                        m.d.sync += output.eq(Mux(counts, code, 0))
+                        if poisons:
+                            with m.If(special):
+                                m.d.sync += output.eq(chosen.format.nan_byte)
         return m
 
     def _finite(self, m, cls, chosen):
@@ -134,18 +166,33 @@ class LaneScale(wiring.Component):
 
         exponent = Signal(signed(11), name=f"exponent{cls}")  # the field of the code, if positive
         m.d.comb += exponent.eq(self.value[23:31] + _CODE_OFFSET - self.scale - below)
-        shift = Signal(range(_QUOTIENT_BITS + 2), name=f"shift{cls}")
-        with m.If(exponent < 1 - _QUOTIENT_BITS):
-            m.d.comb += shift.eq(_QUOTIENT_BITS + 1)
-        with m.Elif(exponent < 1):
-            m.d.comb += shift.eq(1 - exponent)
-        shifted = Signal(2 * _QUOTIENT_BITS + 1, name=f"shifted{cls}")
-        m.d.comb += shifted.eq(Cat(Const(0, _QUOTIENT_BITS + 1), quotient) >> shift)
-        kept, half = shifted[_QUOTIENT_BITS + 2 :], shifted[_QUOTIENT_BITS + 1]
-        rest = shifted[: _QUOTIENT_BITS + 1].any() | sticky
-        up = half | rest if chosen.scale == "up" else half & (rest | kept[0])
-        code = Signal(signed(15), name=f"code{cls}")
-        m.d.comb += code.eq(
-            (Mux(exponent < 1, 0, exponent - 1) << SIGNIFICAND_FRACTION) + kept + up
-        )
-        return Mux(code > SCALE_FORMAT.max_code, SCALE_FORMAT.max_code, code[:7])
+        return _rounded_code(m, chosen, exponent, quotient, sticky, f"{cls}")
+
+    def _for_four(self, m, cls, chosen, code):
+        """The scale by which the magnitude becomes 4: of its own first bits. By other rules there
+        is no choice: ``code``."""
+        if chosen.scale != FOUR_OVER_SIX:
+            return code
+        quotient = Cat(self.value[23 - _QUOTIENT_BITS + 1 : 23], 1)
+        sticky = self.value[: 23 - _QUOTIENT_BITS + 1].any()
+        exponent = Signal(signed(11), name=f"exponent{cls}_four")
+        m.d.comb += exponent.eq(self.value[23:31] + _CODE_OFFSET - self.scale)
+        return _rounded_code(m, chosen, exponent, quotient, sticky, f"{cls}_four")
+
+
+def _rounded_code(m, chosen, exponent, quotient, sticky, suffix):
+    """The code of a scale that has this ``exponent`` for its field, if that is positive, and the
+    first bits of a ``quotient`` from 1 to 2; ``sticky``: it has more."""
+    shift = Signal(range(_QUOTIENT_BITS + 2), name=f"shift{suffix}")
+    with m.If(exponent < 1 - _QUOTIENT_BITS):
+        m.d.comb += shift.eq(_QUOTIENT_BITS + 1)
+    with m.Elif(exponent < 1):
+        m.d.comb += shift.eq(1 - exponent)
+    shifted = Signal(2 * _QUOTIENT_BITS + 1, name=f"shifted{suffix}")
+    m.d.comb += shifted.eq(Cat(Const(0, _QUOTIENT_BITS + 1), quotient) >> shift)
+    kept, half = shifted[_QUOTIENT_BITS + 2 :], shifted[_QUOTIENT_BITS + 1]
+    rest = shifted[: _QUOTIENT_BITS + 1].any() | sticky
+    up = half | rest if chosen.scale == "up" else half & (rest | kept[0])
+    code = Signal(signed(15), name=f"code{suffix}")
+    m.d.comb += code.eq((Mux(exponent < 1, 0, exponent - 1) << SIGNIFICAND_FRACTION) + kept + up)
+    return Mux(code > SCALE_FORMAT.max_code, SCALE_FORMAT.max_code, code[:7])

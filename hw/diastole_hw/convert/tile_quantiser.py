@@ -5,7 +5,7 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import exact_log2
 
-from diastole_hw.convert.exponents import field_layout
+from diastole_hw.convert.copy_port import CopySignature
 from diastole_hw.convert.field_word import FieldWord
 from diastole_hw.convert.gather import square_of, squares_layout
 from diastole_hw.convert.geometry import Geometry, by_class
@@ -13,6 +13,7 @@ from diastole_hw.convert.intake import word_layout
 from diastole_hw.convert.passes import Passes
 from diastole_hw.convert.quantise import MONITORED, LaneQuantiser
 from diastole_hw.convert.scale import LARGEST_BYTE
+from diastole_hw.convert.trials import Trials
 from diastole_hw.convert.walk import tile_layout
 from diastole_hw.invariant import invariant
 from diastole_hw.place import place
@@ -26,53 +27,12 @@ from diastole_sim.spec.numerics import CLASS_NAMES, Numerics
 _PLACES = 4  # of words that the unit of draws has not taken, few enough for a small memory
 
 
-def image_group_layout() -> data.StructLayout:
-    """A group, for what comes after the lanes. ``copy``: of which copy. ``line_end``, ``copy_end``:
-    it is the last of its line, of its copy, in the tile; a line is a row of blocks of the first
-    copy, of the second a strip's groups. The others are the tile's."""
-    flags = ("copy", "line_end", "copy_end", "first_row", "first_col", "last_row", "last_col")
-    return data.StructLayout({flag: unsigned(1) for flag in flags})
-
-
-class CopySignature(wiring.Signature):
-    """What the quantised elements of a copy go through, seen from the lanes. There is room for two
-    groups of the first copy, for two strips of the second: halves.
-
-    Members
-    -------
-    group : Out(stream of :func:`image_group_layout`)
-        A group, or a strip, before its first word is written; a strip as its last group.
-    write_en : Out(1)
-    write_data : Out(lanes * element bits)
-        A word is written.
-    field_en, field_half : Out(1)
-    field : Out(:func:`field_layout`)
-        What :class:`diastole_hw.convert.exponents.ExponentField` is to hold.
-    filled : Out(1)
-        A pulse with the last word of a half, when its exponents are written too.
-    freed, field_freed : In(1)
-        Pulses: there is room for another half, for the exponents of one.
-    """
-
-    def __init__(self, sizes: Geometry, copy: int):
-        super().__init__(
-            {
-                "group": Out(stream.Signature(image_group_layout())),
-                "write_en": Out(1),
-                "write_data": Out(sizes.lanes * sizes.lane_bits),
-                "field_en": Out(1),
-                "field_half": Out(1),
-                "field": Out(field_layout(sizes, copy)),
-                "filled": Out(1),
-                "freed": In(1),
-                "field_freed": In(1),
-            }
-        )
-
-
 class TileQuantiser(wiring.Component):
     """Quantise the tiles in the buffer, in the order of :class:`Passes`, a word per cycle for all
     its copies.
+
+    Where a class has two scales to choose from (:attr:`Geometry.finds`), the words of the first
+    pass go through :class:`Trials`; those of the second are stored by what it found.
 
     The draws of a word are asked for up to :func:`words_ahead` words ahead: with draws of a
     register per row only for words that lie in the tensor, else for those outside too, which get
@@ -103,8 +63,8 @@ class TileQuantiser(wiring.Component):
     read_en : Out(1)
     read_at : Out(:func:`word_layout`)
     read_data : In(32 * lanes)
-    row_value : In(8)
-    column_values : In(array of lanes unsigned(8))
+    row_value : In(measured_bits)
+    column_values : In(array of lanes unsigned(measured_bits))
         From the buffer, and from :class:`Gather` the exponents of the vectors: one cycle after
         ``read_en``, held until the next. The vectors' are there only with vectors.
     read_done : Out(1)
@@ -157,8 +117,9 @@ class TileQuantiser(wiring.Component):
             members["rows"] = In(32)
         if sizes.two_copies:
             members["second"] = Out(CopySignature(sizes, 1))
-            members["row_value"] = In(8)
-            members["column_values"] = In(data.ArrayLayout(unsigned(8), sizes.lanes))
+            members["row_value"] = In(sizes.measured_bits)
+            measured = data.ArrayLayout(unsigned(sizes.measured_bits), sizes.lanes)
+            members["column_values"] = In(measured)
         super().__init__(members)
 
     @property
@@ -185,11 +146,11 @@ class TileQuantiser(wiring.Component):
         sizes = self.geometry
         flags = {flag: unsigned(1) for flag in ("inside", "drawn", "tile_end")}
         fields = {"at": word_layout(sizes)} | flags | self._beside
-        bytes_ = data.ArrayLayout(unsigned(8), sizes.word_chunks)
         if sizes.squares:
-            fields["exponents"] = bytes_
+            measured = unsigned(sizes.measured_bits)
+            fields["exponents"] = data.ArrayLayout(measured, sizes.word_chunks)
         if sizes.squares and any(sizes.folds):
-            fields["folds"] = bytes_
+            fields["folds"] = data.ArrayLayout(unsigned(8), sizes.word_chunks)
         return data.StructLayout(fields)
 
     def elaborate(self, platform):
@@ -199,6 +160,9 @@ class TileQuantiser(wiring.Component):
         words = StreamFifo(shape=self._word_layout, depth=words_ahead(sizes.lanes), quick=True)
         m.submodules.words = place(words, platform)
         m.submodules.passes = place(passes := Passes(**keys), platform)
+        trials = None
+        if any(sizes.finds):
+            m.submodules.trials = place(trials := Trials(**keys), platform)
         of_copy = unsigned(sizes.lanes * self.numerics.random_bits)
         index = stream.Signature(word_place_layout(self.numerics, **self._drawn)).create()
         draws = stream.Signature(data.ArrayLayout(of_copy, sizes.drawn_copies)).create()
@@ -208,7 +172,7 @@ class TileQuantiser(wiring.Component):
         word = data_register(self._word_layout)
         valid = Signal()
         move = Signal()
-        self._feed(m, passes, words, index)
+        self._feed(m, passes, words, index, trials)
         self._begin(m, platform, passes, words, index)
         m.d.comb += [
             passes.used.eq(~words.o.valid & ~valid),
@@ -221,7 +185,9 @@ class TileQuantiser(wiring.Component):
         ]
         with m.If(move):
             m.d.sync += [valid.eq(words.o.valid), word.eq(words.o.p)]
-        self._quantise(m, platform, word, valid & move, draws.payload)
+        self._quantise(m, platform, word, valid & move, draws.payload, trials)
+        if trials is not None:
+            self._try(m, words.o.p.at, word, valid & move, trials)
         return m
 
     @property
@@ -252,7 +218,7 @@ class TileQuantiser(wiring.Component):
             drawn = by_class(m, self.cls, map(int, sizes.draws), "begins_drawn").bool()
             m.d.comb += [unit.start.eq(self.start & drawn), unit.height.eq(self.rows)]
 
-    def _feed(self, m, passes, words, index):
+    def _feed(self, m, passes, words, index, trials):
         """Say of the words that are given out what the lanes ask for."""
         sizes = self.geometry
         step = passes.o.p
@@ -268,6 +234,9 @@ class TileQuantiser(wiring.Component):
         stochastic = by_class(m, self.cls, map(int, sizes.draws), "stochastic").bool()
         word = words.i.p
         drawn = stochastic & step.inside if self.numerics.draws_by_rows else stochastic
+        if trials is not None:
+            drawn &= ~step.find
+            m.d.comb += passes.found.eq(trials.done)
         m.d.comb += word.drawn.eq(drawn)
         for name in ("at", "inside", "tile_end", *self._beside):
             m.d.comb += word[name].eq(step[name])
@@ -277,8 +246,11 @@ class TileQuantiser(wiring.Component):
             column = (step.at.word << exact_log2(sizes.lanes)) + n * sizes.chunk
             here = Signal(name=f"here{n}")
             m.d.comb += here.eq(column < self.tile.p.cols)
-            measured = Signal(8, name=f"measured{n}")
+            measured = Signal(sizes.measured_bits, name=f"measured{n}")
             m.d.comb += measured.eq(Mux(here, self.squares.payload[square], 0))
+            if trials is not None:
+                found = trials.squares[square] & ~step.find
+                measured = Cat(measured[:8], Mux(found, measured[:8], measured[8:]))
             m.d.comb += word.exponents[n].eq(self._known(m, measured, f"known{n}"))
             if any(sizes.folds):
                 m.d.comb += word.folds[n].eq(measured)
@@ -290,12 +262,9 @@ class TileQuantiser(wiring.Component):
             "row": step.at.row,
             "goes_on": step.at.word != 0,
             "odd": step.at.word & 1,
-            "find": step.find,
         }
-        if self.numerics.draws_by_rows:  # a row begins when it is given for the first time
-            finds = by_class(m, self.cls, map(int, self.geometry.finds), "finds").bool()
-            first = self.tile.p.first_col & (step.at.word == 0)
-            place_of_word["begins"] = first & (step.find | ~finds)
+        if self.numerics.draws_by_rows:
+            place_of_word["begins"] = self.tile.p.first_col & (step.at.word == 0)
         m.d.comb += [index.p[name].eq(place_of_word[name]) for name in index.p.shape().members]
 
     def _begin(self, m, platform, passes, words, index):
@@ -351,14 +320,26 @@ class TileQuantiser(wiring.Component):
         tensor = Mux(one, LARGEST_BYTE, self.scale)
         return Mux(known & counts, tensor, measured)
 
-    def _quantise(self, m, platform, word, valid, draws):
+    def _try(self, m, next_at, word, valid, trials):
+        """Give the words of the first pass to the trials; ``next_at``: of what is read next."""
+        m.d.comb += [
+            trials.cls.eq(self.cls),
+            trials.scale.eq(self.scale),
+            trials.word.add.eq(valid & word.find),
+            *(trials.word[name].eq(word[name]) for name in ("at", "row_end", "last_row")),
+            trials.values.eq(self.read_data),
+        ]
+        if self.geometry.two_copies:
+            m.d.comb += [trials.read_en.eq(self.read_en), trials.read_at.eq(next_at)]
+
+    def _quantise(self, m, platform, word, valid, draws, trials):
         """The lanes, and beside them the pulses and the place that belong to their results."""
         sizes = self.geometry
         vectors = by_class(m, self.cls, map(int, sizes.vectors), "vectors").bool()
         used = [1, vectors][: self._copies]  # whether a copy is there
         sets = []
         for copy, port in enumerate(self._ports):
-            exponents, folds = self._of_units(m, copy, word, vectors)
+            exponents, folds = self._of_units(m, copy, word, vectors, trials)
             self._write_field(m, platform, copy, word, valid & used[copy], exponents, folds)
             random = draws[copy] if copy < sizes.drawn_copies else Const(0, len(draws[0]))
             lanes = self._lanes(m, platform, copy, word, exponents, folds, random)
@@ -440,26 +421,34 @@ class TileQuantiser(wiring.Component):
             ]
         return lanes
 
-    def _of_units(self, m, copy, word, vectors):
-        """Exponent of every lane's unit, and what it is folded by."""
+    def _of_units(self, m, copy, word, vectors, trials):
+        """Exponent of every lane's unit, and what it is folded by. With two scales to choose from
+        that is the one that was found, and the trials are told of both."""
         sizes = self.geometry
 
-        def of_square(n, name):
+        def of_square(n, name, bits):
             of_copy = sizes.squares and not copy
-            return word[name][n // sizes.chunk] if of_copy else Const(0, 8)
+            return word[name][n // sizes.chunk] if of_copy else Const(0, bits)
 
         exponents = []
         for n in range(sizes.lanes):
-            byte = Signal(8, name=f"exponent{n}_t" if copy else f"exponent{n}")
-            m.d.comb += byte.eq(of_square(n, "exponents"))
+            bits = sizes.measured_bits
+            measured = Signal(bits, name=f"exponent{n}_t" if copy else f"exponent{n}")
+            m.d.comb += measured.eq(of_square(n, "exponents", bits))
+            four = Const(0)
             if sizes.two_copies:
                 with m.If(vectors):
                     of_vector = self.column_values[n] if copy else self.row_value
-                    m.d.comb += byte.eq(Mux(word.inside, of_vector, 0))
-            exponents.append(byte)
+                    m.d.comb += measured.eq(Mux(word.inside, of_vector, 0))
+                if trials is not None:
+                    four = vectors & (trials.column_values[n] if copy else trials.row_value)
+            if trials is not None:
+                m.d.comb += (trials.measured_t if copy else trials.measured)[n].eq(measured)
+                measured = Mux(four, measured[:8], measured[8:])
+            exponents.append(measured)
         folds = any(sizes.folds)  # of blocks, as squares
         return exponents, [
-            of_square(n, "folds") if folds else Const(0, 8) for n in range(sizes.lanes)
+            of_square(n, "folds", 8) if folds else Const(0, 8) for n in range(sizes.lanes)
         ]
 
     def _write_field(self, m, platform, copy, word, valid, exponents, folds):

@@ -4,10 +4,10 @@ from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
 
+from diastole_hw.convert.copy_port import image_group_layout
 from diastole_hw.convert.exponents import field_byte_layout
 from diastole_hw.convert.geometry import Geometry
 from diastole_hw.convert.pack import packed_layout
-from diastole_hw.convert.tile_quantiser import image_group_layout
 from diastole_hw.place import place
 from diastole_hw.stream.fifo import StreamFifo
 from diastole_sim.spec.numerics import Numerics

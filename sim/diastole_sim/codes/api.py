@@ -80,8 +80,9 @@ def quantise(
     axis : int
         The one along which vectors run; of no meaning to squares and tensors.
     scale : str
-        How a scale follows from the largest magnitude that has it: ``floor`` (default of bfp and
-        mx), ``even``, ``ceil``, ``rceil`` (default of fp8); nvfp4: ``nearest`` (default), ``up``.
+        How a scale follows from the largest magnitude that has it: ``floor`` (default of bfp),
+        ``even``, ``ceil``, ``rceil`` (default of fp8 and mx); nvfp4: ``nearest`` (default), ``up``,
+        or ``four-over-six``: of two scales the one with the smaller squared error.
     tensor_scale : float
         Of a tensor with one scale, and of nvfp4: this power of two, instead of what follows from
         the data.

@@ -24,8 +24,8 @@ KNOWN = 4  # from a piece's last word to the first one that goes through the lan
 BEGUN = 3  # to the first request
 SCANNED = 3  # from a tensor's last word to the first request of the second reading, and 1 more
 # for each time that lanes are compared in pairs
-FOUND = 9  # from a tile's last word to what its units are folded by, beside the lanes
-BETWEEN = 4  # from a tile's last word to the next one's first, where both are passed twice
+FOUND = 13  # from a tile's last word to the first that is stored by the scales of its units
+BETWEEN = 1  # from a tile's last word to the next one's first, where both are passed twice
 STORED = 2  # from the lanes to a group's first byte
 GIVEN = 2  # from the choice between two copies to the first byte
 REPORTED = 3  # from the last response to the command's end
@@ -288,7 +288,7 @@ class ConversionRun:
             if converter.draws_early:
                 known = self._with_draws(known, row, col, rows, width)
             if converter.finds:
-                self._find(known[-1], row, col, rows, width)
+                self._find(known[-1], rows, width)
                 known = [LONG_AGO] * len(known)
             self._store(known, row, col, rows, width)
             col += width
@@ -304,14 +304,10 @@ class ConversionRun:
             for number, cycle in enumerate(known, start=1)
         ]
 
-    def _find(self, known: int, row: int, col: int, rows: int, cols: int) -> None:
-        """Pass over a tile for what its units are folded by."""
-        converter = self.converter
-        words = ceil_div(cols, converter.lanes)
-        begin = max(self.lane, known)
-        self.lane = begin + rows * words + FOUND + self._late
-        if converter.draws:
-            self.lane += self._rows_delay(self.starts, begin, (row, col), rows, cols)
+    def _find(self, known: int, rows: int, cols: int) -> None:
+        """Pass over a tile for the scales of its units; nothing is drawn."""
+        words = rows * ceil_div(cols, self.converter.lanes)
+        self.lane = max(self.lane, known) + words + FOUND
 
     @property
     def _late(self) -> int:
@@ -359,7 +355,7 @@ class ConversionRun:
                 first = self._turned_number(top, col)
                 self._strip(first, blocks, line % 8 + 1)
         self.places.append(self.lane + converter.drawn_cycles)
-        self.lane += BETWEEN * converter.finds
+        self.lane += (BETWEEN + converter.drawn_cycles) * converter.finds
 
     def _rows_delay(
         self, starts: RowStarts, begin: int, place: tuple[int, int], rows: int, cols: int
@@ -406,7 +402,7 @@ class ConversionRun:
             width = min(step, left + cols - col)
             before, drawn = drawn, self._line_delay(row, begin, col + width)
             begun = max(self.lane, room, known[col // converter.piece_cols])
-            if converter.row_start and converter.draws and not (begin or col or converter.finds):
+            if converter.row_start and converter.draws and not (begin or col):
                 words = ceil_div(converter.block, converter.lanes)
                 begun += self.starts.delay(begun, rows, words)
             self.lane = begun + converter.padded_words(width) + drawn - before

@@ -38,7 +38,7 @@ PLANE_BITS = 2
 """Of a magnitude's chunk, as a plane stores it; the sign comes to them."""
 FOUR_OVER_SIX = "four-over-six"
 """The rule by which a group's largest magnitude becomes 6, or 4 where the error is smaller then."""
-SCALE_CODE_RULES = ("nearest", "up")
+SCALE_CODE_RULES = ("nearest", "up", FOUR_OVER_SIX)
 """How an E4M3 scale does (NVFP4)."""
 
 

@@ -158,7 +158,7 @@ GroupingText = Annotated[
 Scale = Annotated[
     str | None,
     _one_of((*SCALE_RULES, *SCALE_CODE_RULES)),
-    Accepted(f"{_listed(SCALE_RULES)}, or {' or '.join(SCALE_CODE_RULES)} for nvfp4"),
+    Accepted(f"{_listed(SCALE_RULES)}, or for nvfp4 {_listed(SCALE_CODE_RULES)}"),
 ]
 Widths = Annotated[
     tuple[int, ...],

@@ -1,9 +1,11 @@
 # amaranth: UnusedElaboratable=no
-"""The largest byte of every unit of a tile, against ``max`` over the unit's elements."""
+"""What every unit of a tile has, against ``max`` over the unit's elements, or ``sum``."""
 
 import pytest
 
 from diastole_hw.convert.gather import Gather
+from diastole_hw.convert.geometry import Geometry
+from diastole_hw.convert.reduction import BelowZero, Largest
 from support.bench import design, run
 from support.sweep import alternating
 from support.tiles import MACHINES, class_of, machine, piece_cols, tile_shape
@@ -16,10 +18,18 @@ WITH_VECTORS = [
 ]
 
 
-class Tile:
-    """Random bytes of what lies in the tensor of a tile, and the largest of its units."""
+def reduction_of(name, sizes):
+    """Sums of as many elements as the largest unit has."""
+    if name == "sums":
+        return BelowZero(bits=11, most=sizes.most_elements)
+    return Largest(bits={"bytes": 8, "pairs": 16}[name])
 
-    def __init__(self, numerics, data_width, cls, rng):
+
+class Tile:
+    """Random values of what lies in the tensor of a tile, and what its units have: the largest, or
+    1 where the sum is below 0."""
+
+    def __init__(self, numerics, data_width, cls, rng, reduction):
         height, width = tile_shape(numerics, cls)
         grouping = class_of(numerics, cls).grouping
         self.cls = cls
@@ -30,9 +40,13 @@ class Tile:
         if height * width > 1024:
             self.rows = min(self.rows, 5 + self.side * rng.randrange(2))
         self.cols = rng.choice([1, width, rng.randrange(1, width + 1)])
-        top = rng.choice([1, 4, 256])  # often equal, or zeros
+        self.sums = isinstance(reduction, BelowZero)
+        top = rng.choice([1, 4, 1 << reduction.bits - self.sums])  # often equal, or zeros
+        least = (-top if top > 1 else 0) if self.sums else 0
+        if self.sums and rng.random() < 0.4:  # sums as far from 0 as they may be
+            least, top = rng.choice([(-1024, -1023), (1023, 1024)])
         self.values, self.values_t = (
-            [[rng.randrange(top) for _ in range(self.cols)] for _ in range(self.rows)]
+            [[rng.randrange(least, top) for _ in range(self.cols)] for _ in range(self.rows)]
             for _ in range(2)
         )
 
@@ -50,10 +64,10 @@ class Tile:
                     last = first == firsts[-1]
                     yield row, first // lanes, here, down, last, row + 1 == self.rows
 
-    def largest(self, rows, cols, values=None):
+    def reduced(self, rows, cols, values=None):
         values = values or self.values
         inside = [values[r][c] for r in rows if r < self.rows for c in cols if c < self.cols]
-        return max(inside, default=0)
+        return int(sum(inside) < 0) if self.sums else max(inside, default=0)
 
     def squares(self, count):
         """Of every piece, at their numbers modulo ``count``."""
@@ -61,16 +75,16 @@ class Tile:
             squares = [0] * count
             for first in range(left, left + self.piece, self.side):
                 cols = range(first, first + self.side)
-                squares[first // self.side % count] = self.largest(range(self.rows), cols)
+                squares[first // self.side % count] = self.reduced(range(self.rows), cols)
             yield squares
 
     def along(self, row, col):
         first = col // self.side * self.side
-        return self.largest([row], range(first, first + self.side))
+        return self.reduced([row], range(first, first + self.side))
 
     def down(self, row, col):
         first = row // self.side * self.side
-        return self.largest(range(first, first + self.side), [col], self.values_t)
+        return self.reduced(range(first, first + self.side), [col], self.values_t)
 
 
 def block_by_block(words, sizes):
@@ -101,30 +115,35 @@ async def add(ctx, dut, tile, half, willing):
         ctx.set(dut.add, 0)
 
 
-def make(name, by_blocks=False):
+def make(name, reduction, by_blocks=False):
+    """Sums are of one tile at a time."""
     numerics, data_width = machine(name)
-    return numerics, design(Gather, numerics=numerics, data_width=data_width, by_blocks=by_blocks)
+    sizes = Geometry(numerics=numerics, data_width=data_width)
+    keys = {"halves": 1 if reduction == "sums" else sizes.halves, "by_blocks": by_blocks}
+    keys |= {"numerics": numerics, "data_width": data_width}
+    return numerics, design(Gather, reduction=reduction_of(reduction, sizes), **keys)
 
 
 WAYS = {
-    "rows-free": (1.0, False),
-    "blocks-stalled": (0.5, True),
-    "rows-stalled": (0.5, False),
-    "blocks-free": (1.0, True),
+    "rows-free-bytes": (1.0, False, "bytes"),
+    "blocks-stalled-pairs": (0.5, True, "pairs"),
+    "rows-stalled-sums": (0.5, False, "sums"),
+    "blocks-free-bytes": (1.0, True, "bytes"),
+    "rows-free-sums": (1.0, False, "sums"),
 }
 
 
-@pytest.mark.parametrize("name, p_add, by_blocks", alternating(NAMES, WAYS))
-def test_squares(name, p_add, by_blocks, rng):
+@pytest.mark.parametrize("name, p_add, by_blocks, reduction", alternating(NAMES, WAYS))
+def test_squares(name, p_add, by_blocks, reduction, rng):
     """Held from ``done``, 2 cycles after the last word, to that of the next tile."""
-    numerics, dut = make(name, by_blocks)
+    numerics, dut = make(name, reduction, by_blocks)
     classes = [cls for cls in range(3) if class_of(numerics, cls).grouping.kind != "vector"]
     if not classes:
         assert not dut.geometry.squares
         assert len(dut.squares.as_value()) == 0
         return
     bus, count = dut.geometry.data_width, dut.geometry.piece_squares
-    tiles = [Tile(numerics, bus, rng.choice(classes), rng) for _ in range(5)]
+    tiles = [Tile(numerics, bus, rng.choice(classes), rng, dut.reduction) for _ in range(5)]
     wanted = [squares for tile in tiles for squares in tile.squares(count)]
     events = []  # of every cycle: whether the last word comes, `done`, the squares
 
@@ -152,15 +171,16 @@ def test_squares(name, p_add, by_blocks, rng):
             assert events[cycle][2] == squares, f"cycle {cycle - start} after done"
 
 
-@pytest.mark.parametrize("name, p_add, by_blocks", alternating(WITH_VECTORS, WAYS))
-def test_vectors(name, p_add, by_blocks, rng):
+@pytest.mark.parametrize("name, p_add, by_blocks, reduction", alternating(WITH_VECTORS, WAYS))
+def test_vectors(name, p_add, by_blocks, reduction, rng):
     """Read from ``done`` on, in any order and with gaps, while the next tile is on its way into the
     other half, if there is one."""
-    numerics, dut = make(name, by_blocks)
+    numerics, dut = make(name, reduction, by_blocks)
     classes = [cls for cls in range(3) if class_of(numerics, cls).grouping.kind == "vector"]
-    lanes, halves = dut.geometry.lanes, dut.geometry.halves
+    lanes, halves = dut.geometry.lanes, dut.halves
     bus = dut.geometry.data_width
-    tiles = [Tile(numerics, bus, classes[n // 2 % len(classes)], rng) for n in range(4)]
+    order = [classes[n // 2 % len(classes)] for n in range(4)]
+    tiles = [Tile(numerics, bus, cls, rng, dut.reduction) for cls in order]
     done, read = [0], [0]
 
     async def count_done(ctx):
@@ -208,8 +228,8 @@ def test_vectors(name, p_add, by_blocks, rng):
 
 def test_vectors_can_be_read_at_once(rng):
     """In the cycle of ``done`` itself, the last word's vectors too."""
-    numerics, dut = make("vectors")
-    tile = Tile(numerics, dut.geometry.data_width, 0, rng)
+    numerics, dut = make("vectors", "bytes")
+    tile = Tile(numerics, dut.geometry.data_width, 0, rng, dut.reduction)
 
     async def main(ctx):
         await add(ctx, dut, tile, 1, lambda: True)

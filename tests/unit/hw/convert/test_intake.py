@@ -15,6 +15,7 @@ from support.tiles import (
     MACHINES,
     class_of,
     draws_early,
+    finds,
     joined,
     machine,
     piece_cols,
@@ -45,20 +46,30 @@ def is_number(bits):
 
 
 def stored(numerics, cls, bits, random=0):
-    """The exponent of a group of this element alone; rules are ``floor`` where there are any."""
+    """What is measured of a group of this element alone; rules are ``floor`` where there are any.
+    Where any class has two scales to choose from, that for 6 is above that for 4."""
+    if any(finds(numerics, each) for each in range(3)):
+        four = alone(numerics, cls, bits, random, 4 if finds(numerics, cls) else 6)
+        return alone(numerics, cls, bits, random) << 8 | four
+    return alone(numerics, cls, bits, random)
+
+
+def alone(numerics, cls, bits, random, becomes=6):
+    """The exponent of the element's group."""
     chosen = class_of(numerics, cls)
     if numerics.folds(CLASS_NAMES[cls]):
         return top(numerics, chosen, bits, random)
     if bits & NONE == NONE:
         if numerics.special == "poison":
-            return 255 if element(chosen.format.name).nan is None else 0
+            byte = 0x7F if chosen.format.name == "nvfp4" else 255
+            return byte if element(chosen.format.name).nan is None else 0
         infinite = bits & 0x7FFF_FFFF == NONE
         return SCALE if infinite and chosen.grouping.kind == "tensor" else 0
     if not is_number(bits):
         return 0
     if chosen.format.name == "nvfp4":
         value = Fraction((bits & 0x7F_FFFF) | 1 << 23) * Fraction(2) ** ((bits >> 23 & 0xFF) - 150)
-        wanted = value / (6 * Fraction(2) ** (SCALE - 138))
+        wanted = value / (becomes * Fraction(2) ** (SCALE - 138))
         return min(range(len(SCALES)), key=lambda code: (abs(SCALES[code] - wanted), code % 2))
     return SCALE if chosen.grouping.kind == "tensor" else bits >> 23 & 0xFF
 

@@ -202,7 +202,7 @@ def test_order(name, cls, rng):
     Bench(name, cls, shape_of(name, cls, rng), rng, p_tile=0.6, p_ready=0.6, p_used=0.4).run()
 
 
-@pytest.mark.parametrize("name", ["squares", "large squares", "vectors", "long vectors"])
+@pytest.mark.parametrize("name", ["squares", "large squares", "vectors", "two scales"])
 @pytest.mark.parametrize("shape", [(1, 1), (3, 5), (7, 64)])
 def test_small_tensors(name, shape, rng):
     for cls in range(3):
@@ -216,7 +216,10 @@ def test_indices_use_all_their_bits(rng):
     Bench("vectors", 0, (rows, cols), rng, tiles=[tile]).run()
 
 
-@pytest.mark.parametrize("name, gap", [("squares", 0), ("long vectors", 0)])
+@pytest.mark.parametrize(
+    "name, gap",
+    [("squares", 0), ("long vectors", 0), ("squares of two scales", 2), ("two scales", 2)],
+)
 def test_timing(name, gap, rng):
     """A word per cycle; 2 cycles between passes where all is used and found at once."""
     bench = Bench(name, 0, (8, 80), rng)

@@ -16,14 +16,16 @@ from support.classes import make_numerics
 BFP = ("bfp1", "bfp4", "bfp8")
 MX = ("mxfp8_e4m3", "mxfp6_e2m3", "mxfp8_e5m2")
 SCALES = element("fp8_e4m3").values
+TWO_SCALES = "four-over-six"
 
 
 def magnitude(bits):
     return Fraction((bits & 0x7FFFFF) | 1 << 23) * Fraction(2) ** ((bits >> 23) - 150)
 
 
-def stored(name, rule, bits, scale, poison):
-    """The byte of a group whose largest magnitude is that of ``bits``."""
+def stored(name, rule, bits, scale, poison, becomes=6):
+    """The byte of a group whose largest magnitude is that of ``bits``; in NVFP4 it ``becomes`` as
+    much."""
     chosen = element(name)
     if bits == 0x7F800000 and not poison and chosen.scale in ("power", "one"):
         return scale if chosen.scale == "power" else 254
@@ -32,7 +34,7 @@ def stored(name, rule, bits, scale, poison):
     if bits >> 23 == 0:
         return 0
     if name == "nvfp4":
-        wanted = magnitude(bits) / (6 * Fraction(2) ** (scale - 138))
+        wanted = magnitude(bits) / (becomes * Fraction(2) ** (scale - 138))
         if wanted >= SCALES[-1]:
             return len(SCALES) - 1
         above = next(n for n, value in enumerate(SCALES) if value >= wanted)
@@ -58,6 +60,8 @@ def cases_of(rng, count):
 def check(numerics, cases):
     """Cases (cls, bits, scale)."""
     dut = design(LaneScale, numerics=numerics)
+    rules = [numerics.tensor_class(name).scale for name in ("x", "w", "dy")]
+    assert hasattr(dut, "four") == (TWO_SCALES in rules)
 
     async def main(ctx):
         for cls, bits, scale in cases:
@@ -69,6 +73,10 @@ def check(numerics, cases):
             want = stored(chosen.format.name, chosen.scale, bits, scale, poison)
             await ctx.tick()
             assert ctx.get(dut.stored) == want, f"{cls=} {bits=:#x} {scale=}"
+            if TWO_SCALES in rules:
+                becomes = 4 if chosen.scale == TWO_SCALES else 6
+                want = stored(chosen.format.name, chosen.scale, bits, scale, poison, becomes)
+                assert ctx.get(dut.four) == want, f"{cls=} {bits=:#x} {scale=}"
 
     run(dut, main)
 
@@ -83,16 +91,19 @@ def test_exponents(rule, names, special, rng):
 
 
 @pytest.mark.parametrize("special", ["flag", "poison"])
-@pytest.mark.parametrize("rule", ["nearest", "up"])
-@pytest.mark.sampled(2)
-def test_scale_codes(rule, special, rng):
-    numerics = make_numerics(*("nvfp4",) * 3, scale=(rule,) * 3, special=special)
+@pytest.mark.parametrize("rules", [("nearest",), ("up",), (TWO_SCALES,), (TWO_SCALES, "up")])
+@pytest.mark.sampled(3)
+def test_scale_codes(rules, special, rng):
+    """Where a class has two scales to choose from, it is x; the others have one."""
+    rules = (rules[0], *(rules[-1],) * 2)
+    numerics = make_numerics(*("nvfp4",) * 3, scale=rules, special=special)
     cases = []
     for bits in cases_of(rng, 2500):
         scale = min(255, max(1, (bits >> 23) + rng.randrange(-3, 22)))
-        cases.append((0, bits, scale))
+        cases.append((rng.randrange(3) if len(set(rules)) > 1 else 0, bits, scale))
+    becomes = 2 if TWO_SCALES in rules else 3
     for middle in range(1, 2 * len(SCALES)):  # every border, and its neighbours
-        border = (SCALES[middle // 2] + SCALES[min((middle + 1) // 2, len(SCALES) - 1)]) * 3
+        border = (SCALES[middle // 2] + SCALES[min((middle + 1) // 2, len(SCALES) - 1)]) * becomes
         field = 127
         while border >= 2:
             border, field = border / 2, field + 1
@@ -150,10 +161,10 @@ class Tensors(wiring.Component):
 
 def largest_of_tensor(bits, rule, name):
     if name == "nvfp4":
-        exponent = -140
-        while magnitude(bits) > 2688 * Fraction(2) ** exponent:
+        exponent, reach = -140, 1536 if rule == TWO_SCALES else 2688
+        while magnitude(bits) > reach * Fraction(2) ** exponent:
             exponent += 1
-        return exponent + 138
+        return min(exponent + 138, 255)
     return min(127, top_binade(element(name), rule, magnitude(bits))) + 127
 
 
@@ -162,7 +173,7 @@ def largest_of_tensor(bits, rule, name):
     [
         (("fp8_e4m3", "fp8_e5m2", "e3m4"), ("rceil", "floor", "ceil")),
         (("e2m5", "fp8_e4m3", "fp8_e5m2"), ("even", "even", "rceil")),
-        (("nvfp4",) * 3, ("nearest",) * 3),
+        (("nvfp4",) * 3, ("nearest", TWO_SCALES, "up")),
     ],
 )
 def test_of_tensor(names, rules, rng):

@@ -269,7 +269,7 @@ def test_nan_and_inf():
         (
             np.zeros((2, 3)),
             {"format": "nvfp4", "scale": "floor"},
-            "scale of nvfp4 must be one of nearest, up, not 'floor'",
+            "scale of nvfp4 must be one of nearest, up, four-over-six, not 'floor'",
         ),
         (
             np.zeros((2, 3)),

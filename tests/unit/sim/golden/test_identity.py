@@ -31,7 +31,7 @@ GROUPS = {  # groupings, scale rules
     **dict.fromkeys(MX, (("8x8", "1x32"), RULES)),
     **dict.fromkeys(FIXED_POINT, (("8x8", "1x16"), RULES)),
     "bf16": (("tensor",), ("fixed",)),
-    "nvfp4": (("16x16", "1x16"), ("nearest", "up")),
+    "nvfp4": (("16x16", "1x16"), ("nearest", "up", "four-over-six")),
 }
 CHOICES = [
     (name, overflow, special)
@@ -72,23 +72,31 @@ def exponent_of(value):
     return exponent - (value < Fraction(2) ** exponent)
 
 
+def nvfp4_scale_of(rule, largest):
+    """The smallest power of two that the tensor's largest fits, times an E4M3 number."""
+    e4m3 = element("fp8_e4m3").values
+    unit, reach = Fraction(1), 1536 if rule == "four-over-six" else 2688
+    while largest > reach * unit:
+        unit *= 2
+    while largest <= reach * unit / 2:
+        unit /= 2
+    if rule == "up":
+        return unit * min(value for value in e4m3 if value >= largest / (6 * unit))
+    found = []
+    for becomes in (6, 4) if rule == "four-over-six" else (6,):
+        wanted = largest / (becomes * unit)
+        code = min(range(len(e4m3)), key=lambda code: (abs(e4m3[code] - wanted), code % 2))
+        found.append(unit * e4m3[code])
+    return min(found, key=lambda scale: abs(largest - scale * nearest("nvfp4", largest / scale)))
+
+
 def scale_of(name, rule, largest):
     """The scale of a group by its largest magnitude, as a fraction."""
     table = element(name).values
     if name == "bf16":
         return Fraction(1)
     if name == "nvfp4":
-        e4m3 = element("fp8_e4m3").values
-        unit = Fraction(1)  # the smallest power of two with largest <= 2688 unit
-        while largest > 2688 * unit:
-            unit *= 2
-        while largest <= 2688 * unit / 2:
-            unit /= 2
-        wanted = largest / (6 * unit)
-        if rule == "up":
-            return unit * min(value for value in e4m3 if value >= wanted)
-        codes = range(len(e4m3))
-        return unit * e4m3[min(codes, key=lambda code: (abs(e4m3[code] - wanted), code % 2))]
+        return nvfp4_scale_of(rule, largest)
     x, emax = exponent_of(largest), exponent_of(table[-1])
     significand = largest / Fraction(2) ** x
     precision = element(name).precision

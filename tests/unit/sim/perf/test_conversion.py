@@ -20,6 +20,7 @@ NUMERICS = {
     "fp8": make_numerics(block=8, formats="fp8_e4m3"),
     "vectors": make_numerics(block=4, groupings="1x16"),
     "nvfp4": make_numerics(block=8, formats="nvfp4"),
+    "two scales": make_numerics(block=4, formats="nvfp4", scales="four-over-six"),
 }
 FAST = {
     "planes": make_numerics(block=8, formats="fast", widths=[2, 4, 8]),

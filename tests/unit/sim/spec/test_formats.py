@@ -209,7 +209,7 @@ def test_a_format_is_checked(change, message):
         ("mxint8", ("floor", "even", "ceil", "rceil"), "rceil", -126),
         ("mxfp8_e5m2", ("floor", "even", "ceil", "rceil"), "rceil", -111),
         ("mxfp4_e2m1", ("floor", "even", "ceil", "rceil"), "rceil", -124),
-        ("nvfp4", ("nearest", "up"), "nearest", -126),
+        ("nvfp4", ("nearest", "up", "four-over-six"), "nearest", -126),
     ],
 )
 def test_scales(name, rules, default, lowest):

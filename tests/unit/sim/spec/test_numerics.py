@@ -257,7 +257,7 @@ def test_a_kind_is_said_where_it_is_another():
         ({"scale": "up"}, "scale of bfp4 must be one of floor, even, ceil, rceil, not 'up'"),
         (
             {"format": "nvfp4", "scale": "floor"},
-            "scale of nvfp4 must be one of nearest, up, not 'floor'",
+            "scale of nvfp4 must be one of nearest, up, four-over-six, not 'floor'",
         ),
         (
             {"format": "bf16", "scale": "floor"},

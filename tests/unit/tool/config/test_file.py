@@ -30,7 +30,9 @@ GROUPS = (
     'squares such as "8x8", vectors such as "1x16" or "tensor"; '
     "sides are powers of two, at most 128"
 )
-SCALES = "one of floor, even, ceil, rceil, or nearest or up for nvfp4"
+SCALE_OF_X = "scale.x must be one of floor, even, ceil, rceil where format.x is"
+SCALE_OF_W = "scale.w must be one of nearest, up, four-over-six where format.w is"
+SCALES = "one of floor, even, ceil, rceil, or for nvfp4 one of nearest, up, four-over-six"
 MANTISSAS = (
     "an integer in 2..23, or e<E>m<M> with such an M and E in 6..8 (fewer bits of exponent do not "
     "hold every sum, more are not used)"
@@ -312,11 +314,15 @@ TWO_LEVEL = (
         ),
         (
             'scale.x = "up"',
-            ['scale.x must be one of floor, even, ceil, rceil where format.x is bfp4, not "up"'],
+            [f'{SCALE_OF_X} bfp4, not "up"'],
+        ),
+        (
+            'format.x = "mxfp4_e2m1"\nscale.x = "four-over-six"',
+            [f'{SCALE_OF_X} mxfp4_e2m1, not "four-over-six"'],
         ),
         (
             'format = {x = "nvfp4", w = "nvfp4", dy = "nvfp4"}\nscale.w = "floor"',
-            ['scale.w must be one of nearest, up where format.w is nvfp4, not "floor"'],
+            [f'{SCALE_OF_W} nvfp4, not "floor"'],
         ),
         (
             'format.w = "bf16"\nscale.w = "floor"',

@@ -1,0 +1,137 @@
+# amaranth: UnusedElaboratable=no
+"""Which of two scales fits an element better: against squares of errors in exact fractions."""
+
+from fractions import Fraction
+from itertools import pairwise
+
+import pytest
+
+from diastole_hw.convert.trial import TRIAL_CYCLES, ScaleTrial
+from support.bench import design, run
+
+ELEMENTS = [Fraction(n, 2) for n in (0, 1, 2, 3, 4, 6, 8, 12)]
+"""Of E2M1, by their codes: OCP MX v1.0, table 5."""
+SCALES = [
+    Fraction(code & 7, 8) * Fraction(2) ** -6
+    if code < 8
+    else (1 + Fraction(code & 7, 8)) * Fraction(2) ** ((code >> 3) - 7)
+    for code in range(127)
+]
+"""Of E4M3, without NaN: OCP OFP8 r1.0."""
+LARGEST = len(SCALES) - 1
+
+
+def number(bits):
+    """The magnitude of a binary32, 0 of what is no normal number."""
+    field = bits >> 23 & 0xFF
+    if field in (0, 255):
+        return Fraction(0)
+    return Fraction(bits & 0x7F_FFFF | 1 << 23) * Fraction(2) ** (field - 150)
+
+
+def nearest(values, wanted):
+    """The code of the value nearest to ``wanted``, even where two are; the last one beyond."""
+    return min(range(len(values)), key=lambda code: (abs(values[code] - wanted), code & 1))
+
+
+def worse(bits, six, four, scale):
+    """By how much the squared error grows, in the unit of the hardware."""
+    tensor = Fraction(2) ** (scale - 138)
+    unit = Fraction(2) ** (max(six >> 3, 1) - 7 - 3 - 1) * tensor
+    value = Fraction(int(number(bits) / unit * 2**24), 2**24)
+    errors = []
+    for code in (four, six):
+        steps = [element * SCALES[code] * tensor / unit for element in ELEMENTS]
+        errors.append((value - steps[nearest(steps, value)]) ** 2)
+    return int((errors[0] - errors[1]) * 2**24)
+
+
+def codes_of(largest, scale):
+    """The scales by which a magnitude becomes 6 and 4."""
+    wanted = largest / Fraction(2) ** (scale - 138)
+    return [min(nearest(SCALES, wanted / target), LARGEST) for target in (6, 4)]
+
+
+def bits_of(value, nudge=0):
+    """A positive fraction's binary32, cut, some last places from there."""
+    exponent = value.numerator.bit_length() - value.denominator.bit_length()
+    exponent -= value < Fraction(2) ** exponent
+    return (
+        ((exponent + 127) << 23) + int(value / Fraction(2) ** exponent * 2**23) - (1 << 23) + nudge
+    )
+
+
+def middles(code, scale):
+    """Where an element changes its code, and the largest."""
+    unit = SCALES[code] * Fraction(2) ** (scale - 138)
+    edges = [(a + b) / 2 * unit for a, b in pairwise(ELEMENTS)]
+    return [*edges, 6 * unit]
+
+
+def below(largest, scales, scale, rng):
+    """An element of a group with this largest magnitude, and these scales."""
+    way = rng.randrange(6)
+    if way == 0:
+        return bits_of(largest)
+    if way == 1:
+        return bits_of(largest / 2 ** rng.randrange(40))
+    if way == 2:
+        return rng.choice([0, 1, 0x7F80_0000, 0x7FC0_0000, 0x0080_0000])
+    edges = [edge for code in scales for edge in middles(code, scale) if 0 < edge <= largest]
+    if way == 3 or not edges:
+        return bits_of(largest * Fraction(rng.randrange(1, 1 << 20), 1 << 20))
+    return bits_of(rng.choice(edges), rng.randrange(-1, 2))
+
+
+def cases_of(scale, rng, count):
+    """(value, six, four, scale): elements of groups of all scales, often where one rounds another
+    way; the largest of a group too, scales that are subnormal, zero, or as large as can be."""
+    for _ in range(count):
+        code = rng.choice([0, 1, 2, 7, 8, 9, 124, LARGEST, rng.randrange(len(SCALES))])
+        largest = 6 * max(SCALES[code], Fraction(1, 2000)) * Fraction(2) ** (scale - 138)
+        largest = number(bits_of(largest * Fraction(rng.randrange(940, 1060), 1000)))
+        six, four = codes_of(largest, scale)
+        bits = below(largest, (six, four), scale, rng)
+        if number(bits) <= largest:
+            yield bits | rng.getrandbits(1) << 31, six, four, scale
+
+
+def check(cases):
+    dut = design(ScaleTrial)
+
+    async def main(ctx):
+        wanted = []
+        for bits, six, four, scale in cases:
+            ctx.set(dut.value, bits)
+            ctx.set(dut.six, six)
+            ctx.set(dut.four, four)
+            ctx.set(dut.scale, scale)
+            wanted.append((worse(bits & 0x7FFF_FFFF, six, four, scale), bits, six, four, scale))
+            await ctx.tick()
+            if len(wanted) >= TRIAL_CYCLES:
+                want, *what = wanted[-TRIAL_CYCLES]
+                assert ctx.get(dut.worse) == want, [hex(each) for each in what]
+
+    run(dut, main)
+
+
+@pytest.mark.parametrize("scale", [40, 138, 226])
+def test_elements(scale, rng):
+    """The scale of a tensor may not change while numbers are on their way."""
+    cases = list(cases_of(scale, rng, 1200))
+    check(cases)
+    assert {worse(*each) > 0 for each in cases if worse(*each)} == {False, True}
+
+
+@pytest.mark.parametrize("code", [1, 8, 15, 126])
+def test_every_magnitude_of_a_group(code, rng):
+    """From 0 to the largest in steps, with the scales of the largest."""
+    largest = number(bits_of(6 * SCALES[code]))
+    six, four = codes_of(largest, 138)
+    steps = [largest * n / 400 for n in range(1, 401)]
+    check([(bits_of(step), six, four, 138) for step in steps])
+
+
+def test_the_largest_numbers_say_nothing():
+    """Beyond the largest scale there is no other to choose: numbers of any size give 0."""
+    check([(field << 23 | 0x2A_AAAA, LARGEST, LARGEST, 100) for field in range(90, 255)])
