@@ -69,11 +69,14 @@ def main(arguments: argparse.Namespace) -> int:
         "plane_areas": lambda: planes.figures(mapper),
         "vector_areas": lambda: vector_areas.figures(mapper),
     }
-    known |= {"torch": torch_speed.figures, "comparing": comparing.figures}
+    known |= {"torch": torch_speed.figures, "geometry": geometry.figures}
     known |= {"stacks": golden_speed.figures, "speed": lambda: cell_speed.figures(mapper)}
     known |= {"steps": whole_steps.figures, "drains": drain_chains.figures, "far": sizes.far}
-    known |= {"geometry": geometry.figures, "scale_areas": lambda: two_scales.scale_areas(mapper)}
-    known |= {"synth": machine_luts.figures, "scales": two_scales.scale_figures}
+    known |= {
+        "scales": two_scales.figures,
+        "scale_areas": lambda: two_scales.areas_of_rules(mapper),
+    }
+    known |= {"synth": machine_luts.figures, "comparing": comparing.figures}
     known |= {"master": masters.figures, "orders": gradient_order.figures}
     return bench(choose(known, arguments.names), arguments.output, require=arguments.require)
 

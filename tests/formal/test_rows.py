@@ -19,7 +19,7 @@ from diastole_hw.vector import row_order
 from diastole_hw.vector.entry import entry_layout, is_register
 from diastole_hw.vector.issue import Issue
 from diastole_hw.vector.result_places import ResultPlaces
-from diastole_hw.vector.row_order import row_order_of, row_at
+from diastole_hw.vector.row_order import row_at, row_order_of
 from diastole_hw.vector.shape import VectorShape
 from diastole_hw.vector.timing import WRITTEN_AT
 from formal.prove import prove, refute

@@ -1,12 +1,15 @@
 """The model of the machine against the Verilog's counters: bytes exactly, cycles nearly, for
 shapes, formats, nests and memories of all kinds."""
 
+import math
 import random
 import zlib
 
 import pytest
 
 from diastole.backend import cached_product
+from diastole.files.layers import NamedLayer
+from diastole.layers.costs import layer_costs
 from diastole_sim.perf import Memory, ModelledMachine, estimate
 from diastole_sim.perf.conversion import estimate_conversion
 from diastole_sim.perf.product import gradients_apart
@@ -30,6 +33,9 @@ CASES = 4
 LATENCIES = 20, 100
 SHARE = 0.02
 """Of the cycles, by which the model may be wrong."""
+LONG_MACHINES = ("pico", "nano", "mxfp8_e4m3", "fp8_e5m2", "nvfp4", "fast")
+LONGEST, MOST_CYCLES, MOST_ELEMENTS = 5000, 300_000, 1 << 20
+"""Of a side, of the multiplications for each multiplier, and of a tensor."""
 OF_FAR_READS, OF_SMALL_BLOCKS, OF_COPIES, AT_ENDS = 0.02, 0.1, 0.02, 4
 """And of a conversion from a far memory, which has only so many requests open, of one in blocks of
 less than 4, and of one into two copies in blocks of 4; and cycles besides, as one may have hundreds
@@ -119,3 +125,37 @@ def test_the_model_is_the_hardware(name, latency, np_rng, request):
                 assert longest - error <= counted.cycles <= guess.cycles + error, where
             else:
                 assert abs(guess.cycles - counted.cycles) <= error, where
+
+
+def shapes(rng, multipliers):
+    """M, K and N of any length, that a simulation has the time for."""
+    while True:
+        m, k, n = (round(2 ** rng.uniform(0, math.log2(LONGEST))) for _ in range(3))
+        few = m * k * n <= MOST_CYCLES * multipliers
+        if few and max(m * k, k * n, m * n) <= MOST_ELEMENTS and max(m, k, n) > 300:
+            return m, k, n
+
+
+@pytest.mark.sweep
+@pytest.mark.parametrize("name", LONG_MACHINES)
+def test_estimates_of_long_products(name, np_rng, request):
+    """What `estimate` says of layers, against the counters: in the loops that it names."""
+    rng = random.Random(zlib.crc32(request.node.nodeid.encode()))
+    config = p.MACHINES[name]
+    with Device(cached_product(config), memory_bytes=1 << 26) as device:
+        for _ in range(2 * CASES):
+            m, k, n = shapes(rng, config.macs)
+            operands = converted(device, p.tensors(np_rng, (m, k, n), "plain"), rng)
+            widths = tuple(operands[name].width for name in p.CLASSES)
+            layer = NamedLayer(name="layer", m=m, k=k, n=n)
+            phase = rng.choice(("forward", "backward"))
+            for cost in layer_costs(config, [layer], (phase,), min(LATENCIES), widths=widths):
+                device.loops.nest = cost.nest
+                counted = p.multiply(device, cost.phase, operands).counters
+                device.loops.nest = None
+                where = f"{cost.phase} of {m} x {k} x {n}, {widths}, {cost.nest}: "
+                where += f"{cost.cycles} for {counted.cycles}"
+                assert abs(cost.cycles - counted.cycles) <= SHARE * counted.cycles, where
+                assert cost.utilisation <= 1, where
+                assert cost.found.read_bytes == counted.read_bytes, where
+                assert cost.found.write_bytes == counted.write_bytes, where

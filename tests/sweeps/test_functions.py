@@ -61,4 +61,4 @@ def test_ten_million_exponentials(np_rng):
         parts.append(np.clip(x, -87.3, 88.7).astype(np.float32))
     error, count = largest_error("exp", np.exp, parts)
     assert count == 10**7
-    assert 0.75 < error < LARGEST_ERRORS["exp"]
+    assert LARGEST_ERRORS["exp"] - 0.01 < error < LARGEST_ERRORS["exp"]

@@ -65,8 +65,9 @@ class TileQuantiser(wiring.Component):
     read_data : In(32 * lanes)
     row_value : In(measured_bits)
     column_values : In(array of lanes unsigned(measured_bits))
-        From the buffer, and from :class:`Gather` the exponents of the vectors: one cycle after
-        ``read_en``, held until the next. The vectors' are there only with vectors.
+        From the buffer, and from :class:`diastole_hw.convert.gather.Gather` the exponents of the
+        vectors: one cycle after ``read_en``, held until the next. The vectors' are there only with
+        vectors.
     read_done : Out(1)
         A pulse: the tile read last is not needed any more.
     first, second : Out(:class:`CopySignature`)

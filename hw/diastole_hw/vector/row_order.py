@@ -35,7 +35,10 @@ assert WRITTEN_AT < 1 << NEAR_BITS <= PIPELINE
 
 
 def row_order_of(m: Module, shape: VectorShape, entry):
-    """Return the :class:`RowOrder` that ``entry`` needs, in bits of :func:`diastole_hw.vector.entry.entry_layout`."""
+    """Return the :class:`RowOrder` that ``entry`` needs.
+
+    ``entry``: as :func:`diastole_hw.vector.entry.entry_layout` has its bits.
+    """
     if shape.block < PIPELINE:
         return RowOrder.ASCENDING
     beyond = Signal(shape.panel_bits, name="panel_beyond")

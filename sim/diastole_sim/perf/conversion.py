@@ -31,7 +31,6 @@ GIVEN = 2  # from the choice between two copies to the first byte
 REPORTED = 3  # from the last response to the command's end
 KEPT = 2  # whole groups of the second copy, whose beats wait
 ASKED_AGAIN = 4  # requests come before what they are for, which is known that much earlier
-SETTLED = 32  # rows of tiles that are read, until one takes as long as the next
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -121,6 +120,23 @@ class TileReading:
         self.ends.append(self.taken)
         return known
 
+    @property
+    def times(self) -> list[int]:
+        """What it leaves behind."""
+        return [self.asked, self.taken, *self.open, *self.ends]
+
+    @property
+    def since(self) -> tuple[int, ...]:
+        """What it leaves behind, in cycles after the last word."""
+        return tuple(max(time - self.taken, LONG_AGO // 2) for time in self.times)
+
+    def later(self, cycles: int) -> None:
+        """As if all had been so many cycles later."""
+        self.asked += cycles
+        self.taken += cycles
+        self.open = deque(time + cycles for time in self.open)
+        self.ends = deque(time + cycles for time in self.ends)
+
 
 @dataclass
 class _Turned:
@@ -180,18 +196,21 @@ class ConversionRun:
         return writes.write
 
     def _scan(self) -> int:
-        """The first reading: the cycle after the last word. Rows of tiles come alike after some, as
-        many at a time as are asked for together."""
-        converter, taken = self.converter, list[int]()
+        """The first reading: the cycle after the last word. Rows of tiles that leave behind what
+        some before did come again and again."""
+        converter, seen = self.converter, dict[tuple[int, ...], tuple[int, int]]()
         reading = TileReading(converter, self.memory, BEGUN)
-        for row in range(0, self.rows, converter.tile_rows):
+        row = 0
+        while row < self.rows:
             for width in converter.tiles(self.cols):
                 reading.tile(min(converter.tile_rows, self.rows - row), width, LONG_AGO)
-            taken.append(reading.taken)
-            if len(taken) > SETTLED:
-                left = max(0, self.rows - row - converter.tile_rows)
-                again = taken[-1] - taken[-1 - converter.tiles_ahead]
-                return taken[-1] + left * again // (converter.tile_rows * converter.tiles_ahead)
+            row += converter.tile_rows
+            first, taken = seen.setdefault(reading.since, (row, reading.taken))
+            count = max(0, self.rows - 1 - row) // (row - first) if row > first else 0
+            if count:
+                reading.later(count * (reading.taken - taken))
+                row += count * (row - first)
+                seen.clear()
         return reading.taken
 
     def begin_at(self, cycle: int) -> None:
@@ -205,10 +224,8 @@ class ConversionRun:
 
     def _state(self, row: int) -> tuple[int, ...]:
         """What a row of tiles leaves behind, times less that of the lanes."""
-        reading = self.reading
         times = [
-            reading.asked, reading.taken, *reading.open, *reading.ends,
-            *self.places, *self.groups, *self.fields, *self.writes.times,
+            *self.reading.times, *self.places, *self.groups, *self.fields, *self.writes.times,
         ]  # fmt: skip
         if self.converter.row_start:
             times += self.starts.times + self.early.times
@@ -244,12 +261,8 @@ class ConversionRun:
         return row + max(0, count) * (row - first)
 
     def _later(self, cycles: int) -> None:
-        reading = self.reading
-        reading.asked += cycles
-        reading.taken += cycles
-        for times in (
-            reading.open, reading.ends, self.places, self.groups, self.fields, self.strips,
-        ):  # fmt: skip
+        self.reading.later(cycles)
+        for times in (self.places, self.groups, self.fields, self.strips):
             for number, time in enumerate(times):
                 times[number] = time + cycles
         self.starts.later(cycles)

@@ -5,7 +5,8 @@ from dataclasses import dataclass, field
 
 from diastole_sim.perf.lanes import LATENCY, Departures
 from diastole_sim.perf.machine import ceil_div
-from diastole_sim.perf.store import DrainState, Store
+from diastole_sim.perf.moments import Moment, since, together
+from diastole_sim.perf.store import LONG_DONE, DrainState, Store
 
 REGISTERS = 16
 """Words of the deepest queue that shows a word in the cycle after it came; others take 2."""
@@ -27,6 +28,16 @@ class _Queue:
     asks: int = 0  # when the next row may be asked for
     dealt: int = 0  # words that have come
     leaving: Departures = field(default_factory=Departures)
+
+    def moment(self, now: int, oldest: int) -> Moment:
+        """Return what the next words depend on."""
+        asks = Moment((), since(now, oldest, [self.asks]))
+        return together([asks, self.leaving.moment(now, oldest, self.dealt)])
+
+    def later(self, cycles: int) -> None:
+        """Shift all times by so many cycles."""
+        self.asks += cycles
+        self.leaving.later(0, cycles)
 
     def open_for(self, number: int) -> int:
         """When there is room for its word of that number."""
@@ -56,8 +67,55 @@ class DealtStore(Store):
             for north in (False, True)
         )
 
-    def _skip(self, drain: DrainState) -> None:
-        """Nothing: what rows leave behind is in the queues of the ports too."""
+    def _free(self, drain: DrainState) -> int:
+        return self._dealer(drain).free
+
+    def _dealer(self, drain: DrainState) -> _Dealer:
+        return self.dealers[drain is not self.drains[0]]
+
+    def _left_behind(self, drain: DrainState, end: int) -> tuple[object, ...]:
+        found: list[object] = [*drain.queue.left_behind(end)]
+        for queue in self._dealer(drain).queues:
+            found += [queue.asks - end, *queue.leaving.left_behind(queue.dealt, end)]
+        for writer in self.writers:
+            found += [writer.free - end, *(response - end for response in writer.responses)]
+        return tuple(found)
+
+    def _repeat(self, drain: DrainState, rows: int, cycles: int) -> None:
+        super()._repeat(drain, rows, cycles)
+        dealer, words = self._dealer(drain), drain.words(drain.spans[0])
+        dealer.free += cycles
+        for queue in dealer.queues:
+            of_port = words * rows // self.machine.ports
+            queue.asks += cycles
+            queue.dealt += of_port
+            queue.leaving.later(of_port, cycles)
+        for writer in self.writers:
+            writer.free += cycles
+            writer.responses = deque(time + cycles for time in writer.responses)
+
+    def moment(self, now: int, taken: int) -> Moment:
+        """As of :class:`Store`, and what waits in front of the ports."""
+        found = [super().moment(now, taken)]
+        oldest = now - LONG_DONE
+        for writer in self.writers:
+            times = since(now, oldest, (writer.free, *writer.responses))
+            found.append(Moment((len(times),), times))
+        for dealer in self.dealers:
+            found.append(Moment((), since(now, oldest, [dealer.free])))
+            found += [queue.moment(now, oldest) for queue in dealer.queues]
+        return together(found)
+
+    def later(self, cycles: int) -> None:
+        """Shift all times by so many cycles."""
+        super().later(cycles)
+        for writer in self.writers:
+            writer.free += cycles
+            writer.responses = deque(time + cycles for time in writer.responses)
+        for dealer in self.dealers:
+            dealer.free += cycles
+            for queue in dealer.queues:
+                queue.later(cycles)
 
     def _comes(self, direction: int, port: int) -> int:
         """When the first word of the next row goes to the queue."""
@@ -95,6 +153,7 @@ class DealtStore(Store):
         writer.free = queue.asks = end - 1
         self.last_beat = max(self.last_beat, end)
         self.beats += span.beats
+        self.words += drain.lane_cycles(span, self.machine)
         queue.leaving.add(queue.dealt, words, first, cycles)
         queue.dealt += words
         dealer.free = max(came + words, queue.open_for(queue.dealt - 1) + 1, last + 1)

@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 
 from diastole_sim.perf.machine import ModelledMachine
+from diastole_sim.perf.moments import Moment
 from diastole_sim.perf.store import Store
 from diastole_sim.perf.walk import Chunk
 
@@ -50,6 +51,19 @@ class Execute:
         if adds is not None and sum(chunk.uses) == 1:
             self.store.adds(chunk.uses.index(True), adds + 2, self.end + self._skew)
         return self.end + 2 + max(self.machine.rows, self.machine.cols)
+
+    def moment(self, now: int) -> Moment:
+        """Return what the next pass depends on, besides its blocks and banks."""
+        times = self.taken, self.swaps[-1], *self.starts
+        return Moment((), tuple(time - now for time in times))
+
+    def later(self, cycles: int) -> None:
+        """Shift all times by so many cycles."""
+        assert self.end is not None
+        self.taken += cycles
+        self.swaps = [self.swaps[-1] + cycles]
+        self.starts = [start + cycles for start in self.starts]
+        self.end += cycles
 
     def _pass(self, chunk: Chunk, loaded: int, *, first: bool, last: bool) -> None:
         """One pass; the ``first`` of a chunk waits for its blocks, and opens tiles."""

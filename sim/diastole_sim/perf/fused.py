@@ -4,75 +4,132 @@ Positions and lengths are in blocks unless a name says otherwise.
 """
 
 from collections.abc import Iterator
+from functools import cached_property
 
-from diastole_sim.perf.machine import DY, WIDEST, ModelledMachine, W, Widths, X, ceil_div
+from diastole_sim.perf.axes import Axis, Stretch, exact
+from diastole_sim.perf.machine import (
+    BURST_BEATS,
+    DY,
+    WIDEST,
+    ModelledMachine,
+    W,
+    Widths,
+    X,
+    ceil_div,
+)
 from diastole_sim.perf.walk import (
     NOTHING,
     Chunk,
     LoadedRegion,
     Span,
-    Stretch,
     blocks,
+    every_chunk,
     maxima,
     plane_pairs,
-    steps,
 )
 
 
 def fused_chunks(
     machine: ModelledMachine, m: int, n: int, k: int, widths: Widths = WIDEST
 ) -> Iterator[Chunk]:
-    """The fused backward pass: k tiles outermost, then slices of M, then planes of dY; N inside a
-    chunk. With each plane of dY those of X and of W stream side by side, as far as there are any.
-    """
-    size = machine.block
-    m_blocks, n_blocks, k_blocks = (ceil_div(value, size) for value in (m, n, k))
-    of_x, of_w, of_dy = (machine.planes(cls, widths[cls]) for cls in (X, W, DY))
-    all_m, all_n = (0, m_blocks), (0, n_blocks)
-    for t in steps(k_blocks, machine.fused_tile):
-        slots = min(machine.fused_tile * size, k - t[0] * size)
+    """Every chunk of the fused backward pass in its order."""
+    return every_chunk(FusedWalk(machine, (m, n, k), widths))
+
+
+class FusedWalk:
+    """The loops of the fused backward pass: k tiles, and in each slices of M; N is inside a chunk.
+    A slice is a chunk for every plane of dY, with which those of X and of W stream side by side, as
+    far as there are any."""
+
+    def __init__(
+        self, machine: ModelledMachine, sizes: tuple[int, int, int], widths: Widths = WIDEST
+    ):
+        self.machine, self.sizes, self.alike = machine, sizes, False
+        self.blocks = tuple(ceil_div(size, machine.block) for size in sizes)  # M, N, K
+        self.planes = tuple(machine.planes(cls, widths[cls]) for cls in (X, W, DY))
+        self.row_beats = ceil_div(4 * sizes[1], machine.beat_bytes)  # of dW
+
+    @property
+    def axes(self) -> tuple[Axis, ...]:
+        """The k tiles, and the slices of M."""
+        return self._axes
+
+    @cached_property
+    def _axes(self) -> tuple[Axis, Axis]:
+        machine, (_, _, k) = self.machine, self.sizes
+        tile, beat = machine.fused_tile, machine.beat_bytes
+        rows = (tile * machine.block * self.row_beats, BURST_BEATS)
+        cols = (4 * tile * machine.block, beat * BURST_BEATS)
+        maxima_of = ((tile * machine.entries(cls), beat) for cls in (X, W))
+        turned = (machine.cols * machine.block * ceil_div(4 * k, beat), BURST_BEATS)
+        along_k = Axis.of(self.blocks[2], tile, rows, cols, *maxima_of)
+        return along_k, Axis.of(self.blocks[0], machine.cols, turned)
+
+    @property
+    def maxima_beats(self) -> int:
+        """Beats of maxima that each port reads."""
+        of_k, (m_blocks, n_blocks, _) = self.axes[0], self.blocks
+        whole = (maxima(self.machine, DY, 0, count) for count in (m_blocks, n_blocks))
+        parts = (
+            maxima(self.machine, cls, *of_k.at(number))
+            for cls in (X, W)
+            for number in range(of_k.count)
+        )
+        return sum(region.maxima_beats for regions in (whole, parts) for region in regions)
+
+    def chunks(self, *steps: Stretch) -> Iterator[Chunk]:
+        """The chunks of a slice of M of one k tile."""
+        t, c = steps
+        machine, (m, _, k) = self.machine, self.sizes
+        m_blocks, n_blocks, k_blocks = self.blocks
+        of_x, of_w, of_dy = self.planes
+        all_m, all_n = (0, m_blocks), (0, n_blocks)
+        slots = min(machine.fused_tile * machine.block, k - t[0] * machine.block)
         first_tile, last_tile = t[0] == 0, sum(t) == k_blocks
-        row = ceil_div(4 * n, machine.beat_bytes)
-        east = Span(slots, n_blocks, row, start=t[0] * size * row, pitch=row)
-        for c in steps(m_blocks, machine.cols):
-            x_blocks = blocks(machine, X, *((t, c) if machine.grouped(X) else (c, t)))
-            dy_blocks = blocks(machine, DY, c, all_n)
-            for planes in plane_pairs(max(of_x, of_w), of_dy):
-                uses = planes.stream < of_x, planes.stream < of_w
-                first = c[0] == 0 and planes.first
-                last = sum(c) == m_blocks and planes.last
-                loads = uses[0] and planes.held == 0, first_tile and planes.stream == 0
-                regions: list[LoadedRegion] = []
-                if first:
-                    regions.append(maxima(machine, X, *t))
-                    regions.append(maxima(machine, DY, *all_n) if first_tile else NOTHING)
-                    regions.append(maxima(machine, W, *t))
-                    regions.append(maxima(machine, DY, *all_m) if first_tile else NOTHING)
-                if c[0] == 0 and planes.held == 0 and uses[1]:
-                    regions.append(blocks(machine, W, t, all_n))
-                regions.append(dy_blocks if loads[1] else NOTHING)
-                regions.append(x_blocks if loads[0] else NOTHING)
-                closes = (
-                    sum(c) == m_blocks and planes.last_held and planes.stream == of_x - 1,
-                    planes.last_held and planes.stream == of_w - 1,
-                )
-                yield Chunk(
-                    regions=tuple(regions),
-                    first=first,
-                    last=last,
-                    loads=loads,
-                    frees=(uses[0] and planes.last_held, last_tile and planes.last_stream),
-                    slots=slots,
-                    slices=1,
-                    groups=ceil_div(n_blocks, machine.rows),
-                    uses=uses,
-                    opens=(first, planes.first),
-                    closes=closes,
-                    spans=(
-                        (east,) if closes[0] else (),
-                        turned_spans(machine, m, k, c, t) if closes[1] else (),
-                    ),
-                )
+        start = t[0] * machine.block * self.row_beats
+        east = Span(slots, n_blocks, self.row_beats, start=start, pitch=self.row_beats)
+        row_t, row_c = (
+            axis.rows(rows) if self.alike and not exact(axis, self.axes) else rows
+            for axis, rows in zip(self.axes, (t, c), strict=True)
+        )
+        x_blocks = blocks(machine, X, *((row_t, c) if machine.grouped(X) else (row_c, t)))
+        dy_blocks = blocks(machine, DY, row_c, all_n)
+        for planes in plane_pairs(max(of_x, of_w), of_dy):
+            uses = planes.stream < of_x, planes.stream < of_w
+            first = c[0] == 0 and planes.first
+            last = sum(c) == m_blocks and planes.last
+            loads = uses[0] and planes.held == 0, first_tile and planes.stream == 0
+            regions: list[LoadedRegion] = []
+            if first:
+                regions.append(maxima(machine, X, *t))
+                regions.append(maxima(machine, DY, *all_n) if first_tile else NOTHING)
+                regions.append(maxima(machine, W, *t))
+                regions.append(maxima(machine, DY, *all_m) if first_tile else NOTHING)
+            if c[0] == 0 and planes.held == 0 and uses[1]:
+                regions.append(blocks(machine, W, row_t, all_n))
+            regions.append(dy_blocks if loads[1] else NOTHING)
+            regions.append(x_blocks if loads[0] else NOTHING)
+            closes = (
+                sum(c) == m_blocks and planes.last_held and planes.stream == of_x - 1,
+                planes.last_held and planes.stream == of_w - 1,
+            )
+            yield Chunk(
+                regions=tuple(regions),
+                first=first,
+                last=last,
+                loads=loads,
+                frees=(uses[0] and planes.last_held, last_tile and planes.last_stream),
+                slots=slots,
+                slices=1,
+                groups=ceil_div(n_blocks, machine.rows),
+                uses=uses,
+                opens=(first, planes.first),
+                closes=closes,
+                spans=(
+                    (east,) if closes[0] else (),
+                    turned_spans(machine, m, k, c, t) if closes[1] else (),
+                ),
+            )
 
 
 def fused_passes(machine: ModelledMachine, widths: Widths) -> float:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from diastole_sim.perf.machine import ceil_div
+from diastole_sim.perf.moments import Moment, since, together
 
 LATENCY = 7
 """Cycles from the read of a word of rows, or from its last part, to its first beat."""
@@ -43,6 +44,17 @@ class Departures:
         row = self.rows[0]
         return row.first + ceil_div((number - row.before + 1) * row.cycles, row.words)
 
+    def left_behind(self, words: int, end: int) -> Iterator[tuple[int, ...]]:
+        """The rows that leave, after so many words and a cycle."""
+        for row in self.rows:
+            yield row.before - words, row.first - end, row.words, row.cycles
+
+    def moment(self, now: int, oldest: int, words: int) -> Moment:
+        """Return which words leave when, counted from ``words`` on."""
+        counts = [number for row in self.rows for number in (row.before - words, row.words)]
+        times = [time for row in self.rows for time in (row.first, row.first + row.cycles)]
+        return Moment(tuple(counts), since(now, oldest, times))
+
     def later(self, words: int, cycles: int) -> None:
         """Those that have not left are so many words and cycles behind."""
         self.rows = deque(
@@ -64,6 +76,30 @@ class Queue:
         needed = min(number - QUEUED, self.known - 1)
         return self.leaving.left(needed) if needed >= 0 else 0
 
+    def left_behind(self, end: int) -> tuple[object, ...]:
+        """What rows leave behind that end in a cycle."""
+        rows = self.leaving.left_behind(self.read, end)
+        return self.free - end, self.known - self.read, *rows
+
+    def repeat(self, words: int, cycles: int) -> None:
+        """So many words more, which take so many cycles."""
+        self.read += words
+        self.known += words
+        self.free += cycles
+        self.leaving.later(words, cycles)
+
+    def moment(self, now: int, oldest: int) -> Moment:
+        """Return what the next words depend on."""
+        leaving = self.leaving.moment(now, oldest, self.read)
+        return together(
+            [Moment((self.known - self.read,), since(now, oldest, [self.free])), leaving]
+        )
+
+    def later(self, cycles: int) -> None:
+        """Shift all times by so many cycles."""
+        self.free += cycles
+        self.leaving.later(0, cycles)
+
     def left(self, words: int, first: int, cycles: int) -> None:
         """The words that were read last leave from ``first`` on, in so many cycles."""
         self.leaving.add(self.read - words, words, first, cycles)
@@ -80,6 +116,15 @@ class Lanes:
     def column(self, start: int, count: int) -> None:
         """Columns are read from ``start`` on."""
         self.columns.append((start, start + count))
+
+    def moment(self, now: int, oldest: int) -> Moment:
+        """Return the columns that rows may still meet."""
+        times = [time for each in self.columns if each[1] > oldest for time in each]
+        return Moment((len(times),), since(now, oldest, times))
+
+    def later(self, cycles: int) -> None:
+        """Shift all times by so many cycles."""
+        self.columns = deque((start + cycles, end + cycles) for start, end in self.columns)
 
     def rows(self, queue: Queue, words: int, ready: int, cycles: int) -> tuple[int, int]:
         """Read the words of a row, which are there from ``ready`` on, in so many cycles: those of

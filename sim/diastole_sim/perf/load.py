@@ -6,12 +6,20 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from diastole_sim.perf.machine import ModelledMachine, ceil_div
+from diastole_sim.perf.moments import Moment, since, together
 from diastole_sim.perf.walk import Chunk, LoadedRegion, Run
 
 REGIONS_AHEAD = 9
 """Regions that are asked for and whose last beat has not been taken."""
 BEHIND = 1
 """Cycles from a burst's last beat in memory to its being taken."""
+IN_TIME = 64
+"""Cycles by which data that come so much earlier than they are wanted do not come late, whatever
+the address of a row takes."""
+WORTH_KNOWING = 6
+"""Runs of a region, from which on it is quicker to remember what they leave behind."""
+MOST_KNOWN = 1 << 14
+"""Regions that are remembered."""
 
 
 @dataclass
@@ -34,6 +42,11 @@ class Load:
     free: int = 0  # when the next block may move on
     written: int = -1  # cycle of the last vector written
     beats: int = 0
+    maxima: int = 0  # of these
+    filled: int = 0  # cycles in which blocks were written
+    late: int = 0  # requests whose data come late, or nearly so
+    addresses: int = 0  # that were products
+    spare: int = 0  # cycles in which there was no room for what could be asked for
     turn_stalls: int = 0
     taken: deque[int] = field(default_factory=deque)  # when the last regions' beats all were
     answered: deque[int] = field(default_factory=deque)  # when the open bursts were, oldest first
@@ -46,6 +59,7 @@ class Load:
     def chunk(self, chunk: Chunk, free: int) -> int:
         """Load a chunk, for which there is room from ``free`` on; the cycle from which on it is
         all there."""
+        self.spare += max(0, free + 2 - self.ask)
         self.ask = max(self.ask, free + 2) + 1
         for whole in chunk.regions:
             region = whole.of_port(self.port, self.machine.ports)
@@ -58,21 +72,72 @@ class Load:
                 self.ask = max(self.ask + 1, described)  # their address takes a cycle
                 self._maxima(region)
             else:  # the address is a product
-                self.ask = max(self.ask + 2 + region.first_row.bit_length(), described + 1)
+                address = self.ask + 2 + region.first_row.bit_length()
+                self.ask = max(address, described + 1)
+                self.addresses += 1
+                self.spare += self.ask - address
                 self._blocks(region)
             self.taken.append(self.front)
         if any(chunk.loads) or any(region.rows for region in chunk.regions):  # W in a fused pass
             return self.written
         return self.front if chunk.first else 0
 
+    def moment(self, now: int, oldest: int) -> Moment:
+        """Return what the next chunk depends on, besides when there is room."""
+        units = self.bus, self.front, self.looked_up, self.moved, self.free, self.written
+        times = since(now, oldest, (*units, *self.taken, *self.answered))
+        return Moment((len(self.taken), len(self.answered)), (self.ask - now, *times))
+
+    def later(self, cycles: int) -> None:
+        """Shift all times by so many cycles."""
+        self.ask += cycles
+        self.bus += cycles
+        self.front += cycles
+        self.looked_up += cycles
+        self.moved += cycles
+        self.free += cycles
+        self.written += cycles
+        self.taken = deque(time + cycles for time in self.taken)
+        self.answered = deque(time + cycles for time in self.answered)
+
     def _maxima(self, region: LoadedRegion) -> None:
         start = self._arrive(self.ask, self.front)
         self.bus = start + region.maxima_beats
+        self.maxima += region.maxima_beats
         self.front = self.bus
         self._answered(self.bus)
         self.ask += 1
 
     def _blocks(self, region: LoadedRegion) -> None:
+        """Blocks row by row; what they leave behind is known where some like them came to the same
+        state."""
+        if region.rows * len(region.runs) < WORTH_KNOWING:
+            self._rows(region)
+            return
+        ask = self.ask
+        times = self.bus, self.front, self.looked_up, self.moved, self.free, *self.answered
+        before = (region.rows, region.runs, *[time - ask if time > ask else 0 for time in times])
+        known = self.machine.known_loads
+        found = known.get(before)
+        if found is None:
+            filled, stalls, late = self.filled, self.turn_stalls, self.late
+            self._rows(region)
+            times = self.bus, self.front, self.looked_up, self.moved, self.free, *self.answered
+            counts = self.filled - filled, self.turn_stalls - stalls, self.late - late
+            if len(known) >= MOST_KNOWN:
+                known.clear()
+            known[before] = self.ask - ask, *counts, *[time - ask for time in times]
+            return
+        later, filled, stalls, late, *since = found
+        self.ask += later
+        self.filled += filled
+        self.turn_stalls += stalls
+        self.late += late
+        self.bus, self.front, self.looked_up, self.moved, self.free = (ask + t for t in since[:5])
+        self.written = self.free
+        self.answered = deque([ask + time for time in since[5:]])
+
+    def _rows(self, region: LoadedRegion) -> None:
         for _ in range(region.rows):
             self.ask += 1
             for run in region.runs:
@@ -86,7 +151,9 @@ class Load:
         memory = self.machine.memory
         if len(self.answered) == memory.outstanding:
             asked = max(asked, self.answered.popleft() - BEHIND)
-        return max(asked + memory.read_cycles, self.bus, wanted)
+        comes, wanted = asked + memory.read_cycles, max(self.bus, wanted)
+        self.late += comes + IN_TIME > wanted
+        return max(comes, wanted)
 
     def _answered(self, cycle: int) -> None:
         if self.machine.memory.outstanding is not None:
@@ -114,6 +181,7 @@ class Load:
         self.free = self.written = came + passed.free
         self.bus = self.front = came + passed.taken
         self.turn_stalls += passed.taken - run.mantissas
+        self.filled += run.blocks * self.vector_cycles + run.dropped
         self._answered(self.bus)
 
 
@@ -168,6 +236,23 @@ def pass_blocks(
     return RunTimes(looked_up, moves[-1], free, last_beat + 1)
 
 
+class ChunkLoad(NamedTuple):
+    """What a port did for a chunk: in how many cycles, its beats, and the cycles in which blocks
+    were written."""
+
+    cycles: int
+    beats: int
+    filled: int
+
+    @property
+    def cause(self) -> tuple[str, float]:
+        """What took the time, the bus or the writing of blocks, and its share of the cycles; in the
+        others a request waited for room, or for the memory."""
+        busy = max(self.beats, self.filled)
+        name = "reading" if self.beats >= self.filled else "loading"
+        return name, min(1.0, busy / self.cycles) if self.cycles > 0 else 1.0
+
+
 @dataclass
 class Loaders:
     """A loader for each port: all begin a chunk in the same cycle, and it is there when the last of
@@ -177,6 +262,7 @@ class Loaders:
     ask: int
     others: int = 0
     ports: list[Load] = field(init=False)
+    last: ChunkLoad = field(init=False)  # of the port that was the last one with a chunk
 
     def __post_init__(self) -> None:
         self.ports = [Load(self.machine, self.ask, port) for port in range(self.machine.ports)]
@@ -189,6 +275,21 @@ class Loaders:
     def turn_stalls(self) -> int:
         return max(port.turn_stalls for port in self.ports)
 
+    def moment(self, now: int) -> Moment:
+        """Return what the next chunks depend on, besides when there is room."""
+        oldest = self.asks
+        return together(port.moment(now, oldest) for port in self.ports)
+
+    @property
+    def asks(self) -> int:
+        """The earliest cycle of the next request."""
+        return max(port.ask for port in self.ports)
+
+    def later(self, cycles: int) -> None:
+        """Shift all times by so many cycles."""
+        for port in self.ports:
+            port.later(cycles)
+
     def share(self, others: int) -> None:
         """So many beats of the first port's bus have been others' so far."""
         self.ports[0].bus += others - self.others
@@ -196,7 +297,13 @@ class Loaders:
 
     def chunk(self, chunk: Chunk, free: int) -> int:
         """As of :class:`Load`."""
-        together = max(port.ask for port in self.ports)
+        ask = self.asks
         for port in self.ports:
-            port.ask = together
-        return max([port.chunk(chunk, free) for port in self.ports])
+            port.ask = ask
+        before = [(port.written, port.beats, port.filled) for port in self.ports]
+        loaded = [port.chunk(chunk, free) for port in self.ports]
+        port, (written, beats, filled) = max(
+            zip(self.ports, before, strict=True), key=lambda each: each[0].written
+        )
+        self.last = ChunkLoad(port.written - written, port.beats - beats, port.filled - filled)
+        return max(loaded)

@@ -201,6 +201,12 @@ class ModelledMachine:
         :func:`diastole_sim.perf.walk.blocks`."""
         return {}
 
+    @cached_property
+    def known_loads(self) -> dict[tuple[Any, ...], tuple[int, ...]]:
+        """What rows of blocks leave behind, by what they came to, as far as it was looked at:
+        :class:`diastole_sim.perf.load.Load`."""
+        return {}
+
     def block_bits(self, cls: int) -> int:
         return self.block**2 * self.element_bits[cls]
 

@@ -1,25 +1,27 @@
 """One product command: cycles, and beats to the last."""
 
-from collections.abc import Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from math import prod
+from typing import TypeAlias
 
-from diastole_sim.perf.deal import DealtStore
-from diastole_sim.perf.execute import Execute
-from diastole_sim.perf.fused import fused_chunks, fused_passes
-from diastole_sim.perf.load import Loaders
-from diastole_sim.perf.machine import DY, WIDEST, ModelledMachine, W, Widths, X, ceil_div
-from diastole_sim.perf.rings import Room
+from diastole_sim.perf.fused import FusedWalk, fused_passes
+from diastole_sim.perf.machine import WIDEST, ModelledMachine, Widths, X
+from diastole_sim.perf.run import ModelledProduct, ProductRun
 from diastole_sim.perf.store import Store
-from diastole_sim.perf.walk import Chunk, Loops, loops_of, product_chunks
+from diastole_sim.perf.walk import ChunkWalk, Loops, WalkedProduct, every_chunk, loops_of
 from diastole_sim.spec.check import require_choice, require_int
 from diastole_sim.spec.command import MACHINES_OWN
 from diastole_sim.spec.image import MAX_SIZE
 from diastole_sim.spec.nest import Nest
 
+Runner: TypeAlias = Callable[[ProductRun, ChunkWalk], None]
+"""Takes a command through the chunks of its loops."""
+
 OPERATIONS = ("forward", "dx", "dw", "backward")
-COUNTED = ("cycles", "slots", "read_beats", "write_beats", "turn")
-"""Of an estimate, what adds up; beside ``idle``."""
+COUNTED = ("cycles", "slots", "read_beats", "write_beats", "turn", "filled", "words")
+TABLES = ("idle", "waits")
+"""Of an estimate, what adds up: numbers, and tables of them."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,6 +34,12 @@ class Estimate:
     ``read_beats`` and ``write_beats`` are exact. ``slots``: cycles in which the array had work.
     ``idle`` by what was awaited: ``load`` (the first chunk included), ``accumulator`` (a bank),
     ``short`` (passes shorter than the loading of held blocks), ``tail`` (the last results).
+    ``waits``: the same cycles by what was busy with what came late: ``start`` (the first chunk),
+    ``reading`` (the bus), ``loading`` (blocks on their way into scratchpads), ``latency`` (requests
+    that waited for room or for memory), ``held`` (loading of held blocks into the array),
+    ``writing`` (the bus), ``draining`` (sums on their way to it), ``end`` (the last results).
+    ``filled``: cycles in which the busiest port writes blocks into scratchpads; ``words``: cycles
+    in which sums leave the accumulators.
     ``turn``: cycles in which a vector waited for the turning array. ``passes``: pairs of planes for
     each multiplication of ``macs``, in the mean: 1 where formats have one width.
     """
@@ -48,7 +56,10 @@ class Estimate:
     read_beats: int
     write_beats: int
     idle: dict[str, int]
+    waits: dict[str, int]
     turn: int
+    filled: int
+    words: int
     passes: float = 1.0
 
     @property
@@ -74,6 +85,12 @@ class Estimate:
         return self.write_beats * self.beat_bytes
 
 
+def run_whole(run: ProductRun, walk: ChunkWalk) -> None:
+    """Take a command through every chunk."""
+    for chunk in every_chunk(walk):
+        run.chunk(chunk)
+
+
 def estimate(
     machine: ModelledMachine,
     op: str,
@@ -82,6 +99,8 @@ def estimate(
     k: int,
     nest: Nest = MACHINES_OWN,
     widths: Widths = WIDEST,
+    *,
+    runner: Runner = run_whole,
 ) -> Estimate:
     """``op``: forward, dx, dw or backward, of X (m x k), W (k x n), dY (m x n) elements.
 
@@ -90,16 +109,25 @@ def estimate(
     width that the machine has not.
     """
     require_product(op, m, n, k)
-    if op == "backward":
-        if machine.fuses(m, n, widths):
-            chunks = fused_chunks(machine, m, n, k, widths)
-            slabs = machine.fused_tile, machine.fused_blocks_n
-            of_x = machine.planes(X, widths[X])
-            found = _run(machine, op, (m, n, k), chunks, slabs, machine.fused_units, of_x, True)
-            return replace(found, passes=fused_passes(machine, widths))
-        parts = [estimate(machine, part, m, n, k, nest, widths) for part in ("dx", "dw")]
+    if op != "backward":
+        loops = loops_of(machine, op, m, n, k, nest, widths)
+        return estimate_loops(machine, op, (m, n, k), loops, runner=runner)
+    if not machine.fuses(m, n, widths):
+        parts = [
+            estimate(machine, part, m, n, k, nest, widths, runner=runner) for part in ("dx", "dw")
+        ]
         return gradients_apart(parts)
-    return estimate_loops(machine, op, (m, n, k), loops_of(machine, op, m, n, k, nest, widths))
+    command = ModelledProduct(
+        op=op,
+        sizes=(m, n, k),
+        slabs=(machine.fused_tile, machine.fused_blocks_n),
+        units=machine.fused_units,
+        streams=machine.planes(X, widths[X]),
+        fused=True,
+    )
+    run = ProductRun(machine, command)
+    runner(run, FusedWalk(machine, (m, n, k), widths))
+    return _estimated(run, command, fused_passes(machine, widths))
 
 
 def estimate_loops(
@@ -108,11 +136,20 @@ def estimate_loops(
     sizes: tuple[int, int, int],
     loops: Loops,
     store: Store | None = None,
+    *,
+    runner: Runner = run_whole,
 ) -> Estimate:
     """Of a product in its loops, whose results go to ``store``, None for memory; M, N, K."""
-    chunks, units = product_chunks(machine, loops), (loops.units, loops.units)
-    found = _run(machine, op, sizes, chunks, loops.slabs, units, loops.planes[0], store=store)
-    return replace(found, passes=float(prod(loops.planes)))
+    command = ModelledProduct(
+        op=op,
+        sizes=sizes,
+        slabs=loops.slabs,
+        units=(loops.units, loops.units),
+        streams=loops.planes[0],
+    )
+    run = ProductRun(machine, command, store)
+    runner(run, WalkedProduct(machine, loops))
+    return _estimated(run, command, float(prod(loops.planes)))
 
 
 def require_product(op: str, m: int, n: int, k: int) -> None:
@@ -122,58 +159,36 @@ def require_product(op: str, m: int, n: int, k: int) -> None:
         require_int(name, size, 1, MAX_SIZE)
 
 
-def _run(
-    machine: ModelledMachine,
-    op: str,
-    sizes: tuple[int, int, int],
-    chunks: Iterable[Chunk],
-    slabs: tuple[int, int],
-    units: tuple[int, int],
-    streams: int,
-    fused: bool = False,
-    store: Store | None = None,
-) -> Estimate:
-    m, n, k = sizes
-    # The addresses of the maxima are products: as many cycles as the larger factor has bits.
-    tallest = max(_rows_read(machine, op, sizes))
-    setup = ceil_div(tallest, machine.block).bit_length() + 2
-    headers = machine.header * (3 if fused else 2)  # of what is read, one after the other
-    setup = max(setup, 3 + headers * (machine.memory.read_cycles + 1))
-    load = Loaders(machine, ask=setup + 1)  # the first chunk, and whether there is room
-    if store is None:
-        store = (Store if machine.ports == 1 else DealtStore)(machine, units)
-    execute = Execute(machine, store)
-    room = Room(machine, store, slabs, fused, streams)
-    slots = 0
-    for chunk in chunks:
-        loaded = load.chunk(chunk, room.take(chunk))
-        room.ran(chunk, execute, execute.chunk(chunk, loaded))
-        load.share(store.others)
-        slots += chunk.slots * sum(chunk.uses) * chunk.slices * chunk.groups
-    end = store.finish()
-    assert execute.end is not None
-    idle = execute.idle | {"tail": end - execute.end}
-    return Estimate(
-        op=op, m=m, n=n, k=k, fused=fused,
+def _estimated(run: ProductRun, command: ModelledProduct, passes: float) -> Estimate:
+    """What a command took, after its last chunk."""
+    machine, end, (m, n, k) = run.machine, run.finish(), command.sizes
+    tail = end - run.now
+    counted = run.counted
+    idle = {name: counted[f"idle {name}"] for name in run.execute.idle} | {"tail": tail}
+    ports = range(machine.ports)
+    found = Estimate(
+        op=command.op, m=m, n=n, k=k, fused=command.fused,
         multipliers=machine.multipliers, beat_bytes=machine.beat_bytes,
-        cycles=end, slots=slots, read_beats=load.beats + headers, write_beats=store.beats,
-        idle=idle, turn=load.turn_stalls,
+        cycles=end, slots=counted["slots"],
+        read_beats=counted["read_beats"] + run.headers, write_beats=counted["write_beats"],
+        idle=idle, waits=run.waits_by_cause(tail),
+        turn=max(counted[f"turned {port}"] for port in ports),
+        filled=max(counted[f"filled {port}"] for port in ports),
+        words=counted["words"], passes=passes,
     )  # fmt: skip
-
-
-def _rows_read(machine: ModelledMachine, op: str, sizes: tuple[int, int, int]) -> tuple[int, ...]:
-    """Rows of the three images as an operation reads them: of two copies, the one whose rows run
-    along the contraction."""
-    m, n, k = sizes
-    of_x = k if machine.grouped(X) and op in ("dw", "backward") else m
-    of_w = n if machine.grouped(W) and op == "forward" else k
-    of_dy = n if machine.grouped(DY) and op == "dw" else m
-    return of_x, of_w, of_dy
+    assert found.cycles >= found.slots, "more vectors than cycles"
+    return found
 
 
 def gradients_apart(parts: list[Estimate]) -> Estimate:
     """Both gradients as products one after the other."""
     sums = {name: sum(getattr(part, name) for part in parts) for name in COUNTED}
-    idle = {name: sum(part.idle[name] for part in parts) for name in parts[0].idle}
+    tables = {
+        table: {
+            name: sum(getattr(part, table)[name] for part in parts)
+            for name in getattr(parts[0], table)
+        }
+        for table in TABLES
+    }
     passes = sum(part.passes for part in parts) / len(parts)
-    return replace(parts[0], op="backward", fused=False, idle=idle, passes=passes, **sums)
+    return replace(parts[0], op="backward", fused=False, passes=passes, **sums, **tables)

@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 
 from diastole_sim.perf.execute import Execute
 from diastole_sim.perf.machine import ModelledMachine
+from diastole_sim.perf.moments import Moment, since, together
 from diastole_sim.perf.store import EAST, NORTH, Store
 from diastole_sim.perf.walk import Chunk
 
@@ -28,6 +29,16 @@ class Places:
         self.taken += 1
         needed = self.taken - self.most
         return self.freed[needed - 1] if needed > 0 else 0
+
+    def moment(self, now: int, oldest: int) -> Moment:
+        """Return how many places are taken, and when the free ones became so."""
+        free = self.freed[max(0, self.taken - self.most) :]
+        times = since(now, oldest, (time for time in free if time > oldest))
+        return Moment((self.taken - len(self.freed), len(times)), times)
+
+    def later(self, cycles: int) -> None:
+        """Shift all times by so many cycles."""
+        self.freed = [time + cycles for time in self.freed]
 
 
 @dataclass
@@ -83,6 +94,38 @@ class Room:
             free = max(free, self.store.drained(NORTH, number))
         return free + 1
 
+    def moment(self, now: int, oldest: int) -> Moment:
+        """Return what the next chunks wait for; nothing is taken before ``oldest``."""
+        places = [ring.moment(now, oldest) for ring in (*self.rings, self.west)]
+        begun = ([oldest] * CHUNKS_AHEAD + self.begun)[-CHUNKS_AHEAD:]
+        return together([*places, Moment((), since(now, oldest, begun)), self._tiles(now, oldest)])
+
+    def _tiles(self, now: int, oldest: int) -> Moment:
+        """Return when the last tiles were drained, and how many are not."""
+        counts: list[int] = []
+        times: list[int] = []
+        for direction, drain in enumerate(self.store.drains):
+            if not drain.opened:
+                continue
+            numbers = list(range(self.tiles - TILES_IN_FLIGHT, self.tiles))
+            if direction == NORTH and self.fused:
+                numbers = [tile - 1 for tile in self.north_tiles[-TILES_IN_FLIGHT:]]
+                numbers = [-1] * (TILES_IN_FLIGHT - len(numbers)) + numbers
+            drained = [
+                drain.freed[n] if n >= 0 else oldest for n in numbers if n < len(drain.freed)
+            ]
+            times += drained
+            counts += [number - len(drain.freed) for number in numbers[len(drained) :]]
+            counts.append(len(drained))
+        return Moment(tuple(counts), since(now, oldest, times))
+
+    def later(self, cycles: int) -> None:
+        """Shift all times by so many cycles. Chunks and tiles that are passed over were never
+        there: only how many there are beyond others counts."""
+        for ring in (*self.rings, self.west):
+            ring.later(cycles)
+        self.begun = [time + cycles for time in self.begun]
+
     def ran(self, chunk: Chunk, execute: Execute, freed: int) -> None:
         """The chunk's last pass has been walked: its places are free from ``freed`` on."""
         self.begun.append(execute.begun)
@@ -90,5 +133,6 @@ class Room:
             if frees:
                 ring.freed.append(freed)
         if chunk.last:
-            self.west.freed.append(freed)
+            if self.fused:
+                self.west.freed.append(freed)
             self.north_tiles.append(self.store.drains[NORTH].opened)

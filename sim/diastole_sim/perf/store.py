@@ -2,10 +2,11 @@
 
 from collections import deque
 from dataclasses import dataclass, field
-from math import gcd
+from math import gcd, lcm
 
 from diastole_sim.perf.lanes import COLUMN_LATENCY, LATENCY, Lanes, Queue
 from diastole_sim.perf.machine import BURST_BEATS, ModelledMachine, ceil_div
+from diastole_sim.perf.moments import Moment, since, together
 from diastole_sim.perf.walk import Span
 
 EAST, NORTH = 0, 1
@@ -19,6 +20,10 @@ PIECES = 3  # that the memory holds
 SUM_MEMORIES = 2  # behind a port; tiles take them in turn
 SETTLES = 64
 """Rows of a span within which all following ones must be alike, or are not looked at for it."""
+MOST_TILES = 4
+"""That have places for their sums at once."""
+LONG_DONE = 1024
+"""Cycles after which nothing depends on a row that has left."""
 
 
 @dataclass
@@ -44,7 +49,48 @@ class DrainState:
     turning: deque[tuple[int, Span] | None] = field(default_factory=deque)
     shown: deque[int] = field(default_factory=deque)  # when the rows of those that were can leave
     pieces: deque[int] = field(default_factory=lambda: deque([0] * PIECES))  # when each has left
-    before: deque[tuple[object, int]] = field(default_factory=deque)  # what rows left, and when
+    # What rows left behind, when, and how long bursts had waited for answers by then.
+    before: deque[tuple[object, int, int]] = field(default_factory=deque)
+
+    def moment(self, now: int, oldest: int, taken: int) -> Moment:
+        """Return what tiles and rows are under way, and what they wait for; the next tile opens
+        after ``taken``, and a place of sums that became free before it is free."""
+        spans = [span for _, tile in self.tiles for span in tile] + list(self.spans)
+        spans += [each[1] for each in self.turning if each is not None]
+        lengths = (len(each) for each in (self.tiles, self.spans, self.turning, self.shown))
+        counts = [self.row, self.opened - len(self.freed), *lengths]
+        counts += [number for span in spans for number in span.alike]
+        times = [cycle for cycle, _ in self.tiles]
+        times += [each[0] for each in self.turning if each is not None]
+        times += [self.ready, self.data, self.sums, self.columns, *self.shown, *self.pieces]
+        for memory in range(SUM_MEMORIES):
+            adding = self.adding[(len(self.freed) + memory) % SUM_MEMORIES]
+            matter = [time for each in adding if each[1] > oldest for time in each]
+            times += matter
+            counts.append(len(matter))
+        free = since(now, taken, ([taken] * MOST_TILES + self.freed)[-MOST_TILES:])
+        here = Moment(tuple(counts), (*since(now, oldest, times), *free))
+        return together([here, self.queue.moment(now, oldest)])
+
+    def later(self, cycles: int) -> None:
+        """Shift all times by so many cycles."""
+        self.tiles = deque((cycle + cycles, spans) for cycle, spans in self.tiles)
+        self.turning = deque(
+            None if each is None else (each[0] + cycles, each[1]) for each in self.turning
+        )
+        self.ready += cycles
+        self.data += cycles
+        self.sums += cycles
+        self.columns += cycles
+        self.shown = deque(time + cycles for time in self.shown)
+        self.pieces = deque(time + cycles for time in self.pieces)
+        self.freed = [time + cycles for time in self.freed]
+        for adding in self.adding:
+            adding.extend(
+                (s + cycles, e + cycles) for s, e in [adding.popleft() for _ in [*adding]]
+            )
+        self.queue.later(cycles)
+        self.before.clear()
 
     def show(self) -> None:
         """Go on with the rows of a piece that has turned."""
@@ -76,6 +122,8 @@ class Store:
     writer: int = 0  # when the writer takes the next request
     last_beat: int = 0
     beats: int = 0
+    words: int = 0  # cycles in which sums leave the accumulators
+    answers: int = 0  # cycles in which bursts waited for responses of those before
     others: int = 0  # beats that were read beside those of products, at the first port
     responses: deque[int] = field(default_factory=deque)  # of the last bursts, oldest first
 
@@ -122,8 +170,50 @@ class Store:
             self._advance()
         return self.last_beat + self.machine.memory.response_cycles
 
+    def moment(self, now: int, taken: int) -> Moment:
+        """Return what the next rows depend on, where no tile ends and nothing is added before
+        ``now``, and none opens before ``taken``."""
+        self.advance_to(now)
+        oldest = now - LONG_DONE
+        drains = [drain.moment(now, oldest, taken) for drain in self.drains]
+        writer = Moment(
+            (len(self.responses),),
+            since(now, oldest, (self.writer, self.last_beat, *self.responses)),
+        )
+        return together([writer, self.lanes.moment(now, oldest), *drains])
+
+    def places(self, now: int) -> tuple[int, ...]:
+        """Return by direction how many rows of a span have left, where nothing comes before
+        ``now``, and how many spans and tiles have not."""
+        self.advance_to(now)
+        return tuple(
+            [
+                each
+                for drain in self.drains
+                for each in (drain.row, len(drain.spans), len(drain.tiles))
+            ]
+        )
+
+    def later(self, cycles: int) -> None:
+        """Shift all times by so many cycles."""
+        self.writer += cycles
+        self.last_beat += cycles
+        self.responses = deque(time + cycles for time in self.responses)
+        self.lanes.later(cycles)
+        for drain in self.drains:
+            drain.later(cycles)
+
+    def advance_to(self, cycle: int) -> None:
+        """Write the rows that begin before a cycle."""
+        while (waiting := self._waiting()) and min(waiting)[0] < cycle:
+            self._write(waiting, cycle)
+
     def _advance(self) -> None:
         """Write the next row of whichever drain's turn it is."""
+        self._write(self._waiting())
+
+    def _waiting(self) -> list[tuple[int, int]]:
+        """Return when each drain with rows can begin with the next one."""
         waiting: list[tuple[int, int]] = []
         for direction, drain in enumerate(self.drains):
             if not drain.spans and drain.tiles:
@@ -137,60 +227,69 @@ class Store:
                 self._wait(drain)
             if drain.spans:  # north first if both have come by the time the writer is free
                 waiting.append((self._starts(direction), -direction))
+        return waiting
+
+    def _write(self, waiting: list[tuple[int, int]], until: int | None = None) -> None:
+        """Write a row, and those like it, of the drain that is the first; none ``until`` which
+        something else may come."""
         start, direction = min(waiting)
         self._row(-direction, start)
         if len(waiting) == 1:
-            self._skip(self.drains[-direction])
+            self._skip(self.drains[-direction], until)
 
-    def _skip(self, drain: DrainState) -> None:
+    def _skip(self, drain: DrainState, until: int | None = None) -> None:
         """Pass over the rows that take as long as those before: where a period of rows has left
         behind what the one before it had, only later, all of the span do; but the last rows, which
-        free. Rows begin anew at the bounds of bursts after a period.
+        free, and those ``until`` which, or until whose reading, something else may come. Rows begin
+        anew at the bounds of bursts after a period.
 
         Nothing else may come between: the other drain has had nothing to do from the beginning on.
         """
-        if not drain.row or any(drain.adding):
+        if not drain.row:
             drain.before.clear()
             return
-        span, end = drain.spans[0], self.writer
-        period = BURST_BEATS // gcd(BURST_BEATS, span.pitch)
+        span, end = drain.spans[0], self._free(drain)
+        period = lcm(BURST_BEATS // gcd(BURST_BEATS, span.pitch), self.machine.ports)
         if drain.row > SETTLES or drain.row + period >= span.rows or span.columns:
             return
         (other,) = (each for each in self.drains if each is not drain)
         if other.opened or drain.data > end or drain.sums > end:
             return
-        queue = drain.queue
-        left = (
-            queue.free - end,
-            queue.known - queue.read,
-            *(
-                (row.before - queue.read, row.first - end, row.words, row.cycles)
-                for row in queue.leaving.rows
-            ),
-            *(response - end for response in self.responses),
-        )
-        drain.before.append((left, end))
-        if len(drain.before) > period:
-            then, before = drain.before.popleft()
-            count = (span.rows - 1 - drain.row) // period
-            if then == left and count > 0:
-                self._repeat(drain, count, period, end - before)
-                drain.before.clear()
+        left = self._left_behind(drain, end)
+        drain.before.append((left, end, self.answers))
+        if len(drain.before) <= period:
+            return
+        then, before, answers = drain.before.popleft()
+        count = (span.rows - 1 - drain.row) // period
+        adding = drain.adding[len(drain.freed) % SUM_MEMORIES]
+        bounds = [until] if until is not None else []
+        bounds += [adding[0][0]] if adding else []
+        if bounds:
+            count = min(count, (min(bounds) - end) // (end - before))
+        if then == left and count > 0:
+            self.answers += count * (self.answers - answers)
+            self._repeat(drain, count * period, count * (end - before))
+            drain.before.clear()
 
-    def _repeat(self, drain: DrainState, count: int, period: int, cycles: int) -> None:
-        """So many times so many rows more, each time so many cycles later."""
-        span, queue, rows = drain.spans[0], drain.queue, count * period
-        later, words = count * cycles, rows * drain.words(span)
-        self.writer += later
-        self.last_beat += later
+    def _free(self, drain: DrainState) -> int:
+        """When the next row can leave."""
+        return self.writer
+
+    def _left_behind(self, drain: DrainState, end: int) -> tuple[object, ...]:
+        """What a row leaves behind that ends in a cycle."""
+        return *drain.queue.left_behind(end), *(response - end for response in self.responses)
+
+    def _repeat(self, drain: DrainState, rows: int, cycles: int) -> None:
+        """So many rows more, which take so many cycles."""
+        span, queue = drain.spans[0], drain.queue
+        self.writer += cycles
+        self.last_beat += cycles
         self.beats += rows * span.beats
-        self.responses = deque(response + later for response in self.responses)
-        drain.ready += later
+        self.words += rows * drain.lane_cycles(span, self.machine)
+        self.responses = deque(response + cycles for response in self.responses)
+        drain.ready += cycles
         drain.row += rows
-        queue.read += words
-        queue.known += words
-        queue.free += later
-        queue.leaving.later(words, later)
+        queue.repeat(rows * drain.words(span), cycles)
 
     def _wait(self, drain: DrainState) -> None:
         """A row is not read while sums are added in its memory."""
@@ -227,6 +326,7 @@ class Store:
         self.last_beat = end
         self.writer = end
         self.beats += span.beats
+        self.words += drain.lane_cycles(span, self.machine)
         drain.ready = end
         if not span.columns:
             self._leave(drain, words, first, end - first)
@@ -277,7 +377,9 @@ class Store:
         end = first
         for beats in bursts:
             if len(responses) == WRITES_AHEAD:
-                end = max(end, responses.popleft() + answered)
+                answer = responses.popleft() + answered
+                self.answers += max(0, answer - end)
+                end = max(end, answer)
             end += round(beats * cycles)
             responses.append(end + self.machine.memory.response_cycles)
         end = max(end, last)

@@ -5,9 +5,12 @@ Positions and lengths are in blocks unless a name says otherwise.
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import product
-from typing import NamedTuple, TypeAlias
+from math import gcd
+from typing import NamedTuple, Protocol
 
+from diastole_sim.perf.axes import Axis, Stretch, exact
 from diastole_sim.perf.machine import (
     BURST_BEATS,
     DY,
@@ -22,12 +25,11 @@ from diastole_sim.spec.command import MACHINES_OWN
 from diastole_sim.spec.image import GROUP_BLOCKS
 from diastole_sim.spec.nest import Nest
 
-Stretch: TypeAlias = tuple[int, int]
-"""The first block and how many."""
+LONG_TILE = 2000
+"""Cycles of a tile, to which one more makes no difference."""
 
 
-@dataclass(frozen=True)
-class Run:
+class Run(NamedTuple):
     """Neighbouring blocks of one group: what one look at its exponents brings.
 
     ``requests``: beats of each read request. ``exponents`` and ``mantissas`` in beats. The
@@ -61,7 +63,7 @@ class LoadedRegion:
         if ports == 1 or not self.rows:
             return self
         if port >= self.rows:
-            runs = [replace(run, blocks=0, dropped=run.blocks + run.dropped) for run in self.runs]
+            runs = [run._replace(blocks=0, dropped=run.blocks + run.dropped) for run in self.runs]
             return replace(self, rows=1, runs=tuple(runs))
         rows = ceil_div(self.rows - port, ports)
         return replace(self, rows=rows, first_row=self.first_row + port)
@@ -110,6 +112,11 @@ class Span:
     start: int = 0
     pitch: int = 0
 
+    @property
+    def alike(self) -> tuple[int, ...]:
+        """What rows that take equally long have in common, if they begin alike in bursts."""
+        return self.rows, self.vectors, self.beats, self.columns, self.pitch
+
     def bursts(self, row: int) -> list[int]:
         """Beats of each burst of a row."""
         room = BURST_BEATS - (self.start + row * self.pitch) % BURST_BEATS
@@ -147,6 +154,29 @@ def roles_of(machine: ModelledMachine, op: str) -> Roles:
         lanes_down=lanes_down,
         north=lanes_down and machine.in_place,
     )
+
+
+class ChunkWalk(Protocol):
+    """Loops, the outermost first, and the chunks of their steps. ``alike``: the address of a row
+    takes as long as it does in the mean, but in loops that are :func:`exact`."""
+
+    alike: bool
+
+    @property
+    def maxima_beats(self) -> int:
+        """Beats of maxima that each port reads in all steps."""
+        ...
+
+    @property
+    def axes(self) -> tuple[Axis, ...]: ...
+
+    def chunks(self, *steps: Stretch) -> Iterator[Chunk]: ...
+
+
+def every_chunk(walk: ChunkWalk) -> Iterator[Chunk]:
+    """The chunks of all steps, in their order."""
+    for numbers in product(*(range(axis.count) for axis in walk.axes)):
+        yield from walk.chunks(*(axis.at(n) for axis, n in zip(walk.axes, numbers, strict=True)))
 
 
 def steps(total: int, step: int) -> Iterator[Stretch]:
@@ -276,56 +306,144 @@ def plane_pairs(streams: int, helds: int) -> Iterator[PlanePair]:
 
 
 def product_chunks(machine: ModelledMachine, loops: Loops) -> Iterator[Chunk]:
-    """Every chunk of a product in its order: of each part of the contraction those of all pairs of
-    planes, of which what streams is innermost. Its planes stay for all that are held."""
-    roles, (t_size, l_size, _) = loops.roles, loops.sizes
-    uses = (not roles.north, roles.north)
-    for t, lanes in loops.tiles():
-        slots = min(t[1] * machine.block, t_size - t[0] * machine.block)
-        cols = min(lanes[1] * machine.block, l_size - lanes[0] * machine.block)
-        pitch = ceil_div(4 * l_size, machine.beat_bytes)
-        left = 4 * lanes[0] * machine.block // machine.beat_bytes
-        span = Span(
-            slots,
-            lanes[1],
-            ceil_div(4 * cols, machine.beat_bytes),
-            start=t[0] * machine.block * pitch + left,
-            pitch=pitch,
+    """Every chunk of a product in its order."""
+    return every_chunk(WalkedProduct(machine, loops))
+
+
+class WalkedProduct:
+    """The loops of a product: over tiles, and in each over the contraction. A chunk of it is one
+    for every pair of planes, of which what streams is innermost; its planes stay for all that are
+    held."""
+
+    def __init__(self, machine: ModelledMachine, loops: Loops):
+        self.machine, self.loops, self.alike = machine, loops, False
+        self.pitch = ceil_div(4 * loops.sizes[1], machine.beat_bytes)
+        self.span_at: tuple[Stretch, Stretch] | None = None
+
+    @cached_property
+    def lengths(self) -> tuple[Axis, Axis, Axis]:
+        """Along what streams, the lanes and the contraction."""
+        loops = self.loops
+        t, lanes, chunk = loops.lengths
+        maxima_t, maxima_l = self._rounds_of_maxima()
+        rows_t, rows_l = self._rounds_of_bursts()
+        return (
+            Axis.of(loops.blocks[0], t, *maxima_t, *rows_t),
+            Axis.of(loops.blocks[1], lanes, *maxima_l, *rows_l),
+            Axis.of(loops.blocks[2], chunk),
         )
-        inner = (t, lanes)[::-1]  # what streams goes over lanes, what is held over T tiles
-        begins = [not kept or at[0] == 0 for kept, at in zip(loops.keeps, inner, strict=True)]
+
+    def _rounds_of_maxima(self) -> tuple[list[tuple[int, int]], list[tuple[int, int]]]:
+        """How maxima move on through beats, along what streams and the lanes; of a tile that takes
+        long a beat of them more or less makes no difference."""
+        loops, machine = self.loops, self.machine
+        t, lanes, _ = loops.lengths
+        passes = ceil_div(lanes, loops.lanes_side) * ceil_div(loops.blocks[2], loops.chunk_side)
+        if t * machine.block * passes > LONG_TILE:
+            return [], []
+        classes = loops.roles.stream, loops.roles.held
+        of_t, of_l = (machine.entries(cls) for cls in classes)
+        return [(t * of_t, machine.beat_bytes)], [(lanes * of_l, machine.beat_bytes)]
+
+    def _rounds_of_bursts(self) -> tuple[list[tuple[int, int]], list[tuple[int, int]]]:
+        """How the rows of a tile move on through bursts, along what streams and the lanes."""
+        t, lanes, _ = self.loops.lengths
+        rows, row = (
+            t * self.machine.block,
+            4 * lanes * self.machine.block // self.machine.beat_bytes,
+        )
+        whole = gcd(self.pitch, BURST_BEATS)
+        if row and whole % row == 0:  # no row crosses a bound
+            return [], []
+        fewest = self.loops.sizes[0] % rows or rows
+        if fewest * whole < BURST_BEATS:  # else the rows of a tile begin everywhere that they can
+            whole = BURST_BEATS
+        return [(rows * self.pitch, whole)], [(row, whole)]
+
+    @property
+    def maxima_beats(self) -> int:
+        """Beats of maxima that each port reads."""
+        classes = self.loops.roles.stream, self.loops.roles.held
+        of_t, of_l = (
+            sum(
+                maxima(self.machine, cls, *axis.at(number)).maxima_beats
+                for number in range(axis.count)
+            )
+            for cls, axis in zip(classes, self.lengths, strict=False)
+        )
+        t, lanes, _ = self.lengths
+        return of_t * lanes.count + of_l * t.count
+
+    @property
+    def axes(self) -> tuple[Axis, Axis, Axis]:
+        """The outer loop, the inner one and the contraction."""
+        t, lanes, c = self.lengths
+        return (lanes, t, c) if self.loops.outer == "l" else (t, lanes, c)
+
+    def _row(self, rows: Stretch, axis: Axis) -> Stretch:
+        return axis.rows(rows) if self.alike and not exact(axis, self.axes) else rows
+
+    def chunks(self, *steps: Stretch) -> Iterator[Chunk]:
+        """The chunks of a part of the contraction of one tile."""
+        outer, inner, c = steps
+        machine, loops, roles = self.machine, self.loops, self.loops.roles
+        uses = (not roles.north, roles.north)
+        t, lanes = (inner, outer) if loops.outer == "l" else (outer, inner)
+        span = self._span(t, lanes)
+        others = (lanes, t)  # what streams goes over lanes, what is held over T tiles
+        begins = [not kept or at[0] == 0 for kept, at in zip(loops.keeps, others, strict=True)]
         ends = [
             not kept or sum(at) == whole
-            for kept, at, whole in zip(loops.keeps, inner, loops.blocks[1::-1], strict=True)
+            for kept, at, whole in zip(loops.keeps, others, loops.blocks[1::-1], strict=True)
         ]
-        for c in steps(loops.blocks[2], loops.lengths[2]):
-            held = blocks(machine, roles.held, *held_sides(roles, lanes, c))
-            streamed = blocks(machine, roles.stream, *((c, t) if roles.cols_t else (t, c)))
-            for planes in plane_pairs(*loops.planes):
-                first = c[0] == 0 and planes.first
-                last = sum(c) == loops.blocks[2] and planes.last
-                loads = begins[0] and planes.held == 0, begins[1] and planes.stream == 0
-                regions: list[LoadedRegion] = []
-                if first:
-                    regions.append(maxima(machine, roles.stream, *t))
-                    regions.append(maxima(machine, roles.held, *lanes))
-                    regions += [NOTHING] * 3
-                regions += [held if loads[1] else NOTHING, streamed if loads[0] else NOTHING]
-                done = (span,) if last else ()
-                yield Chunk(
-                    regions=tuple(regions),
-                    first=first,
-                    last=last,
-                    loads=loads,
-                    frees=(ends[0] and planes.last_held, ends[1] and planes.last_stream),
-                    slots=slots,
-                    slices=ceil_div(c[1], loops.chunk_side),
-                    groups=ceil_div(lanes[1], loops.lanes_side),
-                    uses=uses,
-                    opens=(first and uses[0], first and uses[1]),
-                    closes=(last and uses[0], last and uses[1]),
-                    spans=((), done) if roles.north else (done, ()),
-                )
+        of_t, of_lanes, of_c = self.lengths
+        rows, cols = held_sides(roles, lanes, c)
+        row = self._row(rows, of_lanes if roles.lanes_down else of_c)
+        held = blocks(machine, roles.held, row, cols)
+        rows, cols = (c, t) if roles.cols_t else (t, c)
+        row = self._row(rows, of_c if roles.cols_t else of_t)
+        streamed = blocks(machine, roles.stream, row, cols)
+        for planes in plane_pairs(*loops.planes):
+            first = c[0] == 0 and planes.first
+            last = sum(c) == loops.blocks[2] and planes.last
+            loads = begins[0] and planes.held == 0, begins[1] and planes.stream == 0
+            regions: list[LoadedRegion] = []
+            if first:
+                regions.append(maxima(machine, roles.stream, *t))
+                regions.append(maxima(machine, roles.held, *lanes))
+                regions += [NOTHING] * 3
+            regions += [held if loads[1] else NOTHING, streamed if loads[0] else NOTHING]
+            done = (span,) if last else ()
+            yield Chunk(
+                regions=tuple(regions),
+                first=first,
+                last=last,
+                loads=loads,
+                frees=(ends[0] and planes.last_held, ends[1] and planes.last_stream),
+                slots=span.rows,
+                slices=ceil_div(c[1], loops.chunk_side),
+                groups=ceil_div(lanes[1], loops.lanes_side),
+                uses=uses,
+                opens=(first and uses[0], first and uses[1]),
+                closes=(last and uses[0], last and uses[1]),
+                spans=((), done) if roles.north else (done, ()),
+            )
+
+    def _span(self, t: Stretch, lanes: Stretch) -> Span:
+        """The rows of a tile."""
+        if self.span_at != (t, lanes):
+            machine, (t_size, l_size, _) = self.machine, self.loops.sizes
+            cols = min(lanes[1] * machine.block, l_size - lanes[0] * machine.block)
+            self.span_at = t, lanes
+            self.span = Span(
+                min(t[1] * machine.block, t_size - t[0] * machine.block),
+                lanes[1],
+                ceil_div(4 * cols, machine.beat_bytes),
+                start=t[0] * machine.block * self.pitch
+                + 4 * lanes[0] * machine.block // machine.beat_bytes,
+                pitch=self.pitch,
+            )
+        return self.span
 
 
 def held_sides(roles: Roles, lanes: Stretch, c: Stretch) -> tuple[Stretch, Stretch]:

@@ -315,8 +315,7 @@ class _Step:
         self.writer.chain(use, product)
 
     def _sum_and_update_bias(self, layer: PerceptronLayer) -> None:
-        if layer.summed is not None:
-            self._sum_bias(layer, layer.summed)
+        self._sum_bias(layer)
         self._update_bias(layer)
 
     def _update_bias(self, layer: PerceptronLayer) -> None:
@@ -339,13 +338,15 @@ class _Step:
         )
         self.writer.chain(use)
 
-    def _sum_bias(self, layer: PerceptronLayer, sums: BoundStream) -> None:
-        """The gradient by a bias, in which an overflow is noted."""
+    def _sum_bias(self, layer: PerceptronLayer) -> None:
+        """The gradient by a bias, where its update reads the sum; an overflow in it is noted."""
+        if layer.summed is None:
+            return
         use = ChainUse(
             chain=bias_sums(),
             shape=(1, layer.outputs),
             inputs={"db": layer.db},
-            outputs={"sums": self._watched(sums)},
+            outputs={"sums": self._watched(layer.summed)},
             skip=self.skip,
             update=True,
         )
@@ -358,14 +359,8 @@ class _Step:
     def _waiting_updates(self) -> None:
         """Everything that may overflow is computed before the first update, so that a step is
         skipped whole: sums of biases too, unless that of all squares has them."""
-        sums = [layer.summed for layer in self.layers]
-        if self.skip and self.recipe.clip is None and None in sums:
-            widest = max(self.recipe.widths[1:])
-            unread = stream_of(self.writer.plan.vector("sums of a bias", Kind.COLUMN, widest))
-            sums = [unread] * len(sums)
-        for layer, place in zip(self.layers, sums, strict=True):
-            if place is not None:
-                self._sum_bias(layer, place)
+        for layer in self.layers:
+            self._sum_bias(layer)
         if self.recipe.clip is not None:
             self._clip(self.recipe.clip)
         for layer in self.layers:

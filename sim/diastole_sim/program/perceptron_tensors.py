@@ -131,7 +131,11 @@ class PerceptronRecipe:
     @property
     def sums_first(self) -> bool:
         """Whether a bias is updated as a tensor of whole blocks, once its gradient is summed: an
-        update of one row does so little in a block that only a short one is done with the sum."""
+        update of one row does so little in a block that only a short one is done with the sum.
+        Under loss scaling the sum is known before the first update, since it may overflow; where
+        gradients are clipped the sum of all squares says so."""
+        if self.loss_scaling is not None and self.clip is None:
+            return True
         return self.update(bias=True).text.count("\n") > LONGEST_WITH_SUM
 
     def update(self, *, bias: bool, image: bool = True) -> Chain:

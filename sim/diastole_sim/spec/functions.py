@@ -50,7 +50,7 @@ LN2_HIGH = 0.69140625
 LN2_LOW = float.fromhex("0x1.c85fe0p-10")
 """LO: ln 2 - HI as binary32, bits 3ae42ff0."""
 
-LARGEST_ERRORS = {"exp": 0.79, "rcp": 0.86, "rsq": 0.64, "lgg": 0.66}
+LARGEST_ERRORS = {"exp": 0.80, "rcp": 0.86, "rsq": 0.64, "lgg": 0.66}
 """In units of the last place of the exact result. tests/sweeps/test_functions.py measures them over
 every significand, and over 10 million numbers of ``exp``."""
 

@@ -19,6 +19,9 @@ MAX_LATENCY = 10_000
 SLOWEST_BAUD, FASTEST_BAUD = 1_200, 12_000_000
 
 
+LEAST_MHZ, MOST_MHZ = 0.001, 100_000.0
+
+
 class Commands(Protocol):
     """Takes a command's parser: what argparse's ``add_subparsers`` returns has no public name."""
 
@@ -41,6 +44,18 @@ def integer(low: int, high: int | None = None) -> Callable[[str], int]:
         return value
 
     return parse
+
+
+def megahertz(text: str) -> float:
+    """A type for argparse: a clock in MHz."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = None
+    if value is None or not LEAST_MHZ <= value <= MOST_MHZ:
+        said = f"must be a number of MHz in {LEAST_MHZ:g}..{MOST_MHZ:g}, not {text}"
+        raise argparse.ArgumentTypeError(said)
+    return value
 
 
 def one_of(*accepted: int) -> Callable[[str], int]:

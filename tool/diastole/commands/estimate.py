@@ -14,6 +14,7 @@ from diastole.commands.arguments import (
     add_config,
     add_json,
     integer,
+    megahertz,
     read_config,
 )
 from diastole.commands.progress import progress
@@ -22,20 +23,25 @@ from diastole.console import print_json, say, say_next
 from diastole.errors import BadInput
 from diastole.files import atomic
 from diastole.files.layers import NamedLayer, read_layers
+from diastole.layers.bounds import percents
 from diastole.layers.costs import CONVERT, PHASES, Mapped, layer_costs, total
 from diastole.layers.sizes import machine_size
-from diastole.layers.sweep import SweptMachine, configurations, on_all_cores, swept
+from diastole.layers.sweep import Front, SweptMachine, configurations, on_all_cores, swept
 from diastole.layers.widths import filled, parse_widths, widths_of
 from diastole.measure.networks import LISTS, layers_of
 from diastole.measure.steps import task_step
 from diastole.report import estimate_table
+from diastole.report.roofline import write_roofline
+from diastole.report.sweep_table import sweep_lines, write_front
 from diastole_sim.perf.machine import LATENCY, Widths
-from diastole_sim.spec.image import DATA_WIDTHS, MAX_SIZE
+from diastole_sim.spec.image import DATA_WIDTHS
 from diastole_sim.train.tasks import TASK_NAMES
 
 PICTURES = (".png", ".svg")
 MANY = 20
 """Layers from which on other processes are worth their start."""
+NAMED = 5
+"""Layers that a note names, at most."""
 
 
 def add_parser(commands: Commands) -> None:
@@ -56,15 +62,17 @@ def add_parser(commands: Commands) -> None:
     what.add_argument(
         "--shapes",
         metavar="LIST",
-        help="a CSV file of layers (columns M, K, N and a name; or the columns of a topology of "
-        f"SCALE-Sim), or one of {', '.join(LISTS)}",
+        help="a CSV file of layers (columns M, K, N; or the columns of a topology of SCALE-Sim, of "
+        "one or two strides, and groups; with either name, repeats, batch), or one of "
+        f"{', '.join(LISTS)}",
     )
     parser.add_argument(
         "--batch",
         metavar="B",
         type=integer(1, 1 << 16),
         default=1,
-        help="samples at a time: M of a file is multiplied by it (default: 1)",
+        help="samples at a time: M of a file without a column batch is multiplied by it "
+        "(default: 1)",
     )
     parser.add_argument(
         "--phases",
@@ -81,6 +89,12 @@ def add_parser(commands: Commands) -> None:
         help=f"of the memory (default: {LATENCY})",
     )
     parser.add_argument(
+        "--clock",
+        metavar="MHZ",
+        type=megahertz,
+        help="of the machine: seconds, GB/s and TOPS at it too",
+    )
+    parser.add_argument(
         "--widths",
         metavar="V",
         help="bits of magnitude that tensors of the format fast are converted to, as 4 or "
@@ -91,10 +105,16 @@ def add_parser(commands: Commands) -> None:
         metavar="KEY=A,B,...",
         action="append",
         default=[],
-        help="instead a line for each of many machines, with these values of a key of FILE; given "
-        "several times, for all their combinations",
+        help="instead a line for each of many machines, with these values of a key of FILE, and "
+        "the machines that no other one beats in cycles and area; given several times, for all "
+        "combinations",
     )
-    parser.add_argument("--out", metavar="PICTURE", type=Path, help="a roofline, .png or .svg")
+    parser.add_argument(
+        "--out",
+        metavar="PICTURE",
+        type=Path,
+        help="a roofline, or, with --over, cycles against area; .png or .svg",
+    )
     add_json(parser)
     parser.set_defaults(execute=execute)
 
@@ -108,7 +128,9 @@ def execute(arguments: argparse.Namespace) -> int:
         return _sweep(arguments, phases, asked)
     config = read_config(arguments)
     widths = widths_of(config.numerics, asked)
-    _check_picture(arguments.out, phases)
+    _check_picture(arguments.out)
+    if arguments.out is not None and phases == [CONVERT]:
+        raise BadInput(f"--out draws products, of which --phases {CONVERT} has none")
     layers = read_shapes(arguments.shapes, arguments.batch)
     with on_all_cores() if len(layers) >= MANY else nullcontext(map) as mapped:
         return _one_machine(arguments, config, layers, phases, mapped, widths)
@@ -123,11 +145,18 @@ def _one_step(arguments: argparse.Namespace) -> int:
     if arguments.json:
         commands = [{**vars(each), "opcode": each.opcode.name.lower()} for each in found.commands]
         step = {"task": arguments.task, "cycles": found.cycles, "causes": causes}
+        if arguments.clock is not None:
+            step["seconds"] = found.cycles / (arguments.clock * 1e6)
         print_json(step | {"latency": arguments.latency, "commands": commands})
         return 0
-    say(f"a step of {arguments.task}: {found.cycles:,} cycles")
+    timed = ""
+    if arguments.clock is not None:
+        milliseconds = estimate_table.significant(found.cycles / (arguments.clock * 1e3))
+        timed = f", {milliseconds} ms at {arguments.clock:g} MHz"
+    say(f"a step of {arguments.task}: {found.cycles:,} cycles{timed}")
+    parts = percents({cause: cycles / found.cycles for cause, cycles in causes.items()})
     for cause, cycles in causes.items():
-        say(f"  {cause:<14}{cycles:>8,}  {cycles / found.cycles:>6.1%}")
+        say(f"  {cause:<14}{cycles:>8,}  {parts[cause]:>5.1f}%")
     return 0
 
 
@@ -142,18 +171,27 @@ def _one_machine(
     """Says what every layer costs."""
     costs = layer_costs(config, layers, phases, arguments.latency, mapped, widths)
     bits = filled(config.numerics, widths)
-    sums, size = total(costs, config.macs), machine_size(config)
+    clock = arguments.clock
+    sums, size = total(costs, config.macs, clock), machine_size(config)
+    depthwise = [layer.name for layer in layers if layer.depthwise]
     if arguments.out is not None:
         title = f"{config.name}: {arguments.shapes}"
-        estimate_table.write_roofline(costs, arguments.out, title)
+        write_roofline(costs, arguments.out, title, clock)
     if arguments.json:
         machine = {"name": config.name, **size.record(), "latency": arguments.latency}
         machine["widths"] = bits
-        print_json(machine | {"layers": [cost.record() for cost in costs], "total": sums})
+        machine["depthwise"] = depthwise
+        machine["clock_mhz"] = clock
+        print_json(machine | {"layers": [cost.record(clock) for cost in costs], "total": sums})
         return 0
-    for line in estimate_table.lines_of(costs, sums, bits):
+    for line in estimate_table.lines_of(costs, sums, bits, clock):
         say(line)
+    if depthwise:
+        said = "depthwise, a product for each channel (groups = 1 in the file: not)"
+        say(f"{said}: {_few(depthwise)}")
     say(f"{config.name}: {size}")
+    if clock is not None:
+        say(estimate_table.pace_line(config, sums, clock))
     wider = partial(_wider, config, layers, phases, arguments.latency, mapped, widths)
     if help_ := estimate_table.advice(config, sums, wider):
         say(help_)
@@ -163,22 +201,38 @@ def _one_machine(
     return 0
 
 
+def _few(names: Sequence[str]) -> str:
+    """The first names, and how many more there are."""
+    more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
+    return ", ".join(names[:NAMED]) + more
+
+
 def _sweep(arguments: argparse.Namespace, phases: Sequence[str], asked: Mapping[str, int]) -> int:
     """Says what all layers cost, for every machine."""
-    if arguments.out is not None:
-        raise BadInput("--out draws one machine, --over is about many: leave one of them out")
     machines = configurations(arguments.over, partial(_overridden, arguments, asked))
-    layers = read_shapes(arguments.shapes, arguments.batch)
+    _check_picture(arguments.out)
+    layers, clock = read_shapes(arguments.shapes, arguments.batch), arguments.clock
     found: list[SweptMachine] = []
     with progress("estimating, of all machines") as report:
-        for each in swept(machines, layers, phases, arguments.latency, asked):
+        for each in swept(machines, layers, phases, arguments.latency, asked, clock):
             found.append(each)
             report(len(found), len(machines), None)
+    if arguments.out is not None:
+        write_front(found, arguments.out, f"{arguments.shapes}: cycles against area", clock)
     if arguments.json:
-        print_json({"latency": arguments.latency, "machines": [each.record() for each in found]})
+        front = Front.of(found)
+        record = [each.record() | {"pareto": each in front.machines} for each in found]
+        print_json(
+            {
+                "latency": arguments.latency, "clock_mhz": clock, "area": front.measure,
+                "machines": record,
+            }
+        )  # fmt: skip
         return 0
-    for line in estimate_table.sweep_lines(found):
+    for line in sweep_lines(found, clock):
         say(line)
+    if arguments.out is not None:
+        say(f"wrote {arguments.out}")
     return 0
 
 
@@ -220,28 +274,19 @@ def parse_phases(text: str) -> list[str]:
 
 
 def read_shapes(text: str, batch: int) -> list[NamedLayer]:
-    """Of a list that we have, or of a file."""
+    """Return the layers of a list that we have, or of a file."""
     if text in LISTS:
         return layers_of(text, batch)
     path = Path(text)
     if not path.exists():
         raise BadInput(f"--shapes: there is no file {text}; known lists are {', '.join(LISTS)}")
-    layers = read_layers(path)
-    large = [layer.name for layer in layers if layer.m * batch > MAX_SIZE]
-    if large:
-        raise BadInput(f"--batch makes M larger than {MAX_SIZE} in {', '.join(large)}")
-    return [
-        NamedLayer(name=layer.name, m=layer.m * batch, k=layer.k, n=layer.n, repeats=layer.repeats)
-        for layer in layers
-    ]
+    return read_layers(path, batch)
 
 
-def _check_picture(path: Path | None, phases: Sequence[str]) -> None:
+def _check_picture(path: Path | None) -> None:
     """Refuses, before any work, a picture that cannot be made."""
     if path is None:
         return
-    if phases == [CONVERT]:
-        raise BadInput(f"--out draws products, of which --phases {CONVERT} has none")
     if path.suffix.lower() not in PICTURES:
         raise BadInput(f"--out must end in {' or '.join(PICTURES)}, not {path}")
     atomic.check_writable(path)

@@ -96,15 +96,15 @@ def conversions_of(
             )
         if copy.transposed:
             turned = None if draws is None else draws.T
-            explained = _conversion(given.T, stored, copy, turned, numerics.random_bits)
+            explained = _conversion(given.T, stored, copy, turned, numerics)
             found.append(explained.turned())
         else:
-            found.append(_conversion(given, stored, copy, draws, numerics.random_bits))
+            found.append(_conversion(given, stored, copy, draws, numerics))
     return tuple(found)
 
 
 def _conversion(
-    given: Floats, stored: Quantised, copy: Copy, draws: Integers | None, bits: int
+    given: Floats, stored: Quantised, copy: Copy, draws: Integers | None, numerics: Numerics
 ) -> Conversion:
     """``given`` and ``draws`` lie as the copy does."""
     chosen, kind = stored.chosen, stored.chosen.format
@@ -115,14 +115,12 @@ def _conversion(
     depth = np.clip(below, 0, kind.depth)
     place = groups.exponent - depth - kind.precision + 1
     above = (below < 0) & (finite != 0)
-    rounded = _rounded(finite, groups, place, chosen.rounding, draws, bits)
+    rounded = _rounded(finite, groups, place, chosen.rounding, draws, numerics.random_bits)
     rounded = np.where(above, kind.max_significand, rounded)
 
     code = encode_magnitudes(rounded, depth, kind)
-    overflow = kind.max_code
-    if not chosen.saturates and kind.overflow_code is not None:
-        overflow = kind.overflow_code
-    code[above | (code > kind.max_code)] = overflow
+    overflow = numerics.overflow_code(stored.tensor_class)
+    code[above | (code > kind.max_code)] = kind.max_code if overflow is None else overflow
     code = fold(np.where(finite == 0, 0, code), groups.folds, kind)
     _require_stored(code, numbers.negative, copy, kind)
 

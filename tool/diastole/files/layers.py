@@ -1,63 +1,80 @@
-"""Lists of layers in a user's CSV file: products, or convolutions as SCALE-Sim's topologies have
-them."""
+"""Read lists of layers from a user's CSV file: products, or convolutions as topologies of SCALE-Sim
+have them."""
 
 import csv
+import re
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeAlias
 
 from diastole.errors import BadInput
 from diastole_sim.spec.image import MAX_SIZE
 
 MOST_REPEATS = 1 << 20
-NAMES = ("name", "layer", "layer name")
 PRODUCT = ("m", "k", "n")
-CONVOLUTION = (
+IMAGE = (
     "ifmap height", "ifmap width", "filter height", "filter width", "channels", "num filter",
-    "strides",
 )  # fmt: skip
+STRIDE, STRIDES = ("strides",), ("stride height", "stride width")
+ANY = ("name", "repeats", "batch")
+GROUPS = "groups"
+ALIASES = {
+    "layer": "name", "layer name": "name", "batch size": "batch", "channel": "channels",
+    "num filters": "num filter", "stride": "strides",
+}  # fmt: skip
+"""Headings that stand for a column of another name."""
+DEPTHWISE_MARK = re.compile("(?<![A-Za-z])DP(?![A-Za-z])")
+"""SCALE-Sim multiplies each channel of a layer by itself if DP is in the layer's name."""
 ACCEPTED = (
-    f"a first line with the columns {', '.join(PRODUCT)}, or {', '.join(CONVOLUTION)}; a name or "
-    "layer, and repeats, if there are any"
+    f"a first line with the columns {', '.join(PRODUCT)}, or {', '.join(IMAGE + STRIDE)} (or "
+    f"{' and '.join(STRIDES)}) and {GROUPS}, if there are any; and {', '.join(ANY)}, if there "
+    "are any"
 )
+
+Kind: TypeAlias = "Callable[[_Line], NamedLayer | None]"
 
 
 @dataclass(frozen=True, kw_only=True)
 class NamedLayer:
-    """Y (m x n) = X (m x k) W (k x n), ``repeats`` times in a network."""
+    """Y (m x n) = X (m x k) W (k x n), ``repeats`` times in a network. ``depthwise``: the row of a
+    file was taken for a depthwise convolution, and ``repeats`` counts its channels."""
 
     name: str
     m: int
     k: int
     n: int
     repeats: int = 1
+    depthwise: bool = False
 
 
-def read_layers(path: Path) -> list[NamedLayer]:
-    """The layers of a CSV file, in its order; those without a name are called by their line.
+def read_layers(path: Path, batch: int = 1) -> list[NamedLayer]:
+    """Return the layers of a CSV file, in its order; a layer without a name is called by its line.
 
-    :class:`BadInput` with every mistake of the file, each with its line and column.
+    M of every layer is multiplied by ``batch``, or by the file's own column. :class:`BadInput` with
+    every mistake of the file, each with its line and column; a value that nobody reads is one.
     """
     try:
         with path.open(newline="", encoding="utf-8-sig") as file:
-            lines = [(number, row) for number, row in enumerate(csv.reader(file), 1) if any(row)]
+            reader = csv.reader(file)
+            lines = [(reader.line_num, row) for row in reader if any(map(str.strip, row))]
     except (UnicodeDecodeError, csv.Error) as error:
         raise BadInput(f"{path}: is no CSV file: {error}") from error
     if not lines:
         raise BadInput(f"{path}: is empty; {ACCEPTED}")
     (first, heading), *rows = lines
-    columns = {text.strip().lower(): place for place, text in enumerate(heading) if text.strip()}
-    reads = _reader(columns)
-    if reads is None:
-        have = ", ".join(columns) or "none"
-        raise BadInput(f"{path}: line {first}: its columns are {have}; it needs {ACCEPTED}")
+    columns, kind = _columns(f"{path}: line {first}", heading)
+    if "batch" in columns and batch != 1:
+        raise BadInput(f"--batch: {path} has a column batch: leave one of them out")
     if not rows:
         raise BadInput(f"{path}: has no layer below line {first}")
     problems: list[str] = []
     layers: list[NamedLayer] = []
     for number, row in rows:
-        line = _Line(path, number, columns, row, problems)
-        layer = reads(line)
+        line = _Line(path, number, columns, row, problems, batch)
+        line.refuse_surplus()
+        layer = kind(line)
         if layer is not None:
             layers.append(layer)
     if problems:
@@ -65,16 +82,42 @@ def read_layers(path: Path) -> list[NamedLayer]:
     return layers
 
 
-def _reader(columns: Mapping[str, int]) -> "Callable[[_Line], NamedLayer | None] | None":
+def _columns(where: str, heading: list[str]) -> tuple[dict[str, int], Kind]:
+    """Return the place of every column, and what reads a line; BadInput if a column has no reader
+    or stands twice."""
+    headings = [" ".join(text.lower().split()) for text in heading]
+    if "ifmap height" not in headings and headings.count("ifmap width") == 2:
+        headings[headings.index("ifmap width")] = "ifmap height"  # as in some of SCALE-Sim's files
+    names = [ALIASES.get(text, text) for text in headings]
+    columns = {name: place for place, name in enumerate(names) if name}
     if all(name in columns for name in PRODUCT):
-        return _product
-    if all(name in columns for name in CONVOLUTION):
-        return _convolution
-    return None
+        kind, own = _product, PRODUCT
+    elif all(name in columns for name in (*IMAGE, *STRIDES)):
+        kind, own = _convolution, (*IMAGE, *STRIDES, GROUPS)
+    elif all(name in columns for name in (*IMAGE, *STRIDE)):
+        kind, own = _convolution, (*IMAGE, *STRIDE, GROUPS)
+    else:
+        have = ", ".join(columns) or "none"
+        raise BadInput(f"{where}: its columns are {have}; it needs {ACCEPTED}")
+    problems = [
+        f"{where}: the column {name} is there {count} times: leave one"
+        for name, count in Counter(filter(None, names)).items()
+        if count > 1
+    ]
+    read = (*own, *ANY)
+    problems += [
+        f"{where}: the column {name} is not read: leave it out; with {own[0]} there may be "
+        f"{', '.join(read)}"
+        for name in columns
+        if name not in read
+    ]
+    if problems:
+        raise BadInput(*problems)
+    return columns, kind
 
 
 class _Line:
-    """Of a file; what is wrong with it goes to ``problems``."""
+    """A line of a file; its mistakes go to ``problems``."""
 
     def __init__(
         self,
@@ -83,9 +126,17 @@ class _Line:
         columns: Mapping[str, int],
         row: list[str],
         problems: list[str],
+        batch: int,
     ):
-        self.path, self.number = path, number
-        self.columns, self.row, self.problems = columns, row, problems
+        self.path, self.number, self.columns = path, number, columns
+        self.row, self.problems, self.shared_batch = row, problems, batch
+
+    def refuse_surplus(self) -> None:
+        """Report cells that have no heading above them."""
+        places = set(self.columns.values())
+        for place, text in enumerate(self.row):
+            if text.strip() and place not in places:
+                self.problem(f"cell {place + 1}", f"has no heading above it, but {text.strip()}")
 
     def text(self, column: str) -> str:
         place = self.columns[column]
@@ -93,50 +144,76 @@ class _Line:
 
     @property
     def name(self) -> str:
-        named = (self.text(column) for column in NAMES if column in self.columns)
-        return next(filter(None, named), f"line {self.number}")
+        named = self.text("name") if "name" in self.columns else ""
+        return named or f"line {self.number}"
 
     def whole(self, column: str, most: int = MAX_SIZE) -> int | None:
-        """A number of a column, or None, and then a problem says why."""
+        """Return the number of a column, or None and report why there is none."""
         text = self.text(column)
-        if text.isdecimal() and 1 <= int(text) <= most:
+        short = len(text) <= 2 * len(str(most))
+        if short and text.isdecimal() and 1 <= int(text) <= most:
             return int(text)
-        self.problem(column, f"must be an integer in 1..{most}, not {text or 'nothing'}")
+        said = text if short else f"{text[:8]}... of {len(text)} characters"
+        self.problem(column, f"must be an integer in 1..{most}, not {said or 'nothing'}")
         return None
 
     def problem(self, column: str, text: str) -> None:
         self.problems.append(f"{self.path}: line {self.number}: {column} {text}")
 
     def wholes(self, columns: tuple[str, ...]) -> Iterator[int]:
-        """Those of columns that have one."""
+        """The numbers of columns that have one."""
         for column in columns:
             value = self.whole(column)
             if value is not None:
                 yield value
 
-    @property
-    def repeats(self) -> int:
-        if "repeats" not in self.columns or not self.text("repeats"):
-            return 1
-        return self.whole("repeats", MOST_REPEATS) or 1
+    def optional(self, column: str, most: int, default: int = 1) -> int:
+        """The number of a column, or the default where there is no column or an empty cell."""
+        if column not in self.columns or not self.text(column):
+            return default
+        return self.whole(column, most) or default
+
+    def layer(
+        self,
+        sizes: tuple[int, int, int],
+        column: str,
+        *,
+        products: int = 1,
+        depthwise: bool = False,
+    ) -> NamedLayer | None:
+        """Return the layer of one sample's sizes M, K, N, or None if it is too large; ``column``
+        says where M comes from."""
+        repeats = self.optional("repeats", MOST_REPEATS) * products
+        batch = self.optional("batch", MAX_SIZE, self.shared_batch)
+        m, k, n = sizes
+        if m * batch > MAX_SIZE:
+            of = f" with a batch of {batch}" if batch > 1 else ""
+            self.problem(column, f"makes a side of {m * batch}{of}, at most {MAX_SIZE} is possible")
+            return None
+        return NamedLayer(
+            name=self.name, m=m * batch, k=k, n=n, repeats=repeats, depthwise=depthwise
+        )
 
 
 def _product(line: _Line) -> NamedLayer | None:
     sizes = list(line.wholes(PRODUCT))
-    repeats = line.repeats
     if len(sizes) < len(PRODUCT):
+        line.optional("repeats", MOST_REPEATS)  # every mistake of a line is told
         return None
     m, k, n = sizes
-    return NamedLayer(name=line.name, m=m, k=k, n=n, repeats=repeats)
+    return line.layer((m, k, n), "m")
 
 
 def _convolution(line: _Line) -> NamedLayer | None:
-    """By im2col: a row of X for each element of the output."""
-    sizes = list(line.wholes(CONVOLUTION))
-    repeats = line.repeats
-    if len(sizes) < len(CONVOLUTION):
+    """Read a convolution by im2col: a row of X for each element of the output, a product for each
+    group of channels."""
+    columns = IMAGE + (STRIDE if STRIDE[0] in line.columns else STRIDES)
+    sizes = list(line.wholes(columns))
+    if len(sizes) < len(columns):
+        line.optional("repeats", MOST_REPEATS)
         return None
-    height, width, filter_height, filter_width, channels, filters, stride = sizes
+    height, width, filter_height, filter_width, channels, filters, down, *right = sizes
+    across = right[0] if right else down
     for column, of_filter, of_input in (
         ("filter height", filter_height, height),
         ("filter width", filter_width, width),
@@ -144,10 +221,21 @@ def _convolution(line: _Line) -> NamedLayer | None:
         if of_filter > of_input:
             line.problem(column, f"must be at most that of the ifmap, {of_input}, not {of_filter}")
             return None
-    rows = ((height - filter_height) // stride + 1) * ((width - filter_width) // stride + 1)
-    depth = filter_height * filter_width * channels
-    for column, size in (("ifmap height", rows), ("channels", depth)):
-        if size > MAX_SIZE:
-            line.problem(column, f"makes a side of {size}, at most {MAX_SIZE} is possible")
-            return None
-    return NamedLayer(name=line.name, m=rows, k=depth, n=filters, repeats=repeats)
+    groups = line.optional(GROUPS, MOST_REPEATS, default=0)
+    marked = DEPTHWISE_MARK.search(line.name) is not None
+    single = filters == 1 and channels > 1 and filter_height * filter_width > 1
+    depthwise = not groups and (marked or single)
+    if depthwise:  # as written for SCALE-Sim: filters of each channel
+        groups, filters = channels, filters * channels
+    groups = groups or 1
+    if channels % groups or filters % groups:
+        line.problem(GROUPS, f"must divide {channels} channels and {filters} filters, not {groups}")
+        return None
+    rows = ((height - filter_height) // down + 1) * ((width - filter_width) // across + 1)
+    depth = filter_height * filter_width * channels // groups
+    if depth > MAX_SIZE:
+        line.problem("channels", f"makes a side of {depth}, at most {MAX_SIZE} is possible")
+        return None
+    return line.layer(
+        (rows, depth, filters // groups), "ifmap height", products=groups, depthwise=depthwise
+    )

@@ -2,12 +2,13 @@
 operands, by the model of the machine."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import partial
 from typing import Any, Protocol, TypeAlias
 
 from diastole.config.keys import Config
 from diastole.files.layers import NamedLayer
+from diastole.layers.bounds import added_shares, bound_of, cycles_by_cause, shares_of
 from diastole_sim.perf import Estimate, Memory, ModelledMachine
 from diastole_sim.perf.choose import choose_nest
 from diastole_sim.perf.conversion import ConversionEstimate, estimate_conversion
@@ -36,9 +37,22 @@ PHASES = ("forward", "dx", "dw", "backward", CONVERT)
 OPERAND = {tensor.tensor_class: tensor for tensor in OPERANDS}
 USUAL = 512
 """Side of a product of usual size."""
-CONVERTER = "converter"
-BINDS = 0.9
-"""Of the cycles, from which on what is busy so long is what a product is bound by."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pace:
+    """Work in time: ``tops``: 10^12 multiplications and additions of unpadded products a second;
+    ``gb_per_s``: 10^9 bytes read or written a second."""
+
+    seconds: float
+    gb_per_s: float
+    tops: float
+
+    @classmethod
+    def of(cls, cycles: int, macs: int, moved: int, clock_mhz: float) -> "Pace":
+        """Return the pace of so many cycles, in which so many bytes are moved."""
+        seconds = cycles / (clock_mhz * 1e6)
+        return cls(seconds=seconds, gb_per_s=moved / seconds / 1e9, tops=2 * macs / seconds / 1e12)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -98,23 +112,25 @@ class LayerCost:
         return 0.0 if self.product is None else self.product.utilisation
 
     @property
+    def cycles_by_cause(self) -> dict[str, float]:
+        """The cycles of one of the repeats, by what they went to."""
+        return cycles_by_cause(self.found)
+
+    @property
+    def shares(self) -> dict[str, float]:
+        """The same as parts of all cycles."""
+        return shares_of(self.cycles_by_cause)
+
+    @property
     def bound(self) -> str:
-        """What keeps the machine busy: its multipliers, which are not all used where a shape does
-        not fill them, its converter, reading, writing; or none of these, but the wait for them."""
-        product, found = self.product, self.found
-        ports = 1 if product is None else self.ports
-        busy = {"reading": found.read_beats / ports, "writing": found.write_beats / ports}
-        if isinstance(found, ConversionEstimate):
-            busy = {CONVERTER: found.words} | busy
-        else:
-            busy = {"multipliers": found.slots} | busy
-        name = max(busy, key=lambda each: busy[each])
-        if busy[name] < BINDS * found.cycles:
-            return "start and end"
-        if product is None or name != "multipliers":
-            return name
-        used = product.multiplications / (product.slots * product.multipliers)
-        return "multipliers" if used >= BINDS else "shape"
+        """The multipliers if nine tenths of the cycles are theirs, else what takes most of the
+        others."""
+        return bound_of(self.shares)
+
+    def pace(self, clock_mhz: float) -> Pace:
+        """Return what the layer takes at a clock."""
+        moved = self.repeats * (self.found.read_bytes + self.found.write_bytes)
+        return Pace.of(self.cycles, self.macs, moved, clock_mhz)
 
     @property
     def _order(self) -> str | None:
@@ -122,8 +138,8 @@ class LayerCost:
             return None
         return "fused" if self.product.fused else str(self.nest)
 
-    def record(self) -> dict[str, Any]:
-        """For ``--json``: sums of all repeats."""
+    def record(self, clock_mhz: float | None = None) -> dict[str, Any]:
+        """For ``--json``: sums of all repeats; seconds and what is done in them at a clock."""
         found = self.found
         return {
             "name": self.name,
@@ -139,6 +155,8 @@ class LayerCost:
             "dram_read_bytes": self.repeats * found.read_bytes,
             "dram_write_bytes": self.repeats * found.write_bytes,
             "bound": self.bound,
+            "shares": self.shares,
+            **({} if clock_mhz is None else asdict(self.pace(clock_mhz))),
         }
 
 
@@ -226,19 +244,25 @@ def _cost(
     return nest, estimate_long(machine, op, m, n, k, nest, widths)
 
 
-def total(costs: Sequence[LayerCost], multipliers: int) -> dict[str, Any]:
-    """Of all layers, one after the other, on a machine with so many multipliers."""
+def total(
+    costs: Sequence[LayerCost], multipliers: int, clock_mhz: float | None = None
+) -> dict[str, Any]:
+    """Return the costs of all layers, one after the other, on a machine with so many
+    multipliers."""
     cycles, macs = sum(cost.cycles for cost in costs), sum(cost.macs for cost in costs)
     multiplications = sum(cost.multiplications for cost in costs)
+    read = sum(cost.repeats * cost.found.read_bytes for cost in costs)
+    written = sum(cost.repeats * cost.found.write_bytes for cost in costs)
+    shares = shares_of(added_shares((cost.repeats, cost.cycles_by_cause) for cost in costs))
+    pace = None if clock_mhz is None else Pace.of(cycles, macs, read + written, clock_mhz)
     return {
         "cycles": cycles,
         "macs": macs,
         "passes": multiplications / macs if macs else None,
         "utilisation": multiplications / (cycles * multipliers),
-        "dram_read_bytes": sum(cost.repeats * cost.found.read_bytes for cost in costs),
-        "dram_write_bytes": sum(cost.repeats * cost.found.write_bytes for cost in costs),
-        "bound": {
-            bound: sum(cost.cycles for cost in costs if cost.bound == bound) / cycles
-            for bound in sorted({cost.bound for cost in costs})
-        },
+        "dram_read_bytes": read,
+        "dram_write_bytes": written,
+        "bound": bound_of(shares),
+        "shares": shares,
+        **({} if pace is None else asdict(pace)),
     }

@@ -38,6 +38,44 @@ class SweptMachine:
         return {"set": keys, **size, **total, "refused": list(self.refused)}
 
 
+@dataclass(frozen=True, kw_only=True)
+class Front:
+    """The machines that no other one beats: by area, each with fewer cycles than all smaller ones.
+
+    ``measure``: what stands for the area, a field of :class:`MachineSize`: the NAND2 equivalents of
+    all cells, or the multipliers where no machine has measured cells. ``unknown``: machines without
+    measured cells beside others that have some.
+    """
+
+    machines: tuple[SweptMachine, ...]
+    measure: str
+    unknown: int
+
+    @classmethod
+    def of(cls, machines: Sequence[SweptMachine]) -> "Front":
+        """Return the front of machines, of which one must exist."""
+        there = [each for each in machines if each.size is not None]
+        known = [each for each in there if each.size and each.size.cells_nand2 is not None]
+        measure = "cells_nand2" if known else "multipliers"
+        whole = cls(machines=(), measure=measure, unknown=len(there) - len(known or there))
+        best: list[SweptMachine] = []
+        for each in sorted(known or there, key=whole._rank):
+            if not best or whole._rank(each)[1] < whole._rank(best[-1])[1]:
+                best.append(each)
+        return cls(machines=tuple(best), measure=measure, unknown=whole.unknown)
+
+    def area(self, machine: SweptMachine) -> float | None:
+        """Return the area of a machine, None if it has none that is known."""
+        return None if machine.size is None else getattr(machine.size, self.measure)
+
+    def _rank(self, machine: SweptMachine) -> tuple[float, int, float]:
+        """Return the area, the cycles, and the memories, which decide between equals."""
+        assert machine.size is not None
+        assert machine.total is not None
+        kib = machine.size.scratchpad_kib + machine.size.sum_kib
+        return self.area(machine) or 0, machine.total["cycles"], kib
+
+
 def every_choice(texts: Sequence[str]) -> list[tuple[str, ...]]:
     """Of "KEY=A,B" and "OTHER=C,D" every choice of one value each, in the order of a book. BadInput
     if one is no such text, or there are too many."""
@@ -97,6 +135,7 @@ def swept(
     phases: Sequence[str],
     latency: int,
     asked: Mapping[str, int] | None = None,
+    clock_mhz: float | None = None,
 ) -> Iterator[SweptMachine]:
     """What the layers cost on each, in their order, on all cores; ``asked``: widths, which every
     machine has, as of :func:`diastole.layers.widths.parse_widths`."""
@@ -111,5 +150,7 @@ def swept(
             widths = widths_of(config.numerics, asked or {})
             costs = layer_costs(config, layers, phases, latency, mapped, widths)
             yield SweptMachine(
-                overrides=overrides, size=machine_size(config), total=total(costs, config.macs)
+                overrides=overrides,
+                size=machine_size(config),
+                total=total(costs, config.macs, clock_mhz),
             )

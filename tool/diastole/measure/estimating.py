@@ -17,6 +17,8 @@ from diastole_sim.perf.machine import LATENCY
 PHASES = ("forward", "backward")
 MOST_SECONDS: Mapping[str, float] = {"resnet-50": 3.0, "bert-base": 2.0}
 """By list of layers, for all of them on `nano`."""
+SERVED, SERVED_SECONDS = "llama-7b", 5.0
+"""The list of layers on `server`: 18 products."""
 LAYERS = 50
 SWEPT = (
     "array.rows=1,2,4,8,16",
@@ -28,13 +30,17 @@ MOST_SWEPT_SECONDS = 180.0
 
 def figures(over: Sequence[str] = SWEPT, count: int = LAYERS) -> Iterator[Figure]:
     """Seconds of wall time, with all cores, of which nothing else should ask."""
-    nano = PRODUCTS_ONLY["nano"]
-    for name, most in MOST_SECONDS.items():
+    asked = [
+        *((name, "nano", PHASES, most) for name, most in MOST_SECONDS.items()),
+        (SERVED, "server", ("forward", "dx", "dw"), SERVED_SECONDS),
+    ]
+    for name, preset, phases, most in asked:
         began = time.perf_counter()
         with on_all_cores() as mapped:
-            layer_costs(nano, layers_of(name, 1), PHASES, LATENCY, mapped)
+            layer_costs(PRODUCTS_ONLY[preset], layers_of(name, 1), phases, LATENCY, mapped)
         seconds = time.perf_counter() - began
-        yield at_most(f"estimate of {name} on nano, seconds", seconds, most, "{:.1f}")
+        yield at_most(f"estimate of {name} on {preset}, seconds", seconds, most, "{:.1f}")
+    nano = PRODUCTS_ONLY["nano"]
     machines = configurations(over, partial(from_document, nano.model_dump(exclude_none=True)))
     layers = drawn_layers(count)
     began = time.perf_counter()

@@ -244,6 +244,24 @@ def gpt_2() -> Iterator[Layer]:
     yield Layer(m=GPT2_TOKENS, k=WIDTH, n=GPT2_VOCABULARY)
 
 
+# Touvron and others, arXiv:2302.13971, table 2: the model of 6.7 * 10^9 parameters, 2048 tokens.
+# Feed-forward layers have a gate beside the first of two products.
+
+LLAMA_TOKENS, LLAMA_WIDTH, LLAMA_HIDDEN, LLAMA_HEADS = 2048, 4096, 11008, 32
+LLAMA_DEPTH, LLAMA_VOCABULARY = 32, 32000
+
+
+def llama_7b() -> Iterator[Layer]:
+    tokens, width, hidden, heads = LLAMA_TOKENS, LLAMA_WIDTH, LLAMA_HIDDEN, LLAMA_HEADS
+    head = width // heads
+    yield Layer(m=tokens, k=width, n=width, repeats=4 * LLAMA_DEPTH)
+    for k, n in ((head, tokens), (tokens, head)):
+        yield Layer(m=tokens, k=k, n=n, products=heads, weights=False, repeats=LLAMA_DEPTH)
+    yield Layer(m=tokens, k=width, n=hidden, repeats=2 * LLAMA_DEPTH)
+    yield Layer(m=tokens, k=hidden, n=width, repeats=LLAMA_DEPTH)
+    yield Layer(m=tokens, k=width, n=LLAMA_VOCABULARY)
+
+
 NETWORKS = tuple(
     Network(name, tuple(layers))
     for name, layers in (
@@ -256,7 +274,7 @@ NETWORKS = tuple(
 LISTS = {
     "resnet-50": resnet_50, "bert-base": bert, "gpt-2": gpt_2, "dlrm": dlrm, "mobilenet": mobilenet,
     "googlenet": googlenet, "faster-rcnn": faster_rcnn, "yolo-tiny": yolo_tiny, "ncf": ncf,
-    "t5-base": t5,
+    "t5-base": t5, "llama-7b": llama_7b,
 }  # fmt: skip
 """By the name that a user gives."""
 

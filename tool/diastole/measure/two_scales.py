@@ -32,7 +32,7 @@ WITHIN = 0.001
 GROUPINGS = "1x16", "16x16"
 
 
-def scale_figures() -> Iterator[Figure]:
+def figures() -> Iterator[Figure]:
     """Errors of data of several kinds, and cycles of conversions, with either rule."""
     yield from _errors()
     for name in CLASS_NAMES:
@@ -73,7 +73,7 @@ def _relative(array: NDArray[np.float32], grouping: str, rule: str) -> float:
     return float(np.linalg.norm(stored - exact) / np.linalg.norm(exact))
 
 
-def scale_areas(mapper: Mapper) -> Iterator[Figure]:
+def areas_of_rules(mapper: Mapper) -> Iterator[Figure]:
     """Of a lane, and of `pico` in NVFP4 with and without."""
     numerics = pico_of(FOUR_OVER_SIX).numerics
     lane = mapper.area_nand2(LaneQuantiser(numerics=numerics))

@@ -9,11 +9,7 @@ from diastole_sim.spec.formats import (
     BINARY32_SIGNIFICAND_BITS,
     EXPONENT_BIAS,
     FOUR_OVER_SIX,
-    FOUR_OVER_SIX_EXPONENT,
-    FOUR_OVER_SIX_LARGEST,
     MAX_EXPONENT,
-    TWO_LEVEL_EXPONENT,
-    TWO_LEVEL_LARGEST,
 )
 from diastole_sim.spec.functions import LARGEST_ERRORS
 from diastole_sim.spec.lfsr import PAIR_LFSR_BITS, START_BITS, taps_of
@@ -63,21 +59,19 @@ _EXPONENTS = (
 _TWO_LEVELS = (
     "T is the smallest with amax of the whole tensor <= {largest} 2^T, unless the command's "
     "`scale` says it, and a group's byte is the E4M3 code of amax / (6 2^T), {rounded}, at most "
-    "448 (`{rule}`)"
+    "448{other} (`{rule}`)"
 )
-_TWO_SCALES = (
-    "T is the smallest with amax of the whole tensor <= {largest} 2^T, at most {most}, unless the "
-    "command's `scale` says it. Of the E4M3 codes of amax / (6 2^T) and of amax / (4 2^T), to "
-    "nearest, ties to even, at most 448, a group's byte is the one with the smaller sum of squared "
-    "errors, the former where they are equal; elements are rounded to nearest for these sums, "
-    "whatever they are stored by (`{rule}`)"
+_FOUR = (
+    ", or that of amax / (4 2^T) where the sum of the squares of the group's errors, of elements "
+    "rounded to nearest, is smaller so"
 )
 _FOLDED = (
-    " Where the largest element of a group is then below the format's top binade, the exponent is "
-    "lowered by the binades between, by one less where a code would become that of NaN; the values "
-    "stay."
+    " Each block has a byte of its own: where its largest element is below the format's top "
+    "binade, its exponent is lowered by the binades between, by one less where a code would become "
+    "that of NaN; the values stay."
 )
-_ROUNDED = {"nearest": "to nearest, ties to even", "up": "upwards"}
+_NEAREST = "to nearest, ties to even"
+_ROUNDED = {"nearest": _NEAREST, FOUR_OVER_SIX: _NEAREST, "up": "upwards"}
 
 _FUNCTIONS = (
     "Functions: `exp`, `rcp`, `rsq` and `lgg` are parabolas on tables of segments. Their largest "
@@ -145,12 +139,11 @@ def exponent_choice_lines(facts: ProductFacts) -> list[str]:
 def rule_text(chosen: TensorClass) -> str:
     """The exponent of a group of a class."""
     kind, rule = chosen.format, chosen.scale
-    if rule == FOUR_OVER_SIX:
-        largest = FOUR_OVER_SIX_LARGEST << FOUR_OVER_SIX_EXPONENT - 4
-        return _TWO_SCALES.format(largest=largest, most=kind.tensor_exponents[1], rule=rule)
     if kind.two_level:
-        largest = TWO_LEVEL_LARGEST << TWO_LEVEL_EXPONENT - (TWO_LEVEL_LARGEST.bit_length() - 1)
-        return _TWO_LEVELS.format(largest=largest, rounded=_ROUNDED[rule], rule=rule)
+        four = rule == FOUR_OVER_SIX
+        largest = 6 * (256 if four else 448)
+        other = _FOUR if four else ""
+        return _TWO_LEVELS.format(largest=largest, rounded=_ROUNDED[rule], other=other, rule=rule)
     dropped = BINARY32_SIGNIFICAND_BITS - kind.precision
     above = {
         "even": (1 << BINARY32_SIGNIFICAND_BITS) - (1 << dropped - 1) - 1,

@@ -39,7 +39,7 @@ class Training:
     losses: Floats
 
 
-def train(view: HostView, floats: dict[str, Floats], scales: dict[str, int]) -> Training:
+def train_layer(view: HostView, floats: dict[str, Floats], scales: dict[str, int]) -> Training:
     """Of a machine; ``floats``: X, W as it begins, and as dY the targets; ``scales``: of the first
     conversions. The rate is the largest of a few with which the loss falls to half, or the best."""
     targets = floats["dY"]

@@ -12,7 +12,7 @@ from diastole.product.chain_scene import ChainScene
 from diastole.product.facts import LICENCE
 from diastole.product.host_view import HostView
 from diastole.product.scene import BASE, SEED, STEP, Floats, Scene
-from diastole.product.training import STEPS, Training, train
+from diastole.product.training import STEPS, Training, train_layer
 from diastole_sim.spec.command_table import PRODUCTS
 
 
@@ -63,7 +63,7 @@ def make_vectors(view: HostView, base: int = BASE) -> Vectors:
         floats=scene.floats,
         scales=scene.fields,
         product=scene.products[0].values,
-        training=train(view, scene.floats, scene.fields),
+        training=train_layer(view, scene.floats, scene.fields),
     )
 
 

@@ -1,28 +1,33 @@
-"""What layers cost on a machine, for people: a table, words on what would help, a picture."""
+"""What layers cost on a machine, for people: a table, and words on what would help."""
 
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from diastole.config.keys import Config
-from diastole.files import atomic
-from diastole.layers.costs import CONVERTER, LayerCost
-from diastole.layers.sweep import SweptMachine
+from diastole.layers.bounds import CONVERTER, LATENCY, MEANINGS, MULTIPLIERS, SHAPE, percents
+from diastole.layers.costs import LayerCost
 from diastole.report.format_table import align
 
-LEGEND = (
-    "bound: what is busy for nine tenths of the time; shape: the multipliers are, but the layer",
-    "does not fill them; start and end: nothing is, the work is short for memory and array",
-)
 BUS = "the bus is as wide as it can be, two ports (bus.ports) read twice"
+HIDE = "a larger batch, or products in flight (Device.multiply_together), hide it"
 CURES = {
     "reading": BUS,
     "writing": BUS,
+    "loading": "two ports (bus.ports) load at once, longer rows of X and W need it less often",
+    LATENCY: "larger products, or a memory that answers sooner, wait less",
+    "held": "an array of fewer rows (array.rows), or products with more rows that stream, hide it",
+    "draining": "a longer contraction hides it",
     CONVERTER: "conversions beside products (Device.convert(..., beside=True)) hide in them",
-    "shape": "an array of fewer rows or columns (array.rows, array.cols) fits it better",
-    "start and end": "a larger batch, or products in flight (Device.multiply_together), hide them",
+    SHAPE: "an array of fewer rows or columns (array.rows, array.cols) fits it better",
+    "start": HIDE,
+    "end": HIDE,
 }
-HEADING = ("layer", "product", "M", "K", "N", "times", "cycles", "used", "MB read", "written")
+OF_BUS = (CONVERTER, "reading", "loading", "writing")
+"""Bounds that a wider bus may move."""
+HEADING = ("layer", "product", "M", "K", "N", "times", "cycles")
+MOVED = ("MB read", "written")
+PACE = ("ms", "GB/s", "TOPS")
+ADDS_UP = "used: cycles of the multipliers; with the others, in percent, they add up to 100"
 PASSES = "passes: pairs of planes that are multiplied, of"
 
 
@@ -30,118 +35,88 @@ def lines_of(
     costs: Sequence[LayerCost],
     total: Mapping[str, Any],
     widths: Mapping[str, int | None] | None = None,
+    clock_mhz: float | None = None,
 ) -> list[str]:
-    """A line for every product of a layer, and one for all. ``widths``: bits of magnitude by class,
-    None where its format has one; where any has a choice, passes are told too."""
+    """Return a line for every product of a layer, and one for all. ``widths``: bits of magnitude by
+    class, None where its format has one; where any has a choice, passes are told too. With a clock:
+    milliseconds, and what is done in a second."""
     chosen = {name: bits for name, bits in (widths or {}).items() if bits is not None}
-    rows = [
-        [
-            cost.name,
-            cost.what,
-            *(str(cost.sizes.get(axis, "")) for axis in "mkn"),
-            str(cost.repeats),
-            f"{cost.cycles:,}",
-            f"{cost.utilisation:.1%}" if cost.macs else "",
-            f"{cost.repeats * cost.found.read_bytes / 1e6:.3f}",
-            f"{cost.repeats * cost.found.write_bytes / 1e6:.3f}",
-            *([_passes(cost.passes)] if chosen else []),
-            cost.bound,
-        ]
-        for cost in costs
+    records = [cost.record(clock_mhz) for cost in costs]
+    starts = [
+        [cost.name, cost.what, *(str(cost.sizes.get(axis, "")) for axis in "mkn")] for cost in costs
     ]
-    sums = [
-        "all", "", "", "", "", "", f"{total['cycles']:,}", f"{total['utilisation']:.1%}",
-        f"{total['dram_read_bytes'] / 1e6:.3f}", f"{total['dram_write_bytes'] / 1e6:.3f}",
-        *([_passes(total["passes"])] if chosen else []), "",
-    ]  # fmt: skip
-    heading = [*HEADING, *(["passes"] if chosen else []), "bound"]
-    legend = [*LEGEND]
-    if chosen:
-        said = ", ".join(f"{name} in {bits} bits" for name, bits in chosen.items())
-        legend.append(f"{PASSES} {said}")
-    return [*align([heading, *rows, sums]), "", *legend]
+    rows = [
+        [*start, str(record["repeats"]), *_costs(record, clock_mhz, passes=bool(chosen))]
+        for start, record in zip(starts, records, strict=True)
+    ]
+    sums = ["all", *[""] * 5, *_costs(total, clock_mhz, passes=bool(chosen))]
+    heading = [*HEADING, *(PACE if clock_mhz is not None else ()), "used", *MOVED]
+    heading += [*(["passes"] if chosen else []), "bound", "other cycles, %"]
+    table = align([heading, *rows, sums], ends=1)
+    return [*table, "", *_legend(total["shares"], chosen)]
+
+
+def _costs(record: Mapping[str, Any], clock_mhz: float | None, *, passes: bool) -> list[str]:
+    """Return the columns from the cycles on, of a record of a layer or of all."""
+    parts = percents(record["shares"])
+    used = f"{parts[MULTIPLIERS]:.1f}%" if MULTIPLIERS in parts else ""
+    others = {name: part for name, part in parts.items() if name != MULTIPLIERS and part}
+    by_size = sorted(others, key=lambda name: -others[name])
+    pace = [] if clock_mhz is None else [record["seconds"] * 1e3, record["gb_per_s"]]
+    return [
+        f"{record['cycles']:,}",
+        *(significant(value) for value in pace),
+        *([] if clock_mhz is None else [significant(record["tops"]) if record["macs"] else ""]),
+        used,
+        f"{record['dram_read_bytes'] / 1e6:.3f}",
+        f"{record['dram_write_bytes'] / 1e6:.3f}",
+        *([_passes(record["passes"])] if passes else []),
+        record["bound"],
+        ", ".join(f"{name} {others[name]:.1f}" for name in by_size),
+    ]
+
+
+def significant(value: float) -> str:
+    """Return a number with three significant digits, without an exponent."""
+    return f"{value:,.0f}" if value >= 1000 else f"{float(f'{value:.3g}'):.12g}"
 
 
 def _passes(passes: float | None) -> str:
     return "" if passes is None else f"{passes:.3g}"
 
 
-def sweep_lines(machines: Sequence[SweptMachine]) -> list[str]:
-    """A line for every machine, and which one is the quickest."""
-    keys = [text.split("=", 1)[0] for text in machines[0].overrides]
-    heading = [*keys, "MACs", "KiB", "k NAND2", "cycles", "used", "MB read", "written", "bound"]
-    rows: list[list[str]] = []
-    for each in machines:
-        values = [text.split("=", 1)[1] for text in each.overrides]
-        if each.size is None or each.total is None:
-            rows.append([*values, *["-"] * (len(heading) - len(keys) - 1), "no such machine"])
-            continue
-        area, total = each.size.cells_nand2, each.total
-        bound: Mapping[str, float] = total["bound"]
-        rows.append(
-            [
-                *values,
-                str(each.size.multipliers),
-                f"{each.size.scratchpad_kib + each.size.sum_kib:.0f}",
-                "-" if area is None else f"{area / 1000:.0f}",
-                f"{total['cycles']:,}",
-                f"{total['utilisation']:.1%}",
-                f"{total['dram_read_bytes'] / 1e6:.1f}",
-                f"{total['dram_write_bytes'] / 1e6:.1f}",
-                max(bound, key=lambda name: bound[name]),
-            ]
-        )
-    there = [(each.total["cycles"], each.overrides) for each in machines if each.total is not None]
-    refused = [f"no such machine: {text}" for each in machines for text in each.refused]
-    return [
-        *align([heading, *rows]),
-        "",
-        "KiB: of scratchpads and sums; k NAND2: of all cells, - where none like them was measured;",
-        "bound: what bounds most of the time",
-        *dict.fromkeys(refused),
-        f"the fewest cycles: {' '.join(f'--set {text}' for text in min(there)[1])}",
-    ]
+def _legend(shares: Mapping[str, float], chosen: Mapping[str, int | None]) -> list[str]:
+    """Return what the columns mean, and the names that are in them."""
+    lines = [ADDS_UP]
+    lines += [f"{name}: {MEANINGS[name]}" for name in shares if name != MULTIPLIERS]
+    if chosen:
+        said = ", ".join(f"{name} in {bits} bits" for name, bits in chosen.items())
+        lines.append(f"{PASSES} {said}")
+    return lines
+
+
+def pace_line(config: Config, total: Mapping[str, Any], clock_mhz: float) -> str:
+    """Return what all layers take at a clock, beside what the machine can do."""
+    peak = 2 * config.macs * clock_mhz / 1e6
+    bus = config.bus.ports * config.bus.data_width / 8 * clock_mhz / 1e3
+    return (
+        f"at {clock_mhz:g} MHz: {significant(total['seconds'])} s; {significant(total['tops'])} of "
+        f"{significant(peak)} TOPS; {significant(total['gb_per_s'])} GB/s, of {significant(bus)} "
+        f"read and {significant(bus)} written at the same time"
+    )
 
 
 def advice(
     config: Config, total: Mapping[str, Any], wider: Callable[[], Mapping[str, Any] | None]
 ) -> str:
-    """What would make a machine that is mostly idle busier; ``wider`` computes its total with a bus
-    of twice the width, None where there is none. Nothing where the multipliers are at work."""
-    shares: Mapping[str, float] = total["bound"]
-    worst = max(shares, key=lambda bound: shares[bound])
-    said = f"{shares[worst]:.0%} of the time is bound by {worst}"
-    if worst == "multipliers":
+    """Return what would make a machine that is mostly idle busier; ``wider`` computes its total
+    with a bus of twice the width, None where there is none. Nothing where the multipliers are at
+    work."""
+    bound: str = total["bound"]
+    if bound == MULTIPLIERS:
         return ""
-    if worst in (CONVERTER, "reading", "writing") and (better := wider()) is not None:
+    said = f"{total['shares'][bound]:.0%} of the cycles go to {bound}"
+    if bound in OF_BUS and (better := wider()) is not None:
         width = 2 * config.bus.data_width
         return f"{said}; with bus.data_width = {width}: {better['utilisation']:.1%} used in all"
-    return f"{said}; {CURES[worst]}"
-
-
-def write_roofline(costs: Sequence[LayerCost], path: Path, title: str) -> None:
-    """Products, of which there must be one, as points: multiplications per byte of memory against
-    those per cycle, under what bus and multipliers allow; .png or .svg. Needs matplotlib."""
-    from matplotlib.figure import Figure  # slow to import; without pyplot there is no window
-
-    points = [(cost.phase, cost.ports, cost.product) for cost in costs if cost.product is not None]
-    _, ports, some = points[0]
-    bytes_per_cycle, peak = some.beat_bytes * ports, some.multipliers
-    work = [each.multiplications / (each.read_bytes + each.write_bytes) for _, _, each in points]
-    figure: Any = Figure(figsize=(7, 4.5), layout="constrained")
-    axes = figure.subplots()
-    edges = [min(*work, peak / bytes_per_cycle) / 2, max(*work, peak / bytes_per_cycle) * 2]
-    roof = [edges[0], peak / bytes_per_cycle / 2, edges[1]]  # it reads while it writes
-    axes.plot(roof, [min(peak, 2 * x * bytes_per_cycle) for x in roof], color="black", linewidth=1)
-    for phase in dict.fromkeys(phase for phase, _, _ in points):
-        here = [(x, of) for x, (own, _, of) in zip(work, points, strict=True) if own == phase]
-        rates = [of.multiplications / of.cycles for _, of in here]
-        axes.scatter([x for x, _ in here], rates, s=18, label=phase, alpha=0.7)
-    axes.set_xscale("log", base=2)
-    axes.set_yscale("log", base=2)
-    axes.set_xlabel("multiplications per byte read or written")
-    axes.set_ylabel("multiplications per cycle")
-    axes.set_title(title, fontsize=10, parse_math=False)
-    axes.legend(fontsize=8)
-    kind = path.suffix[1:].lower()
-    atomic.replace(path, lambda file: figure.savefig(file, dpi=120, format=kind))
+    return f"{said}; {CURES[bound]}"

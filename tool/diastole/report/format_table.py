@@ -107,14 +107,14 @@ def combinations() -> list[str]:
     return align([["X", "W", "dY", ""], *rows], left=4)
 
 
-def align(rows: Sequence[Sequence[str]], left: int = 2) -> list[str]:
-    """Lines of columns, two spaces apart; the first ``left`` to the left, the others to the
-    right."""
+def align(rows: Sequence[Sequence[str]], left: int = 2, ends: int = 0) -> list[str]:
+    """Lines of columns, two spaces apart; the first ``left`` and the last ``ends`` to the left, the
+    others to the right."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines: list[str] = []
     for row in rows:
         cells = [
-            cell.ljust(width) if place < left else cell.rjust(width)
+            cell.ljust(width) if place < left or place >= len(row) - ends else cell.rjust(width)
             for place, (cell, width) in enumerate(zip(row, widths, strict=True))
         ]
         lines.append("  ".join(cells).rstrip())

@@ -4,9 +4,9 @@ is held fills the gaps."""
 from collections import deque
 from dataclasses import dataclass, field
 
+from diastole_sim.perf.axes import Stretch
 from diastole_sim.perf.machine import ceil_div
 from diastole_sim.perf.planned.machine import PlannedMachine
-from diastole_sim.perf.walk import Stretch
 from diastole_sim.spec.image import GROUP_BLOCKS
 
 LAG = 4

@@ -1,64 +1,122 @@
 # amaranth: UnusedElaboratable=no
-"""Which units of a tile the scale for 4 fits better, against sums of what single elements say."""
+"""Which scale each unit of a tile gets: sums of squares of errors in exact fractions."""
 
 import pytest
 
-from diastole_hw.convert.trial import TRIAL_CYCLES
 from diastole_hw.convert.trials import Trials
 from support.bench import design, run
-from support.tiles import joined, machine
-from unit.hw.convert.test_trial import bits_of, codes_of, number, worse
+from support.tiles import class_of, machine, tile_shape
+from support.two_scales import worse
 
 SCALE = 138
+"""T = 0."""
 
 
-@pytest.mark.parametrize("rows, cols", [(5, 32), (1, 7), (16, 3)])
-def test_a_tile_of_vectors(rows, cols, rng):
-    """Rows and columns of 16, each with scales of its own; ``done`` comes when all is known."""
-    numerics, data_width = machine("two scales")
-    dut = design(Trials, numerics=numerics, data_width=data_width)
+class Tile:
+    """Random numbers, and random pairs of scales of the units that they lie in."""
+
+    def __init__(self, numerics, cls, rng):
+        height, width = tile_shape(numerics, cls)
+        self.grouping = class_of(numerics, cls).grouping
+        self.vectors = self.grouping.kind == "vector"
+        self.side = self.grouping.size
+        self.rows = rng.randrange(1, min(height, 20) + 1)
+        self.cols = rng.randrange(1, min(width, 40) + 1)
+        self.threes = rng.random() < 0.5
+        self.numbers = [[self.number(rng) for _ in range(self.cols)] for _ in range(self.rows)]
+        self.rng, self.codes = rng, {}
+
+    def number(self, rng):
+        """Below 4; or about 9, which is 3 times 3, and between 4 and 6 times 2."""
+        if self.threes:
+            return 0x4110_0000 + rng.randrange(-999, 999)
+        return rng.randrange(118, 129) << 23 | rng.getrandbits(23)
+
+    def unit(self, row, col, down):
+        """The name of an element's unit: of its row or square, or of its column."""
+        if not self.vectors:
+            return "square", row // self.side, col // self.side
+        return ("down", row // self.side, col) if down else ("along", row, col // self.side)
+
+    def scales(self, unit):
+        """(six, four): E4M3's codes from 1 to 15, the latter about half as large again: no number
+        is larger than 6 times the scale."""
+        if unit not in self.codes:
+            six = self.rng.randrange(56, 80)
+            self.codes[unit] = six, six + self.rng.randrange(3, 6)
+            if self.threes:
+                self.codes[unit] = 64, 68
+        return self.codes[unit]
+
+    def right(self, unit):
+        """1 where the squares of errors are smaller with the scale for 4."""
+        total = 0
+        for row in range(self.rows):
+            for col in range(self.cols):
+                if unit in (self.unit(row, col, False), self.unit(row, col, True)):
+                    total += worse(self.numbers[row][col], *self.scales(unit), SCALE)
+        return int(total < 0)
+
+
+async def give(ctx, dut, tile):
+    """All words of a tile, row by row."""
     lanes = dut.geometry.lanes
-    values = [[bits_of(number(rng.randrange(120, 136) << 23 | rng.getrandbits(23)))
-               for _ in range(cols)] for _ in range(rows)]  # fmt: skip
+    for row in range(tile.rows):
+        for first in range(0, tile.cols, lanes):
+            here = [(row, first + n) for n in range(lanes) if first + n < tile.cols]
+            word = {"at": {"row": row, "word": first // lanes}, "add": 1}
+            word |= {"row_end": first + lanes >= tile.cols, "last_row": row + 1 == tile.rows}
+            ctx.set(dut.word, word)
+            numbers = sum(tile.numbers[r][c] << 32 * (c - first) for r, c in here)
+            ctx.set(dut.values, numbers)
+            for port, down in ((dut.measured, False), (getattr(dut, "measured_t", None), True)):
+                if port is None:
+                    continue
+                for r, c in here:
+                    six, four = tile.scales(tile.unit(r, c, down))
+                    ctx.set(port[c - first], four | six << 8)
+            await ctx.tick()
+            ctx.set(dut.word, {})
 
-    def unit(places):
-        """(codes of both scales, whether that for 4 is better) of a vector's elements."""
-        bits = [values[r][c] for r, c in places]
-        six, four = codes_of(max(map(number, bits)), SCALE)
-        return six << 8 | four, sum(worse(each, six, four, SCALE) for each in bits) < 0
 
-    along = {(r, run_): unit([(r, c) for c in range(16 * run_, min(cols, 16 * run_ + 16))])
-             for r in range(rows) for run_ in range(-(-cols // 16))}  # fmt: skip
-    down = {c: unit([(r, c) for r in range(rows)]) for c in range(cols)}
-    words = [(r, w) for r in range(rows) for w in range(-(-cols // lanes))]
+@pytest.mark.parametrize(
+    "name, cls", [("two scales", 0), ("two scales", 1), ("squares of two scales", 1)]
+)
+def test_units(name, cls, rng):
+    """Of some tiles, one after the other, each read when it is done."""
+    numerics, data_width = machine(name)
+    dut = design(Trials, numerics=numerics, data_width=data_width)
+    lanes, found = dut.geometry.lanes, set()
 
-    async def main(ctx):
+    async def bench(ctx):
+        ctx.set(dut.cls, cls)
         ctx.set(dut.scale, SCALE)
-        for row, word in words:
-            here = range(word * lanes, word * lanes + lanes)
-            ctx.set(dut.word.add, 1)
-            ctx.set(dut.word.at.row, row)
-            ctx.set(dut.word.at.word, word)
-            ctx.set(dut.word.row_end, here[-1] + 1 >= cols)
-            ctx.set(dut.word.last_row, row + 1 == rows)
-            ctx.set(dut.values, joined([values[row][c] if c < cols else 0 for c in here], 32))
-            ctx.set(dut.measured, [along[row, word * lanes // 16][0]] * lanes)
-            ctx.set(dut.measured_t, [down[c][0] if c < cols else 0 for c in here])
+        for _ in range(6):
+            tile = Tile(numerics, cls, rng)
+            await give(ctx, dut, tile)
+            for _ in range(40):
+                if ctx.get(dut.done):
+                    break
+                await ctx.tick()
+            else:
+                raise AssertionError("the tile is never done")
             await ctx.tick()
-        ctx.set(dut.word.add, 0)
-        for _ in range(TRIAL_CYCLES + 1):
-            assert not ctx.get(dut.done)
-            await ctx.tick()
-        assert ctx.get(dut.done)
-        for row, word in words:
-            ctx.set(dut.read_en, 1)
-            ctx.set(dut.read_at.row, row)
-            ctx.set(dut.read_at.word, word)
-            await ctx.tick()
-            assert ctx.get(dut.row_value) == along[row, word * lanes // 16][1], (row, word)
-            columns = ctx.get(dut.column_values)
-            for n in range(lanes):
-                if word * lanes + n < cols:
-                    assert columns[n] == down[word * lanes + n][1], (row, word, n)
+            if not tile.vectors:
+                for unit in {tile.unit(0, col, False) for col in range(tile.cols)}:
+                    assert ctx.get(dut.squares[unit[2] % len(dut.squares)]) == tile.right(unit)
+                    found.add(tile.right(unit))
+                continue
+            for row in range(tile.rows):
+                for first in range(0, tile.cols, lanes):
+                    ctx.set(dut.read_en, 1)
+                    ctx.set(dut.read_at, {"row": row, "word": first // lanes})
+                    await ctx.tick()
+                    right = tile.right(tile.unit(row, first, False))
+                    assert ctx.get(dut.row_value) == right
+                    for col in range(first, min(first + lanes, tile.cols)):
+                        down = tile.right(tile.unit(row, col, True))
+                        assert ctx.get(dut.column_values[col - first]) == down
+                        found.update((right, down))
 
-    run(dut, main)
+    run(dut, bench, limit=20_000)
+    assert found == {0, 1}

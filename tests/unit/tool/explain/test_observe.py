@@ -61,12 +61,12 @@ def test_a_wrong_conversion_is_found(machine):
 
 
 def test_elements_that_are_no_numbers(machine):
-    """`floor` and `specification`: the largest element of some groups is beyond the format."""
+    """`floor`, `specification` and `poison`: some groups have elements beyond the format."""
     machine(GoldenDevice)
     tables = {
         key: {"x": value} for key, value in (("scale", "floor"), ("overflow", "specification"))
     }
-    config = machine_of("beyond", "fp8_e5m2", **tables, block={"x": "4x4"})
+    config = machine_of("beyond", "fp8_e5m2", **tables, block={"x": "4x4"}, special="poison")
     with pytest.raises(
         BadInput, match=r"X has elements that are Inf or NaN, by overflow\.x = spec"
     ):

@@ -11,7 +11,7 @@ from diastole.layers import costs as unit
 from diastole.layers.costs import LayerCost, layer_costs, modelled, total, usual_use
 from diastole.measure.model_error import machine_of
 from diastole_sim.perf import Memory, estimate
-from diastole_sim.perf.conversion import ConversionEstimate, estimate_conversion
+from diastole_sim.perf.conversion import estimate_conversion
 from diastole_sim.spec.nest import Nest
 
 NANO = PRODUCTS_ONLY["nano"]
@@ -93,11 +93,13 @@ def test_the_machine_is_that_of_the_configuration():
     assert modelled(PRODUCTS_ONLY["server"], 20).ports == 2
 
 
-def cost(*, cycles=1000, slots=0, read_beats=0, write_beats=0, macs=0, repeats=1, passes=1):
+def cost(*, slots=0, read_beats=0, write_beats=0, macs=0, repeats=1, passes=1, **waits):
+    """A product on 256 multipliers with two ports of 16 bytes."""
+    cycles = slots + sum(waits.values())
     found = SimpleNamespace(
         cycles=cycles, slots=slots, read_beats=read_beats, write_beats=write_beats, macs=macs,
         multipliers=256, read_bytes=16 * read_beats, write_bytes=16 * write_beats,
-        passes=passes, multiplications=passes * macs,
+        passes=passes, multiplications=passes * macs, waits=waits,
     )  # fmt: skip
     return LayerCost(name="x", phase="dx", repeats=repeats, nest=Nest(), ports=2, found=found)
 
@@ -105,33 +107,54 @@ def cost(*, cycles=1000, slots=0, read_beats=0, write_beats=0, macs=0, repeats=1
 @pytest.mark.parametrize(
     "counts, bound",
     [
-        ({"slots": 950, "macs": 950 * 256}, "multipliers"),
-        ({"slots": 950, "macs": 500 * 256}, "shape"),
-        ({"slots": 950, "macs": 475 * 256, "passes": 2}, "multipliers"),
-        ({"slots": 600, "read_beats": 1900}, "reading"),
-        ({"slots": 600, "write_beats": 1800, "read_beats": 1700}, "writing"),
-        ({"slots": 890, "macs": 890 * 256, "write_beats": 1500}, "start and end"),
+        ({"slots": 950, "macs": 950 * 256, "end": 50}, "multipliers"),
+        ({"slots": 950, "macs": 500 * 256, "end": 50}, "shape"),
+        ({"slots": 950, "macs": 475 * 256, "passes": 2, "end": 50}, "multipliers"),
+        ({"slots": 600, "macs": 600 * 256, "reading": 300, "end": 100}, "reading"),
+        ({"slots": 600, "macs": 450 * 256, "loading": 160, "writing": 240}, "writing"),
     ],
 )
 def test_what_binds(counts, bound):
-    """Beats go by two ports."""
     assert cost(**counts).bound == bound
 
 
 def test_total():
     costs = [
-        cost(slots=950, macs=200_000, read_beats=10, write_beats=3, repeats=3),
-        cost(write_beats=2000, macs=56_000),
+        cost(slots=950, macs=200_000, read_beats=10, write_beats=3, repeats=3, reading=50),
+        cost(write_beats=2000, macs=56_000, slots=400, writing=600),
     ]
-    assert total(costs, 256) == {
+    found = total(costs, 256)
+    shares = found.pop("shares")
+    assert found == {
         "cycles": 4000,
         "macs": 656_000,
         "passes": 1,
         "utilisation": 656_000 / 4000 / 256,
         "dram_read_bytes": 480,
         "dram_write_bytes": 16 * 2009,
-        "bound": {"shape": 0.75, "writing": 0.25},
+        "bound": "shape",
     }
+    # 2562.5 cycles of multipliers, of 3 * 950 + 400 of the array; 3 * 50 of reading.
+    assert shares == pytest.approx(
+        {"multipliers": 0.640625, "shape": 0.171875, "reading": 0.0375, "writing": 0.15}
+    )
+
+
+def test_pace():
+    """4000 cycles at 100 MHz are 40 microseconds, in which 2 * 656 000 operations are 32.8
+    * 10^9 in a second, and 32 624 bytes .8156 * 10^9."""
+    costs = [
+        cost(slots=950, macs=200_000, read_beats=10, write_beats=3, repeats=3, reading=50),
+        cost(write_beats=2000, macs=56_000, slots=400, writing=600),
+    ]
+    found = total(costs, 256, 100)
+    assert found["seconds"] == pytest.approx(40e-6)
+    assert found["tops"] == pytest.approx(0.0328)
+    assert found["gb_per_s"] == pytest.approx(0.8156)
+    pace = costs[0].pace(200)
+    assert pace.seconds == pytest.approx(15e-6)
+    assert pace.tops == pytest.approx(0.08)
+    assert "seconds" not in total(costs, 256)
 
 
 def test_conversions_of_every_layer():
@@ -154,21 +177,6 @@ def test_conversions_of_every_layer():
     assert (record["m"], record["k"], record["n"], record["order"]) == (None, 48, 40, None)
     assert record["dram_read_bytes"] == 3 * 48 * 40 * 4
     assert total(costs, 256)["macs"] == total(costs[:1] + costs[4:5] + costs[8:9], 256)["macs"]
-
-
-@pytest.mark.parametrize(
-    "beats, words, bound",
-    [((500, 100), 950, "converter"), ((930, 10), 400, "reading"), ((10, 900), 3, "writing"),
-     ((500, 10), 800, "start and end")],
-)  # fmt: skip
-def test_what_binds_conversions(beats, words, bound):
-    """They have one port, however many there are."""
-    found = ConversionEstimate(
-        tensor_class="x", rows=9, cols=9, beat_bytes=8, cycles=1000, words=words,
-        read_beats=beats[0], write_beats=beats[1],
-    )  # fmt: skip
-    cost = LayerCost(name="x", phase="convert", repeats=1, nest=Nest(), ports=2, found=found)
-    assert cost.bound == bound
 
 
 def test_usual_use_in_words():

@@ -7,7 +7,15 @@ from diastole.errors import BadInput
 from diastole.files.layers import NamedLayer
 from diastole.layers import sweep
 from diastole.layers.costs import layer_costs, total
-from diastole.layers.sweep import configurations, every_choice, on_all_cores, swept
+from diastole.layers.sizes import MachineSize
+from diastole.layers.sweep import (
+    Front,
+    SweptMachine,
+    configurations,
+    every_choice,
+    on_all_cores,
+    swept,
+)
 from support.sweep import sweep as a_sweep
 
 LAYERS = [NamedLayer(name="a", m=33, k=20, n=40, repeats=2)]
@@ -73,3 +81,31 @@ def test_a_system_that_does_not_say_which_cores(monkeypatch):
     monkeypatch.setattr(sweep.os, "cpu_count", lambda: 1)
     with on_all_cores() as mapped:
         assert mapped is map
+
+
+def test_the_front_of_any_machines(rng):
+    """No machine has both fewer cycles and no more area than one of the front; every other has an
+    equal or a better one on it."""
+    for _ in range(50):
+        machines = [
+            SweptMachine(
+                overrides=(f"a={number}",),
+                size=MachineSize(
+                    multipliers=rng.randint(1, 9), scratchpad_kib=rng.randint(1, 3), sum_kib=1,
+                    area_per_mac_nand2=rng.choice((2.0, 2.0, None)),
+                ),
+                total={"cycles": rng.randint(1, 9)},
+            )
+            for number in range(8)
+        ]  # fmt: skip
+        front = Front.of(machines)
+        known = [each for each in machines if front.area(each) is not None]
+        assert front.unknown == len(machines) - len(known)
+        points = [(front.area(each), each.total["cycles"]) for each in known]
+        chosen = [(front.area(each), each.total["cycles"]) for each in front.machines]
+        assert chosen == sorted(chosen)
+        for area, cycles in chosen:
+            assert not any(a <= area and c < cycles for a, c in points)
+            assert not any(a < area and c <= cycles for a, c in points)
+        for area, cycles in points:
+            assert any(a <= area and c <= cycles for a, c in chosen)

@@ -3,7 +3,14 @@
 from diastole.config.presets import PRODUCTS_ONLY
 from diastole.layers.sweep import every_choice
 from diastole.measure import estimating
-from diastole.measure.estimating import LAYERS, MOST_SECONDS, SWEPT, drawn_layers, figures
+from diastole.measure.estimating import (
+    LAYERS,
+    MOST_SECONDS,
+    SERVED,
+    SWEPT,
+    drawn_layers,
+    figures,
+)
 
 
 def test_figures(monkeypatch):
@@ -17,10 +24,13 @@ def test_figures(monkeypatch):
     monkeypatch.setattr(estimating, "layer_costs", costs)
     *known, many = figures(("array.rows=1,2",), count=3)
     assert [each.what for each in known] == [
-        f"estimate of {name} on nano, seconds" for name in MOST_SECONDS
+        *(f"estimate of {name} on nano, seconds" for name in MOST_SECONDS),
+        f"estimate of {SERVED} on server, seconds",
     ]
-    assert [config for config, *_ in asked] == [PRODUCTS_ONLY["nano"].name] * len(MOST_SECONDS)
-    assert {phases for *_, phases in asked} == {("forward", "backward")}
+    presets = [*["nano"] * len(MOST_SECONDS), "server"]
+    assert [config for config, *_ in asked] == [PRODUCTS_ONLY[name].name for name in presets]
+    assert {phases for *_, phases in asked[:-1]} == {("forward", "backward")}
+    assert asked[-1][1:] == (6, ("forward", "dx", "dw"))
     assert min(layers for _, layers, _ in asked) > 1
     assert many.what == "estimate of 3 layers, 2 machines, seconds"
     assert many.asked == "at most 180"

@@ -3,7 +3,7 @@
 
 from amaranth.hdl import Fragment
 
-from diastole.measure.two_scales import DISTRIBUTIONS, pico_of, scale_areas, scale_figures
+from diastole.measure.two_scales import DISTRIBUTIONS, areas_of_rules, figures, pico_of
 from diastole_hw.convert.trial import ScaleTrial
 
 
@@ -26,7 +26,7 @@ class Sizes:
 
 def test_areas():
     mapper = Sizes([2000, 3000], [[5000, 1000], [6000, 2000]])
-    found = {each.what: each.measured for each in scale_areas(mapper)}
+    found = {each.what: each.measured for each in areas_of_rules(mapper)}
     assert found["NAND2 equivalents of its trial"] == "3,000"
     assert found["NAND2 equivalents of pico in nvfp4, nearest, all"] == "5,000"
     assert found["NAND2 equivalents of pico in nvfp4, four-over-six, converter"] == "2,000"
@@ -39,7 +39,7 @@ def test_figures(monkeypatch):
     """Of smaller tensors nearly the same."""
     monkeypatch.setattr("diastole.measure.two_scales.SHAPE", (256, 256))
     monkeypatch.setattr("diastole.measure.two_scales.SIDE", 64)
-    found = list(scale_figures())
+    found = list(figures())
     asked = [each for each in found if each.asked]
     assert len(asked) == len(DISTRIBUTIONS)
     assert all("1x16, four-over-six" in each.what for each in asked)

@@ -5,7 +5,7 @@ import pytest
 
 from diastole.product.host_view import HostView
 from diastole.product.scene import BASE, Scene
-from diastole.product.training import STEPS, train
+from diastole.product.training import STEPS, train_layer
 from support.host_machines import VIEWS
 from support.products import machine
 
@@ -13,7 +13,7 @@ from support.products import machine
 def training_of(view):
     scene = Scene(view, BASE)
     scene.convert_all()
-    return scene.floats, train(view, scene.floats, scene.fields)
+    return scene.floats, train_layer(view, scene.floats, scene.fields)
 
 
 def exact_losses(floats, rate):

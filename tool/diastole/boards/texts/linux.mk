@@ -1,4 +1,4 @@
-# On the board: make, then sudo ./host. It converts two tensors, multiplies them and checks the product, by
+# On the board: make, then sudo ./host. It checks a product and ten steps of training, by
 # product/sw/host.c; another program takes its place with HOST=mine.c. make overlay: @NAME@.dtbo.
 CC ?= cc
 CFLAGS ?= -O2 -Wall -Wextra

@@ -1,0 +1,80 @@
+"""Say where the cycles of a product or of a conversion go, and what bounds the work."""
+
+from collections.abc import Iterable, Mapping
+
+from diastole_sim.perf import Estimate
+from diastole_sim.perf.conversion import ConversionEstimate
+
+MULTIPLIERS, SHAPE, CONVERTER, LATENCY = "multipliers", "shape", "converter", "latency"
+MEANINGS = {
+    MULTIPLIERS: "the array multiplies elements of the layer",
+    SHAPE: "the array multiplies padding, since the layer does not fill blocks and array",
+    CONVERTER: "the converter has elements to convert",
+    "start": "the array waits for the first blocks",
+    "reading": "the array or the converter waits, and the bus reads",
+    "loading": "the array waits, and blocks that were read are written into scratchpads",
+    LATENCY: "requests wait for room in a scratchpad, or for the memory's answer",
+    "held": "a pass is shorter than the loading of the next stationary blocks",
+    "writing": "the array or the converter waits, and the bus writes",
+    "draining": "the array waits, and sums leave the accumulators",
+    "end": "the last results are written",
+}
+"""The names of all shares of the cycles, in the order of a product."""
+BINDS = 0.9
+"""Share of the multipliers from which on they are the bound."""
+
+
+def cycles_by_cause(found: Estimate | ConversionEstimate) -> dict[str, float]:
+    """Return the cycles by what they went to; the sum is ``found.cycles``."""
+    if isinstance(found, ConversionEstimate):
+        return _of_conversion(found)
+    used = min(float(found.slots), found.multiplications / found.multipliers)
+    parts = {MULTIPLIERS: used, SHAPE: found.slots - used, **found.waits}
+    return {name: cycles for name, cycles in parts.items() if cycles}
+
+
+def _of_conversion(found: ConversionEstimate) -> dict[str, float]:
+    """Split the cycles in which the converter idles: the bus is busy with the direction of more
+    beats, as long as that takes more cycles than the converter; the rest is latency."""
+    busy = {"reading": found.read_beats, "writing": found.write_beats}
+    name = max(busy, key=lambda each: busy[each])
+    idle = found.cycles - found.words
+    bus = min(idle, max(0, busy[name] - found.words))
+    parts: dict[str, float] = {CONVERTER: found.words, name: bus, LATENCY: idle - bus}
+    return {name: cycles for name, cycles in parts.items() if cycles}
+
+
+def shares_of(cycles: Mapping[str, float]) -> dict[str, float]:
+    """Return the parts of all cycles, in the order of :data:`MEANINGS`; the sum is 1."""
+    whole = sum(cycles.values())
+    return {name: cycles[name] / whole for name in MEANINGS if name in cycles}
+
+
+def added_shares(every: Iterable[tuple[int, Mapping[str, float]]]) -> dict[str, float]:
+    """Return the sum of cycles by cause, each so many times."""
+    found: dict[str, float] = {}
+    for times, cycles in every:
+        for name, each in cycles.items():
+            found[name] = found.get(name, 0) + times * each
+    return found
+
+
+def bound_of(shares: Mapping[str, float]) -> str:
+    """Return the multipliers if nine tenths of the cycles are theirs, else the largest of the other
+    shares."""
+    others = {name: share for name, share in shares.items() if name != MULTIPLIERS}
+    if shares.get(MULTIPLIERS, 0.0) >= BINDS or not others:
+        return MULTIPLIERS
+    return max(others, key=lambda name: others[name])
+
+
+def percents(shares: Mapping[str, float], steps: int = 10) -> dict[str, float]:
+    """Return shares in percent, in ``steps`` a percent, which add up to 100: what rounding down
+    loses goes to those that lost most."""
+    exact = {name: 100 * steps * share for name, share in shares.items()}
+    counts = {name: int(value) for name, value in exact.items()}
+    missing = 100 * steps - sum(counts.values())
+    by_loss = sorted(exact, key=lambda name: counts[name] - exact[name])
+    for name in by_loss[:missing]:
+        counts[name] += 1
+    return {name: count / steps for name, count in counts.items()}
