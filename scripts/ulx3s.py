@@ -10,7 +10,6 @@ Says what the board's chip is used for, and the clock; exit 1 if that is below w
 import argparse
 import json
 import os
-import subprocess
 import sys
 import venv
 from pathlib import Path
@@ -19,6 +18,7 @@ from diastole.cli import exit_code
 from diastole.cli import main as diastole
 from diastole.console import note, say
 from diastole.errors import CheckFailed
+from diastole_sim.rtl import children
 
 ROOT = Path(__file__).resolve().parent.parent
 MACHINE = ROOT / "boards" / "ulx3s" / "machine.toml"
@@ -41,7 +41,7 @@ def main(folder: Path) -> int:
         raise CheckFailed("the board was not written")
     path = os.pathsep.join([str(tools), os.environ.get("PATH", os.defpath)])
     named = [f"{name}={tools / f'yowasp-{tool}'}" for name, tool in PROGRAMS.items()]
-    if subprocess.run(["make", *named], cwd=folder, env=os.environ | {"PATH": path}).returncode:
+    if children.call(["make", *named], cwd=folder, env=os.environ | {"PATH": path}):
         raise CheckFailed(f"there is no bitstream; see {folder}/yosys.log and nextpnr.log")
     report = json.loads((folder / "report.json").read_text())
     for name, shown in SHOWN.items():
@@ -60,7 +60,7 @@ def environment() -> Path:
         note(f"setting up {TOOLS} with Yosys and nextpnr: a minute, once")
         venv.create(TOOLS, clear=True, with_pip=True, symlinks=True)
         pip = [programs / "python", "-m", "pip", "--quiet", "install", *PINNED]
-        if subprocess.run(pip).returncode:
+        if children.call(pip):
             raise CheckFailed(f"pip did not install {' '.join(PINNED)}")
         stamp.write_text(wanted)
     return programs

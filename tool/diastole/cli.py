@@ -1,6 +1,7 @@
 """The command line: parses arguments, runs a command, turns what went wrong into an exit code.
 
-0: done; 1: the check failed; 2: bad input; 3: a tool is missing. Scripts rely on these.
+0: done; 1: the check failed; 2: bad input; 3: a tool is missing; 128 and the number of the signal
+that ended it. Scripts rely on these.
 """
 
 import argparse
@@ -28,6 +29,7 @@ from diastole.commands import (
     train,
 )
 from diastole.console import fail, one_line
+from diastole.ending import Ended, ended_by_signals
 from diastole.errors import BadInput, CheckFailed
 from diastole_hw.emit.collector import collector_seldom
 from diastole_sim.rtl.programs import ToolMissing
@@ -103,13 +105,18 @@ def _without_freeing(work: Callable[[], int]) -> int:
 def exit_code(work: Callable[[], int]) -> int:
     """What ``work`` returns, or the code of what it raised, after a line for each mistake."""
     _occupy_standard_descriptors()
-    code = _code_of(work)
+    code = _code_of(lambda: _to_its_end(work))
     try:
         console.flush()
     except BadInput as error:  # a full disk, noticed only now
         fail(str(error))
         return code or BAD_INPUT
     return code
+
+
+def _to_its_end(work: Callable[[], int]) -> int:
+    with ended_by_signals():
+        return work()
 
 
 def _code_of(work: Callable[[], int]) -> int:
@@ -133,6 +140,9 @@ def _code_of(work: Callable[[], int]) -> int:
     except MemoryError as error:
         fail(f"too large for this computer: {str(error) or 'no memory'}")
         return BAD_INPUT
+    except Ended as ended:
+        fail(f"ended by {ended}" if ended.code != INTERRUPTED else "interrupted")
+        return ended.code
     except KeyboardInterrupt:
         fail("interrupted")
         return INTERRUPTED

@@ -32,7 +32,7 @@ from diastole.compare.plan import (
     unique,
     with_axes,
 )
-from diastole.compare.pool import run_jobs, usable_cores
+from diastole.compare.pool import run_jobs
 from diastole.compare.runs import Runs, Settled
 from diastole.compare.store import Results, opened
 from diastole.compare.summary import verdict_on
@@ -41,12 +41,13 @@ from diastole.config.keys import Config
 from diastole.config.presets import PRODUCTS_ONLY
 from diastole.console import fail, note, print_json, say, say_next
 from diastole.errors import BadInput
-from diastole.files import atomic
+from diastole.files.outputs import check_picture
 from diastole.files.samples import read_samples
 from diastole.report import compare_picture, compare_table
+from diastole.workers import usable_cores
+from diastole_sim.spec.check import shown
 from diastole_sim.train.tasks import Task, given_task
 
-PICTURES = (".png", ".svg")
 SEEDS = (0, 1, 2)
 RESULTS = Path("comparison.jsonl")
 DEFAULT_PRESET = "nano"
@@ -141,7 +142,7 @@ def execute(arguments: argparse.Namespace) -> int:
     asked = _asked(arguments, plan)
     if arguments.file is not None and arguments.preset is not None:
         raise BadInput("either FILE or --preset says which machine")
-    _check_outputs(arguments)
+    check_picture("--out", arguments.out)
     install.require(install.JOBLIB, install.THREADPOOLCTL)
     if arguments.scheduler is not None:
         install.require(install.DISTRIBUTED)
@@ -195,7 +196,7 @@ def _seeds(text: str | None) -> tuple[int, ...]:
         seeds = ()
     if not seeds or len(set(seeds)) < len(seeds) or not all(0 <= s <= MAX_SEED for s in seeds):
         raise BadInput(
-            f"--seeds must be different integers in 0..{MAX_SEED}, such as 0,1,2, not {text}"
+            f"--seeds must be different integers in 0..{MAX_SEED}, such as 0,1,2, not {shown(text)}"
         )
     return seeds
 
@@ -204,17 +205,6 @@ def _asked(arguments: argparse.Namespace, plan: Plan) -> list[Named]:
     """All configurations, those of the plan first."""
     named = [parse_configuration(text) for text in arguments.configurations]
     return unique(with_axes([*plan.configurations, *named], arguments.over))
-
-
-def _check_outputs(arguments: argparse.Namespace) -> None:
-    """Refuses, before any work, a picture that cannot be made."""
-    path: Path | None = arguments.out
-    if path is None:
-        return
-    if path.suffix.lower() not in PICTURES:
-        raise BadInput(f"--out must end in {' or '.join(PICTURES)}, not {path}")
-    atomic.check_writable(path)
-    install.require(*(tool for tool in install.OPTIONAL if tool.name == "matplotlib"))
 
 
 def _task(arguments: argparse.Namespace, plan: Plan) -> Task:
@@ -239,7 +229,7 @@ def settle(
     settled: list[Settled] = []
     problems: list[tuple[Named, str]] = []
     for named in asked:
-        settings = plan.settings | named.settings
+        settings = _plain(plan, arguments.overrides) | named.settings
         try:
             config = _config(arguments, plan, settings, options.names)
             training = options.read(config, settings, task)
@@ -258,6 +248,12 @@ def settle(
     for text in refused:
         fail(text)
     return settled, refused
+
+
+def _plain(plan: Plan, overrides: Sequence[str]) -> dict[str, str]:
+    """What the plan sets for all configurations, without what --set says instead."""
+    said = {text.partition("=")[0].strip() for text in overrides}
+    return {key: value for key, value in plan.settings.items() if key not in said}
 
 
 def _config(

@@ -7,7 +7,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from diastole import install
 from diastole.commands.arguments import (
     MAX_LATENCY,
     Commands,
@@ -20,8 +19,8 @@ from diastole.commands.progress import progress
 from diastole.config.keys import Config
 from diastole.console import print_json, say, say_next
 from diastole.errors import BadInput
-from diastole.files import atomic
 from diastole.files.layers import NamedLayer, read_layers
+from diastole.files.outputs import check_picture
 from diastole.layers.costs import CONVERT, PHASES, Mapped, layer_costs, total
 from diastole.layers.sizes import machine_size
 from diastole.layers.sweep import SweptMachine, configurations, on_all_cores, swept
@@ -33,7 +32,6 @@ from diastole_sim.perf.machine import LATENCY, Widths
 from diastole_sim.spec.image import DATA_WIDTHS, MAX_SIZE
 from diastole_sim.train.tasks import TASK_NAMES
 
-PICTURES = (".png", ".svg")
 MANY = 20
 """Layers from which on other processes are worth their start."""
 
@@ -242,7 +240,4 @@ def _check_picture(path: Path | None, phases: Sequence[str]) -> None:
         return
     if phases == [CONVERT]:
         raise BadInput(f"--out draws products, of which --phases {CONVERT} has none")
-    if path.suffix.lower() not in PICTURES:
-        raise BadInput(f"--out must end in {' or '.join(PICTURES)}, not {path}")
-    atomic.check_writable(path)
-    install.require(*(tool for tool in install.OPTIONAL if tool.name == "matplotlib"))
+    check_picture("--out", path)

@@ -2,14 +2,19 @@
 them."""
 
 import csv
+import io
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from diastole.errors import BadInput
+from diastole.files.reading import read_content
+from diastole_sim.spec.check import shown, whole_number
 from diastole_sim.spec.image import MAX_SIZE
 
 MOST_REPEATS = 1 << 20
+MAX_BYTES = 1 << 24
+"""Of a file that is read: some hundred thousand layers."""
 NAMES = ("name", "layer", "layer name")
 PRODUCT = ("m", "k", "n")
 CONVOLUTION = (
@@ -38,9 +43,10 @@ def read_layers(path: Path) -> list[NamedLayer]:
 
     :class:`BadInput` with every mistake of the file, each with its line and column.
     """
+    content = read_content(path, MAX_BYTES, "list of layers")
     try:
-        with path.open(newline="", encoding="utf-8-sig") as file:
-            lines = [(number, row) for number, row in enumerate(csv.reader(file), 1) if any(row)]
+        text = io.StringIO(content.decode("utf-8-sig"), newline="")
+        lines = [(number, row) for number, row in enumerate(csv.reader(text), 1) if any(row)]
     except (UnicodeDecodeError, csv.Error) as error:
         raise BadInput(f"{path}: is no CSV file: {error}") from error
     if not lines:
@@ -99,9 +105,10 @@ class _Line:
     def whole(self, column: str, most: int = MAX_SIZE) -> int | None:
         """A number of a column, or None, and then a problem says why."""
         text = self.text(column)
-        if text.isdecimal() and 1 <= int(text) <= most:
-            return int(text)
-        self.problem(column, f"must be an integer in 1..{most}, not {text or 'nothing'}")
+        value = whole_number(text)
+        if value is not None and 1 <= value <= most:
+            return value
+        self.problem(column, f"must be an integer in 1..{most}, not {shown(text) or 'nothing'}")
         return None
 
     def problem(self, column: str, text: str) -> None:
