@@ -4,7 +4,7 @@ import sys
 import time
 from pathlib import Path
 
-SECONDS = 60
+SECONDS = 300
 """That a process has for what is waited for."""
 HANGS = """#!{python}
 import os, subprocess, sys

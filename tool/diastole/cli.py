@@ -9,7 +9,6 @@ import gc
 import os
 import sys
 from collections.abc import Callable, Sequence
-from typing import NoReturn
 
 import diastole
 from diastole import console
@@ -28,6 +27,7 @@ from diastole.commands import (
     synth,
     train,
 )
+from diastole.commands.parser import Parser
 from diastole.console import fail, one_line
 from diastole.ending import Ended, ended_by_signals
 from diastole.errors import BadInput, CheckFailed
@@ -51,13 +51,6 @@ COMMANDS = (
 )
 
 DONE, CHECK_FAILED, BAD_INPUT, TOOL_MISSING, INTERRUPTED = 0, 1, 2, 3, 130
-
-
-class Parser(argparse.ArgumentParser):
-    """Says what is wrong in one line, like every other mistake, instead of the usage first."""
-
-    def error(self, message: str) -> NoReturn:
-        raise BadInput(f"{message} (see {self.prog} --help)")
 
 
 def make_parser() -> argparse.ArgumentParser:

@@ -36,19 +36,23 @@ from diastole.compare.pool import run_jobs
 from diastole.compare.runs import Runs, Settled
 from diastole.compare.store import Results, opened
 from diastole.compare.summary import verdict_on
-from diastole.config.file import from_document
+from diastole.config.file import FIELDS, SECTIONS, from_document
 from diastole.config.keys import Config
 from diastole.config.presets import PRODUCTS_ONLY
 from diastole.console import fail, note, print_json, say, say_next
 from diastole.errors import BadInput
 from diastole.files.outputs import check_picture
 from diastole.files.samples import read_samples
+from diastole.layers.sweep import laid_over
+from diastole.nearest import meant
 from diastole.report import compare_picture, compare_table
 from diastole.workers import usable_cores
 from diastole_sim.spec.check import shown
 from diastole_sim.train.tasks import Task, given_task
 
 SEEDS = (0, 1, 2)
+SETTINGS = (PRESET,)
+"""Of a configuration, besides keys of the machine and options of `train`."""
 RESULTS = Path("comparison.jsonl")
 DEFAULT_PRESET = "nano"
 
@@ -268,11 +272,16 @@ def _config(
     if PRESET in settings:
         file, preset = None, settings[PRESET]
     known = [*options, *(name.replace("_", "-") for name in options)]
-    overrides = [*arguments.overrides, *overrides_of(settings, known)]
+    for key in settings:
+        if key not in (*known, *SETTINGS, *FIELDS, *SECTIONS) and "." not in key:
+            near = meant(key, [*known, *SETTINGS, *FIELDS, *SECTIONS])
+            raise BadInput(f"{key} is neither a key of the machine nor an option of train{near}")
+    overrides = laid_over(arguments.overrides, overrides_of(settings, known))
     if preset is None:
         return read_config(argparse.Namespace(file=file, overrides=overrides))
     if preset not in PRODUCTS_ONLY:
-        raise BadInput(f"preset must be one of {', '.join(PRODUCTS_ONLY)}, not {preset}")
+        near = meant(preset, PRODUCTS_ONLY)
+        raise BadInput(f"preset must be one of {', '.join(PRODUCTS_ONLY)}, not {preset}{near}")
     # What it says alone: the rest follows from the keys of the configuration, as F from fast.
     said = PRODUCTS_ONLY[preset].model_dump(exclude_unset=True)
     return from_document(said, overrides, source=f"preset {preset}")

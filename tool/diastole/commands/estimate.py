@@ -23,10 +23,11 @@ from diastole.files.layers import NamedLayer, read_layers
 from diastole.files.outputs import check_picture
 from diastole.layers.costs import CONVERT, PHASES, Mapped, layer_costs, total
 from diastole.layers.sizes import machine_size
-from diastole.layers.sweep import SweptMachine, configurations, on_all_cores, swept
+from diastole.layers.sweep import SweptMachine, configurations, laid_over, on_all_cores, swept
 from diastole.layers.widths import filled, parse_widths, widths_of
 from diastole.measure.networks import LISTS, layers_of
 from diastole.measure.steps import task_step
+from diastole.nearest import meant
 from diastole.report import estimate_table
 from diastole_sim.perf.machine import LATENCY, Widths
 from diastole_sim.spec.image import DATA_WIDTHS, MAX_SIZE
@@ -185,7 +186,7 @@ def _overridden(
 ) -> Config:
     """The machine with other keys than those of the command. BadInput if it has not the widths that
     are ``asked`` for."""
-    changed = {**vars(arguments), "overrides": [*arguments.overrides, *overrides]}
+    changed = {**vars(arguments), "overrides": laid_over(arguments.overrides, overrides)}
     config = read_config(argparse.Namespace(**changed))
     widths_of(config.numerics, asked)
     return config
@@ -213,7 +214,10 @@ def parse_phases(text: str) -> list[str]:
     names = list(dict.fromkeys(name.strip() for name in text.split(",")))
     wrong = [name for name in names if name not in PHASES]
     if wrong:
-        raise BadInput(f"--phases must each be one of {', '.join(PHASES)}, not {', '.join(wrong)}")
+        near = meant(wrong[0], PHASES)
+        raise BadInput(
+            f"--phases must each be one of {', '.join(PHASES)}, not {', '.join(wrong)}{near}"
+        )
     return names
 
 
@@ -223,7 +227,10 @@ def read_shapes(text: str, batch: int) -> list[NamedLayer]:
         return layers_of(text, batch)
     path = Path(text)
     if not path.exists():
-        raise BadInput(f"--shapes: there is no file {text}; known lists are {', '.join(LISTS)}")
+        raise BadInput(
+            f"--shapes: there is no file {text}; known lists are {', '.join(LISTS)}"
+            + meant(text, LISTS)
+        )
     layers = read_layers(path)
     large = [layer.name for layer in layers if layer.m * batch > MAX_SIZE]
     if large:

@@ -27,6 +27,7 @@ from diastole.errors import BadInput
 from diastole.files import atomic
 from diastole.files.outputs import check_picture
 from diastole.layers.cell_areas import cell_area
+from diastole.nearest import meant
 from diastole_sim.program.job import ProgramResult
 from diastole_sim.spec.numerics import CLASS_NAMES, Numerics
 from diastole_sim.spec.rounding import DRAW_BITS, RULES, is_stochastic
@@ -214,7 +215,8 @@ def training_options(config: Config, arguments: argparse.Namespace) -> dict[str,
 def named_task(name: str) -> Task:
     """BadInput if there is none of that name."""
     if name not in TASK_NAMES:
-        raise BadInput(f"--task must be one of {', '.join(TASK_NAMES)}, not {name}")
+        near = meant(name, TASK_NAMES)
+        raise BadInput(f"--task must be one of {', '.join(TASK_NAMES)}, not {name}{near}")
     return find_task(name)
 
 

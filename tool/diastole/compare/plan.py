@@ -15,6 +15,7 @@ from diastole.config.file import FIELDS, show, written
 from diastole.errors import BadInput
 from diastole.files.reading import read_toml
 from diastole.layers.sweep import every_choice, same_key
+from diastole.nearest import meant
 from diastole_sim.spec.check import shown
 from diastole_sim.spec.numerics import CLASS_NAMES
 
@@ -148,7 +149,7 @@ def read_plan(path: Path) -> Plan:
 
 def _plan_of(document: Mapping[str, Any], folder: Path) -> Plan:
     problems = [
-        f"{key} is an unknown key; a plan has {', '.join(KEYS)}"
+        f"{key} is an unknown key; a plan has {', '.join(KEYS)}{meant(key, KEYS)}"
         for key in document
         if key not in KEYS
     ]

@@ -19,6 +19,7 @@ from diastole.config.keys import Accepted, Config
 from diastole.config.numbers import NUMBERS, numbers_of
 from diastole.errors import BadInput
 from diastole.files.reading import read_toml
+from diastole.nearest import meant
 from diastole_sim.spec.check import shown
 from diastole_sim.spec.formats import FAST, FORMAT_NAMES, parse_format
 from diastole_sim.spec.numerics import CLASS_NAMES, Numerics
@@ -41,12 +42,8 @@ WIDTH = 100
 
 FAST_FRACTION = 14
 """F of a machine of planes is this and two for each bit of its widest magnitudes, by default."""
-MOST_MEANT = 2
-"""Names that a slip may have been meant for."""
 SAME_TABLE = 0.2
 """By which a key of the same table is liker."""
-LIKE = 0.7
-"""Of two names, from which on one is a slip of the other; 1 where they are the same."""
 
 
 def read(path: Path, overrides: Sequence[str] = ()) -> Config:
@@ -165,12 +162,7 @@ def likely_format(given: object) -> str:
     text = given.strip().lower()
     if text != given and _is_format(text):
         return f"; did you mean {text}?"
-    begin = [name for name in FORMAT_NAMES if name.startswith(text)]
-    if 1 <= len(begin) <= MOST_MEANT:
-        return f"; did you mean {' or '.join(begin)}?"
-    likeness = {name: difflib.SequenceMatcher(a=text, b=name).ratio() for name in FORMAT_NAMES}
-    best = [name for name, ratio in likeness.items() if ratio == max(likeness.values())]
-    return f"; did you mean {best[0]}?" if len(best) == 1 and likeness[best[0]] > LIKE else ""
+    return meant(text, FORMAT_NAMES)
 
 
 def _is_format(text: str) -> bool:
@@ -297,8 +289,22 @@ def _say(error: Any) -> str:
     key = _written(error["loc"])
     if error["type"] == "extra_forbidden":
         return f"{key} is an unknown key; the nearest is {nearest(key)}"
-    hint = likely_format(error["input"]) if key.startswith("format.") else ""
+    hint = _hint(key, error["input"])
     return f"{key} must be {accepted(key)}, not {show(error['input'])}{hint}"
+
+
+def _hint(key: str, given: object) -> str:
+    """What a value was meant to be, where a key takes some names alone."""
+    if key.startswith("format."):
+        return likely_format(given)
+    return meant(given, choices_of(key))
+
+
+def choices_of(key: str) -> list[str]:
+    """Return the names that a key takes; none where it takes anything else."""
+    kind, _, names = accepted(key).partition("one of ") if key in FIELDS else ("", "", "")
+    words = [] if kind else names.split(", ")
+    return [word for word in words if re.fullmatch(r"[a-z][\w-]*", word)]
 
 
 def _without(document: dict[str, Any], wrong: set[tuple[Any, ...]]) -> dict[str, Any]:

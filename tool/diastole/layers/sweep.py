@@ -65,6 +65,14 @@ def same_key(key: str) -> str:
     return key.strip().replace("-", "_")
 
 
+def laid_over(overrides: Sequence[str], choice: Sequence[str]) -> list[str]:
+    """Return the overrides of --set without the keys of a choice, then the choice: the values of
+    --over go before the one that --set gives to all machines."""
+    keys = {same_key(text.partition("=")[0]) for text in choice}
+    kept = [text for text in overrides if same_key(text.partition("=")[0]) not in keys]
+    return [*kept, *choice]
+
+
 @contextmanager
 def on_all_cores() -> Generator[Mapped]:
     """A ``map`` that has the work done by as many processes as there are cores, in its order."""

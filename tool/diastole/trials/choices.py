@@ -1,11 +1,11 @@
 """What is to be tried, from the words of a command line."""
 
-import difflib
 from dataclasses import dataclass
 from typing import Any
 
-from diastole.config.file import LIKE, accepted, likely_format
+from diastole.config.file import accepted, likely_format
 from diastole.errors import BadInput
+from diastole.nearest import meant
 from diastole.trials.mixtures import TABLES, Settings
 from diastole_sim.spec.check import shown
 from diastole_sim.spec.formats import SCALE_CODE_RULES, SCALE_RULES, parse_format, parse_grouping
@@ -42,7 +42,10 @@ def parse_choices(
         except BadInput as error:
             problems += error.problems
     if kind is not None and kind not in KINDS:
-        problems.append(f'--{KIND} must be {accepted("rounding.kind")}, not "{shown(kind)}"')
+        problems.append(
+            f'--{KIND} must be {accepted("rounding.kind")}, not "{shown(kind)}"'
+            + meant(kind, KINDS)
+        )
     if problems:
         raise BadInput(*problems)
     settings = {name: found[name] for name in TABLES if name in found}
@@ -111,5 +114,4 @@ def _is_value(option: str, value: str) -> bool:
 
 
 def _meant(option: str, value: str) -> str:
-    likely = difflib.get_close_matches(value, RULES_OF.get(option, ()), 1, LIKE)
-    return f"; did you mean {likely[0]}?" if likely else ""
+    return meant(value, RULES_OF.get(option, ()))

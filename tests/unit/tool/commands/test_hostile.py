@@ -80,7 +80,6 @@ TWICE = {
         "--set: array and array.rows say the same key twice"
     ),
     f"{ESTIMATE} --over array.rows=2 --over array.rows=4": f"--over: array.rows {AGAIN}",
-    f"{ESTIMATE} --set array.rows=2 --over array.rows=4": f"array.rows {AGAIN}, as 2 and 4",
     f"{COMPARE} --over format=bfp2": f"--over: format {AGAIN}",
     "compare nano.toml --configuration format=bfp2~format=bfp4": f"format {AGAIN}",
     "compare nano.toml --configuration hidden=8~hidden=9": f"hidden {AGAIN}, as 8 and 9",

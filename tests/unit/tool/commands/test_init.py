@@ -60,7 +60,7 @@ def test_init_where_no_file_can_be(diastole, force):
     result = diastole("init", "no/new.toml", *force)
     assert result.code == 2
     assert len(result.err) == 1
-    assert "No such file or directory" in result.err[0]
+    assert "there is no folder no" in result.err[0]
 
 
 def test_init_unknown_preset(diastole):

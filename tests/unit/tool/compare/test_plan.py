@@ -137,7 +137,7 @@ def test_a_plan(tmp_path):
 
 STEP = (
     "step is an unknown key; a plan has task, data, steps, seeds, machine, preset, set, over, "
-    "configuration"
+    "configuration; did you mean steps?"
 )
 
 
