@@ -168,8 +168,10 @@ def test_an_empty_file_has_the_defaults():
         ),
         (
             'rounding.kind = "lsfr"',
-            'rounding.kind must be one of counter, lfsr, lfsr3, data, not "lsfr"; '
-            "did you mean lfsr?",
+            (
+                'rounding.kind must be one of counter, lfsr, lfsr3, data, not "lsfr"; '
+                "did you mean lfsr?"
+            ),
         ),
         ("rounding.lfsr_bits = 2", "rounding.lfsr_bits must be an integer in 3..24, not 2"),
         ("accumulator.fraction = 33", "accumulator.fraction must be an integer in 0..32, not 33"),
