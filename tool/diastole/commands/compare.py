@@ -233,10 +233,9 @@ def settle(
     settled: list[Settled] = []
     problems: list[tuple[Named, str]] = []
     for named in asked:
-        settings = _plain(plan, arguments.overrides) | named.settings
         try:
-            config = _config(arguments, plan, settings, options.names)
-            training = options.read(config, settings, task)
+            config = _config(arguments, plan, named.settings, options.names)
+            training = options.read(config, plan.settings | named.settings, task)
         except BadInput as error:
             problems += ((named, text.replace("--set: ", "")) for text in error.problems)
         else:
@@ -254,16 +253,12 @@ def settle(
     return settled, refused
 
 
-def _plain(plan: Plan, overrides: Sequence[str]) -> dict[str, str]:
-    """What the plan sets for all configurations, without what --set says instead."""
-    said = {text.partition("=")[0].strip() for text in overrides}
-    return {key: value for key, value in plan.settings.items() if key not in said}
-
-
 def _config(
-    arguments: argparse.Namespace, plan: Plan, settings: Mapping[str, str], options: Sequence[str]
+    arguments: argparse.Namespace, plan: Plan, own: Mapping[str, str], options: Sequence[str]
 ) -> Config:
-    """FILE or --preset, else the plan's; a configuration may have a preset of its own."""
+    """FILE or --preset, else the plan's; a configuration may have a preset of its ``own``. Its own
+    keys go before those of --set, which go before those that the plan sets for all."""
+    settings = plan.settings | own
     file, preset = arguments.file, arguments.preset
     if file is None and preset is None:
         file, preset = plan.machine, plan.preset
@@ -276,7 +271,8 @@ def _config(
         if key not in (*known, *SETTINGS, *FIELDS, *SECTIONS) and "." not in key:
             near = meant(key, [*known, *SETTINGS, *FIELDS, *SECTIONS])
             raise BadInput(f"{key} is neither a key of the machine nor an option of train{near}")
-    overrides = laid_over(arguments.overrides, overrides_of(settings, known))
+    common = laid_over(overrides_of(plan.settings, known), arguments.overrides)
+    overrides = laid_over(common, overrides_of(own, known))
     if preset is None:
         return read_config(argparse.Namespace(file=file, overrides=overrides))
     if preset not in PRODUCTS_ONLY:
