@@ -68,8 +68,8 @@ def test_init_unknown_preset(diastole):
     assert (result.code, result.err) == (
         2,
         error(
-            "argument --preset: invalid choice: 'big' (choose from 'pico', 'nano', 'edge', "
-            "'server') (see diastole init --help)"
+            "argument --preset: must be one of pico, nano, edge, server, not big "
+            "(see diastole init --help)"
         ),
     )
 

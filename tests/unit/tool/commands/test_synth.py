@@ -57,7 +57,7 @@ SEE = "(see diastole synth --help)"
     [
         (
             "--target ecp6",
-            f"--target must be one of {KNOWN}, or a Liberty file .lib, not ecp6",
+            f"--target must be one of {KNOWN}, or a Liberty file .lib, not ecp6; did you mean ecp5?",
         ),
         ("--target no.lib", "{tmp}/no.lib: No such file or directory"),
         ("--target ecp5 --device x", "--device must be one of 85k, 45k, 25k, 12k for ecp5, not x"),
