@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast
 
-from diastole.config.file import FIELDS, show, written
+from diastole.config.file import FIELDS, value_shown, written
 from diastole.errors import BadInput
 from diastole.files.reading import read_toml
 from diastole.layers.sweep import every_choice, same_key
@@ -157,16 +157,18 @@ def _plan_of(document: Mapping[str, Any], folder: Path) -> Plan:
     def text(key: str) -> str | None:
         value = document.get(key)
         if value is not None and (not isinstance(value, str) or not value):
-            problems.append(f"{key} must be a text, not {show(value)}")
+            problems.append(f"{key} must be a text, not {value_shown(value)}")
             return None
         return value
 
     steps = document.get("steps")
     if steps is not None and (type(steps) is not int or not 1 <= steps <= MAX_STEPS):
-        problems.append(f"steps must be an integer in 1..{MAX_STEPS}, not {show(steps)}")
+        problems.append(f"steps must be an integer in 1..{MAX_STEPS}, not {value_shown(steps)}")
     seeds = document.get("seeds")
     if seeds is not None and not _are_seeds(seeds):
-        problems.append(f"seeds must be a list of different integers from 0 on, not {show(seeds)}")
+        problems.append(
+            f"seeds must be a list of different integers from 0 on, not {value_shown(seeds)}"
+        )
     given: dict[str, str | None] = {key: text(key) for key in ("task", "data", "machine", PRESET)}
     named: list[Named] = []
     entries: Any = document.get("configuration", [])
@@ -209,14 +211,14 @@ def _configuration(entry: Mapping[str, Any]) -> list[Named]:
     settings = _joined(_flat(_table(entry, SET)), _flat(rest))
     name = entry.get(NAME, short_name(settings))
     if not isinstance(name, str) or not name:
-        raise BadInput(f"name must be a text, not {show(name)}")
+        raise BadInput(f"name must be a text, not {value_shown(name)}")
     return with_axes([Named(name=name, settings=settings)], _axes(_table(entry, OVER)))
 
 
 def _table(of: Mapping[str, Any], key: str) -> Mapping[str, Any]:
     value = of.get(key, {})
     if not isinstance(value, dict):
-        raise BadInput(f"{key} must be a table, not {show(value)}")
+        raise BadInput(f"{key} must be a table, not {value_shown(value)}")
     return cast(Mapping[str, Any], value)
 
 
@@ -242,7 +244,7 @@ def _axes(table: Mapping[str, Any], before: str = "") -> list[str]:
             texts = [each if isinstance(each, str) else written(each) for each in values]
             found.append(f"{before}{key}={','.join(texts)}")
         else:
-            raise BadInput(f"over.{before}{key} must be a list, not {show(value)}")
+            raise BadInput(f"over.{before}{key} must be a list, not {value_shown(value)}")
     return found
 
 

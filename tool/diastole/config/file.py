@@ -207,21 +207,21 @@ def _entry(key: str, value: Any, config: Config, said: dict[str, str]) -> Iterab
     said.setdefault(words, _last(key))
     yield from _comment(words)
     if value is not None:
-        yield f"{_last(key)} = {show(value)}"
+        yield f"{_last(key)} = {value_shown(value)}"
         return
     if key == "numbers":
         yield "# Left out: the file tells all of them."
-        yield f"# {key} = {show(next(iter(NUMBERS)))}"
+        yield f"# {key} = {value_shown(next(iter(NUMBERS)))}"
         return
     default = absent_value(key, config.numerics)
     if default is None:
         yield "# Left out: the format has its own and takes no other."
     elif key == "vector.special":
-        yield f"# Left out: here {show(default)}."
-        yield f"# {_last(key)} = {show(default)}"
+        yield f"# Left out: here {value_shown(default)}."
+        yield f"# {_last(key)} = {value_shown(default)}"
     else:
-        yield f"# Left out: the default of the format, here {show(default)}."
-        yield f"# {_last(key)} = {show(default)}"
+        yield f"# Left out: the default of the format, here {value_shown(default)}."
+        yield f"# {_last(key)} = {value_shown(default)}"
 
 
 def absent_value(key: str, numerics: Numerics) -> str | int | None:
@@ -258,7 +258,7 @@ def _override(document: dict[str, Any], text: str) -> str:
     key, equals, value = text.partition("=")
     parts = [part.strip() for part in key.split(".")]
     if not equals or not all(parts):
-        raise BadInput(f"--set: must be KEY=VALUE, not {show(text)}")
+        raise BadInput(f"--set: must be KEY=VALUE, not {value_shown(text)}")
     table = document
     for part in parts[:-1]:
         inner = table.setdefault(part, {})
@@ -290,7 +290,7 @@ def _say(error: Any) -> str:
     if error["type"] == "extra_forbidden":
         return f"{key} is an unknown key; the nearest is {nearest(key)}"
     hint = _hint(key, error["input"])
-    return f"{key} must be {accepted(key)}, not {show(error['input'])}{hint}"
+    return f"{key} must be {accepted(key)}, not {value_shown(error['input'])}{hint}"
 
 
 def _hint(key: str, given: object) -> str:
@@ -335,7 +335,7 @@ def written(value: Any) -> str:
         return "a huge integer"
 
 
-def show(value: Any) -> str:
+def value_shown(value: Any) -> str:
     """Return a value as a message shows it: as it is written, and not too long."""
     return shown(written(value))
 
