@@ -30,5 +30,5 @@ def test_what_can_be_read(tmp_path):
     path.write_bytes(b"a = 1\n")
     assert read_toml(path, "plan") == {"a": 1}
     assert read_content(path, 6, "plan") == b"a = 1\n"
-    with pytest.raises(BadInput, match="No such file or directory$"):
+    with pytest.raises(BadInput, match=r"No such file or directory$"):
         read_content(tmp_path / "b", 6, "plan")
