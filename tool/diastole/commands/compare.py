@@ -258,7 +258,7 @@ def _config(
 ) -> Config:
     """FILE or --preset, else the plan's; a configuration may have a preset of its ``own``. Its own
     keys go before those of --set, which go before those that the plan sets for all."""
-    settings = plan.settings | own
+    settings = {**plan.settings, **own}
     file, preset = arguments.file, arguments.preset
     if file is None and preset is None:
         file, preset = plan.machine, plan.preset
