@@ -18,6 +18,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))  # before this file, `mutation` too
 
 from diastole.backend import cached_product
+from diastole.cli import exit_code
 from mutation import check
 from mutation.equal import Prover
 from mutation.plant import plant, read
@@ -80,4 +81,4 @@ def read_arguments() -> argparse.Namespace:
 
 
 if __name__ == "__main__":
-    sys.exit(main(read_arguments().machines))
+    sys.exit(exit_code(lambda: main(read_arguments().machines)))

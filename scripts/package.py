@@ -10,7 +10,6 @@ checkout. Exit 1 at the first thing that fails.
 import argparse
 import os
 import shutil
-import subprocess
 import sys
 import tempfile
 import tomllib
@@ -20,6 +19,7 @@ from pathlib import Path
 from diastole.cli import exit_code
 from diastole.console import say
 from diastole.errors import CheckFailed
+from diastole_sim.rtl import children
 
 ROOT = Path(__file__).resolve().parent.parent
 LEFT = shutil.ignore_patterns(".git", ".venv", "build", "dist", "__pycache__", "*.egg-info")
@@ -77,10 +77,9 @@ def use(python: Path, folder: Path) -> None:
 def run(*command: object, cwd: Path) -> str:
     """The output of a program that knows nothing of the checkout; CheckFailed with what it said."""
     environment = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
-    words = [str(word) for word in command]
-    done = subprocess.run(words, cwd=cwd, env=environment, capture_output=True, text=True)
+    done = children.run(command, cwd=cwd, env=environment, text=True)
     if done.returncode:
-        raise CheckFailed(f"{' '.join(words)}\n{done.stdout}{done.stderr}")
+        raise CheckFailed(f"{' '.join(map(str, command))}\n{done.stdout}{done.stderr}")
     return done.stdout
 
 

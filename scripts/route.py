@@ -11,7 +11,6 @@ clock beside what is asked; exit 1 if a test fails, or with ``--require`` if the
 import argparse
 import json
 import os
-import subprocess
 import sys
 from pathlib import Path
 
@@ -20,6 +19,7 @@ from ulx3s import ROOT, environment
 from diastole.cli import exit_code
 from diastole.cli import main as diastole
 from diastole.errors import CheckFailed
+from diastole_sim.rtl import children
 
 ASKED_MHZ = {"pico": 85, "nano": 75}
 SEEDS = {"pico": 4, "nano": 3}
@@ -34,7 +34,7 @@ def main(folder: Path, preset: str, *, require: bool) -> int:
     folder.mkdir(parents=True, exist_ok=True)
     os.environ["PATH"] = os.pathsep.join([str(environment()), os.environ.get("PATH", os.defpath)])
     tests = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", TESTS]
-    if subprocess.run(tests, cwd=ROOT).returncode:
+    if children.call(tests, cwd=ROOT):
         raise CheckFailed(f"{TESTS} failed")
     report, asked = folder / f"{preset}.json", ASKED_MHZ[preset]
     print(preset, "with", ", ".join(KEYS), f"({asked} MHz are asked):", flush=True)

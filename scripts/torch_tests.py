@@ -10,7 +10,6 @@ or the figure of the README is not met.
 
 import argparse
 import os
-import subprocess
 import sys
 import sysconfig
 import tomllib
@@ -21,6 +20,7 @@ from diastole.cli import exit_code
 from diastole.console import note, say
 from diastole.errors import CheckFailed
 from diastole.measure.torch_speed import ONE_THREAD
+from diastole_sim.rtl import children
 
 ROOT = Path(__file__).resolve().parent.parent
 PINNED = "torch==2.13.0"
@@ -50,7 +50,7 @@ def environment(folder: Path) -> Path:
         note(f"setting up {folder} with {PINNED}: a minute or more, once")
         venv.create(folder / "venv", clear=True, with_pip=True, symlinks=True)
         words = "import sysconfig; print(sysconfig.get_path('purelib'))"
-        site = subprocess.run([python, "-c", words], capture_output=True, text=True, check=True)
+        site = children.run([python, "-c", words], text=True)
         here = sysconfig.get_path("purelib")
         line = f"import site; site.addsitedir({here!r})\n"
         (Path(site.stdout.strip()) / "packages.pth").write_text(line)
@@ -64,9 +64,8 @@ def environment(folder: Path) -> Path:
 def run(*command: object, threads: int | None = None) -> None:
     """A program in the checkout; CheckFailed if it fails. ``threads``: of torch and numpy each."""
     limited = {} if threads is None else dict.fromkeys(ONE_THREAD, str(threads))
-    words = [str(word) for word in command]
-    if subprocess.run(words, cwd=ROOT, env=os.environ | limited).returncode:
-        raise CheckFailed(f"{' '.join(words)} failed")
+    if children.call(command, cwd=ROOT, env=os.environ | limited):
+        raise CheckFailed(f"{' '.join(map(str, command))} failed")
 
 
 if __name__ == "__main__":

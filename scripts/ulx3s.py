@@ -11,7 +11,6 @@ what is asked for.
 import argparse
 import json
 import os
-import subprocess
 import sys
 import venv
 from pathlib import Path
@@ -20,6 +19,7 @@ from diastole.cli import exit_code
 from diastole.cli import main as diastole
 from diastole.console import note, say
 from diastole.errors import CheckFailed
+from diastole_sim.rtl import children
 
 ROOT = Path(__file__).resolve().parent.parent
 MACHINE = ROOT / "boards" / "ulx3s" / "machine.toml"
@@ -42,9 +42,7 @@ def main(folder: Path) -> int:
         raise CheckFailed("the board was not written")
     path = os.pathsep.join([str(tools), os.environ.get("PATH", os.defpath)])
     named = [f"{name}={tools / f'yowasp-{tool}'}" for name, tool in PROGRAMS.items()]
-    failed = subprocess.run(
-        ["make", *named], cwd=folder, env=os.environ | {"PATH": path}
-    ).returncode
+    failed = children.call(["make", *named], cwd=folder, env=os.environ | {"PATH": path})
     if failed and not (folder / "report.json").exists():
         raise CheckFailed(f"there is no bitstream; see {folder}/yosys.log and nextpnr.log")
     report = json.loads((folder / "report.json").read_text())
@@ -66,7 +64,7 @@ def environment() -> Path:
         note(f"setting up {TOOLS} with Yosys and nextpnr: a minute, once")
         venv.create(TOOLS, clear=True, with_pip=True, symlinks=True)
         pip = [programs / "python", "-m", "pip", "--quiet", "install", *PINNED]
-        if subprocess.run(pip).returncode:
+        if children.call(pip):
             raise CheckFailed(f"pip did not install {' '.join(PINNED)}")
         stamp.write_text(wanted)
     return programs

@@ -1,6 +1,7 @@
 """The command line: parses arguments, runs a command, turns what went wrong into an exit code.
 
-0: done; 1: the check failed; 2: bad input; 3: a tool is missing. Scripts rely on these.
+0: done; 1: the check failed; 2: bad input; 3: a tool is missing; 128 and the number of the signal
+that ended it. Scripts rely on these.
 """
 
 import argparse
@@ -8,7 +9,6 @@ import gc
 import os
 import sys
 from collections.abc import Callable, Sequence
-from typing import NoReturn
 
 import diastole
 from diastole import console
@@ -27,7 +27,9 @@ from diastole.commands import (
     synth,
     train,
 )
+from diastole.commands.parser import Parser
 from diastole.console import fail, one_line
+from diastole.ending import Ended, ended_by_signals
 from diastole.errors import BadInput, CheckFailed
 from diastole_hw.emit.collector import collector_seldom
 from diastole_sim.rtl.programs import ToolMissing
@@ -49,13 +51,6 @@ COMMANDS = (
 )
 
 DONE, CHECK_FAILED, BAD_INPUT, TOOL_MISSING, INTERRUPTED = 0, 1, 2, 3, 130
-
-
-class Parser(argparse.ArgumentParser):
-    """Says what is wrong in one line, like every other mistake, instead of the usage first."""
-
-    def error(self, message: str) -> NoReturn:
-        raise BadInput(f"{message} (see {self.prog} --help)")
 
 
 def make_parser() -> argparse.ArgumentParser:
@@ -103,13 +98,18 @@ def _without_freeing(work: Callable[[], int]) -> int:
 def exit_code(work: Callable[[], int]) -> int:
     """What ``work`` returns, or the code of what it raised, after a line for each mistake."""
     _occupy_standard_descriptors()
-    code = _code_of(work)
+    code = _code_of(lambda: _to_its_end(work))
     try:
         console.flush()
     except BadInput as error:  # a full disk, noticed only now
         fail(str(error))
         return code or BAD_INPUT
     return code
+
+
+def _to_its_end(work: Callable[[], int]) -> int:
+    with ended_by_signals():
+        return work()
 
 
 def _code_of(work: Callable[[], int]) -> int:
@@ -133,6 +133,9 @@ def _code_of(work: Callable[[], int]) -> int:
     except MemoryError as error:
         fail(f"too large for this computer: {str(error) or 'no memory'}")
         return BAD_INPUT
+    except Ended as ended:
+        fail(f"ended by {ended}" if ended.code != INTERRUPTED else "interrupted")
+        return ended.code
     except KeyboardInterrupt:
         fail("interrupted")
         return INTERRUPTED

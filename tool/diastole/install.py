@@ -8,6 +8,7 @@ import subprocess
 import sys
 from dataclasses import dataclass
 
+from diastole_sim.rtl.children import run
 from diastole_sim.rtl.programs import ToolMissing, installed_version, requirement
 
 # How a system installs packages, by the program that does it, and what it calls each tool.
@@ -110,7 +111,7 @@ def _program_version(name: str) -> str | None:
         return None
     flag = "-V" if name == "iverilog" else "--version"
     try:
-        done = subprocess.run([path, flag], capture_output=True, text=True, timeout=20)
+        done = run([path, flag], seconds=20, text=True)
     except (OSError, subprocess.TimeoutExpired):
         return None
     number = re.search(r"\d+(\.\d+)+", done.stdout + done.stderr)

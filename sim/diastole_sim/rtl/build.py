@@ -8,13 +8,14 @@ for every product) and its rule for precompiled headers does not work with the p
 import hashlib
 import os
 import shutil
-import subprocess
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import TypeAlias
 
 from diastole_sim.rtl.cache import Cache, user_folder
+from diastole_sim.rtl.children import Programs, run
 from diastole_sim.rtl.errors import BuildError
 from diastole_sim.rtl.harness import NAME as HARNESS
 from diastole_sim.rtl.harness import harness
@@ -93,7 +94,7 @@ def require_fst(compiler: Program) -> None:
     """ToolMissing unless the headers of the libraries are there that FST is compressed with."""
     for name in HEADERS_OF_FST:
         words = [compiler.path, "-fsyntax-only", "-include", name, "-x", "c++", os.devnull]
-        if subprocess.run(words, capture_output=True, check=False).returncode:
+        if run(words).returncode:
             raise ToolMissing(f"{name}, for waves in FST", FST_INSTALL)
 
 
@@ -163,10 +164,16 @@ class _Recipe:
         shutil.rmtree(work)
 
     def compile_all(self, jobs: Sequence[_Job]) -> list[Path]:
+        programs = Programs()
+        compile_one = partial(self.compile_one, programs)
         with ThreadPoolExecutor(max_workers=JOBS) as pool:
-            return list(pool.map(self.compile_one, jobs))
+            try:
+                return list(pool.map(compile_one, jobs))
+            except BaseException:  # an interrupt, or the first that failed: nobody wants the others
+                programs.end()
+                raise
 
-    def compile_one(self, job: _Job) -> Path:
+    def compile_one(self, programs: Programs, job: _Job) -> Path:
         source, flags, folder = job
         header = source.suffix == ".h"
         target = folder / (f"{source.name}.gch" if header else f"{source.stem}.o")
@@ -174,7 +181,7 @@ class _Recipe:
         command = [self.compiler.path, *COMMON_FLAGS, *self.defines, *flags]
         command += [f"-I{path}" for path in includes]
         command += ["-x", "c++-header"] if header else ["-c"]
-        run_tool([*command, source, "-o", target])
+        run_tool([*command, source, "-o", target], programs=programs)
         return target
 
     def runtime(self) -> list[Path]:
@@ -204,11 +211,16 @@ class _Recipe:
         return [folder / f"{Path(name).stem}.o" for name in names]
 
 
-def run_tool(command: Sequence[object], *, env: dict[str, str] | None = None) -> None:
-    """Run a program; BuildError with the end of what it said if it fails."""
-    words = [str(word) for word in command]
-    run = subprocess.run(words, env=env, capture_output=True, text=True, check=False)
-    if run.returncode:
-        lines = (run.stdout + run.stderr).strip().splitlines()
+def run_tool(
+    command: Sequence[object],
+    *,
+    env: dict[str, str] | None = None,
+    programs: Programs | None = None,
+) -> None:
+    """Run a program, as one of ``programs`` if there are others beside it; BuildError with the
+    start of its output if it fails."""
+    done = (programs or Programs()).run(command, env=env, text=True)
+    if done.returncode:
+        lines = (done.stdout + done.stderr).strip().splitlines()
         said = "\n".join(lines[:20])
-        raise BuildError(f"{Path(words[0]).name} failed with {run.returncode}:\n{said}")
+        raise BuildError(f"{Path(str(command[0])).name} failed with {done.returncode}:\n{said}")

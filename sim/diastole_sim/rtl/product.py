@@ -1,11 +1,11 @@
 """A product directory, as its manifest describes it."""
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from diastole_sim.reading import read_manifest
 from diastole_sim.rtl.errors import ProductError
 
 MANIFEST = "manifest.json"
@@ -46,7 +46,7 @@ class Product:
         directory = Path(directory)
         path = directory / MANIFEST
         try:
-            manifest = json.loads(path.read_text(encoding="utf-8"))
+            manifest = read_manifest(path)
         except OSError as error:
             raise ProductError(f"{directory} is no product: no {MANIFEST} can be read") from error
         except ValueError as error:

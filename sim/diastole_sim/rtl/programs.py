@@ -5,9 +5,10 @@ import importlib.util
 import os
 import re
 import shutil
-import subprocess
 from dataclasses import dataclass
 from pathlib import Path
+
+from diastole_sim.rtl.children import run
 
 
 class ToolMissing(Exception):
@@ -89,8 +90,8 @@ def find_compiler() -> Program:
     found = shutil.which(name)
     if found is None:
         raise ToolMissing(name, COMPILER_INSTALL)
-    run = subprocess.run([found, "--version"], capture_output=True, text=True, check=False)
-    version = run.stdout.partition("\n")[0].strip()
-    if run.returncode or not version:
+    done = run([found, "--version"], text=True)
+    version = done.stdout.partition("\n")[0].strip()
+    if done.returncode or not version:
         raise ToolMissing(name, COMPILER_INSTALL)
     return Program(name=name, path=Path(found), version=version)

@@ -4,6 +4,25 @@ from collections.abc import Sequence
 from typing import TypeVar
 
 T = TypeVar("T")
+MOST_DIGITS = 40
+"""Of a number that anybody means. Python itself refuses some thousands, with words of its own."""
+MOST_SHOWN = 60
+"""Characters of what came that a message shows."""
+
+
+def shown(value: object) -> str:
+    """Return a value as a message shows it: on one line, and not too long."""
+    try:
+        text = value if isinstance(value, str) else repr(value)
+    except ValueError:  # Python does not write integers of more than 4300 digits
+        text = "a huge integer"
+    return text if len(text) <= MOST_SHOWN else text[: MOST_SHOWN - 3] + "..."
+
+
+def whole_number(text: str) -> int | None:
+    """Return the number that decimal digits say; None for another text, and for more digits than
+    :data:`MOST_DIGITS`."""
+    return int(text) if text.isdecimal() and len(text) <= MOST_DIGITS else None
 
 
 def require_int(name: str, value: object, low: int, high: int) -> int:
@@ -14,7 +33,7 @@ def require_int(name: str, value: object, low: int, high: int) -> int:
     """
     if isinstance(value, int) and not isinstance(value, bool) and low <= value <= high:
         return value
-    raise ValueError(f"{name} must be an integer in {low}..{high}, not {value!r}")
+    raise ValueError(f"{name} must be an integer in {low}..{high}, not {_quoted(value)}")
 
 
 def require_choice(name: str, value: T, choices: Sequence[T]) -> T:
@@ -22,4 +41,8 @@ def require_choice(name: str, value: T, choices: Sequence[T]) -> T:
     if any(type(value) is type(choice) and value == choice for choice in choices):
         return value
     accepted = ", ".join(str(choice) for choice in choices)
-    raise ValueError(f"{name} must be one of {accepted}, not {value!r}")
+    raise ValueError(f"{name} must be one of {accepted}, not {_quoted(value)}")
+
+
+def _quoted(value: object) -> str:
+    return shown(repr(value) if isinstance(value, str) else value)

@@ -263,7 +263,7 @@ GROUP_SIZES = (1, 2, 4, 8, 16, 32, 64, 128)
 
 def parse_grouping(text: object) -> Grouping:
     """``"8x8"``, ``"1x16"`` or ``"tensor"``; ``"1x1"`` is a square. ValueError for another text."""
-    found = re.fullmatch(r"([1-9]\d*)x([1-9]\d*)", text) if isinstance(text, str) else None
+    found = re.fullmatch(r"([1-9]\d{0,9})x([1-9]\d{0,9})", text) if isinstance(text, str) else None
     if text == "tensor":
         return Grouping(kind="tensor")
     if found is None or found[1] not in ("1", found[2]):

@@ -4,7 +4,7 @@ from dataclasses import dataclass, fields
 from math import ceil
 from typing import Any
 
-from diastole_sim.spec.check import require_choice, require_int
+from diastole_sim.spec.check import require_choice, require_int, shown, whole_number
 
 MOST_BLOCKS = 4096
 """Of any length here: far beyond what an array can use, so that a slip is seen."""
@@ -73,14 +73,13 @@ class Nest:
             name, equals, value = (word.strip() for word in part.partition("="))
             if not equals or name not in names:
                 raise ValueError(
-                    f"a nest is NAME=VALUE,... with names {', '.join(names)}, not {part}"
+                    f"a nest is NAME=VALUE,... with names {', '.join(names)}, not {shown(part)}"
                 )
-            if name in LENGTHS:
-                if not value.isdecimal():
-                    raise ValueError(f"{name} must be a number of at least 0, not {value}")
-                given[name] = int(value)
-            else:
-                given[name] = value
+            if name in given:
+                raise ValueError(f"{name} is given twice, {given[name]} and {shown(value)}")
+            given[name] = whole_number(value) if name in LENGTHS else value
+            if given[name] is None:
+                raise ValueError(f"{name} must be a number of at least 0, not {shown(value)}")
         return cls(**given)
 
 

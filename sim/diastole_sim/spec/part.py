@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from diastole_sim.spec.check import require_choice, require_int
+from diastole_sim.spec.check import require_choice, require_int, shown, whole_number
 from diastole_sim.spec.numerics import Numerics
 from diastole_sim.spec.operations import AXES, Operation, Tensor
 
@@ -37,9 +37,13 @@ class ProductPart:
         ValueError that says what is accepted.
         """
         words = [word.strip() for word in text.split(",")]
-        if len(words) != 3 or not all(word.isdecimal() for word in words[1:]):
-            raise ValueError(f"a part is AXIS,INDEX,COUNT as in m,0,4, not {text}")
-        return cls(axis=words[0].lower(), index=int(words[1]), count=int(words[2]))
+        numbers = [whole_number(word) for word in words[1:]]
+        if len(words) != 3 or None in numbers:
+            raise ValueError(f"a part is AXIS,INDEX,COUNT as in m,0,4, not {shown(text)}")
+        index, count = numbers
+        assert index is not None
+        assert count is not None
+        return cls(axis=words[0].lower(), index=index, count=count)
 
     def bounds(self, size: int, unit: int) -> tuple[int, int]:
         """The elements of an axis of ``size`` that are this part's, from the first up to the one

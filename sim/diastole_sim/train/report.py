@@ -11,9 +11,9 @@ DEVICE_COLOUR, FLOAT_COLOUR = "#c0392b", "#2c3e50"
 SMOOTHED_STEPS = 11
 
 
-def write_picture(result: TrainResult, path: Path | str | IO[bytes]) -> None:
-    """Write a PNG with two plots over the steps: minibatch loss, and held-out accuracy; below them,
-    where widths were chosen, those of every tensor.
+def write_picture(result: TrainResult, path: Path | str | IO[bytes], kind: str = "png") -> None:
+    """Write a PNG, or another ``kind`` of picture, with two plots over the steps: minibatch loss,
+    and held-out accuracy; below them, where widths were chosen, those of every tensor.
 
     Losses are means of ``SMOOTHED_STEPS`` neighbouring minibatches. Needs matplotlib.
     """
@@ -42,7 +42,7 @@ def write_picture(result: TrainResult, path: Path | str | IO[bytes]) -> None:
     for axes in (left, right):
         axes.grid(alpha=0.3)
     figure.suptitle(f"{result.task}, {result.steps} steps, seed {result.seed}")
-    figure.savefig(path, dpi=120, format="png")
+    figure.savefig(path, dpi=120, format=kind)
 
 
 def _draw_widths(axes: Any, widths: dict[str, str]) -> None:

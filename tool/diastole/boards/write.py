@@ -11,7 +11,9 @@ import diastole
 from diastole.boards.describe import BOARDS, BoardKind, SerialSettings
 from diastole.boards.fit import Fit
 from diastole.errors import BadInput
+from diastole.files.outputs import check_folder
 from diastole.product.generate import MANIFEST, replace_directory
+from diastole_sim.reading import read_manifest
 from diastole_sim.rtl.product import Product
 
 RECORD = "board.json"
@@ -32,6 +34,7 @@ def write_board(
     BadInput if ``directory`` exists and is no folder of a board, for settings that do not fit, and
     for a machine that the board has no place for.
     """
+    check_folder(directory)
     refuse_what_is_no_board(directory)
     files = board_files(kind, product, settings)
     fit = None if ask is None else ask(files)
@@ -78,7 +81,7 @@ def refuse_what_is_no_board(directory: Path) -> None:
     if not directory.exists():
         return
     try:
-        found = json.loads((directory / RECORD).read_text(encoding="utf-8"))["board"]
+        found = read_manifest(directory / RECORD)["board"]
     except (OSError, ValueError, LookupError, TypeError):
         found = None
     if found not in BOARDS:

@@ -13,6 +13,7 @@ from diastole.errors import BadInput
 from diastole_sim.board.port import DEFAULT_BAUD
 from diastole_sim.perf.machine import LATENCY
 from diastole_sim.rtl.machine import MOST_DEPTH
+from diastole_sim.spec.check import shown
 
 MAX_SEED = 2**32 - 1
 MAX_LATENCY = 10_000
@@ -40,7 +41,7 @@ def integer(low: int, high: int | None = None) -> Callable[[str], int]:
         except ValueError:
             value = None
         if value is None or value < low or (high is not None and value > high):
-            raise argparse.ArgumentTypeError(f"must be an integer {accepted}, not {text}")
+            raise argparse.ArgumentTypeError(f"must be an integer {accepted}, not {shown(text)}")
         return value
 
     return parse
@@ -64,7 +65,7 @@ def one_of(*accepted: int) -> Callable[[str], int]:
 
     def parse(text: str) -> int:
         if text not in map(str, accepted):
-            raise argparse.ArgumentTypeError(f"must be one of {said}, not {text}")
+            raise argparse.ArgumentTypeError(f"must be one of {said}, not {shown(text)}")
         return int(text)
 
     return parse
@@ -77,7 +78,7 @@ def fraction(text: str) -> float:
     except ValueError:
         value = -1.0
     if not 0 <= value <= 1:
-        raise argparse.ArgumentTypeError(f"must be a number from 0 to 1, not {text}")
+        raise argparse.ArgumentTypeError(f"must be a number from 0 to 1, not {shown(text)}")
     return value
 
 

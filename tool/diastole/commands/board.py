@@ -19,6 +19,7 @@ from diastole.commands.arguments import (
 )
 from diastole.console import note, print_json, say, say_next, warn
 from diastole.errors import BadInput
+from diastole.files.outputs import check_folder
 from diastole_sim.board.port import DEFAULT_BAUD
 from diastole_sim.rtl.product import Product
 from diastole_sim.rtl.programs import ToolMissing
@@ -83,6 +84,7 @@ def execute(arguments: argparse.Namespace) -> int:
     from diastole.boards.write import refuse_what_is_no_board, write_board
 
     config = read_config(arguments)
+    check_folder(arguments.output)
     kind = BOARDS[arguments.board]
     for name in ("baud", "memory"):
         if getattr(arguments, name) is not None and not kind.serial:

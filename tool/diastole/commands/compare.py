@@ -32,22 +32,27 @@ from diastole.compare.plan import (
     unique,
     with_axes,
 )
-from diastole.compare.pool import run_jobs, usable_cores
+from diastole.compare.pool import run_jobs
 from diastole.compare.runs import Runs, Settled
 from diastole.compare.store import Results, opened
 from diastole.compare.summary import verdict_on
-from diastole.config.file import from_document
+from diastole.config.file import FIELDS, SECTIONS, from_document
 from diastole.config.keys import Config
 from diastole.config.presets import BOARD_MACHINES, PRESET_NAMES, PRODUCTS_ONLY
 from diastole.console import fail, note, print_json, say, say_next
 from diastole.errors import BadInput
-from diastole.files import atomic
+from diastole.files.outputs import check_picture
 from diastole.files.samples import read_samples
+from diastole.layers.sweep import laid_over
+from diastole.nearest import meant
 from diastole.report import compare_picture, compare_table
+from diastole.workers import usable_cores
+from diastole_sim.spec.check import shown
 from diastole_sim.train.tasks import Task, given_task
 
-PICTURES = (".png", ".svg")
 SEEDS = (0, 1, 2)
+SETTINGS = (PRESET,)
+"""Of a configuration, besides keys of the machine and options of `train`."""
 RESULTS = Path("comparison.jsonl")
 DEFAULT_PRESET = "nano"
 
@@ -141,7 +146,7 @@ def execute(arguments: argparse.Namespace) -> int:
     asked = _asked(arguments, plan)
     if arguments.file is not None and arguments.preset is not None:
         raise BadInput("either FILE or --preset says which machine")
-    _check_outputs(arguments)
+    check_picture("--out", arguments.out)
     install.require(install.JOBLIB, install.THREADPOOLCTL)
     if arguments.scheduler is not None:
         install.require(install.DISTRIBUTED)
@@ -195,7 +200,7 @@ def _seeds(text: str | None) -> tuple[int, ...]:
         seeds = ()
     if not seeds or len(set(seeds)) < len(seeds) or not all(0 <= s <= MAX_SEED for s in seeds):
         raise BadInput(
-            f"--seeds must be different integers in 0..{MAX_SEED}, such as 0,1,2, not {text}"
+            f"--seeds must be different integers in 0..{MAX_SEED}, such as 0,1,2, not {shown(text)}"
         )
     return seeds
 
@@ -204,17 +209,6 @@ def _asked(arguments: argparse.Namespace, plan: Plan) -> list[Named]:
     """All configurations, those of the plan first."""
     named = [parse_configuration(text) for text in arguments.configurations]
     return unique(with_axes([*plan.configurations, *named], arguments.over))
-
-
-def _check_outputs(arguments: argparse.Namespace) -> None:
-    """Refuses, before any work, a picture that cannot be made."""
-    path: Path | None = arguments.out
-    if path is None:
-        return
-    if path.suffix.lower() not in PICTURES:
-        raise BadInput(f"--out must end in {' or '.join(PICTURES)}, not {path}")
-    atomic.check_writable(path)
-    install.require(*(tool for tool in install.OPTIONAL if tool.name == "matplotlib"))
 
 
 def _task(arguments: argparse.Namespace, plan: Plan) -> Task:
@@ -239,10 +233,9 @@ def settle(
     settled: list[Settled] = []
     problems: list[tuple[Named, str]] = []
     for named in asked:
-        settings = plan.settings | named.settings
         try:
-            config = _config(arguments, plan, settings, options.names)
-            training = options.read(config, settings, task)
+            config = _config(arguments, plan, named.settings, options.names)
+            training = options.read(config, plan.settings | named.settings, task)
         except BadInput as error:
             problems += ((named, text.replace("--set: ", "")) for text in error.problems)
         else:
@@ -261,9 +254,11 @@ def settle(
 
 
 def _config(
-    arguments: argparse.Namespace, plan: Plan, settings: Mapping[str, str], options: Sequence[str]
+    arguments: argparse.Namespace, plan: Plan, own: Mapping[str, str], options: Sequence[str]
 ) -> Config:
-    """FILE or --preset, else the plan's; a configuration may have a preset of its own."""
+    """FILE or --preset, else the plan's; a configuration may have a preset of its ``own``. Its own
+    keys go before those of --set, which go before those that the plan sets for all."""
+    settings = {**plan.settings, **own}
     file, preset = arguments.file, arguments.preset
     if file is None and preset is None:
         file, preset = plan.machine, plan.preset
@@ -272,13 +267,19 @@ def _config(
     if PRESET in settings:
         file, preset = None, settings[PRESET]
     known = [*options, *(name.replace("_", "-") for name in options)]
-    overrides = [*arguments.overrides, *overrides_of(settings, known)]
+    for key in settings:
+        if key not in (*known, *SETTINGS, *FIELDS, *SECTIONS) and "." not in key:
+            near = meant(key, [*known, *SETTINGS, *FIELDS, *SECTIONS])
+            raise BadInput(f"{key} is neither a key of the machine nor an option of train{near}")
+    common = laid_over(overrides_of(plan.settings, known), arguments.overrides)
+    overrides = laid_over(common, overrides_of(own, known))
     if preset in BOARD_MACHINES:
         file, preset = BOARD_MACHINES[preset], None
     if preset is None:
         return read_config(argparse.Namespace(file=file, overrides=overrides))
     if preset not in PRODUCTS_ONLY:
-        raise BadInput(f"preset must be one of {', '.join(PRESET_NAMES)}, not {preset}")
+        near = meant(preset, PRESET_NAMES)
+        raise BadInput(f"preset must be one of {', '.join(PRESET_NAMES)}, not {preset}{near}")
     # What it says alone: the rest follows from the keys of the configuration, as F from fast.
     said = PRODUCTS_ONLY[preset].model_dump(exclude_unset=True)
     return from_document(said, overrides, source=f"preset {preset}")

@@ -7,7 +7,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from diastole import install
 from diastole.commands.arguments import (
     MAX_LATENCY,
     Commands,
@@ -21,15 +20,23 @@ from diastole.commands.progress import progress
 from diastole.config.keys import Config
 from diastole.console import print_json, say, say_next
 from diastole.errors import BadInput
-from diastole.files import atomic
 from diastole.files.layers import NamedLayer, read_layers
+from diastole.files.outputs import check_picture
 from diastole.layers.bounds import percents
 from diastole.layers.costs import CONVERT, PHASES, Mapped, layer_costs, total
 from diastole.layers.sizes import machine_size
-from diastole.layers.sweep import Front, SweptMachine, configurations, on_all_cores, swept
+from diastole.layers.sweep import (
+    Front,
+    SweptMachine,
+    configurations,
+    laid_over,
+    on_all_cores,
+    swept,
+)
 from diastole.layers.widths import filled, parse_widths, widths_of
 from diastole.measure.networks import LISTS, layers_of
 from diastole.measure.steps import task_step
+from diastole.nearest import meant
 from diastole.report import estimate_table
 from diastole.report.roofline import write_roofline
 from diastole.report.sweep_table import sweep_lines, write_front
@@ -37,7 +44,6 @@ from diastole_sim.perf.machine import LATENCY, Widths
 from diastole_sim.spec.image import DATA_WIDTHS
 from diastole_sim.train.tasks import TASK_NAMES
 
-PICTURES = (".png", ".svg")
 MANY = 20
 """Layers from which on other processes are worth their start."""
 NAMED = 5
@@ -241,7 +247,7 @@ def _overridden(
 ) -> Config:
     """The machine with other keys than those of the command. BadInput if it has not the widths that
     are ``asked`` for."""
-    changed = {**vars(arguments), "overrides": [*arguments.overrides, *overrides]}
+    changed = {**vars(arguments), "overrides": laid_over(arguments.overrides, overrides)}
     config = read_config(argparse.Namespace(**changed))
     widths_of(config.numerics, asked)
     return config
@@ -269,7 +275,10 @@ def parse_phases(text: str) -> list[str]:
     names = list(dict.fromkeys(name.strip() for name in text.split(",")))
     wrong = [name for name in names if name not in PHASES]
     if wrong:
-        raise BadInput(f"--phases must each be one of {', '.join(PHASES)}, not {', '.join(wrong)}")
+        near = meant(wrong[0], PHASES)
+        raise BadInput(
+            f"--phases must each be one of {', '.join(PHASES)}, not {', '.join(wrong)}{near}"
+        )
     return names
 
 
@@ -279,7 +288,10 @@ def read_shapes(text: str, batch: int) -> list[NamedLayer]:
         return layers_of(text, batch)
     path = Path(text)
     if not path.exists():
-        raise BadInput(f"--shapes: there is no file {text}; known lists are {', '.join(LISTS)}")
+        raise BadInput(
+            f"--shapes: there is no file {text}; known lists are {', '.join(LISTS)}"
+            + meant(text, LISTS)
+        )
     return read_layers(path, batch)
 
 
@@ -287,7 +299,4 @@ def _check_picture(path: Path | None) -> None:
     """Refuses, before any work, a picture that cannot be made."""
     if path is None:
         return
-    if path.suffix.lower() not in PICTURES:
-        raise BadInput(f"--out must end in {' or '.join(PICTURES)}, not {path}")
-    atomic.check_writable(path)
-    install.require(*(tool for tool in install.OPTIONAL if tool.name == "matplotlib"))
+    check_picture("--out", path)

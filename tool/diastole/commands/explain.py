@@ -10,6 +10,9 @@ from diastole.config.keys import Config
 from diastole.console import say
 from diastole.errors import BadInput
 from diastole.files import atomic
+from diastole.files.outputs import check_output
+from diastole_sim.spec.check import shown, whole_number
+from diastole_sim.spec.image import MAX_SIZE
 from diastole_sim.spec.operations import OPERATIONS
 
 if TYPE_CHECKING:
@@ -50,10 +53,12 @@ def add_parser(commands: Commands) -> None:
 
 def sizes(text: str) -> dict[str, int]:
     """A type for argparse: M, K and N by axis."""
-    parts = text.split(",")
-    if len(parts) != 3 or not all(part.strip().isdecimal() and int(part) for part in parts):
-        raise argparse.ArgumentTypeError(f"must be three positive integers M,K,N, not {text}")
-    return dict(zip("mkn", map(int, parts), strict=True))
+    parts = [whole_number(part.strip()) or 0 for part in text.split(",")]
+    if len(parts) != 3 or not all(1 <= part <= MAX_SIZE for part in parts):
+        raise argparse.ArgumentTypeError(
+            f"must be three positive integers M,K,N, not {shown(text)}"
+        )
+    return dict(zip("mkn", parts, strict=True))
 
 
 def execute(arguments: argparse.Namespace) -> int:
@@ -64,7 +69,7 @@ def execute(arguments: argparse.Namespace) -> int:
             "--set format.x=bfp2 (and w, dy) shows what each of its planes goes through"
         )
     _check_size(config, arguments.sizes)
-    atomic.check_writable(arguments.out)
+    check_output("--out", arguments.out, (".html", ".htm"))
     names = [name for name in OPERATIONS if name != "backward" or config.plan.fused]
     first = arguments.op if arguments.op in names else "dx"
     # Here, for what reads waves knows the hardware's own layouts, and Amaranth with them.

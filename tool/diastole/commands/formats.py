@@ -4,19 +4,16 @@ import argparse
 from dataclasses import asdict
 from pathlib import Path
 
-from diastole import install
 from diastole.commands import trials
 from diastole.commands.arguments import Commands, add_json, one_of
 from diastole.console import print_json, say, say_next
 from diastole.errors import BadInput
-from diastole.files import atomic
+from diastole.files.outputs import check_picture
 from diastole.layers import cell_areas
 from diastole.report import format_table
 from diastole.trials.choices import parse_choices
 from diastole_sim.spec.formats import FORMAT_NAMES
 from diastole_sim.spec.numerics import BLOCK_SIDES
-
-PICTURES = (".png", ".svg")
 
 
 def add_parser(commands: Commands) -> None:
@@ -88,7 +85,4 @@ def _check_picture(arguments: argparse.Namespace) -> None:
         return
     if arguments.data is None:
         raise BadInput("--out needs --data: the picture is of your tensors")
-    if path.suffix.lower() not in PICTURES:
-        raise BadInput(f"--out must end in {' or '.join(PICTURES)}, not {path}")
-    atomic.check_writable(path)
-    install.require(*(tool for tool in install.OPTIONAL if tool.name == "matplotlib"))
+    check_picture("--out", path)

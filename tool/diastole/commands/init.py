@@ -10,6 +10,7 @@ from diastole.config.presets import PRESET_NAMES
 from diastole.console import say, say_next
 from diastole.errors import BadInput
 from diastole.files import atomic
+from diastole.files.outputs import check_folder
 
 
 def add_parser(commands: Commands) -> None:
@@ -38,6 +39,7 @@ def execute(arguments: argparse.Namespace) -> int:
     path = arguments.file
     if path.is_dir():
         raise BadInput(f"{path}: is a directory")
+    check_folder(path)
     config, chosen = read_preset(arguments.preset), f"preset {arguments.preset}"
     if arguments.numbers:
         config = from_document(config.to_dict(), [f"numbers={arguments.numbers}"])

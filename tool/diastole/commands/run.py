@@ -13,7 +13,8 @@ from diastole.commands.backends import check_execution, hardware_options
 from diastole.config.keys import Config
 from diastole.console import fail, note, print_json, say, say_next, warn
 from diastole.errors import BadInput, CheckFailed
-from diastole.files import atomic, tensors
+from diastole.files import tensors
+from diastole.files.outputs import check_output
 from diastole.files.tensors import Array, Floats, Given
 from diastole_sim.codes.codes import suffixes, to_codes
 from diastole_sim.device.interface import ConvertedTensor, DeviceProtocol, ProductResult
@@ -87,7 +88,7 @@ def add_parser(commands: Commands) -> None:
 def execute(arguments: argparse.Namespace) -> int:
     config = read_config(arguments)
     check_execution(arguments)
-    atomic.check_writable(arguments.target)
+    check_output("--out", arguments.target, (".npz",))
     op, nest = arguments.op, read_nest(arguments, config)
     given = tensors.read_given(arguments.source, op, config.numerics, codes=arguments.codes)
     whole = tensors.check_sizes(op, given.tensors, config.numerics)

@@ -20,6 +20,7 @@ from diastole.config.keys import Config
 from diastole.console import note, print_json, say
 from diastole.errors import BadInput, CheckFailed
 from diastole.files import atomic
+from diastole.files.outputs import check_output, check_picture
 from diastole.product.cache import cached
 from diastole.synth.delays import USUAL_MHZ
 from diastole.synth.flow import ASKED_MHZ, Request, Synthesis, Tools, synthesise
@@ -27,7 +28,8 @@ from diastole.synth.mapper import Design
 from diastole.synth.route import PLACERS
 from diastole.synth.targets import FPGAS, SG13G2, read_target
 
-PICTURES = (".png", ".svg")
+BITSTREAMS = (".bit", ".bin", ".fs")
+"""What a bitstream is called, by the tools of one family or another."""
 
 
 def add_parser(commands: Commands) -> None:
@@ -170,14 +172,11 @@ def read_request(arguments: argparse.Namespace) -> Request:
 
 def _check_files(arguments: argparse.Namespace) -> None:
     """Refuses, before any work, what cannot be written."""
-    for path in (arguments.out, arguments.bitstream, arguments.picture):
-        if path is not None:
-            atomic.check_writable(path)
-    if arguments.picture is not None:
-        if arguments.picture.suffix.lower() not in PICTURES:
-            shown = " or ".join(PICTURES)
-            raise BadInput(f"--picture must end in {shown}, not {arguments.picture}")
-        install.require(*(tool for tool in install.OPTIONAL if tool.name == "matplotlib"))
+    if arguments.out is not None:
+        check_output("--out", arguments.out, (".json",))
+    if arguments.bitstream is not None:
+        check_output("--bitstream", arguments.bitstream, BITSTREAMS)
+    check_picture("--picture", arguments.picture)
 
 
 def _require_clock(arguments: argparse.Namespace, found: Synthesis) -> None:

@@ -25,7 +25,9 @@ from diastole.config.numbers import NUMBERS
 from diastole.console import fail, print_json, say, say_next
 from diastole.errors import BadInput
 from diastole.files import atomic
+from diastole.files.outputs import check_picture
 from diastole.layers.cell_areas import cell_area
+from diastole.nearest import meant
 from diastole_sim.program.job import ProgramResult
 from diastole_sim.spec.numerics import CLASS_NAMES, Numerics
 from diastole_sim.spec.rounding import DRAW_BITS, RULES, is_stochastic
@@ -82,7 +84,7 @@ def add_parser(commands: Commands) -> None:
         "--picture",
         metavar="FILE",
         type=Path,
-        help="draw loss, accuracy and, in the format fast, widths over the steps (.png)",
+        help="draw loss, accuracy and, in the format fast, widths over the steps, .png or .svg",
     )
     train_state.add_state(parser)
     add_master(parser)
@@ -214,7 +216,8 @@ def training_options(config: Config, arguments: argparse.Namespace) -> dict[str,
 def named_task(name: str) -> Task:
     """BadInput if there is none of that name."""
     if name not in TASK_NAMES:
-        raise BadInput(f"--task must be one of {', '.join(TASK_NAMES)}, not {name}")
+        near = meant(name, TASK_NAMES)
+        raise BadInput(f"--task must be one of {', '.join(TASK_NAMES)}, not {name}{near}")
     return find_task(name)
 
 
@@ -230,9 +233,7 @@ def execute(arguments: argparse.Namespace) -> int:
     check_execution(arguments)
     options = training_options(config, arguments)
     require_samples(task)
-    if arguments.picture is not None:
-        install.require(*(tool for tool in install.OPTIONAL if tool.name == "matplotlib"))
-        atomic.check_writable(arguments.picture)
+    check_picture("--picture", arguments.picture)
     state = train_state.state_of(config, arguments, task, options)
     if "program" in options:
         result = train_program.train_by_program(config, arguments, task, options["program"])
@@ -240,7 +241,8 @@ def execute(arguments: argparse.Namespace) -> int:
         with train_state.resumable(state):
             result = train(config, arguments, task, options | {"keeper": state})
     if arguments.picture is not None:
-        atomic.replace(arguments.picture, lambda file: write_picture(result, file))
+        kind = arguments.picture.suffix[1:].lower()
+        atomic.replace(arguments.picture, lambda file: write_picture(result, file, kind))
     if arguments.json:
         print_json(result.to_json() | costs_of(config, result))
     else:

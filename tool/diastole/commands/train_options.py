@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from typing import Any, NoReturn
 
 from diastole.commands import train
+from diastole.commands.parser import Parser
 from diastole.config.keys import Config
 from diastole.errors import BadInput
 
@@ -15,7 +16,7 @@ NO_AXES = (
 """Options of `train` that say what runs where, and how it is watched: nothing to compare."""
 
 
-class _Strict(argparse.ArgumentParser):
+class _Strict(Parser):
     """Raises what is wrong."""
 
     def error(self, message: str) -> NoReturn:

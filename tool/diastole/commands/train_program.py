@@ -32,6 +32,7 @@ from diastole_sim.program.perceptron_tensors import PanelTooSmallError
 from diastole_sim.program.run import MachineStoppedError, ProgramRun, golden_machine
 from diastole_sim.program.tasks import TaskProgram
 from diastole_sim.program.verified_run import VerifiedRun
+from diastole_sim.spec.check import shown, whole_number
 from diastole_sim.spec.command_errors import ErrorCode
 from diastole_sim.spec.command_table import Opcode
 from diastole_sim.spec.stream_table import SLOTS
@@ -53,7 +54,7 @@ def rate(text: str) -> float:
     value = _number(text)
     if not (isfinite(value) and 0 < value <= MOST_RATE):
         raise argparse.ArgumentTypeError(
-            f"must be a number above 0, at most {MOST_RATE:g}, not {text}"
+            f"must be a number above 0, at most {MOST_RATE:g}, not {shown(text)}"
         )
     return value
 
@@ -63,7 +64,7 @@ def norm(text: str) -> float:
     value = _number(text)
     if not 0 < value <= MOST_CLIP:
         raise argparse.ArgumentTypeError(
-            f"must be a number above 0, at most {MOST_CLIP:g}, not {text}"
+            f"must be a number above 0, at most {MOST_CLIP:g}, not {shown(text)}"
         )
     return value
 
@@ -73,7 +74,7 @@ def weight_decay(text: str) -> float:
     value = _number(text)
     if not 0 <= value <= MOST_DECAY:
         raise argparse.ArgumentTypeError(
-            f"must be a number from 0, at most {MOST_DECAY:g}, not {text}"
+            f"must be a number from 0, at most {MOST_DECAY:g}, not {shown(text)}"
         )
     return value
 
@@ -82,7 +83,7 @@ def momentum(text: str) -> float:
     """A type for argparse."""
     value = _number(text)
     if not 0 <= value < 1:
-        raise argparse.ArgumentTypeError(f"must be a number from 0, below 1, not {text}")
+        raise argparse.ArgumentTypeError(f"must be a number from 0, below 1, not {shown(text)}")
     return value
 
 
@@ -91,7 +92,7 @@ def betas(text: str) -> tuple[float, float]:
     values = tuple(map(_number, text.split(",")))
     if len(values) != 2 or not all(0 <= each < 1 for each in values):
         raise argparse.ArgumentTypeError(
-            f"must be two numbers from 0, below 1, such as 0.9,0.999, not {text}"
+            f"must be two numbers from 0, below 1, such as 0.9,0.999, not {shown(text)}"
         )
     return values
 
@@ -107,7 +108,7 @@ def _number(text: str) -> float:
 def hidden(text: str) -> tuple[int, ...]:
     """A type for argparse: units of hidden layers."""
     words = text.split(",")
-    units = tuple(int(word) for word in words if word.isascii() and word.isdigit())
+    units = tuple(n for word in words if (n := whole_number(word)) is not None)
     if len(words) > MOST_LAYERS:
         raise argparse.ArgumentTypeError(
             f"must be at most {MOST_LAYERS} layers, not {len(words)}: the machine's table of "
@@ -116,7 +117,8 @@ def hidden(text: str) -> tuple[int, ...]:
     whole = len(units) == len(words)
     if not whole or not all(1 <= each <= MOST_UNITS for each in units):
         raise argparse.ArgumentTypeError(
-            f"must be 1 to {MOST_LAYERS} integers in 1..{MOST_UNITS}, such as 64,64, not {text}"
+            f"must be 1 to {MOST_LAYERS} integers in 1..{MOST_UNITS}, such as 64,64, "
+            f"not {shown(text)}"
         )
     return units
 
@@ -129,7 +131,7 @@ def exponent(text: str) -> int:
     except ValueError:
         value = high + 1
     if not low <= value <= high:
-        raise argparse.ArgumentTypeError(f"must be an integer in {low}..{high}, not {text}")
+        raise argparse.ArgumentTypeError(f"must be an integer in {low}..{high}, not {shown(text)}")
     return value
 
 

@@ -16,6 +16,7 @@ from diastole.report import survey_table, verdict_table
 from diastole.trials.choices import KIND, Choices
 from diastole.trials.mixtures import TABLES, Mixture, combine, make_mixtures
 from diastole.trials.trial import check_products, class_of, run_trials
+from diastole_sim.spec.check import shown
 from diastole_sim.spec.numerics import CLASS_NAMES
 from diastole_sim.spec.operations import CLASSES, OPERAND_OF
 
@@ -37,7 +38,7 @@ def decibels(text: str) -> float:
     except ValueError:
         value = math.nan
     if not math.isfinite(value):
-        raise argparse.ArgumentTypeError(f"must be a number of dB, such as 20, not {text}")
+        raise argparse.ArgumentTypeError(f"must be a number of dB, such as 20, not {shown(text)}")
     return value
 
 

@@ -5,17 +5,18 @@ key ("format" is format.x, format.w and format.dy), ``preset``, or an option of 
 ("precision"). Which keys and options there are is not known here.
 """
 
-import json
 import re
-import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast
 
-from diastole.config.file import FIELDS, MAX_BYTES
+from diastole.config.file import FIELDS, value_shown, written
 from diastole.errors import BadInput
-from diastole.layers.sweep import every_choice
+from diastole.files.reading import read_toml
+from diastole.layers.sweep import every_choice, same_key
+from diastole.nearest import meant
+from diastole_sim.spec.check import shown
 from diastole_sim.spec.numerics import CLASS_NAMES
 
 Settings = dict[str, str]
@@ -23,6 +24,7 @@ Settings = dict[str, str]
 
 PRESET = "preset"
 NAME, OVER, SET = "name", "over", "set"
+MAX_STEPS = 1_000_000
 KEYS = (
     "task", "data", "steps", "seeds", "machine", PRESET, SET, OVER, "configuration",
 )  # fmt: skip
@@ -54,15 +56,18 @@ class Plan:
 
 
 def overrides_of(settings: Mapping[str, str], options: Sequence[str]) -> list[str]:
-    """Those of the machine's configuration as "KEY=VALUE"; ``options`` are the train command's."""
-    found: list[str] = []
+    """Those of the machine's configuration as "KEY=VALUE"; ``options`` are the train command's. A
+    class's own key goes before the one of its table, which is of all classes."""
+    found: dict[str, str] = {}
     for key, value in settings.items():
         if key in options or key == PRESET:
             continue
         by_class = [f"{key}.{name}" for name in CLASS_NAMES]
-        keys = by_class if set(by_class) <= set(FIELDS) else [key]
-        found += (f"{each}={value}" for each in keys)
-    return found
+        if set(by_class) <= set(FIELDS):
+            found |= {each: settings.get(each, value) for each in by_class}
+        else:
+            found[key] = value
+    return [f"{key}={value}" for key, value in found.items()]
 
 
 def parse_configuration(text: str) -> Named:
@@ -75,7 +80,7 @@ def parse_configuration(text: str) -> Named:
         key, equals, value = word.partition("=")
         if not equals or not key or not value:
             raise BadInput(f"--configuration must be [NAME:] KEY=VALUE KEY=VALUE ..., not {text}")
-        settings[key] = value
+        _put(settings, key, value)
     if not settings and not colon:
         raise BadInput(f"--configuration must be [NAME:] KEY=VALUE KEY=VALUE ..., not {text!r}")
     return Named(name=name.strip() or short_name(settings), settings=settings)
@@ -90,8 +95,25 @@ def with_axes(named: Sequence[Named], axes: Sequence[str]) -> list[Named]:
     for base in named or [Named(name="", settings={})]:
         for choice in every_choice(axes):
             chosen = dict(text.split("=", 1) for text in choice)
+            _joined(base.settings, chosen)
             name = " ".join(filter(None, (base.name, short_name(chosen))))
             found.append(Named(name=name, settings=base.settings | chosen, of_axes=True))
+    return found
+
+
+def _put(settings: Settings, key: str, value: str) -> None:
+    """Add a key; BadInput where it is there, in whatever spelling."""
+    before = next((each for each in settings if same_key(each) == same_key(key)), None)
+    if before is not None:
+        raise BadInput(f"{key} is given twice, as {shown(settings[before])} and {shown(value)}")
+    settings[key] = value
+
+
+def _joined(one: Settings, other: Settings) -> Settings:
+    """Both; BadInput for a key that both have."""
+    found = dict(one)
+    for key, value in other.items():
+        _put(found, key, value)
     return found
 
 
@@ -118,18 +140,7 @@ def unique(named: Sequence[Named]) -> list[Named]:
 
 def read_plan(path: Path) -> Plan:
     """BadInput with a line for every mistake of the file."""
-    try:
-        with path.open("rb") as file:
-            content = file.read(MAX_BYTES + 1)
-        if len(content) > MAX_BYTES:
-            raise BadInput(f"{path}: is no plan: it has more than {MAX_BYTES} bytes")
-        document = tomllib.loads(content.decode())
-    except OSError as error:
-        raise BadInput(f"{path}: {error.strerror}") from None
-    except UnicodeDecodeError:
-        raise BadInput(f"{path}: is not a TOML file: it is not text in UTF-8") from None
-    except (ValueError, RecursionError) as error:
-        raise BadInput(f"{path}: is not a TOML file: {error}") from None
+    document = read_toml(path, "plan")
     try:
         return _plan_of(document, path.parent)
     except BadInput as error:
@@ -138,7 +149,7 @@ def read_plan(path: Path) -> Plan:
 
 def _plan_of(document: Mapping[str, Any], folder: Path) -> Plan:
     problems = [
-        f"{key} is an unknown key; a plan has {', '.join(KEYS)}"
+        f"{key} is an unknown key; a plan has {', '.join(KEYS)}{meant(key, KEYS)}"
         for key in document
         if key not in KEYS
     ]
@@ -146,17 +157,17 @@ def _plan_of(document: Mapping[str, Any], folder: Path) -> Plan:
     def text(key: str) -> str | None:
         value = document.get(key)
         if value is not None and (not isinstance(value, str) or not value):
-            problems.append(f"{key} must be a text, not {_shown(value)}")
+            problems.append(f"{key} must be a text, not {value_shown(value)}")
             return None
         return value
 
     steps = document.get("steps")
-    if steps is not None and (type(steps) is not int or steps < 1):
-        problems.append(f"steps must be an integer of at least 1, not {_shown(steps)}")
+    if steps is not None and (type(steps) is not int or not 1 <= steps <= MAX_STEPS):
+        problems.append(f"steps must be an integer in 1..{MAX_STEPS}, not {value_shown(steps)}")
     seeds = document.get("seeds")
     if seeds is not None and not _are_seeds(seeds):
         problems.append(
-            f"seeds must be a list of different integers from 0 on, not {_shown(seeds)}"
+            f"seeds must be a list of different integers from 0 on, not {value_shown(seeds)}"
         )
     given: dict[str, str | None] = {key: text(key) for key in ("task", "data", "machine", PRESET)}
     named: list[Named] = []
@@ -197,17 +208,17 @@ def _plan_of(document: Mapping[str, Any], folder: Path) -> Plan:
 def _configuration(entry: Mapping[str, Any]) -> list[Named]:
     """A table: ``name``, ``over``, ``set``; all else are settings too."""
     rest = {key: value for key, value in entry.items() if key not in (NAME, OVER, SET)}
-    settings = _flat(_table(entry, SET)) | _flat(rest)
+    settings = _joined(_flat(_table(entry, SET)), _flat(rest))
     name = entry.get(NAME, short_name(settings))
     if not isinstance(name, str) or not name:
-        raise BadInput(f"name must be a text, not {_shown(name)}")
+        raise BadInput(f"name must be a text, not {value_shown(name)}")
     return with_axes([Named(name=name, settings=settings)], _axes(_table(entry, OVER)))
 
 
 def _table(of: Mapping[str, Any], key: str) -> Mapping[str, Any]:
     value = of.get(key, {})
     if not isinstance(value, dict):
-        raise BadInput(f"{key} must be a table, not {_shown(value)}")
+        raise BadInput(f"{key} must be a table, not {value_shown(value)}")
     return cast(Mapping[str, Any], value)
 
 
@@ -216,9 +227,9 @@ def _flat(table: Mapping[str, Any], before: str = "") -> Settings:
     found: Settings = {}
     for key, value in table.items():
         if isinstance(value, dict):
-            found |= _flat(cast(Mapping[str, Any], value), f"{before}{key}.")
+            found = _joined(found, _flat(cast(Mapping[str, Any], value), f"{before}{key}."))
         else:
-            found[before + key] = value if isinstance(value, str) else _shown(value)
+            _put(found, before + key, value if isinstance(value, str) else written(value))
     return found
 
 
@@ -230,10 +241,10 @@ def _axes(table: Mapping[str, Any], before: str = "") -> list[str]:
             found += _axes(cast(Mapping[str, Any], value), f"{before}{key}.")
         elif isinstance(value, list):
             values = cast(list[Any], value)
-            texts = [each if isinstance(each, str) else _shown(each) for each in values]
+            texts = [each if isinstance(each, str) else written(each) for each in values]
             found.append(f"{before}{key}={','.join(texts)}")
         else:
-            raise BadInput(f"over.{before}{key} must be a list, not {_shown(value)}")
+            raise BadInput(f"over.{before}{key} must be a list, not {value_shown(value)}")
     return found
 
 
@@ -243,8 +254,3 @@ def _are_seeds(value: object) -> bool:
     seeds = cast(list[Any], value)
     kinds = all(type(each) is int and 0 <= each < 2**32 for each in seeds)
     return kinds and len(set(seeds)) == len(seeds)
-
-
-def _shown(value: object) -> str:
-    """As TOML writes it, where that is possible."""
-    return json.dumps(value, default=str)

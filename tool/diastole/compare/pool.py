@@ -1,29 +1,19 @@
 """Who does the runs: this process, several of this computer, or a cluster of Dask's."""
 
 import os
-import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import BrokenExecutor
-from functools import cache, partial
+from functools import partial
 from importlib import import_module
-from threading import Thread
 from typing import Any, cast
 
 from diastole.compare.jobs import Job, Record, numerics_version, run_job
 from diastole.console import one_line
 from diastole.errors import BadInput, CheckFailed
+from diastole.workers import end_with
 
 SECONDS_TO_ANSWER = 10
 """That a scheduler has."""
-SECONDS_BETWEEN_LOOKS = 0.5
-"""Of a process at its parent."""
-
-
-def usable_cores() -> int:
-    """That this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
 
 
 def run_jobs(jobs: Sequence[Job], *, processes: int, scheduler: str | None) -> Iterator[Record]:
@@ -43,19 +33,8 @@ def run_jobs(jobs: Sequence[Job], *, processes: int, scheduler: str | None) -> I
 def run_for(parent: int, job: Job) -> Record:
     """As :func:`diastole.compare.jobs.run_job`, in a process that ends when ``parent`` does, which
     may be killed without a word."""
-    _end_with(parent)
+    end_with(parent)
     return run_job(job)
-
-
-@cache
-def _end_with(parent: int) -> None:
-    Thread(target=_watch, args=(parent,), daemon=True).start()
-
-
-def _watch(parent: int) -> None:
-    while os.getppid() == parent:
-        time.sleep(SECONDS_BETWEEN_LOOKS)
-    os._exit(1)
 
 
 def _parallel(

@@ -11,7 +11,11 @@ from typing import Any
 from diastole.compare.jobs import Record
 from diastole.console import note
 from diastole.errors import BadInput
+from diastole.files import atomic
+from diastole_sim.reading import parse_json, require_readable
 
+MAX_BYTES = 1 << 28
+"""Of results: a hundred thousand runs."""
 BEGIN = b'{"key": '
 """Of every line."""
 
@@ -43,6 +47,10 @@ def opened(path: Path) -> Generator[Results]:
     BadInput for a file that is no such thing, and for one that another comparison is writing to.
     """
     try:
+        if path.exists():
+            require_readable(path, pipes=False)
+        else:
+            atomic.check_writable(path)
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o666)
     except OSError as error:
         raise BadInput(f"{path}: {error.strerror}") from None
@@ -64,7 +72,9 @@ def _lock(descriptor: int, path: Path) -> None:
 
 def _read(descriptor: int, path: Path) -> dict[str, Record]:
     with os.fdopen(os.dup(descriptor), "rb") as file:
-        content = file.read()
+        content = file.read(MAX_BYTES + 1)
+    if len(content) > MAX_BYTES:
+        raise BadInput(f"{path}: is no file of results: it has more than {MAX_BYTES} bytes")
     *lines, rest = content.split(b"\n")
     records = [_parsed(line, number, path) for number, line in enumerate(lines, 1)]
     if rest:
@@ -77,7 +87,7 @@ def _read(descriptor: int, path: Path) -> dict[str, Record]:
 
 def _parsed(line: bytes, number: int, path: Path) -> Record:
     try:
-        record: Any = json.loads(line)
+        record: Any = parse_json(line)
         if not line.startswith(BEGIN) or not {"key", "seed", "error"} <= set(record):
             raise ValueError
         return record

@@ -18,6 +18,9 @@ from diastole.config.contradictions import contradictions
 from diastole.config.keys import Accepted, Config
 from diastole.config.numbers import NUMBERS, numbers_of
 from diastole.errors import BadInput
+from diastole.files.reading import read_toml
+from diastole.nearest import meant
+from diastole_sim.spec.check import shown
 from diastole_sim.spec.formats import FAST, FORMAT_NAMES, parse_format
 from diastole_sim.spec.numerics import CLASS_NAMES, Numerics
 
@@ -34,20 +37,13 @@ FIELDS: dict[str, FieldInfo] = {
     for key, inner in table.model_fields.items()
 } | {name: field for name, field in Config.model_fields.items() if name not in SECTIONS}
 
-MAX_BYTES = 1 << 20
-"""Of a file that is read: a hundred times what `init` writes, and an end to what has none."""
-
 WIDTH = 100
 """Columns of the file that `init` writes."""
 
 FAST_FRACTION = 14
 """F of a machine of planes is this and two for each bit of its widest magnitudes, by default."""
-MOST_MEANT = 2
-"""Names that a slip may have been meant for."""
 SAME_TABLE = 0.2
 """By which a key of the same table is liker."""
-LIKE = 0.7
-"""Of two names, from which on one is a slip of the other; 1 where they are the same."""
 
 
 def read(path: Path, overrides: Sequence[str] = ()) -> Config:
@@ -55,20 +51,7 @@ def read(path: Path, overrides: Sequence[str] = ()) -> Config:
 
     Raises :class:`BadInput` with one line for every mistake of the file and the overrides together.
     """
-    try:
-        with path.open("rb") as file:
-            content = file.read(MAX_BYTES + 1)
-        if len(content) > MAX_BYTES:
-            raise BadInput(f"{path}: is no configuration: it has more than {MAX_BYTES} bytes")
-        document = tomllib.loads(content.decode())
-    except OSError as error:
-        raise BadInput(f"{path}: {error.strerror}") from None
-    except UnicodeDecodeError:
-        raise BadInput(f"{path}: is not a TOML file: it is not text in UTF-8") from None
-    except ValueError as error:  # TOMLDecodeError, or an integer of too many digits
-        raise BadInput(f"{path}: is not a TOML file: {error}") from None
-    except RecursionError:
-        raise BadInput(f"{path}: is not a TOML file: nested too deeply") from None
+    document = read_toml(path, "configuration")
     return from_document(document, overrides, source=str(path))
 
 
@@ -79,6 +62,7 @@ def from_document(
     document = {key: dict(v) if _is_table(v) else v for key, v in document.items()}
     problems: list[str] = []
     overridden: set[str] = set()
+    problems += _repeated(overrides)
     # What is laid over the file's numbers is laid over others too, wherever it stands.
     for text in sorted(overrides, key=lambda text: not _is_of_numbers(text)):
         try:
@@ -103,6 +87,24 @@ def from_document(
     if problems:
         raise BadInput(*problems)
     return config
+
+
+def _repeated(overrides: Sequence[str]) -> list[str]:
+    """What is wrong with overrides of which two say the same key, or a table and a key of it."""
+    said: dict[tuple[str, ...], str] = {}
+    problems: list[str] = []
+    for text in overrides:
+        key, _, value = (part.strip() for part in text.partition("="))
+        parts = tuple(part.strip() for part in key.split("."))
+        for other, before in said.items():
+            if other == parts:
+                problems.append(
+                    f"--set: {key} is given twice, as {shown(before)} and {shown(value)}"
+                )
+            elif parts[: len(other)] == other or other[: len(parts)] == parts:
+                problems.append(f"--set: {'.'.join(other)} and {key} say the same key twice")
+        said[parts] = value
+    return problems
 
 
 def _is_of_numbers(override: str) -> bool:
@@ -160,12 +162,7 @@ def likely_format(given: object) -> str:
     text = given.strip().lower()
     if text != given and _is_format(text):
         return f"; did you mean {text}?"
-    begin = [name for name in FORMAT_NAMES if name.startswith(text)]
-    if 1 <= len(begin) <= MOST_MEANT:
-        return f"; did you mean {' or '.join(begin)}?"
-    likeness = {name: difflib.SequenceMatcher(a=text, b=name).ratio() for name in FORMAT_NAMES}
-    best = [name for name, ratio in likeness.items() if ratio == max(likeness.values())]
-    return f"; did you mean {best[0]}?" if len(best) == 1 and likeness[best[0]] > LIKE else ""
+    return meant(text, FORMAT_NAMES)
 
 
 def _is_format(text: str) -> bool:
@@ -210,21 +207,21 @@ def _entry(key: str, value: Any, config: Config, said: dict[str, str]) -> Iterab
     said.setdefault(words, _last(key))
     yield from _comment(words)
     if value is not None:
-        yield f"{_last(key)} = {_show(value)}"
+        yield f"{_last(key)} = {value_shown(value)}"
         return
     if key == "numbers":
         yield "# Left out: the file tells all of them."
-        yield f"# {key} = {_show(next(iter(NUMBERS)))}"
+        yield f"# {key} = {value_shown(next(iter(NUMBERS)))}"
         return
     default = absent_value(key, config.numerics)
     if default is None:
         yield "# Left out: the format has its own and takes no other."
     elif key == "vector.special":
-        yield f"# Left out: here {_show(default)}."
-        yield f"# {_last(key)} = {_show(default)}"
+        yield f"# Left out: here {value_shown(default)}."
+        yield f"# {_last(key)} = {value_shown(default)}"
     else:
-        yield f"# Left out: the default of the format, here {_show(default)}."
-        yield f"# {_last(key)} = {_show(default)}"
+        yield f"# Left out: the default of the format, here {value_shown(default)}."
+        yield f"# {_last(key)} = {value_shown(default)}"
 
 
 def absent_value(key: str, numerics: Numerics) -> str | int | None:
@@ -261,7 +258,7 @@ def _override(document: dict[str, Any], text: str) -> str:
     key, equals, value = text.partition("=")
     parts = [part.strip() for part in key.split(".")]
     if not equals or not all(parts):
-        raise BadInput(f"--set: must be KEY=VALUE, not {_show(text)}")
+        raise BadInput(f"--set: must be KEY=VALUE, not {value_shown(text)}")
     table = document
     for part in parts[:-1]:
         inner = table.setdefault(part, {})
@@ -292,8 +289,22 @@ def _say(error: Any) -> str:
     key = _written(error["loc"])
     if error["type"] == "extra_forbidden":
         return f"{key} is an unknown key; the nearest is {nearest(key)}"
-    hint = likely_format(error["input"]) if key.startswith("format.") else ""
-    return f"{key} must be {accepted(key)}, not {_show(error['input'])}{hint}"
+    hint = _hint(key, error["input"])
+    return f"{key} must be {accepted(key)}, not {value_shown(error['input'])}{hint}"
+
+
+def _hint(key: str, given: object) -> str:
+    """What a value was meant to be, where a key takes some names alone."""
+    if key.startswith("format."):
+        return likely_format(given)
+    return meant(given, choices_of(key))
+
+
+def choices_of(key: str) -> list[str]:
+    """Return the names that a key takes; none where it takes anything else."""
+    kind, _, names = accepted(key).partition("one of ") if key in FIELDS else ("", "", "")
+    words = [] if kind else names.split(", ")
+    return [word for word in words if re.fullmatch(r"[a-z][\w-]*", word)]
 
 
 def _without(document: dict[str, Any], wrong: set[tuple[Any, ...]]) -> dict[str, Any]:
@@ -316,13 +327,17 @@ def _written(location: Sequence[Any]) -> str:
     )
 
 
-def _show(value: Any) -> str:
-    """A value on one line, as TOML writes it where that is possible."""
+def written(value: Any) -> str:
+    """Return a value as TOML writes it, where that is possible."""
     try:
-        text = json.dumps(value, default=str) if not isinstance(value, float) else str(value)
+        return json.dumps(value, default=str) if not isinstance(value, float) else str(value)
     except ValueError:  # Python does not write integers of more than 4300 digits
-        text = "a huge integer"
-    return text if len(text) <= 60 else text[:57] + "..."
+        return "a huge integer"
+
+
+def value_shown(value: Any) -> str:
+    """Return a value as a message shows it: as it is written, and not too long."""
+    return shown(written(value))
 
 
 def _last(key: str) -> str:

@@ -10,6 +10,8 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 
+from diastole_sim.rtl import children
+
 LIGHTPANDA = "lightpanda"  # a package of Python that brings its browser
 CHROMIUM = ("chromium", "chromium-browser", "google-chrome", "chrome-headless-shell")
 SECONDS = 60
@@ -41,7 +43,7 @@ def document_after(page: Path, browser: str) -> str:
                 address,
             ]
         try:
-            done = subprocess.run(command, capture_output=True, check=False, timeout=SECONDS)
+            done = children.run(command, seconds=SECONDS)
         except subprocess.TimeoutExpired:
             raise RuntimeError(f"{browser} has not ended after {SECONDS} s") from None
     if done.returncode or not done.stdout:

@@ -22,6 +22,7 @@ from numpy.lib import format as npy
 from numpy.typing import NDArray
 
 from diastole.errors import BadInput
+from diastole_sim.reading import require_readable
 
 T = TypeVar("T")
 
@@ -69,8 +70,7 @@ class Archive:
     def __init__(self, path: Path):
         self.path = path
         try:
-            if not path.is_file() and path.exists() and not path.is_dir():
-                raise BadInput(f"{path}: is no regular file")  # it may have no end
+            require_readable(path, pipes=False)
             with path.open("rb") as file, zipfile.ZipFile(file) as archive:
                 members = [each for each in archive.infolist() if each.filename.endswith(".npy")]
         except OSError as error:

@@ -2,6 +2,7 @@
 have them."""
 
 import csv
+import io
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
@@ -10,9 +11,13 @@ from pathlib import Path
 from typing import TypeAlias
 
 from diastole.errors import BadInput
+from diastole.files.reading import read_content
+from diastole_sim.spec.check import shown, whole_number
 from diastole_sim.spec.image import MAX_SIZE
 
 MOST_REPEATS = 1 << 20
+MAX_BYTES = 1 << 24
+"""Of a file that is read: some hundred thousand layers."""
 PRODUCT = ("m", "k", "n")
 IMAGE = (
     "ifmap height", "ifmap width", "filter height", "filter width", "channels", "num filter",
@@ -55,10 +60,10 @@ def read_layers(path: Path, batch: int = 1) -> list[NamedLayer]:
     M of every layer is multiplied by ``batch``, or by the file's own column. :class:`BadInput` with
     every mistake of the file, each with its line and column; a value that nobody reads is one.
     """
+    content = read_content(path, MAX_BYTES, "list of layers")
     try:
-        with path.open(newline="", encoding="utf-8-sig") as file:
-            reader = csv.reader(file)
-            lines = [(reader.line_num, row) for row in reader if any(map(str.strip, row))]
+        reader = csv.reader(io.StringIO(content.decode("utf-8-sig"), newline=""))
+        lines = [(reader.line_num, row) for row in reader if any(map(str.strip, row))]
     except (UnicodeDecodeError, csv.Error) as error:
         raise BadInput(f"{path}: is no CSV file: {error}") from error
     if not lines:
@@ -150,11 +155,10 @@ class _Line:
     def whole(self, column: str, most: int = MAX_SIZE) -> int | None:
         """Return the number of a column, or None and report why there is none."""
         text = self.text(column)
-        short = len(text) <= 2 * len(str(most))
-        if short and text.isdecimal() and 1 <= int(text) <= most:
-            return int(text)
-        said = text if short else f"{text[:8]}... of {len(text)} characters"
-        self.problem(column, f"must be an integer in 1..{most}, not {said or 'nothing'}")
+        value = whole_number(text)
+        if value is not None and 1 <= value <= most:
+            return value
+        self.problem(column, f"must be an integer in 1..{most}, not {shown(text) or 'nothing'}")
         return None
 
     def problem(self, column: str, text: str) -> None:

@@ -10,6 +10,8 @@ import numpy as np
 from diastole.errors import BadInput
 from diastole.files import atomic
 from diastole.files.archive import Archive, Unreadable
+from diastole.files.outputs import check_output
+from diastole_sim.reading import parse_json
 from diastole_sim.train.state import TrainingState
 
 RECORD = "record"
@@ -27,7 +29,7 @@ class StateFile:
     def __init__(self, path: Path, training: Mapping[str, Any]):
         self.path, self.training = path, dict(training)
         self.steps: int | None = None
-        atomic.check_writable(path)
+        check_output("--state", path, (".npz",))
 
     def load(self) -> TrainingState | None:
         if not self.path.exists():
@@ -35,7 +37,7 @@ class StateFile:
         archive = Archive(self.path)
         try:
             arrays = {name: archive.read(name) for name in archive.names}
-            record = json.loads(arrays.pop(RECORD).tobytes())
+            record = parse_json(arrays.pop(RECORD).tobytes())
             found, state = record["training"], TrainingState.read(record["state"], arrays)
         except (Unreadable, ValueError, LookupError, TypeError) as error:
             raise BadInput(f"{self.path}: is no state of a training") from error

@@ -4,18 +4,20 @@ import multiprocessing
 import os
 import signal
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import BrokenExecutor, ProcessPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from itertools import product
 from typing import Any
 
 from diastole.config.keys import Config
-from diastole.errors import BadInput
+from diastole.errors import BadInput, CheckFailed
 from diastole.files.layers import NamedLayer
-from diastole.layers.costs import Mapped, layer_costs, total
+from diastole.layers.costs import Found, Mapped, Product, layer_costs, total
 from diastole.layers.sizes import MachineSize, machine_size
 from diastole.layers.widths import widths_of
+from diastole.workers import end_with, usable_cores
 
 MOST_MACHINES = 10_000
 
@@ -80,11 +82,15 @@ def every_choice(texts: Sequence[str]) -> list[tuple[str, ...]]:
     """Of "KEY=A,B" and "OTHER=C,D" every choice of one value each, in the order of a book. BadInput
     if one is no such text, or there are too many."""
     choices: list[list[str]] = []
+    keys: set[str] = set()
     for text in texts:
         key, equals, values = text.partition("=")
         given = [value.strip() for value in values.split(",")]
         if not equals or not key.strip() or not all(given):
             raise BadInput(f"--over must be KEY=VALUE,VALUE,..., not {text}")
+        if same_key(key) in keys:
+            raise BadInput(f"--over: {key.strip()} is given twice; give all its values at once")
+        keys.add(same_key(key))
         choices.append([f"{key.strip()}={value}" for value in dict.fromkeys(given)])
     found = list(product(*choices))
     if len(found) > MOST_MACHINES:
@@ -92,22 +98,58 @@ def every_choice(texts: Sequence[str]) -> list[tuple[str, ...]]:
     return found
 
 
+def same_key(key: str) -> str:
+    """Return what all spellings of a key have in common: options of `train` have two."""
+    return key.strip().replace("-", "_")
+
+
+def laid_over(overrides: Sequence[str], choice: Sequence[str]) -> list[str]:
+    """Return the overrides of --set without the keys of a choice, then the choice: the values of
+    --over go before the one that --set gives to all machines."""
+    keys = {same_key(text.partition("=")[0]) for text in choice}
+    kept = [text for text in overrides if same_key(text.partition("=")[0]) not in keys]
+    return [*kept, *choice]
+
+
 @contextmanager
 def on_all_cores() -> Generator[Mapped]:
     """A ``map`` that has the work done by as many processes as there are cores, in its order."""
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    cores = usable_cores()
     if cores == 1:
         yield map
         return
     # Spawned: a fork may copy locks of threads that it does not copy.
     context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(cores, mp_context=context, initializer=_quiet) as pool:
-        yield pool.map
+    former = multiprocessing.active_children()
+    begin = partial(_begin, os.getpid())
+    with ProcessPoolExecutor(cores, mp_context=context, initializer=begin) as pool:
+        try:
+            yield partial(_map, pool)
+        except BaseException as error:
+            for worker in multiprocessing.active_children():
+                if worker not in former:
+                    worker.kill()
+            if isinstance(error, BrokenExecutor):
+                raise CheckFailed(
+                    "a process ended before its work did, as where memory runs out"
+                ) from None
+            raise
 
 
-def _quiet() -> None:
-    """Ctrl-C is the parent's to answer."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+def _map(
+    pool: ProcessPoolExecutor, function: Callable[[Product], Found], products: list[Product]
+) -> list[Found]:
+    """As ``pool.map``, which would cancel work whose worker is killed: Python reports both as a
+    mistake of ours."""
+    futures = [pool.submit(function, product) for product in products]
+    return [future.result() for future in futures]
+
+
+def _begin(parent: int) -> None:
+    """Ctrl-C and a closed terminal are for the parent to answer, and a worker ends with it."""
+    for number in (signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)
+    end_with(parent)
 
 
 def configurations(

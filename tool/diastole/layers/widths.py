@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 from diastole.errors import BadInput
 from diastole_sim.perf.machine import WIDEST, Widths
+from diastole_sim.spec.check import shown, whole_number
 from diastole_sim.spec.numerics import CLASS_NAMES, Numerics
 
 ALL = "all"
@@ -22,10 +23,10 @@ def parse_widths(text: str) -> dict[str, int]:
             problems.append(f'--widths takes {", ".join(CLASS_NAMES)} before "=", not "{key}"')
         elif name in found or ALL in found or (name == ALL and found):
             problems.append(f"--widths must say each of {', '.join(CLASS_NAMES)} once: {text}")
-        elif not value.isdecimal():
-            problems.append(f'--widths must be bits, as in 4 or x=4,w=2,dy=4, not "{value}"')
+        elif (bits := whole_number(value)) is None:
+            problems.append(f'--widths must be bits, as in 4 or x=4,w=2,dy=4, not "{shown(value)}"')
         else:
-            found[name] = int(value)
+            found[name] = bits
     if problems:
         raise BadInput(*problems)
     return found

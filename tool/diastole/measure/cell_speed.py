@@ -10,7 +10,6 @@ does not show what it found. ``logic`` is what abc counts: between registers, no
 import json
 import re
 import shutil
-import subprocess
 import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -23,6 +22,7 @@ from diastole.measure.area import BareCell, Mapper
 from diastole.measure.figure import Figure, at_least, at_most, shown
 from diastole.synth.delay_tables import DelayLibrary, read_library
 from diastole.synth.path_delay import Longest, Timing
+from diastole.synth.programs import run
 from diastole_hw.cell.shape import PIPELINES
 
 LEAST_MHZ, MOST_PER_MAC = 400.0, 480.0
@@ -76,9 +76,7 @@ def _speed(cell: BareCell, pipeline: str, mapper: Mapper, folder: Path) -> Speed
     (folder / "cells.constr").write_text(CONSTRAINTS)
     cells = mapper.cells.library
     shutil.copy(cells.path, folder / "cells.lib")
-    subprocess.run(
-        [str(mapper.yosys.path), "-q", "cell.ys"], cwd=folder, check=True, capture_output=True
-    )
+    run(mapper.yosys, ["-q", "cell.ys"], folder)
     report = (folder / "area.txt").read_text()
     [area] = re.findall(r"Chip area for (?:top )?module '\\bare_cell': ([\d.]+)", report)
     return Speed(

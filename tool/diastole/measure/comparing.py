@@ -1,7 +1,6 @@
 """Time and losses of the task `text`, and the time of a comparison; on the golden model."""
 
 import json
-import subprocess
 import sys
 import tempfile
 import time
@@ -10,8 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from diastole.config.file import from_document
+from diastole.errors import CheckFailed
 from diastole.measure.figure import Figure, at_most, shown
 from diastole_sim.golden.device import GoldenDevice
+from diastole_sim.rtl import children
 from diastole_sim.spec.numerics import CLASS_NAMES
 from diastole_sim.train import TASKS, run_task
 
@@ -64,10 +65,10 @@ def figures(plan: Path = DIGITS) -> Iterator[Figure]:
         results = Path(folder) / "results.jsonl"
         words = ["compare", "--plan", str(plan), "--results", str(results), "--json"]
         began = time.perf_counter()
-        done = subprocess.run(
-            [sys.executable, "-m", "diastole", *words], stdout=subprocess.PIPE, check=True
-        )
+        done = children.run([sys.executable, "-m", "diastole", *words], stderr=None)
         seconds = time.perf_counter() - began
+    if done.returncode:
+        raise CheckFailed(f"diastole {' '.join(words)} failed with {done.returncode}")
     record = json.loads(done.stdout)
     count = len(record["configurations"])
     what = f"compare of {count} configurations, {len(record['seeds'])} seeds, {record['task']}"

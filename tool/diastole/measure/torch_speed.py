@@ -8,7 +8,6 @@ slows both alike.
 import importlib.util
 import json
 import os
-import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -16,7 +15,9 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from diastole.devices import GoldenDevice
+from diastole.errors import CheckFailed
 from diastole.measure.figure import Figure, at_least
+from diastole_sim.rtl import children
 
 SIDE, FORMAT = 512, "bfp4"
 ATTEMPTS = 40
@@ -33,7 +34,9 @@ def figures() -> Iterator[Figure]:
         return
     environment = os.environ | dict.fromkeys(ONE_THREAD, "1")
     command = [sys.executable, "-m", "diastole.measure.torch_speed"]
-    done = subprocess.run(command, env=environment, check=True, stdout=subprocess.PIPE, text=True)
+    done = children.run(command, env=environment, stderr=None, text=True)
+    if done.returncode:
+        raise CheckFailed(f"{' '.join(command)} failed with {done.returncode}")
     numpy_time, torch_time = json.loads(done.stdout)
     yield at_least(what, numpy_time / torch_time, LEAST_RATIO, "{:.2f} x")
 

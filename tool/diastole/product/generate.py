@@ -11,12 +11,14 @@ import diastole
 from diastole.config.file import to_toml
 from diastole.config.keys import Config
 from diastole.errors import BadInput
+from diastole.files.outputs import check_folder
 from diastole.product import black_boxes, collateral, constraints, cores
 from diastole.product.facts import Files, ProductFacts
 from diastole.product.host_files import host_files
 from diastole.product.readme import readme_files
 from diastole.product.register_maps import register_maps
 from diastole_hw.emit.verilog import emit
+from diastole_sim.reading import read_manifest
 
 MANIFEST = "manifest.json"
 _IDENTIFYING_KEYS = {"name", "version", "config_sha256", "top", "files"}
@@ -33,6 +35,7 @@ def generate(config: Config, directory: Path | str) -> dict[str, Any]:
     product, or cannot be written. The same configuration gives the same bytes.
     """
     # a link to a product is replaced where it points; a circle of links is refused when written
+    check_folder(Path(directory))
     directory = Path(os.path.realpath(directory))
     refuse_what_is_no_product(directory)
     contents, manifest = product_contents(config)
@@ -128,7 +131,7 @@ def refuse_what_is_no_product(directory: Path) -> None:
     if not directory.is_dir():
         raise BadInput(f"{directory} exists and is no product: it is a file")
     try:
-        manifest = json.loads((directory / MANIFEST).read_text(encoding="utf-8"))
+        manifest = read_manifest(directory / MANIFEST)
         is_product = isinstance(manifest, dict) and manifest.keys() >= _IDENTIFYING_KEYS
     except (OSError, ValueError):
         is_product = False
@@ -143,6 +146,7 @@ def replace_directory(directory: Path, contents: dict[str, str]) -> None:
     new = directory.with_name(f".{directory.name}.new-{os.getpid()}")
     old = directory.with_name(f".{directory.name}.old-{os.getpid()}")
     try:
+        new.mkdir(exist_ok=True)
         for path, text in contents.items():
             file = new / path
             file.parent.mkdir(parents=True, exist_ok=True)

@@ -8,6 +8,7 @@ from itertools import product
 from pathlib import Path
 
 from diastole.errors import BadInput
+from diastole.files.reading import read_content
 
 _COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*", re.DOTALL)
 _CELL = re.compile(r"\bcell\s*\(\s*\"?([^\s\")]+)\"?\s*\)\s*\{")
@@ -75,13 +76,17 @@ class Library:
         return self.cells[name].area / self.nand2_area
 
 
+MAX_BYTES = 1 << 30
+"""Of a library: several times the largest of a foundry."""
+
+
 @cache
 def _read(path: Path) -> Library:
+    text = read_content(path, MAX_BYTES, "library of cells").decode(errors="replace")
     try:
-        text = path.read_text(encoding="utf-8", errors="replace")
-    except OSError as error:
-        raise BadInput(f"{path}: {error.strerror}") from error
-    cells = {cell.name: cell for cell in _cells(_COMMENT.sub(" ", text))}
+        cells = {cell.name: cell for cell in _cells(_COMMENT.sub(" ", text))}
+    except ValueError as error:  # a number that is none
+        raise BadInput(f"{path}: is no library of cells: {error}") from error
     nands = [cell.area for cell in cells.values() if cell.is_nand2 and cell.area > 0]
     if not nands:
         raise BadInput(f"{path}: is no library of cells with a NAND of two inputs")

@@ -4,7 +4,6 @@ wheels; run so that nothing of them is left when we are interrupted."""
 import os
 import re
 import shutil
-import signal
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
@@ -14,6 +13,7 @@ from importlib import metadata
 from pathlib import Path
 
 from diastole.errors import CheckFailed
+from diastole_sim.rtl import children
 from diastole_sim.rtl.programs import Program, ToolMissing, requirement
 
 Heard = Callable[[str], None]
@@ -76,9 +76,7 @@ class Tool:
         """The first dotted number that it says of itself; None if it does not run."""
         words = ["--help"] if self.asks is None else [self.asks]
         try:
-            done = subprocess.run(
-                [path, *words], capture_output=True, text=True, timeout=FIRST_SECONDS
-            )
+            done = children.run([path, *words], seconds=FIRST_SECONDS, text=True)
         except (OSError, subprocess.TimeoutExpired):
             return None
         if self.asks is None:  # how it ends says nothing: some end with 1 for help
@@ -140,22 +138,18 @@ def run(
     """
     printed = folder / "printed.txt"
     followed = printed if log is None else folder / log
-    with printed.open("wb") as out:
-        running = subprocess.Popen(
+    with (
+        printed.open("wb") as out,
+        children.started(
             [program.path, *words],
             cwd=folder,
+            env=os.environ | {"TMPDIR": str(folder)},  # removed with it, whatever ends the program
             stdin=subprocess.DEVNULL,
             stdout=out,
             stderr=subprocess.STDOUT,
-            start_new_session=True,
-        )
-        try:
-            _follow(running, followed, heard)
-        finally:
-            if running.poll() is None:
-                with suppress(ProcessLookupError):
-                    os.killpg(running.pid, signal.SIGKILL)
-                running.wait()
+        ) as running,
+    ):
+        _follow(running, followed, heard)
     if running.returncode:
         last = [line for file in (followed, printed) for line in _lines(file)[-LAST_LINES:]]
         said = _reason(last) or f"it ended with code {running.returncode}"

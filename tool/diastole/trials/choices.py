@@ -1,12 +1,13 @@
 """What is to be tried, from the words of a command line."""
 
-import difflib
 from dataclasses import dataclass
 from typing import Any
 
-from diastole.config.file import LIKE, accepted, likely_format
+from diastole.config.file import accepted, likely_format
 from diastole.errors import BadInput
+from diastole.nearest import meant
 from diastole.trials.mixtures import TABLES, Settings
+from diastole_sim.spec.check import shown
 from diastole_sim.spec.formats import SCALE_CODE_RULES, SCALE_RULES, parse_format, parse_grouping
 from diastole_sim.spec.numerics import CLASS_NAMES
 from diastole_sim.spec.rounding import KINDS, RULES
@@ -41,7 +42,10 @@ def parse_choices(
         except BadInput as error:
             problems += error.problems
     if kind is not None and kind not in KINDS:
-        problems.append(f'--{KIND} must be {accepted("rounding.kind")}, not "{kind}"')
+        problems.append(
+            f'--{KIND} must be {accepted("rounding.kind")}, not "{shown(kind)}"'
+            + meant(kind, KINDS)
+        )
     if problems:
         raise BadInput(*problems)
     settings = {name: found[name] for name in TABLES if name in found}
@@ -64,7 +68,7 @@ def parse_names(option: str, text: str) -> list[str]:
                     "bfp4 do, in planes; try these"
                 )
         except ValueError:
-            problem = f'--{option} must each be {accepted("format.x")}, not "{name}"'
+            problem = f'--{option} must each be {accepted("format.x")}, not "{shown(name)}"'
             problems.append(problem + likely_format(name))
     if problems:
         raise BadInput(*problems)
@@ -80,12 +84,18 @@ def parse_by_class(option: str, text: str) -> dict[str, str]:
         key, equals, value = (word.strip() for word in part.rpartition("="))
         classes = [key.lower()] if equals else list(CLASS_NAMES)
         if not set(classes) <= set(CLASS_NAMES):
-            problems.append(f'--{option} takes {", ".join(CLASS_NAMES)} before "=", not "{key}"')
+            problems.append(
+                f'--{option} takes {", ".join(CLASS_NAMES)} before "=", not "{shown(key)}"'
+            )
         elif set(classes) & set(found):
-            problems.append(f"--{option} must say each of {', '.join(CLASS_NAMES)} once: {text}")
+            problems.append(
+                f"--{option} must say each of {', '.join(CLASS_NAMES)} once: {shown(text)}"
+            )
         elif not _is_value(option, value):
             words = accepted(f"{TABLES[option]}.x")
-            problems.append(f'--{option} must be {words}, not "{value}"{_meant(option, value)}')
+            problems.append(
+                f'--{option} must be {words}, not "{shown(value)}"{_meant(option, value)}'
+            )
         else:
             found |= dict.fromkeys(classes, value)
     if problems:
@@ -104,5 +114,4 @@ def _is_value(option: str, value: str) -> bool:
 
 
 def _meant(option: str, value: str) -> str:
-    likely = difflib.get_close_matches(value, RULES_OF.get(option, ()), 1, LIKE)
-    return f"; did you mean {likely[0]}?" if likely else ""
+    return meant(value, RULES_OF.get(option, ()))

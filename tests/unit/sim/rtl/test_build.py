@@ -2,6 +2,7 @@
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import threading
@@ -17,6 +18,7 @@ from diastole_sim.rtl.cache import RECORD, damage
 from diastole_sim.rtl.errors import BuildError, ProductError
 from diastole_sim.rtl.product import Product
 from diastole_sim.rtl.programs import ToolMissing
+from support.processes import SECONDS, alive, hangs, wait_for
 
 
 @pytest.fixture
@@ -214,3 +216,28 @@ def test_bad_manifest(copier, change, text):
     path.write_text(json.dumps(json.loads(path.read_text()) | change))
     with pytest.raises(ProductError, match=text):
         Product.load(path.parent)
+
+
+INTERRUPTED = """
+import signal, sys
+from diastole_sim.rtl.build import build
+from diastole_sim.rtl.product import Product
+signal.signal(signal.SIGINT, signal.default_int_handler)  # shells ignore it in the background
+build(Product.load(sys.argv[1]))
+"""
+
+
+def test_compilers_end_with_what_waits_for_them(copier, tmp_path):
+    """They run in threads, which nothing interrupts. No half-made entry is left in the cache."""
+    (tmp_path / "bin").mkdir()
+    pids = hangs(tmp_path, "g++", "--version")
+    paths = {"PATH": f"{tmp_path / 'bin'}{os.pathsep}{os.environ['PATH']}"}
+    paths |= {"TMPDIR": str(tmp_path), "XDG_CACHE_HOME": str(tmp_path / "cache")}
+    words = [sys.executable, "-c", INTERRUPTED, copier()]
+    with subprocess.Popen(words, env=os.environ | paths, stderr=subprocess.DEVNULL) as process:
+        wait_for(pids.exists)
+        process.send_signal(signal.SIGINT)
+        process.wait(timeout=SECONDS)
+    found = [int(pid) for pid in pids.read_text().split()]
+    wait_for(lambda: not any(alive(pid) for pid in found))
+    assert not [*(tmp_path / "cache").rglob("making-*")]

@@ -1,5 +1,6 @@
 """`compare`: what it takes, prints and keeps; killed, it goes on where it was."""
 
+import argparse
 import json
 import os
 import signal
@@ -12,7 +13,9 @@ import numpy as np
 import pytest
 
 from command_line import error
+from diastole.commands import compare
 from diastole.compare import jobs as jobs_module
+from diastole.compare.plan import Named, Plan
 from diastole_sim.golden.device import GoldenDevice
 from diastole_sim.train import run_task
 
@@ -343,3 +346,21 @@ def test_what_follows_from_a_format_follows(diastole, data):
     }  # fmt: skip
     both = diastole("compare", "nano.toml", "--preset", "nano", *given)
     assert both.err == error("either FILE or --preset says which machine")
+
+
+@pytest.mark.parametrize(
+    "overrides, of_plan, own, formats",
+    [
+        ([], {"format.x": "bfp2"}, {"format": "bfp4"}, ("bfp4", "bfp4")),
+        (["format.x=bfp3"], {"format": "bfp2"}, {}, ("bfp3", "bfp2")),
+        (["format.x=bfp3"], {"format": "bfp2"}, {"format": "bfp5"}, ("bfp5", "bfp5")),
+        ([], {}, {"format": "bfp5", "format.x": "bfp3"}, ("bfp3", "bfp5")),
+    ],
+)
+def test_whose_key_goes_before(overrides, of_plan, own, formats):
+    """A configuration's own, then --set, then what the plan sets for all of them."""
+    given = argparse.Namespace(file=None, preset="nano", overrides=overrides)
+    named = [Named(name="one", settings=own)]
+    (settled,), refused = compare.settle(given, Plan(settings=of_plan), named, "digits")
+    assert refused == []
+    assert (settled.config.format.x, settled.config.format.w) == formats

@@ -19,7 +19,7 @@ def test_a_script_for_every_shell(diastole, shell):
 def test_no_other_shell(diastole):
     result = diastole("completion", "fish")
     assert result.code == 2
-    assert "invalid choice: 'fish'" in result.err[0]
+    assert "argument shell: must be one of bash, zsh, tcsh, not fish" in result.err[0]
 
 
 def completed(script, *words):

@@ -48,7 +48,26 @@ def test_version(capsys):
     "arguments, message",
     [
         (["check"], "the following arguments are required: FILE (see diastole check --help)"),
-        (["check", "a", "--sett", "x"], "unrecognized arguments: --sett x (see diastole --help)"),
+        (
+            ["check", "a", "--sett", "x"],
+            "unrecognized arguments: --sett x; did you mean --set? (see diastole check --help)",
+        ),
+        (["check", "a", "b"], "unrecognized arguments: b (see diastole check --help)"),
+        (
+            ["chekc", "a"],
+            (
+                "must be one of the commands init, check, estimate, generate, board, synth, run, "
+                "explain, train, compare, formats, doctor, completion, not chekc; "
+                "did you mean check? (see diastole --help)"
+            ),
+        ),
+        (
+            ["train", "f", "--task", "digits", "--optimizer", "Adma"],
+            (
+                "argument --optimizer: must be one of sgd, nesterov, rmsprop, adam, adamw, "
+                "not Adma; did you mean adam? (see diastole train --help)"
+            ),
+        ),
         (
             ["train", "f", "--task", "digits", "--steps", "-3"],
             (

@@ -56,8 +56,8 @@ SEE = "(see diastole synth --help)"
     "words, said",
     [
         (
-            "--target ecp6",
-            f"--target must be one of {KNOWN}, or a Liberty file .lib, not ecp6",
+            "--target spartan",
+            f"--target must be one of {KNOWN}, or a Liberty file .lib, not spartan",
         ),
         ("--target no.lib", "{tmp}/no.lib: No such file or directory"),
         ("--target ecp5 --device x", "--device must be one of 85k, 45k, 25k, 12k for ecp5, not x"),

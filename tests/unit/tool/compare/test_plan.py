@@ -59,13 +59,15 @@ def test_axes_go_with_every_configuration():
         "bfp2 bits=4", "bfp2 bits=8", "bfp4 bits=4", "bfp4 bits=8"
     ]  # fmt: skip
     assert alone[1].settings == {"format": "bfp2", "rounding.bits": "8"}
-    base = Named(name="poison", settings={"special": "poison", "format": "bf16"})
+    base = Named(name="poison", settings={"special": "poison"})
     both = with_axes([base], ["format=bfp4,bfp5"])
     assert both == [
         Named(name=f"poison {f}", settings={"special": "poison", "format": f}, of_axes=True)
         for f in ("bfp4", "bfp5")
     ]
     assert with_axes([base], []) == [base]
+    with pytest.raises(BadInput, match=r"^special is given twice, as poison and flag$"):
+        with_axes([base], ["special=flag"])
 
 
 def test_short_names_of_typed_values():
@@ -135,7 +137,7 @@ def test_a_plan(tmp_path):
 
 STEP = (
     "step is an unknown key; a plan has task, data, steps, seeds, machine, preset, set, over, "
-    "configuration"
+    "configuration; did you mean steps?"
 )
 
 
@@ -146,7 +148,7 @@ STEP = (
             "step = 3\nsteps = 0\nseeds = [1, 1]\ntask = 3\n[[configuration]]\nname = 4",
             [
                 STEP,
-                "steps must be an integer of at least 1, not 0",
+                "steps must be an integer in 1..1000000, not 0",
                 "seeds must be a list of different integers from 0 on, not [1, 1]",
                 "task must be a text, not 3",
                 "name must be a text, not 4",
@@ -188,3 +190,36 @@ def test_plans_of_the_documents(name, count):
     options = ["precision", "alpha", "switch"]
     for each in plan.configurations:
         from_document({}, overrides_of(each.settings, options))
+
+
+def test_a_class_goes_before_its_table():
+    """Whichever comes first: format is of all classes, format.x of one."""
+    wanted = {"format.x=bfp4", "format.w=bfp2", "format.dy=bfp2"}
+    for text in ("format=bfp2 format.x=bfp4", "format.x=bfp4 format=bfp2"):
+        assert set(overrides_of(parse_configuration(text).settings, [])) == wanted
+
+
+@pytest.mark.parametrize(
+    "text, problem",
+    [
+        ("set = {'array.rows' = 2, array = {rows = 4}}", "array.rows is given twice, as 2 and 4"),
+        (
+            "[[configuration]]\nname = 'a'\nset = {format = 'bfp2'}\nformat = 'bfp4'",
+            "format is given twice, as bfp2 and bfp4",
+        ),
+        (
+            "[[configuration]]\nformat = 'bfp2'\nover = {format = ['bfp4']}",
+            "format is given twice, as bfp2 and bfp4",
+        ),
+        (
+            "over = {'array.rows' = [2], array = {rows = [4]}}",
+            "--over: array.rows is given twice; give all its values at once",
+        ),
+    ],
+)
+def test_a_key_twice(tmp_path, text, problem):
+    path = tmp_path / "plan.toml"
+    path.write_text(text)
+    with pytest.raises(BadInput) as caught:
+        read_plan(path)
+    assert str(caught.value) == f"{path}: {problem}"

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from diastole.compare.jobs import Job, samples_sha256
-from diastole.compare.pool import run_jobs, usable_cores
+from diastole.compare.pool import run_jobs
 from diastole.errors import CheckFailed
 from diastole_sim.spec.numerics import Numerics
 from diastole_sim.train.samples import Samples
@@ -147,7 +147,3 @@ def test_a_process_that_ends(jobs):
         "a process ended before its run did, as where memory runs out; --jobs with fewer of them, "
         "and the same --results, go on with what is there"
     )
-
-
-def test_cores():
-    assert 1 <= usable_cores() <= os.cpu_count()

@@ -76,9 +76,8 @@ def test_what_they_cost(monkeypatch, cores):
             assert each.record()["set"] == dict(text.split("=") for text in each.overrides)
 
 
-def test_a_system_that_does_not_say_which_cores(monkeypatch):
-    monkeypatch.delattr(sweep.os, "sched_getaffinity", raising=False)
-    monkeypatch.setattr(sweep.os, "cpu_count", lambda: 1)
+def test_one_core_needs_no_other_process(monkeypatch):
+    monkeypatch.setattr(sweep, "usable_cores", lambda: 1)
     with on_all_cores() as mapped:
         assert mapped is map
 

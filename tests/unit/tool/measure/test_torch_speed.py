@@ -1,6 +1,7 @@
 """The figure of diastole.torch: asked of it, and without torch."""
 
 import importlib.util
+import subprocess
 
 import pytest
 
@@ -20,13 +21,13 @@ def test_without_torch_it_says_so(monkeypatch):
     "times, measured, met", [("[2, 4]", "0.50 x", False), ("[4, 2]", "2.00 x", True)]
 )
 def test_the_ratio_of_a_process_with_one_thread(times, measured, met, monkeypatch):
-    def run(command, *, env, check, stdout, text):
+    def run(command, *, env, stderr, text):
         assert command[1:] == ["-m", "diastole.measure.torch_speed"]
         assert env["OMP_NUM_THREADS"] == env["OPENBLAS_NUM_THREADS"] == "1"
-        return torch_speed.subprocess.CompletedProcess(command, 0, times)
+        return subprocess.CompletedProcess(command, 0, times)
 
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: name)
-    monkeypatch.setattr(torch_speed.subprocess, "run", run)
+    monkeypatch.setattr(torch_speed.children, "run", run)
     (found,) = figures()
     assert (found.asked, found.measured, found.met) == ("at least 1.00 x", measured, met)
 

@@ -15,6 +15,7 @@ from diastole.errors import CheckFailed
 from diastole.synth import programs
 from diastole.synth.programs import PACKERS, ROUTERS, YOSYS, Tool, run
 from diastole_sim.rtl.programs import Program, ToolMissing
+from support.processes import alive
 
 
 def script(path, text):
@@ -150,14 +151,6 @@ def test_interrupted_it_ends_with_what_it_started(tmp_path):
     while any(alive(pid) for pid in pids):
         assert time.monotonic() < deadline
         time.sleep(0.05)
-
-
-def alive(pid):
-    """Not even as what nobody has asked about yet."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except FileNotFoundError:
-        return False
 
 
 def test_the_folder_may_be_looked_at_often():

@@ -1,0 +1,37 @@
+"""The text of files that a user names, with what is wrong with one of them in words."""
+
+import tomllib
+from pathlib import Path
+from typing import Any
+
+from diastole.errors import BadInput
+from diastole_sim.reading import TooLargeError, read_bytes
+
+MAX_TOML_BYTES = 1 << 20
+"""Of a file that is read: a hundred times what `init` writes."""
+
+
+def read_content(path: Path, most: int, what: str) -> bytes:
+    """Return the bytes of a regular file or a pipe; BadInput for others, and for more than ``most``
+    bytes, as ``what`` never has."""
+    try:
+        return read_bytes(path, most)
+    except TooLargeError as error:
+        raise BadInput(f"{path}: is no {what}: it {error.strerror}") from None
+    except OSError as error:
+        raise BadInput(f"{path}: {error.strerror}") from None
+
+
+def read_toml(path: Path, what: str) -> dict[str, Any]:
+    """Return the document in a TOML file; BadInput where there is none."""
+    content = read_content(path, MAX_TOML_BYTES, what)
+    try:
+        return tomllib.loads(content.decode())
+    except UnicodeDecodeError:
+        raise BadInput(f"{path}: is not a TOML file: it is not text in UTF-8") from None
+    except tomllib.TOMLDecodeError as error:
+        raise BadInput(f"{path}: is not a TOML file: {error}") from None
+    except ValueError:  # of Python's own conversion
+        raise BadInput(f"{path}: is not a TOML file: an integer has too many digits") from None
+    except RecursionError:
+        raise BadInput(f"{path}: is not a TOML file: nested too deeply") from None
