@@ -72,10 +72,7 @@ def main(arguments: argparse.Namespace) -> int:
     known |= {"torch": torch_speed.figures, "geometry": geometry.figures}
     known |= {"stacks": golden_speed.figures, "speed": lambda: cell_speed.figures(mapper)}
     known |= {"steps": whole_steps.figures, "drains": drain_chains.figures, "far": sizes.far}
-    known |= {
-        "scales": two_scales.figures,
-        "scale_areas": lambda: two_scales.areas_of_rules(mapper),
-    }
+    known |= {"scale_areas": lambda: two_scales.rule_areas(mapper), "scales": two_scales.figures}
     known |= {"synth": machine_luts.figures, "comparing": comparing.figures}
     known |= {"master": masters.figures, "orders": gradient_order.figures}
     return bench(choose(known, arguments.names), arguments.output, require=arguments.require)

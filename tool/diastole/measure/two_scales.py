@@ -73,7 +73,7 @@ def _relative(array: NDArray[np.float32], grouping: str, rule: str) -> float:
     return float(np.linalg.norm(stored - exact) / np.linalg.norm(exact))
 
 
-def areas_of_rules(mapper: Mapper) -> Iterator[Figure]:
+def rule_areas(mapper: Mapper) -> Iterator[Figure]:
     """Of a lane, and of `pico` in NVFP4 with and without."""
     numerics = pico_of(FOUR_OVER_SIX).numerics
     lane = mapper.area_nand2(LaneQuantiser(numerics=numerics))

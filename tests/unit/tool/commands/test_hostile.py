@@ -42,7 +42,7 @@ NUMBERS = {
     f"{RUN} --seed {HUGE}": f"--seed: must be an integer in 0..4294967295, not {CUT}",
     f"{RUN} --nest t_blocks={HUGE}": f"--nest: t_blocks must be a number of at least 0, not {CUT}",
     f"{RUN} --part m,0,{HUGE}": "--part: a part is AXIS,INDEX,COUNT as in m,0,4, not m,0,999",
-    f"{TRAIN} --hidden {HUGE}": "--hidden: must be 1 to 16 integers in 1..",
+    f"{TRAIN} --hidden {HUGE}": "--hidden: must be 1 to 5 integers in 1..",
     f"{TRAIN} --rate {HUGE}": "--rate: must be a number above 0, at most 1000",
     f"{TRAIN} --loss-scale {HUGE}": "--loss-scale: must be an integer in",
     f"{ESTIMATE} --widths {HUGE}": "--widths must be bits, as in 4 or x=4,w=2,dy=4, not",

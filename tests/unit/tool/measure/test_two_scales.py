@@ -3,7 +3,7 @@
 
 from amaranth.hdl import Fragment
 
-from diastole.measure.two_scales import DISTRIBUTIONS, areas_of_rules, figures, pico_of
+from diastole.measure.two_scales import DISTRIBUTIONS, figures, pico_of, rule_areas
 from diastole_hw.convert.trial import ScaleTrial
 
 
@@ -26,7 +26,7 @@ class Sizes:
 
 def test_areas():
     mapper = Sizes([2000, 3000], [[5000, 1000], [6000, 2000]])
-    found = {each.what: each.measured for each in areas_of_rules(mapper)}
+    found = {each.what: each.measured for each in rule_areas(mapper)}
     assert found["NAND2 equivalents of its trial"] == "3,000"
     assert found["NAND2 equivalents of pico in nvfp4, nearest, all"] == "5,000"
     assert found["NAND2 equivalents of pico in nvfp4, four-over-six, converter"] == "2,000"
