@@ -157,8 +157,8 @@ SQUARES = Machine(
 
 VECTORS_OF_4 = dict.fromkeys(("x", "w", "dy"), "1x4")
 
-# Minifloats of three kinds in vector groups, with a window, folded; NaN poisons. Two cells above
-# each other, so that partial sums pass on.
+# Minifloats of three kinds in vector groups, with a window; NaN poisons. Two cells above each
+# other, so that partial sums pass on.
 WINDOWS = Machine(
     p.machine(
         "faulty_windows",
@@ -259,28 +259,13 @@ WINDOWS = Machine(
         Fault("Inf becomes a number", "lane_quantiser", r"if \((inf_\w+)\)", "1'h0", every=True),
         Fault("elements of no number", "lane_quantiser", r"assign poisoned = (.+);", "1'h0"),
         Fault(
-            "fold not applied to the exponent",
-            "field_word_copy0",
-            rf"lowered0 = (_\d+_{BITS});",
-            "exponents",
-        ),
-        Fault(
-            "fold not applied to the code",
-            "lane_quantiser",
-            r"folded = (\{ code_late.+\});",
-            "code_late1",
+            "largest of a row is its last",
+            "gather",
+            r"= (_\d+_) \? 8'h00 : so_far;",
+            "1'h1",
             True,
         ),
-        Fault(
-            "folded into the code of NaN",
-            "lane_quantiser",
-            rf"= code_late\d{BITS} \+ (_\d+_);",
-            "1'h0",
-        ),
-        Fault(
-            "fold of a row's last element", "gather", r"= (_\d+_) \? 8'h00 : so_far;", "1'h1", True
-        ),
-        Fault("fold of a column's last element", "gather", r"= (first) \? 8'h00 :", "1'h1", True),
+        Fault("largest of a column is its last", "gather", r"= (first) \? 8'h00 :", "1'h1", True),
         # The second copy.
         Fault(
             "second copy not turned in its blocks",
@@ -300,11 +285,68 @@ WINDOWS = Machine(
             r"\? (column_values) :",
             "row_value",
         ),
+    ),
+)
+
+# Minifloats with the tensor's scale, with a window, folded block by block; NaN poisons.
+FOLDS = Machine(
+    p.machine(
+        "faulty_folds",
+        ("fp8_e4m3", "e3m4", "fp8_e5m2"),
+        side=2,
+        data_width=32,
+        special="poison",
+        cell={"window": 16},
+        accumulator={"fraction": 8, "headroom": 8},
+    ),
+    (
         Fault(
-            "second copy has the first's folds",
+            "fold not applied to the exponent",
+            "field_word",
+            rf"lowered0 = (_\d+_{BITS});",
+            "exponents",
+        ),
+        Fault(
+            "fold not applied to the code",
+            "lane_quantiser",
+            r"folded = (\{ code_late.+\});",
+            "code_late1",
+            True,
+        ),
+        Fault(
+            "folded into the code of NaN",
+            "lane_quantiser",
+            rf"= code_late\d{BITS} \+ (_\d+_);",
+            "1'h0",
+        ),
+        Fault("NaN scale lowered", "field_word", r"= (exponents != 8'hff);", "1'h1"),
+        Fault(
+            "exponent of zeros lowered",
+            "field_word",
+            rf"= ({units.SOME}) \? {CONSTANT} : {units.SOME};",
+            "1'h0",
+        ),
+    ),
+)
+
+# NVFP4 with two scales for each group to choose from.
+TWO_SCALES = Machine(
+    p.machine(
+        "faulty_scales",
+        "nvfp4",
+        side=2,
+        data_width=32,
+        block=VECTORS_OF_4 | {"w": "4x4"},
+        scale=dict.fromkeys(("x", "w", "dy"), "four-over-six"),
+        accumulator={"fraction": 8, "headroom": 8},
+    ),
+    (
+        Fault("last trial not awaited", "passes", r"= (was_finding) \?", "1'h0", every=True),
+        Fault(
+            "stored while scales are tried",
             "tile_quantiser",
-            r"\? (gather_column_values) :",
-            "gather_row_value",
+            r"stored = late\d_valid & (_\d+_);",
+            "1'h1",
         ),
     ),
 )
@@ -402,6 +444,8 @@ RANDOM = 182
 MACHINES = (
     SQUARES.also(units.SQUARES).also(RINGS).also(FLIGHT),
     WINDOWS.also(units.WINDOWS),
+    FOLDS,
+    TWO_SCALES,
     TWO_LEVELS.also(units.TWO_LEVELS),
     Machine(p.MACHINES["mixed"], shapes.PARTS),
     Machine(p.MACHINES["nano"], shapes.NARROW, RANDOM),

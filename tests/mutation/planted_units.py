@@ -62,7 +62,6 @@ SQUARES = (
     Fault("squares go on in the next tile", "gather", r"= (! row);", "1'h0", every=True),
     Fault("the last square is empty", "gather", r"square7_chunk0 = (_\d+_) \?", "1'h0"),
     Fault("squares given with the first row", "gather", r"= _\d+_ & (last_row);", "1'h1"),
-    # Passes.
     Fault(
         "rows beyond the tensor have elements",
         "passes",
@@ -83,7 +82,6 @@ SQUARES = (
         every=True,
     ),
     Fault("tiles read from one half", "passes", rf"= (~ place_{BITS});", "1'h0"),
-    # The tile quantiser.
     Fault(
         "all squares have the first's exponent",
         "tile_quantiser",
@@ -295,7 +293,7 @@ SQUARES = (
     Fault("inexact a bit too late", "meet", rf"deficit_0 > ({CONSTANT});", "{} + 1'h1"),
 )
 
-# Vector groups, folded, in windows; two cells above each other, two lanes to the north.
+# Vector groups, in windows; two cells above each other, two lanes to the north.
 WINDOWS = (
     # Gather.
     Fault("largest of a column is the one before", "gather", r"= (again) \?", "1'h0", every=True),
@@ -303,24 +301,7 @@ WINDOWS = (
     Fault("a row has one group", "gather", r"= row_end \| (_\d+_);", "1'h0"),
     Fault("a row's last group is empty", "gather", r"= (row_end) \|", "1'h0"),
     Fault("a column's last group is empty", "gather", r"= (last_row) \|", "1'h0"),
-    Fault("folds in the other half", "gather", r"write_addr\(\{ (half), row", "~ half"),
-    # Passes.
-    Fault("last fold not awaited", "passes", r"= (was_finding) \?", "1'h0", every=True),
-    # The tile quantiser.
-    Fault(
-        "stored while folds are looked for",
-        "tile_quantiser",
-        r"stored = late\d_valid & (_\d+_);",
-        "1'h1",
-    ),
-    Fault("NaN scale lowered", "field_word_copy0", r"= (exponents != 8'hff);", "1'h1"),
-    Fault("NaN column scale lowered", "field_word_copy1", r"= (exponents != 8'hff);", "1'h1"),
-    Fault(
-        "exponent of zeros lowered",
-        "field_word_copy0",
-        rf"= ({SOME}) \? {CONSTANT} : {SOME};",
-        "1'h0",
-    ),
+    Fault("largest in the other half", "gather", r"write_addr\(\{ (half), row", "~ half"),
     Fault(
         "all groups of a row at its first's place",
         "field_word_copy0",
@@ -398,7 +379,6 @@ TWO_LEVELS = (
     ),
     Fault("tiles kept while the largest is sought", "intake", r"= (~ scan);", "1'h1", every=True),
     Fault("second look forgotten", "converter", r"= (intake_done) & scan;", "1'h0", every=True),
-    # Passes.
     Fault("strips' fields in one half", "tile_quantiser", r"= (~ second__field_half);", "1'h0"),
     Fault("strips read from one half", "turned_reorder", r"= (~ half);", "1'h0"),
     Fault(
