@@ -1,6 +1,7 @@
 """`diastole board`: writes what puts a machine on a board: tops, pins, scripts, a host."""
 
 import argparse
+import shlex
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
@@ -110,7 +111,8 @@ def execute(arguments: argparse.Namespace) -> int:
     say(f"wrote {arguments.output}: {said}, {len(record['files'])} files")
     if record["fit"] is not None:
         say(f"the {kind.device} has room: {Fit(**record['fit']).text}")
-    say_next(NEXT[kind.name].format(output=arguments.output, name=product.name))
+    output = shlex.quote(str(arguments.output))
+    say_next(NEXT[kind.name].format(output=output, name=product.name))
     return 0
 
 

@@ -48,6 +48,9 @@ MANY = 20
 """Layers from which on other processes are worth their start."""
 NAMED = 5
 """Layers that a note names, at most."""
+BACKWARD, OF_BACKWARD = "backward", ("dx", "dw")
+LAYERS_ALONE = {"batch": 1, "phases": f"forward,{BACKWARD}", "widths": None}
+"""Options that a step of a task does not have, with their defaults."""
 
 
 def add_parser(commands: Commands) -> None:
@@ -83,7 +86,7 @@ def add_parser(commands: Commands) -> None:
     parser.add_argument(
         "--phases",
         metavar="A,B,...",
-        default="forward,backward",
+        default=LAYERS_ALONE["phases"],
         help=f"of {', '.join(PHASES)}; backward is both gradients, in one pass where they fit, "
         "convert the conversions of X, W and dY (default: forward,backward)",
     )
@@ -146,6 +149,9 @@ def _one_step(arguments: argparse.Namespace) -> int:
     """Says what a step of a task takes."""
     if arguments.over or arguments.out is not None:
         raise BadInput("--over and --out are about layers: leave them out, or --task")
+    for name, default in LAYERS_ALONE.items():
+        if getattr(arguments, name) != default:
+            raise BadInput(f"--{name} is about layers: leave it out, or --task")
     found = task_step(read_config(arguments), arguments.task, arguments.latency)
     causes = found.by_cause
     if arguments.json:
@@ -278,6 +284,12 @@ def parse_phases(text: str) -> list[str]:
         near = meant(wrong[0], PHASES)
         raise BadInput(
             f"--phases must each be one of {', '.join(PHASES)}, not {', '.join(wrong)}{near}"
+        )
+    twice = [name for name in names if name in OF_BACKWARD] if BACKWARD in names else []
+    if twice:
+        raise BadInput(
+            f"--phases has {' and '.join(twice)} twice: {BACKWARD} is "
+            f"{' and '.join(OF_BACKWARD)} already"
         )
     return names
 

@@ -154,8 +154,8 @@ def add_program(parser: argparse.ArgumentParser) -> None:
         "--hidden",
         metavar="A,B,...",
         type=hidden,
-        help=f"units of each hidden layer (default: {HIDDEN}); {_fitting_layers()} fit, since the "
-        f"machine has a table of {SLOTS} streams for what a step reads and writes",
+        help=f"units of each hidden layer (default: {HIDDEN}); {_fitting_layers()} always fit, "
+        f"since the machine has a table of {SLOTS} streams for what a step reads and writes",
     )
     group.add_argument(
         "--activation",

@@ -112,6 +112,13 @@ def test_conversions_beside_products(diastole, shapes, tmp_path):
     [
         (("--shapes", "resnet"), "--shapes: there is no file resnet; known lists are resnet-50, "),
         (("--shapes", "dlrm", "--phases", "dx,up"), "--phases must each be one of forward, dx, "),
+        (
+            ("--shapes", "dlrm", "--phases", "dw,backward"),
+            "--phases has dw twice: backward is dx and dw already",
+        ),
+        (("--task", "digits", "--batch", "7"), "--batch is about layers: leave it out, or --task"),
+        (("--task", "digits", "--phases", "dx"), "--phases is about layers: leave it out, or "),
+        (("--task", "digits", "--widths", "4"), "--widths is about layers: leave it out, or "),
         (("--shapes", "dlrm", "--out", "roof.gif"), "--out must end in .png or .svg, not roof.gif"),
         (
             ("--shapes", "dlrm", "--phases", "convert", "--out", "roof.png"),
