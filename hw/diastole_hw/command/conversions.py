@@ -79,7 +79,9 @@ class Conversions(wiring.Component):
     def __init__(self, plan: Plan):
         self.plan = plan
         ports = {name: each for name, each in WIDTH_PORTS.items() if name != "last"}
-        entry = Out(range(plan.vector.slot_entries))
+        assert plan.vector is not None, "a machine without a vector unit has no scale slots"
+        self.vector = plan.vector
+        entry = Out(range(self.vector.slot_entries))
         super().__init__(
             {
                 "asked": In(stream.Signature(conversion_layout(plan))),
@@ -165,7 +167,7 @@ class Conversions(wiring.Component):
     def _slots(self, m, platform, job):
         """The unit that keeps magnitudes over steps, beside the table. None on a machine without
         tensor scales: there a slot has the magnitude of its last conversion."""
-        shape, magnitude = self.plan.vector, self.converter.amax
+        shape, magnitude = self.vector, self.converter.amax
         if shape.slot_words == 1:
             m.d.comb += [
                 self.amax_at.eq(job.slot - 1),
@@ -190,7 +192,7 @@ class Conversions(wiring.Component):
 
     def _end(self, m, job, slots):
         """Of the conversion that is under way."""
-        noted = self.amax_put_en if slots is None else slots.end
+        noted = self.amax_put_en if slots is None else slots.note
         m.d.comb += [
             self.done.eq(~self.of_image),
             self.image_done.eq(self.of_image),

@@ -20,7 +20,7 @@ class ScaleSlots(wiring.Component):
     slot, each word moves one place on as the next one is read.
 
     Timing: ``done`` comes 1 + ``shape.slot_words`` cycles after ``start``; ``largest`` is there
-    from the cycle after ``done`` until the next ``start``, which comes after ``end``.
+    from the cycle after ``done`` until the next ``start``, which comes after ``note``.
 
     Parameters
     ----------
@@ -32,12 +32,12 @@ class ScaleSlots(wiring.Component):
     start : In(1)
         A pulse: a conversion begins.
     slot, step : In(range(255)), In(32)
-        Of the conversion; they must hold from ``start`` to ``end``.
+        Of the conversion; they must hold from ``start`` to ``note``.
     done : Out(1)
         A pulse.
     largest : Out(31)
         The largest magnitude of the steps before, as binary32 without a sign; 0: there is none.
-    end, amax : In(1), In(31)
+    note, amax : In(1), In(31)
         A pulse: the conversion ends; the largest magnitude of its tensor.
     read_en, read_at, word : Out(1), Out(range(shape.slot_entries)), In(32)
         Of the table ``AMAX``; a word comes one cycle later.
@@ -54,7 +54,7 @@ class ScaleSlots(wiring.Component):
                 "step": In(WORD),
                 "done": Out(1),
                 "largest": Out(MAGNITUDE_BITS),
-                "end": In(1),
+                "note": In(1),
                 "amax": In(MAGNITUDE_BITS),
                 "read_en": Out(1),
                 "read_at": at,
@@ -68,7 +68,8 @@ class ScaleSlots(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         words = self.shape.slot_words
-        first, behind = Signal.like(self.read_at), Signal.like(self.read_at)
+        first = Signal.like(self.read_at, name="first")
+        behind = Signal.like(self.read_at, name="behind")  # where the word at hand is
         count, busy = Signal(range(words + 1)), Signal()  # words that were asked for
         m.d.comb += [
             self.read_en.eq(busy & (count != words)),
@@ -80,7 +81,7 @@ class ScaleSlots(wiring.Component):
             m.d.sync += [first.eq(self.slot * words), count.eq(0)]
         with m.Elif(busy):
             m.d.sync += count.eq(count + 1)
-        invariant(m, platform, ~busy | ~(self.start | self.end), "a slot is used while it is read")
+        invariant(m, platform, ~busy | ~(self.start | self.note), "a slot is used while it is read")
 
         before = data_register(WORD, name="before")  # the word that takes the next one's place
         now = data_register(MAGNITUDE_BITS, name="now")  # the largest of this step so far
@@ -108,7 +109,7 @@ class ScaleSlots(wiring.Component):
                     m.d.sync += before.eq(self.word)
                     with m.If(moved[:MAGNITUDE_BITS] > self.largest):
                         m.d.sync += self.largest.eq(moved)
-        with m.If(self.end):
+        with m.If(self.note):
             m.d.comb += [
                 self.put_en.eq(1),
                 self.put_at.eq(first + SlotWord.LARGEST),

@@ -65,9 +65,9 @@ def test_the_largest_of_the_steps_before(history, rng):
             await ctx.tick().repeat(1 + rng.randrange(3))
             assert ctx.get(dut.largest) == max(before, default=0)
             ctx.set(dut.amax, amax)
-            ctx.set(dut.end, 1)
+            ctx.set(dut.note, 1)
             await ctx.tick()
-            ctx.set(dut.end, 0)
+            ctx.set(dut.note, 0)
             seen[slot].append((step, amax))
             await ctx.tick().repeat(1 + rng.randrange(3))
 
@@ -88,9 +88,9 @@ def test_the_sign_of_a_loaded_word_does_not_count():
         await ctx.tick().until(dut.done)
         found = ctx.get(dut.largest)
         ctx.set(dut.amax, amax)
-        ctx.set(dut.end, 1)
+        ctx.set(dut.note, 1)
         await ctx.tick()
-        ctx.set(dut.end, 0)
+        ctx.set(dut.note, 0)
         await ctx.tick()
         return found
 
