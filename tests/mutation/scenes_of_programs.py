@@ -14,7 +14,7 @@ import numpy as np
 
 from diastole_sim.golden.loss_scale import LossScale
 from diastole_sim.golden.machine import GoldenMachine, Outcome
-from diastole_sim.program.options import ACTIVATIONS
+from diastole_sim.program.chains.activations import ACTIVATIONS
 from diastole_sim.program.perceptron import perceptron_program
 from diastole_sim.program.perceptron_tensors import PerceptronRecipe
 from diastole_sim.program.program import EVALUATION, TRAINING, TrainingProgram

@@ -1,19 +1,11 @@
 """How a perceptron is trained by a program, by the names that people give."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
-from diastole_sim.program.chains.activations import (
-    Activation,
-    gelu,
-    leaky_relu,
-    relu,
-    sigmoid,
-    silu,
-    tanh,
-)
+from diastole_sim.program.chains.activations import ACTIVATIONS
 from diastole_sim.program.program_tables import TooManyStreamsError
 from diastole_sim.program.recipe import Adam, LossScaling, Optimiser, Rate, RmsProp, Sgd, falling
 from diastole_sim.program.tasks import TaskProgram, TaskRecipe, task_program, task_recipe
@@ -24,14 +16,6 @@ from diastole_sim.spec.stream_table import SLOTS
 from diastole_sim.train.precision import Precision
 from diastole_sim.train.tasks import HIDDEN, Task
 
-ACTIVATIONS: Mapping[str, Callable[[], Activation]] = {
-    "relu": relu,
-    "leaky-relu": leaky_relu,
-    "gelu": gelu,
-    "silu": silu,
-    "sigmoid": sigmoid,
-    "tanh": tanh,
-}
 RATES: Mapping[str, float | None] = {
     "sgd": None,
     "nesterov": None,

@@ -12,9 +12,9 @@ from diastole.commands.progress import progress
 from diastole.config.keys import Config
 from diastole.config.numbers import NUMBERS
 from diastole.errors import BadInput, CheckFailed
+from diastole_sim.program.chains.activations import ACTIVATIONS
 from diastole_sim.program.job import ProgramResult, run_program
 from diastole_sim.program.options import (
-    ACTIVATIONS,
     BETAS,
     DECOUPLED_DECAY,
     DEFAULT_SCALING,

@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 
+from diastole_sim.program.chains.activations import ACTIVATIONS
 from diastole_sim.program.float_run import FloatRun
-from diastole_sim.program.options import ACTIVATIONS, RATES, ProgramOptions
+from diastole_sim.program.options import RATES, ProgramOptions
 from diastole_sim.program.run import ProgramRun, golden_machine
 from diastole_sim.train.float_device import FloatDevice
 from diastole_sim.train.job import run_task

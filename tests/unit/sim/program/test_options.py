@@ -5,8 +5,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from diastole_sim.program.chains.activations import ACTIVATIONS
 from diastole_sim.program.options import (
-    ACTIVATIONS,
     FITTING_LAYERS,
     MOST_LAYERS,
     RATES,

@@ -3,7 +3,8 @@
 import re
 from pathlib import Path
 
-from diastole_sim.program.options import ACTIVATIONS, RATES
+from diastole_sim.program.chains.activations import ACTIVATIONS
+from diastole_sim.program.options import RATES
 from diastole_sim.spec.registers import WAIT_CAUSES
 
 PAGE = Path(__file__).parents[4] / "docs" / "training.md"

@@ -33,7 +33,7 @@ def every():
         options = OPTIONS if make in optimisers.OPTIMISERS else [None]
         for choice, option in product(choices, options):
             yield make(**choice) if option is None else make(option, **choice)
-    for make in activations.ACTIVATIONS:
+    for make in activations.ACTIVATIONS.values():
         yield make().forward_chain()
         yield make().backward_chain()
 
@@ -76,8 +76,9 @@ def test_descriptions(make, block):
     assert paragraph(text, "Constants") == (", ".join(chain.constants) or "none")
 
 
-@pytest.mark.parametrize("make", activations.ACTIVATIONS, ids=lambda make: make.__name__)
-def test_activations_descriptions(make):
+@pytest.mark.parametrize("name", activations.ACTIVATIONS)
+def test_activations_descriptions(name):
+    make = activations.ACTIVATIONS[name]
     forward, backward = paragraph(make.__doc__, "Instructions").split(", ")
     assert forward == f"{len(make().forward_chain().assembled(8))} forward"
     assert backward == f"{len(make().backward_chain().assembled(8))} backward"
