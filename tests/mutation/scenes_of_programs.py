@@ -302,7 +302,7 @@ def trained(product: Path, log: Log) -> None:
 
 def scaled(product: Path, log: Log) -> None:
     """Steps with the largest scale of the loss, and such that overflow and are skipped."""
-    momentum = Sgd(rate=_rate, momentum=0.5, nesterov=True, decay=0.125)
+    momentum = Sgd(rate=_rate, momentum=0.5, nesterov=True, weight_decay=0.125)
     for exponent in (3, 127):
         scaling = LossScaling(exponent=exponent, smallest=-20, largest=exponent, window=2)
         _trained(product, log, momentum, "relu", loss_scaling=scaling, scale=4.0)

@@ -14,17 +14,20 @@ from diastole.config.numbers import NUMBERS
 from diastole.errors import BadInput, CheckFailed
 from diastole_sim.program.chains.activations import ACTIVATIONS
 from diastole_sim.program.job import ProgramResult, run_program
-from diastole_sim.program.options import (
+from diastole_sim.program.optimizers import (
     BETAS,
     DECOUPLED_DECAY,
+    OF_OPTIMIZERS,
+    OPTIMIZERS,
+    fitting_layers,
+    with_option,
+)
+from diastole_sim.program.options import (
     DEFAULT_SCALING,
-    FITTING_LAYERS,
     MOST_CLIP,
     MOST_DECAY,
     MOST_LAYERS,
     MOST_UNITS,
-    OF_OPTIMIZERS,
-    RATES,
     ProgramOptions,
     TooManyLayersError,
 )
@@ -137,9 +140,10 @@ def exponent(text: str) -> int:
 
 def _fitting_layers() -> str:
     """How many hidden layers fit, by optimiser, for people."""
-    counts = sorted(set(FITTING_LAYERS.values()), reverse=True)
+    fitting = fitting_layers()
+    counts = sorted(set(fitting.values()), reverse=True)
     by_count = {
-        count: " and ".join(name for name, each in FITTING_LAYERS.items() if each == count)
+        count: " and ".join(name for name, each in fitting.items() if each == count)
         for count in counts
     }
     return ", ".join(f"{count} layers of {names}" for count, names in by_count.items())
@@ -182,11 +186,12 @@ def _add_optimizer(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("optimiser", "of whole steps")
     group.add_argument(
         "--optimizer",
-        choices=tuple(RATES),
+        choices=tuple(OPTIMIZERS),
         help="what updates the weights (default: sgd, with the task's momentum; nesterov: with "
         "that of Nesterov)",
     )
-    defaults = ", ".join(f"{each:g} for {name}" for name, each in RATES.items() if each is not None)
+    rates = {name: choice.defaults["rate"] for name, choice in OPTIMIZERS.items()}
+    defaults = ", ".join(f"{each:g} for {name}" for name, each in rates.items() if each is not None)
     group.add_argument(
         "--rate",
         metavar="R",
@@ -253,11 +258,10 @@ def program_of(
                 f"vector.enable = true the machine {does}"
             )
     kind = arguments.optimizer or "sgd"
-    for name, optimizers in OF_OPTIMIZERS.items():
-        if name in given and kind not in optimizers:
-            raise BadInput(
-                f"{option(name)} is of --optimizer {' and '.join(optimizers)}, not of {kind}"
-            )
+    for name in OF_OPTIMIZERS:
+        if name in given and not OPTIMIZERS[kind].takes(name):
+            optimizers = " and ".join(with_option(name))
+            raise BadInput(f"{option(name)} is of --optimizer {optimizers}, not of {kind}")
     if kind == "nesterov" and given.get("momentum") == 0:
         raise BadInput("--momentum of --optimizer nesterov must be above 0, not 0")
     if config.scale.source == "given":

@@ -10,11 +10,12 @@ from diastole_sim.spec.micro import MOST_INSTRUCTIONS
 
 OPTIONS = [updates.Options(**dict(zip(("bias", "scaled", "clipped", "decay"), each, strict=True)))
            for each in product((False, True), repeat=4)]  # fmt: skip
+OPTIMISERS = (optimisers.sgd, optimisers.rmsprop, optimisers.adam, optimisers.adamw)
 SINGLE = (
     inputs.input_bytes, inputs.input_floats, inputs.add_bias_alone,
     losses.softmax_a, losses.softmax_b, losses.softmax_c, losses.squared_error, losses.mean_loss,
     sums.column_sums, sums.column_squares, sums.clip_factor, sums.accumulate,
-    *optimisers.OPTIMISERS,
+    *OPTIMISERS,
 )  # fmt: skip
 VARIANTS = {
     losses.softmax_c: [{"scaled": True}],
@@ -30,7 +31,7 @@ def every():
     """All chains in all their variants."""
     for make in SINGLE:
         choices = [{}, *VARIANTS.get(make, [])]
-        options = OPTIONS if make in optimisers.OPTIMISERS else [None]
+        options = OPTIONS if make in OPTIMISERS else [None]
         for choice, option in product(choices, options):
             yield make(**choice) if option is None else make(option, **choice)
     for make in activations.ACTIVATIONS.values():
