@@ -18,44 +18,50 @@ OF_OPTIMIZERS = ("momentum", "betas", "weight_decay")
 
 @dataclass(frozen=True, kw_only=True)
 class OptimizerChoice:
-    """``make``: gives the optimiser, from ``rate`` and the options that it has. ``defaults``: of
-    its rate in step 0 and of these options, None for that of the task. ``layers``: so many hidden
+    """``make``: gives the optimiser, from ``rate`` and options. ``takes``: those of
+    :data:`OF_OPTIMIZERS` that it has. ``defaults``: of its rate in step 0 and of these, where they
+    are known; ``of_task``: those whose default is the task's. ``layers``: so many hidden
     layers fit whatever else is chosen, since every tensor that a chain of a step reads or writes is
     a stream in a table of :data:`diastole_sim.spec.stream_table.SLOTS`, and an optimiser that keeps
     more of a weight needs more of them; None where nobody has counted.
     """
 
     make: Callable[..., Optimiser]
+    takes: tuple[str, ...]
     defaults: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    of_task: tuple[str, ...] = ()
     layers: int | None = None
 
-    def takes(self, option: str) -> bool:
-        """Return whether it has an option of :data:`OF_OPTIMIZERS`."""
-        return option in self.defaults
 
-
-_GRADIENT = {"rate": None, "momentum": None, "weight_decay": 0.0}
-_ADAM = {"rate": FIRST_RATE, "betas": BETAS, "weight_decay": 0.0}
+_GRADIENT: dict[str, Any] = {
+    "takes": ("momentum", "weight_decay"),
+    "defaults": {"weight_decay": 0.0},
+    "of_task": ("rate", "momentum"),
+    "layers": 3,
+}
+_ADAM: dict[str, Any] = {"takes": ("betas", "weight_decay"), "layers": 2}
+_OF_ADAM = {"rate": FIRST_RATE, "betas": BETAS}
 OPTIMIZERS: Mapping[str, OptimizerChoice] = {
-    "sgd": OptimizerChoice(make=Sgd, defaults=_GRADIENT, layers=3),
-    "nesterov": OptimizerChoice(make=partial(Sgd, nesterov=True), defaults=_GRADIENT, layers=3),
+    "sgd": OptimizerChoice(make=Sgd, **_GRADIENT),
+    "nesterov": OptimizerChoice(make=partial(Sgd, nesterov=True), **_GRADIENT),
     "rmsprop": OptimizerChoice(
         make=RmsProp,
+        takes=("momentum", "weight_decay"),
         defaults={"rate": FIRST_RATE, "momentum": 0.0, "weight_decay": 0.0},
         layers=2,
     ),
-    "adam": OptimizerChoice(make=Adam, defaults=_ADAM, layers=2),
+    "adam": OptimizerChoice(make=Adam, defaults=_OF_ADAM | {"weight_decay": 0.0}, **_ADAM),
     "adamw": OptimizerChoice(
         make=partial(Adam, decoupled=True),
-        defaults=_ADAM | {"weight_decay": DECOUPLED_DECAY},
-        layers=2,
+        defaults=_OF_ADAM | {"weight_decay": DECOUPLED_DECAY},
+        **_ADAM,
     ),
 }
 
 
 def with_option(option: str) -> list[str]:
     """Return the names of those that have an option of :data:`OF_OPTIMIZERS`."""
-    return [name for name, choice in OPTIMIZERS.items() if choice.takes(option)]
+    return [name for name, choice in OPTIMIZERS.items() if option in choice.takes]
 
 
 def fitting_layers() -> dict[str, int]:

@@ -4,14 +4,17 @@ from contextlib import suppress
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
-from diastole_sim.program.chains.activations import ACTIVATIONS
+from diastole_sim.program.chains.activations import ACTIVATIONS, Activation
 from diastole_sim.program.optimizers import (
+    FIRST_RATE,
     OF_OPTIMIZERS,
     OPTIMIZERS,
     OptimizerChoice,
     fitting_layers,
     with_option,
 )
+from diastole_sim.program.own_code import OwnCode
+from diastole_sim.program.own_parts import OwnOptimiser, own_activation, own_optimizer
 from diastole_sim.program.program_tables import TooManyStreamsError
 from diastole_sim.program.recipe import LossScaling, Optimiser, falling
 from diastole_sim.program.tasks import TaskProgram, TaskRecipe, task_program, task_recipe
@@ -33,25 +36,28 @@ DEFAULT_SCALING = LossScaling()
 class RecipeOptions:
     """What a perceptron learns by, in whatever numbers.
 
-    ``optimizer``, ``activation``: a name of :data:`OPTIMIZERS`, of :data:`ACTIVATIONS`. ``rate``:
-    of step 0, None for that of the optimiser. ``momentum``, ``betas``, ``weight_decay``: None for
-    that of the optimiser, or of the task; only of optimisers that have them. ``hidden``: units of
-    every hidden layer. ``clip``: the largest norm of all gradients together, None for any.
-    ValueError if one is not accepted."""
+    ``optimizer``, ``activation``: a name of :data:`OPTIMIZERS`, of :data:`ACTIVATIONS`, or what a
+    user wrote. ``rate``: of step 0, None for that of the optimiser. ``momentum``, ``betas``,
+    ``weight_decay``: None for that of the optimiser, or of the task; only of optimisers that have
+    them. ``hidden``: units of every hidden layer. ``clip``: the largest norm of all gradients
+    together, None for any. ValueError if one is not accepted."""
 
-    optimizer: str = "sgd"
+    optimizer: str | OwnCode = "sgd"
     rate: float | None = None
     momentum: float | None = None
     betas: tuple[float, float] | None = None
     weight_decay: float | None = None
     hidden: tuple[int, ...] = (HIDDEN,)
-    activation: str = "relu"
+    activation: str | OwnCode = "relu"
     clip: float | None = None
 
     def __post_init__(self) -> None:
-        require_choice("optimizer", self.optimizer, tuple(OPTIMIZERS))
+        if isinstance(self.optimizer, str):
+            require_choice("optimizer", self.optimizer, tuple(OPTIMIZERS))
         self._check_optimizer()
-        require_choice("activation", self.activation, tuple(ACTIVATIONS))
+        if isinstance(self.activation, str):
+            require_choice("activation", self.activation, tuple(ACTIVATIONS))
+        self.check_own()
         require_int("hidden layers", len(self.hidden), 1, MOST_LAYERS)
         for units in self.hidden:
             require_int("hidden", units, 1, MOST_UNITS)
@@ -61,7 +67,17 @@ class RecipeOptions:
     @property
     def choice(self) -> OptimizerChoice:
         """Its optimiser."""
+        if isinstance(self.optimizer, OwnCode):
+            return own_optimizer(self.optimizer)
         return OPTIMIZERS[self.optimizer]
+
+    def check_own(self) -> None:
+        """OwnCodeError if what a user wrote cannot be used."""
+        if isinstance(self.activation, OwnCode):
+            own_activation(self.activation)
+        made = self.choice.make(rate=falling(FIRST_RATE, 2), **self._given_options)
+        if isinstance(made, OwnOptimiser):
+            made.check()
 
     def first_rate(self, task: Task) -> float:
         """Of step 0."""
@@ -77,7 +93,7 @@ class RecipeOptions:
             "steps": steps,
             "seed": seed,
             "hidden": self.hidden,
-            "activation": ACTIVATIONS[self.activation](),
+            "activation": self._activation(),
             "optimiser": self._optimiser(task, steps),
             "clip": self.clip,
         }
@@ -85,11 +101,12 @@ class RecipeOptions:
     def described(self, task: Task) -> dict[str, Any]:
         """As a result has them."""
         found = {each.name: getattr(self, each.name) for each in fields(RecipeOptions)}
-        return found | {"rate": self.first_rate(task)} | self._own_values(task, absent=True)
+        options = {name: self._value(name, task) for name in OF_OPTIMIZERS}
+        return found | {"rate": self.first_rate(task)} | options | self._own_described()
 
     def _check_optimizer(self) -> None:
         for name in OF_OPTIMIZERS:
-            if getattr(self, name) is not None and not self.choice.takes(name):
+            if getattr(self, name) is not None and name not in self.choice.takes:
                 raise ValueError(
                     f"{name} is of {' and '.join(with_option(name))}, not of {self.optimizer}"
                 )
@@ -103,26 +120,38 @@ class RecipeOptions:
                 f"weight_decay must be from 0, at most {MOST_DECAY:g}, not {self.weight_decay}"
             )
 
-    def _value(self, name: str, task: Task) -> Any:
-        """What was given, else the optimiser's, else the task's."""
-        for value in (getattr(self, name), self.choice.defaults.get(name)):
-            if value is not None:
-                return value
-        return getattr(task, name)
+    @property
+    def _given_options(self) -> dict[str, Any]:
+        """Of those that not every optimiser has, what was given."""
+        given = {name: getattr(self, name) for name in OF_OPTIMIZERS}
+        return {name: value for name, value in given.items() if value is not None}
 
-    def _own_values(self, task: Task, *, absent: bool = False) -> dict[str, Any]:
-        """Of the options that not every optimiser has; ``absent``: as None those that this one has
-        not."""
-        has = {name: self.choice.takes(name) for name in OF_OPTIMIZERS}
-        return {
-            name: self._value(name, task) if there else None
-            for name, there in has.items()
-            if there or absent
-        }
+    def _value(self, name: str, task: Task) -> Any:
+        """What was given, else the optimiser's, else the task's; None for what it has not."""
+        given, choice = getattr(self, name), self.choice
+        if given is not None:
+            return given
+        return getattr(task, name) if name in choice.of_task else choice.defaults.get(name)
 
     def _optimiser(self, task: Task, steps: int) -> Optimiser:
         rate = falling(self.first_rate(task), steps)
-        return self.choice.make(rate=rate, **self._own_values(task))
+        options = {name: self._value(name, task) for name in self.choice.takes}
+        options = {name: value for name, value in options.items() if value is not None}
+        return self.choice.make(rate=rate, **options)
+
+    def _activation(self) -> Activation:
+        if isinstance(self.activation, OwnCode):
+            return own_activation(self.activation)
+        return ACTIVATIONS[self.activation]()
+
+    def _own_described(self) -> dict[str, Any]:
+        """What is written by a user, by file and name, with the hash of the file."""
+        found: dict[str, Any] = {}
+        for name in ("optimizer", "activation"):
+            code = getattr(self, name)
+            found[name] = str(code)
+            found[f"{name}_sha256"] = code.sha256 if isinstance(code, OwnCode) else None
+        return found
 
 
 class TooManyLayersError(ValueError):

@@ -4,7 +4,14 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from diastole_sim.program.chain import INVERSE_LOSS_SCALE, Chain, Port, lines
+from diastole_sim.program.chain import (
+    INVERSE_LOSS_SCALE,
+    LOSS_SCALE,
+    Chain,
+    Port,
+    holds_what_is_written,
+    lines,
+)
 from diastole_sim.spec.stream_table import Kind, PanelOrder
 
 TINY = {"tiny": 2.0**-126}
@@ -15,6 +22,8 @@ CLIP_FACTOR = "factor-of-clip"
 """By name, the constant that the machine itself makes of the norm of all gradients."""
 OWN_STREAMS = ("g", "w", "image")
 """Of every update, besides those of the state."""
+_NO_OPERANDS = re.compile(r"K\[[^\]]*\]|#.*")
+"""Of a text, constants and comments."""
 MOST_STATE = 2
 """Numbers that an optimiser keeps of every weight, at most: a chain has four streams each way."""
 
@@ -70,10 +79,15 @@ def update_chain(
     """
     _check_names(name, state, constants)
     prepared, operand = options.gradient()
-    if operand != "s0" and re.search(r"\bs0\b", text):
+    if operand != "s0" and re.search(r"\bs0\b", _NO_OPERANDS.sub("", text)):
         raise ValueError(
             f"{name} reads the gradient in s0, before it is what the update takes: "
             f"options.gradient() says where that is, here in {operand}"
+        )
+    if not holds_what_is_written(text, "r2", "o0"):
+        raise ValueError(
+            f"{name} must leave the new weights in r2, of which the image is made, and write that "
+            "to o0"
         )
     tensor = (Kind.COLUMN, Kind.PANEL) if options.bias else (Kind.F32, Kind.PANEL)
     order = PanelOrder.BLOCK_COLUMN if options.bias else PanelOrder.BLOCK
@@ -124,5 +138,6 @@ def _check_names(name: str, state: Sequence[str], constants: Mapping[str, float 
                 f"{name} cannot call its state {each}: {', '.join(OWN_STREAMS)} are the gradient, "
                 "the weights and their image"
             )
-    if CLIP_FACTOR in constants:
-        raise ValueError(f"{name} cannot have a constant {CLIP_FACTOR}: the machine makes it")
+    for each in (CLIP_FACTOR, str(LOSS_SCALE), str(INVERSE_LOSS_SCALE)):
+        if each in constants:
+            raise ValueError(f"{name} cannot have a constant {each}: the machine makes it")
