@@ -63,7 +63,7 @@ def test_optimisers(name, task):
         assert (optimiser.decoupled, optimiser.weight_decay) == (
             (True, 0.01) if name == "adamw" else (False, 0.0)
         )
-    assert optimiser.rate(0) == np.float32(OPTIMIZERS[name].defaults["rate"] or task.rate)
+    assert optimiser.rate(0) == np.float32(OPTIMIZERS[name].defaults.get("rate", task.rate))
 
 
 def test_what_optimisers_are_told(task):
@@ -90,6 +90,7 @@ def test_what_a_result_says(task):
     assert options.described(task) == {
         "optimizer": "adam", "rate": 0.01, "momentum": None, "betas": (0.9, 0.999),
         "weight_decay": 0.0, "hidden": (3,), "activation": "relu", "clip": None, "loss_scale": None,
+        "optimizer_sha256": None, "activation_sha256": None,
     }  # fmt: skip
     assert replace(options, rate=2.0).first_rate(task) == 2.0
     sgd = replace(options, optimizer="sgd", weight_decay=0.5).described(task)
