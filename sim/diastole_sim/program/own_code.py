@@ -97,7 +97,9 @@ class OwnCode:
         except OwnCodeError:
             raise
         except (Exception, SystemExit) as error:
-            raise OwnCodeError(f"{what}{_failure(error, self.file)}") from error
+            said = f"{what}{_failure(error, self.file)}"
+            where = "" if said.startswith(self.file) else f"{self.file}: "
+            raise OwnCodeError(f"{where}{said}") from error
 
     def line_of(self, text: str) -> int | None:
         """Return the number of the line that has this text and nothing else but a comment, or

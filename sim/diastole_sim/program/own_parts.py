@@ -23,8 +23,8 @@ from diastole_sim.program.recipe import Optimiser
 from diastole_sim.spec.check import shown
 from diastole_sim.spec.stream_table import Kind
 
-BLOCKS = (1, 8, 32)
-"""For which chains are tried."""
+BLOCKS = (8, 4, 16, 32, 2, 1)
+"""Sides of blocks, one of which a chain must be a program for."""
 METHODS = {
     "chain": "chain(options), which returns its update",
     "constants": "constants(), which returns those of the chain that stay",
@@ -119,14 +119,24 @@ def _check_chain(code: OwnCode, chain: Chain, what: str, kinds: Mapping[str, Kin
             if name not in chain.constants and name not in _OF_THE_MACHINE:
                 known = ", ".join(chain.constants) or "none"
                 raise _wrong(code, what, line, f"there is no constant {name}, only {known}")
+    first = None
     for block in BLOCKS:
-        try:
-            chain.assembled(block, kinds=kinds)
-        except AssemblyError as error:
-            first = error.problems[0]
-            raise _wrong(code, what, first.text, first.rule) from None
-        except ValueError as error:
-            raise OwnCodeError(f"{code}: {what}{error}") from None
+        error = _refused(chain, block, kinds)
+        if error is None:
+            return
+        first = first or error
+    if isinstance(first, AssemblyError):
+        raise _wrong(code, what, first.problems[0].text, first.problems[0].rule)
+    raise OwnCodeError(f"{code}: {what}{first}")
+
+
+def _refused(chain: Chain, block: int, kinds: Mapping[str, Kind]) -> ValueError | None:
+    """Return why a chain is no program for such blocks; None if it is one."""
+    try:
+        chain.assembled(block, kinds=kinds)
+    except ValueError as error:
+        return error
+    return None
 
 
 def _lines(text: str) -> list[str]:

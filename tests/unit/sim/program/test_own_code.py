@@ -182,6 +182,22 @@ def test_activations_as_they_may_be(read):
         assert own_activation(read(text, name)).constants == {"slope": slope}
 
 
+@pytest.mark.parametrize("turns, accepted", [("turn lanes 5", True), ("turn lanes 6", False)])
+def test_a_program_for_some_blocks(read, turns, accepted):
+    """What a block of 32 has is no mistake; the machine's own is looked at when it is known."""
+    code = read(
+        "from diastole_sim.program.chains.activations import Activation\n"
+        f"found = Activation(name='own', forward='''\nr1 = add r0 r0 {turns} -> o1\n"
+        "mov r0 -> o0\n''')\n"
+    )
+    if accepted:
+        assert own_activation(code).name == "own"
+        return
+    said = f"{code}: forward: {code.file}, line 3: turn lanes 6 is more than log2 B, 3: r1 = add"
+    with pytest.raises(OwnCodeError, match=exactly(f"{said} r0 r0 {turns} -> o1")):
+        own_activation(code)
+
+
 @pytest.mark.parametrize(
     "text, holds",
     [

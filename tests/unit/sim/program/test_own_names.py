@@ -172,6 +172,16 @@ def test_nothing_changes_from_step_to_step():
             np.testing.assert_array_equal(ours, theirs)
 
 
+def test_a_constant_without_a_value():
+    class Own(Momentum):
+        def constants(self):
+            return {"other": 1.0}
+
+    said = "own has K[beta] without a value; there are other"
+    with pytest.raises(ValueError, match=exactly(said)):
+        trained(Own(), {})
+
+
 class Shuffled(Momentum):
     """The order of its names is another one in every other step."""
 

@@ -226,6 +226,7 @@ FORM = "must be FILE.py:NAME, where NAME is a function or class in it, not"
         ("/dev/zero:Lion", "/dev/zero: is no regular file"),
         ("nano.toml:Lion", "nano.toml, line "),
         ("bytes.py:Lion", "bytes.py: is no file of Python: it is not text in UTF-8"),
+        ("null.py:Lion", "null.py: "),
         ("empty.py:Lion", "empty.py has no Lion; it defines no function or class"),
         ("mish.py:mish", "mish.py:mish: must have a parameter rate"),
     ],
@@ -233,6 +234,7 @@ FORM = "must be FILE.py:NAME, where NAME is a function or class in it, not"
 def test_what_is_no_optimiser(own, given, said):
     Path("bytes.py").write_bytes(b"\xff\xfe")
     Path("empty.py").write_text("")
+    Path("null.py").write_bytes(b"x = 1\0\n")
     result = own(*GOLDEN, "--optimizer", given)
     assert (result.code, result.out, len(result.err)) == (2, "", 1)
     assert result.err[0].startswith(f"diastole: error: argument --optimizer: {said}")
@@ -271,11 +273,14 @@ def test_a_comparison(own, tmp_path):
     )
     result = own(*COMPARE, *words, "--json")
     assert result.code == 0
+    code = {"file": "lion.py", "name": "Lion", "sha256": sha256("lion.py")}
+    other = {"file": "mish.py", "name": "mish", "sha256": sha256("mish.py")}
+    files = [each["files"] for each in result.json["configurations"]]
+    assert files == [{"activation": other}, {"activation": other, "optimizer": code}]
     names = [each["name"] for each in result.json["configurations"]]
     assert names == ["m adam", "m optimizer=lion.py:Lion"]
     lines = [json.loads(line) for line in Path("comparison.jsonl").read_text().splitlines()]
     options = lines[-1]["options"]["program"]
-    code = {"file": "lion.py", "name": "Lion", "sha256": sha256("lion.py")}
     assert options["optimizer"] == code
     assert options["activation"]["sha256"] == sha256("mish.py")
     alone = own("train", *GOLDEN[1:6], "--steps", "2", "--backend", "golden", "--optimizer",
