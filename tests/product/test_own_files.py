@@ -1,5 +1,7 @@
 """Mish and Lion of docs/own.md on generated Verilog, beside golden and beside numpy in float64."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -13,7 +15,7 @@ from diastole_sim.program.run import golden_machine
 from diastole_sim.program.verified_run import VerifiedRun
 from diastole_sim.train.draws import initial_weights
 from diastole_sim.train.tasks import find_task
-from support.own_page import write_examples
+from support.own_page import ACTIVATIONS, SIGNUM, write_examples
 from support.products import SEED, STEPS_1X1
 
 STEPS, HIDDEN, RATE = 3, 24, 2.0**-7
@@ -43,6 +45,21 @@ def test_from_the_command_line(files, capsys):
     assert verilog["compared"] > 0
     for name in ("weights_sha256", "optimizer_sha256", "activation_sha256"):
         assert verilog[name] == golden[name] is not None
+
+
+@pytest.mark.parametrize(
+    "activation, more",
+    [("step", []), ("softsign", ["--loss-scale", "4", "--clip", "0.5"]), ("square", [])],
+)
+def test_others(files, capsys, activation, more):
+    """What is kept is the value, z, or not read; no constant changes from step to step."""
+    Path("others.py").write_text(ACTIVATIONS)
+    Path("signum.py").write_text(SIGNUM)
+    words = ["train", "my.toml", "--task", "digits", "--steps", "2", "--hidden", "24", "--json"]
+    own = ["--activation", f"others.py:{activation}", "--optimizer", "signum.py:Signum"]
+    code = cli.main([*words, *own, *more, "--verify"])
+    record = Result(code, *capsys.readouterr()).json
+    assert (code, record["verified"], record["mismatches"]) == (0, True, 0)
 
 
 def mish(z):

@@ -14,7 +14,7 @@ from diastole_sim.train.samples import Samples
 from diastole_sim.train.tasks import given_task
 from support import reference_training
 from support.numerics import make_numerics
-from support.own_page import write_examples
+from support.own_page import ACTIVATIONS, write_examples
 from support.reference_training import Reference
 from support.small_programs import make_limits
 
@@ -165,57 +165,6 @@ def test_training_on_golden_is_that_of_numpy(own, formats, hidden, np_rng):
 
 # Other activations that keep what they like.
 
-ACTIVATIONS = '''
-from diastole_sim.program.chains.activations import Activation
-from diastole_sim.spec.stream_table import Kind
-
-
-def softsign():
-    """z / (1 + |z|); keeps the value a: its derivative is (1 - |a|)^2."""
-    return Activation(
-        name="softsign",
-        forward="""
-            r1 = max r0 -r0
-            r1 = add 1 r1
-            r1 = rcp r1
-            r0 = mul r0 r1 -> o0
-            mov r0 -> o1
-        """,
-        keeps="the value",
-        backward="""
-            r1 = mov s1
-            r1 = max r1 -r1
-            r1 = add 1 -r1
-            r1 = mul r1 r1
-            r0 = mul s0 r1 -> o0
-        """,
-    )
-
-
-def square():
-    """z^2 / 2; keeps z, which is its derivative, in bfloat16."""
-    return Activation(
-        name="square",
-        forward="""
-            mov r0 -> o1
-            r1 = mul r0 K[half]
-            r0 = mul r0 r1 -> o0
-        """,
-        keeps="z",
-        kept=(Kind.BF16,),
-        constants={"half": 0.5},
-    )
-
-
-step = Activation(
-    name="step",
-    forward="r1 = gt r0 0 -> o1\\nmov r1 -> o0",
-    kept=(Kind.MASK,),
-    keeps="nothing that is read",
-    backward="r0 = mov s0 -> o0",
-)
-"""1 where z > 0, else 0; its gradient is passed straight through."""
-'''
 OTHERS = {
     "softsign": (lambda z: z / (1 + abs(z)), lambda z: 1 / (1 + abs(z)) ** 2),
     "square": (lambda z: z * z / 2, lambda z: z),
