@@ -68,9 +68,10 @@ def _problem_of(activation: Activation) -> str | None:
         value = getattr(activation, name)
         if not isinstance(value, str):
             return f"{name} must be a text, not {shown(value)}"
-    kinds = {Kind.F32, Kind.BF16, Kind.MASK}
+    kinds = (Kind.F32, Kind.BF16, Kind.MASK)
     kept: Any = activation.kept
-    if not isinstance(kept, tuple) or not kept or not kinds.issuperset(cast(tuple[Any, ...], kept)):
+    each = cast(tuple[Any, ...], kept) if isinstance(kept, tuple) else ()
+    if not each or any(one not in kinds for one in each):
         return f"kept must be a tuple of Kind.F32, Kind.BF16 or Kind.MASK, not {kept!r:.60}"
     if not holds_what_is_written(activation.backward, "r0", "o0"):
         return (

@@ -178,6 +178,8 @@ IN_FILES = {
          "list")),
         ('name="mish",', 'name="mish", kept=("F32",),', ("bad.py:mish: kept must be a tuple of "
          "Kind.F32, Kind.BF16 or Kind.MASK, not ('F32',)")),
+        ('name="mish",', 'name="mish", kept=([],),', ("bad.py:mish: kept must be a tuple "
+         "of Kind.F32, Kind.BF16 or Kind.MASK, not ([],)")),
         ('name="mish",', 'name="mish", backward="r1 = mul s0 s1 -> o0",', ("bad.py:mish: backward "
          "must leave the gradient by z in r0, of which the gradient by the bias is made, and "
          "write that to o0")),
