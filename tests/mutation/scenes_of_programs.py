@@ -14,7 +14,7 @@ import numpy as np
 
 from diastole_sim.golden.loss_scale import LossScale
 from diastole_sim.golden.machine import GoldenMachine, Outcome
-from diastole_sim.program.options import ACTIVATIONS
+from diastole_sim.program.chains.activations import ACTIVATIONS
 from diastole_sim.program.perceptron import perceptron_program
 from diastole_sim.program.perceptron_tensors import PerceptronRecipe
 from diastole_sim.program.program import EVALUATION, TRAINING, TrainingProgram
@@ -302,7 +302,7 @@ def trained(product: Path, log: Log) -> None:
 
 def scaled(product: Path, log: Log) -> None:
     """Steps with the largest scale of the loss, and such that overflow and are skipped."""
-    momentum = Sgd(rate=_rate, momentum=0.5, nesterov=True, decay=0.125)
+    momentum = Sgd(rate=_rate, momentum=0.5, nesterov=True, weight_decay=0.125)
     for exponent in (3, 127):
         scaling = LossScaling(exponent=exponent, smallest=-20, largest=exponent, window=2)
         _trained(product, log, momentum, "relu", loss_scaling=scaling, scale=4.0)

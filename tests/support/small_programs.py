@@ -43,13 +43,15 @@ def optimiser_of(setting):
     common = {"rate": lambda step: setting.rate}
     if setting.torch == "SGD":
         nesterov = bool(setting.options.get("nesterov"))
-        return Sgd(momentum=setting.momentum, nesterov=nesterov, decay=setting.decay, **common)
+        return Sgd(
+            momentum=setting.momentum, nesterov=nesterov, weight_decay=setting.decay, **common
+        )
     if setting.torch == "RMSprop":
         return RmsProp(
             alpha=setting.alpha,
             eps=setting.eps,
             momentum=setting.momentum,
-            decay=setting.decay,
+            weight_decay=setting.decay,
             **common,
         )
     return Adam(

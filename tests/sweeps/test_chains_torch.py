@@ -10,7 +10,7 @@ import pytest
 torch = pytest.importorskip("torch", reason="torch is not installed: make torch")
 
 from diastole_sim.program.chains import activations, losses, optimisers, sums  # noqa: E402
-from diastole_sim.program.chains.updates import Options  # noqa: E402
+from diastole_sim.program.chains.updates import CLIP_FACTOR, Options  # noqa: E402
 from diastole_sim.program.evaluate import in_float64  # noqa: E402
 from support.optimisers import SETTINGS, constants_of_step  # noqa: E402
 
@@ -46,7 +46,7 @@ class Chained:
         inputs = {"da": dz1 @ w1.T, "kept": first["kept"]}
         below = chain(self.activation.backward_chain(), len(w0[0]), **inputs)
         found = [x.T @ below["dz"], below["db"], first["a"].T @ dz1, db1]
-        constants = constants_of_step(self.setting, number) | {"clip": self.factor(found)}
+        constants = constants_of_step(self.setting, number) | {CLIP_FACTOR: self.factor(found)}
         self.parameters = [self.update(*each, constants) for each in enumerate(found)]
         return loss
 
@@ -150,4 +150,4 @@ def test_optimisers(name, clipped, np_rng):
 
 
 def test_every_activation_is_compared():
-    assert tuple(FUNCTIONS) == activations.ACTIVATIONS
+    assert set(FUNCTIONS) == set(activations.ACTIVATIONS.values())

@@ -80,6 +80,19 @@ class Chain:
         return {name: others.get(name, port.kinds[0]) for name, port in ports.items()}
 
 
+def holds_what_is_written(text: str, register: str, output: str) -> bool:
+    """Return whether a register has at the end of a text what is written to an output."""
+    found = False
+    for line in text.splitlines():
+        words = line.partition("#")[0].replace("->", " -> ").split()
+        moved = words[:2] == ["mov", register]
+        if words[:2] == [register, "="]:
+            found = words[-2:] == ["->", output]
+        elif words[-2:] == ["->", output]:
+            found = moved
+    return found
+
+
 def lines(*parts: str) -> str:
     """A text of those parts that are not empty, without the margin of this file's lines."""
     found = [line.strip() for part in parts for line in part.splitlines()]

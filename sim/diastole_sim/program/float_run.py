@@ -9,6 +9,7 @@ import numpy as np
 from diastole_sim.device.interface import Floats
 from diastole_sim.program.chain import Chain
 from diastole_sim.program.chains.sums import clip_factor
+from diastole_sim.program.chains.updates import CLIP_FACTOR
 from diastole_sim.program.evaluate import in_float64
 from diastole_sim.program.perceptron_tensors import PerceptronRecipe
 from diastole_sim.train import host
@@ -55,7 +56,7 @@ class FloatRun:
                 dy = self._chain(self.backward_chain, given, da.shape)["dz"]
         constants = {**self.recipe.optimiser.constants(), **self.recipe.optimiser.of_step(number)}
         if self.recipe.clip is not None:
-            constants["clip"] = self._clip_factor(self.recipe.clip, gradients)
+            constants[CLIP_FACTOR] = self._clip_factor(self.recipe.clip, gradients)
         for place, (dw, db) in enumerate(reversed(gradients)):
             self.layers[place] = self._updated(self.layers[place], dw, constants)
             self.biases[place] = self._updated(self.biases[place], db, constants)

@@ -33,19 +33,22 @@ class ProgramResult(TrainResult):
 
     ``optimizer``, ``rate``, ``hidden``, ``activation``, ``clip``, ``loss_scale``: as of
     :class:`diastole_sim.program.options.ProgramOptions`; so ``momentum``, ``betas``,
-    ``weight_decay``, None where the optimiser has no such. ``cycles_total`` of all training steps,
+    ``weight_decay``, None where the optimiser has no such; ``optimizer_sha256``,
+    ``activation_sha256`` of the file of a user that has it. ``cycles_total`` of all training steps,
     ``waits`` of them by cause, ``busy_slots`` the rest: None without a clock, as ``cycles`` and
     ``total_cycles``, which are of evaluations too. ``commands``: of a verified run with a clock,
     what each command of the training took. ``inexact_products`` is None: no machine counts them.
     """
 
     optimizer: str
+    optimizer_sha256: str | None
     rate: float
     momentum: float | None
     betas: tuple[float, float] | None
-    weight_decay: float
+    weight_decay: float | None
     hidden: tuple[int, ...]
     activation: str
+    activation_sha256: str | None
     clip: float | None
     loss_scale: int | None
     cycles_total: int | None

@@ -1,21 +1,22 @@
 """How a perceptron is trained by a program, by the names that people give."""
 
-from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
-from diastole_sim.program.chains.activations import (
-    Activation,
-    gelu,
-    leaky_relu,
-    relu,
-    sigmoid,
-    silu,
-    tanh,
+from diastole_sim.program.chains.activations import ACTIVATIONS, Activation
+from diastole_sim.program.optimizers import (
+    FIRST_RATE,
+    OF_OPTIMIZERS,
+    OPTIMIZERS,
+    OptimizerChoice,
+    fitting_layers,
+    with_option,
 )
+from diastole_sim.program.own_code import OwnCode
+from diastole_sim.program.own_parts import OwnOptimiser, own_activation, own_optimizer
 from diastole_sim.program.program_tables import TooManyStreamsError
-from diastole_sim.program.recipe import Adam, LossScaling, Optimiser, Rate, RmsProp, Sgd, falling
+from diastole_sim.program.recipe import LossScaling, Optimiser, falling
 from diastole_sim.program.tasks import TaskProgram, TaskRecipe, task_program, task_recipe
 from diastole_sim.spec.check import require_choice, require_int
 from diastole_sim.spec.limits import Limits
@@ -24,43 +25,8 @@ from diastole_sim.spec.stream_table import SLOTS
 from diastole_sim.train.precision import Precision
 from diastole_sim.train.tasks import HIDDEN, Task
 
-ACTIVATIONS: Mapping[str, Callable[[], Activation]] = {
-    "relu": relu,
-    "leaky-relu": leaky_relu,
-    "gelu": gelu,
-    "silu": silu,
-    "sigmoid": sigmoid,
-    "tanh": tanh,
-}
-RATES: Mapping[str, float | None] = {
-    "sgd": None,
-    "nesterov": None,
-    "rmsprop": 0.01,
-    "adam": 0.01,
-    "adamw": 0.01,
-}
-"""Optimisers, and their rates in step 0, from which they fall towards 0; None: the task's own."""
 MOST_LAYERS, MOST_UNITS = 5, 4096
 """Hidden layers that fit at most, of ``sgd`` without momentum, and units of each."""
-FITTING_LAYERS: Mapping[str, int] = {
-    "sgd": 3,
-    "nesterov": 3,
-    "rmsprop": 2,
-    "adam": 2,
-    "adamw": 2,
-}
-"""By optimiser, so many hidden layers fit whatever the other options are: every tensor that a chain
-of a step reads or writes is a stream in a table of :data:`diastole_sim.spec.stream_table.SLOTS`,
-and an optimiser that keeps more of a weight needs more of them."""
-OF_OPTIMIZERS: Mapping[str, tuple[str, ...]] = {
-    "momentum": ("sgd", "nesterov", "rmsprop"),
-    "betas": ("adam", "adamw"),
-    "weight_decay": tuple(RATES),
-}
-"""Options that not every optimiser has, and those that have them."""
-BETAS = (0.9, 0.999)
-DECOUPLED_DECAY = 0.01
-"""Of ``adamw``, as torch has it; 0 of the others."""
 MOST_DECAY = 1000.0
 MOST_CLIP = 1e30
 DEFAULT_SCALING = LossScaling()
@@ -70,36 +36,52 @@ DEFAULT_SCALING = LossScaling()
 class RecipeOptions:
     """What a perceptron learns by, in whatever numbers.
 
-    ``optimizer``, ``activation``: a name of :data:`RATES`, of :data:`ACTIVATIONS`. ``rate``: of
-    step 0, None for that of the optimiser. ``momentum``, ``betas``, ``weight_decay``: None for that
-    of the optimiser, or of the task; only of those that :data:`OF_OPTIMIZERS` names. ``hidden``:
-    units of every hidden layer. ``clip``: the largest norm of all gradients together, None for
-    any. ValueError if one is not accepted."""
+    ``optimizer``, ``activation``: a name of :data:`OPTIMIZERS`, of :data:`ACTIVATIONS`, or what a
+    user wrote. ``rate``: of step 0, None for that of the optimiser. ``momentum``, ``betas``,
+    ``weight_decay``: None for that of the optimiser, or of the task; only of optimisers that have
+    them. ``hidden``: units of every hidden layer. ``clip``: the largest norm of all gradients
+    together, None for any. ValueError if one is not accepted."""
 
-    optimizer: str = "sgd"
+    optimizer: str | OwnCode = "sgd"
     rate: float | None = None
     momentum: float | None = None
     betas: tuple[float, float] | None = None
     weight_decay: float | None = None
     hidden: tuple[int, ...] = (HIDDEN,)
-    activation: str = "relu"
+    activation: str | OwnCode = "relu"
     clip: float | None = None
 
     def __post_init__(self) -> None:
-        require_choice("optimizer", self.optimizer, tuple(RATES))
+        if isinstance(self.optimizer, str):
+            require_choice("optimizer", self.optimizer, tuple(OPTIMIZERS))
         self._check_optimizer()
-        require_choice("activation", self.activation, tuple(ACTIVATIONS))
+        if isinstance(self.activation, str):
+            require_choice("activation", self.activation, tuple(ACTIVATIONS))
+        self.check_own()
         require_int("hidden layers", len(self.hidden), 1, MOST_LAYERS)
         for units in self.hidden:
             require_int("hidden", units, 1, MOST_UNITS)
         if self.clip is not None and not 0 < self.clip <= MOST_CLIP:
             raise ValueError(f"clip must be above 0, at most {MOST_CLIP:g}, not {self.clip}")
 
+    @property
+    def choice(self) -> OptimizerChoice:
+        """Its optimiser."""
+        if isinstance(self.optimizer, OwnCode):
+            return own_optimizer(self.optimizer)
+        return OPTIMIZERS[self.optimizer]
+
+    def check_own(self) -> None:
+        """OwnCodeError if what a user wrote cannot be used."""
+        if isinstance(self.activation, OwnCode):
+            own_activation(self.activation)
+        made = self.choice.make(rate=falling(FIRST_RATE, 2), **self._given_options)
+        if isinstance(made, OwnOptimiser):
+            made.check()
+
     def first_rate(self, task: Task) -> float:
         """Of step 0."""
-        own = RATES[self.optimizer]
-        default = task.rate if own is None else own
-        return default if self.rate is None else self.rate
+        return self._value("rate", task)
 
     def recipe(self, task: Task, *, steps: int, seed: int) -> TaskRecipe:
         """The recipe of a task, for so many steps."""
@@ -111,27 +93,22 @@ class RecipeOptions:
             "steps": steps,
             "seed": seed,
             "hidden": self.hidden,
-            "activation": ACTIVATIONS[self.activation](),
-            "optimiser": self._optimiser(task, falling(self.first_rate(task), steps)),
+            "activation": self._activation(),
+            "optimiser": self._optimiser(task, steps),
             "clip": self.clip,
         }
 
     def described(self, task: Task) -> dict[str, Any]:
         """As a result has them."""
         found = {each.name: getattr(self, each.name) for each in fields(RecipeOptions)}
-        has = {n: self.optimizer in names for n, names in OF_OPTIMIZERS.items()}
-        return found | {
-            "rate": self.first_rate(task),
-            "momentum": self._momentum(task) if has["momentum"] else None,
-            "betas": self._betas if has["betas"] else None,
-            "weight_decay": self._weight_decay,
-        }
+        options = {name: self._value(name, task) for name in OF_OPTIMIZERS}
+        return found | {"rate": self.first_rate(task)} | options | self._own_described()
 
     def _check_optimizer(self) -> None:
-        for name, optimizers in OF_OPTIMIZERS.items():
-            if getattr(self, name) is not None and self.optimizer not in optimizers:
+        for name in OF_OPTIMIZERS:
+            if getattr(self, name) is not None and name not in self.choice.takes:
                 raise ValueError(
-                    f"{name} is of {' and '.join(optimizers)}, not of {self.optimizer}"
+                    f"{name} is of {' and '.join(with_option(name))}, not of {self.optimizer}"
                 )
         for value in (self.momentum or 0.0, *(self.betas or ())):
             if not 0 <= value < 1:
@@ -143,30 +120,38 @@ class RecipeOptions:
                 f"weight_decay must be from 0, at most {MOST_DECAY:g}, not {self.weight_decay}"
             )
 
-    def _momentum(self, task: Task) -> float:
-        if self.momentum is not None:
-            return self.momentum
-        return 0.0 if self.optimizer == "rmsprop" else task.momentum
-
     @property
-    def _betas(self) -> tuple[float, float]:
-        return BETAS if self.betas is None else self.betas
+    def _given_options(self) -> dict[str, Any]:
+        """Of those that not every optimiser has, what was given."""
+        given = {name: getattr(self, name) for name in OF_OPTIMIZERS}
+        return {name: value for name, value in given.items() if value is not None}
 
-    @property
-    def _weight_decay(self) -> float:
-        if self.weight_decay is not None:
-            return self.weight_decay
-        return DECOUPLED_DECAY if self.optimizer == "adamw" else 0.0
+    def _value(self, name: str, task: Task) -> Any:
+        """What was given, else the optimiser's, else the task's; None for what it has not."""
+        given, choice = getattr(self, name), self.choice
+        if given is not None:
+            return given
+        return getattr(task, name) if name in choice.of_task else choice.defaults.get(name)
 
-    def _optimiser(self, task: Task, rate: Rate) -> Optimiser:
-        decay = self._weight_decay
-        if self.optimizer in ("sgd", "nesterov"):
-            nesterov, momentum = self.optimizer == "nesterov", self._momentum(task)
-            return Sgd(rate=rate, momentum=momentum, nesterov=nesterov, decay=decay)
-        if self.optimizer == "rmsprop":
-            return RmsProp(rate=rate, momentum=self._momentum(task), decay=decay)
-        decoupled = self.optimizer == "adamw"
-        return Adam(rate=rate, betas=self._betas, decoupled=decoupled, weight_decay=decay)
+    def _optimiser(self, task: Task, steps: int) -> Optimiser:
+        rate = falling(self.first_rate(task), steps)
+        options = {name: self._value(name, task) for name in self.choice.takes}
+        options = {name: value for name, value in options.items() if value is not None}
+        return self.choice.make(rate=rate, **options)
+
+    def _activation(self) -> Activation:
+        if isinstance(self.activation, OwnCode):
+            return own_activation(self.activation)
+        return ACTIVATIONS[self.activation]()
+
+    def _own_described(self) -> dict[str, Any]:
+        """What is written by a user, by file and name, with the hash of the file."""
+        found: dict[str, Any] = {}
+        for name in ("optimizer", "activation"):
+            code = getattr(self, name)
+            found[name] = str(code)
+            found[f"{name}_sha256"] = code.sha256 if isinstance(code, OwnCode) else None
+        return found
 
 
 class TooManyLayersError(ValueError):
@@ -181,7 +166,7 @@ class TooManyLayersError(ValueError):
         }
         others = [f"{name} {value:g}" for name, value in given.items() if value is not None]
         with_others = f" ({', '.join(others)})" if others else ""
-        always = ", ".join(f"{count} of {name}" for name, count in FITTING_LAYERS.items())
+        always = ", ".join(f"{count} of {name}" for name, count in fitting_layers().items())
         super().__init__(
             f"hidden has {len(options.hidden)} layers, and {fitting} fit with "
             f"{options.optimizer}{with_others}: each tensor that a step's chains read or write "

@@ -14,6 +14,7 @@ from functools import partial
 from diastole_sim.program.chains.inputs import copied, copied_columns
 from diastole_sim.program.chains.losses import mean_loss, softmax_a, softmax_b, softmax_c
 from diastole_sim.program.chains.sums import bias_squares, bias_sums, clip_factor, column_squares
+from diastole_sim.program.chains.updates import CLIP_FACTOR
 from diastole_sim.program.command_list import CommandList
 from diastole_sim.program.memory_plan import BoundStream, MemoryPlan, stream_of
 from diastole_sim.program.perceptron_forward import (
@@ -176,15 +177,7 @@ class _Step:
     def write(self) -> None:
         """A step, from its constants to the update."""
         tensors = self.tensors
-        numbers = tensors.step_numbers.values()
-        load = Command.load(
-            VectorTable.CONSTANTS,
-            address=tensors.step_table.address,
-            first=OWN_CONSTANTS,
-            count=len(numbers),
-            advance=tensors.step_table.pitch,
-        )
-        self.writer.commands.add(load, writes=[f"K[{number}]" for number in numbers])
+        self._load_constants()
         if self.widths is not None:
             self.widths.begin_step(self.writer.commands)
         kind = Kind.GATHERED_U8 if self.samples.are_bytes else Kind.GATHERED_F32
@@ -208,6 +201,20 @@ class _Step:
             self._sum_and_update_bias(self.layers[0])
         if self.widths is not None:
             self.widths.end_step(self.writer.commands)
+
+    def _load_constants(self) -> None:
+        """Those of the step, if an optimiser has any."""
+        table, numbers = self.tensors.step_table, self.tensors.step_numbers.values()
+        if table is None:
+            return
+        load = Command.load(
+            VectorTable.CONSTANTS,
+            address=table.address,
+            first=OWN_CONSTANTS,
+            count=len(numbers),
+            advance=table.pitch,
+        )
+        self.writer.commands.add(load, writes=[f"K[{number}]" for number in numbers])
 
     def _product(self, operation: str, layer: PerceptronLayer) -> ProductOf:
         operands = {
@@ -355,7 +362,7 @@ class _Step:
 
     def _numbers(self) -> dict[str, int]:
         """Of the constants that change."""
-        return self.tensors.step_numbers | ({"clip": CLIP} if self.recipe.clip else {})
+        return self.tensors.step_numbers | ({CLIP_FACTOR: CLIP} if self.recipe.clip else {})
 
     def _waiting_updates(self) -> None:
         """Everything that may overflow is computed before the first update, so that a step is

@@ -19,7 +19,7 @@ from diastole_sim.program.memory_plan import (
     folded_stream,
     stream_of,
 )
-from diastole_sim.program.program_tables import OWN_CONSTANTS
+from diastole_sim.program.program_tables import OWN_CONSTANTS, STEP_CONSTANTS
 from diastole_sim.program.recipe import LossScaling, Optimiser
 from diastole_sim.spec.check import require_choice, require_int
 from diastole_sim.spec.image import round_up
@@ -146,7 +146,6 @@ class PerceptronRecipe:
                 image=image,
                 clipped=self.clip is not None,
                 scaled=self.loss_scaling is not None,
-                decay=self.optimiser.decay != 0,
             )
         )
 
@@ -187,6 +186,11 @@ def in_panel(state: Mapping[str, BoundStream]) -> bool:
     return state["w"].descriptor.kind == Kind.PANEL
 
 
+def _parameter(name: str) -> str:
+    """The name of its area in a layer: what an optimiser keeps may be called like anything."""
+    return name if name == "w" else f"state {name}"
+
+
 class PerceptronTensors:
     """All of a recipe; ``initial``: bytes of areas that do not begin as zeros.
 
@@ -206,11 +210,16 @@ class PerceptronTensors:
         self.step_numbers = {
             name: OWN_CONSTANTS + place for place, name in enumerate(recipe.optimiser.of_step(0))
         }
+        if len(self.step_numbers) > STEP_CONSTANTS:
+            raise ValueError(
+                f"{len(self.step_numbers)} constants change from step to step, and the machine "
+                f"has room for {STEP_CONSTANTS}"
+            )
         self.samples = self._stored("training samples", training)
         self.held_out = self._stored("held-out samples", held_out)
         self.rows = self._lists("rows", recipe.batches)
         self.labels = self._lists("labels", training.labels[recipe.batches])
-        self.step_table = self._step_table()
+        self.step_table = self._step_table() if self.step_numbers else None
         batch, classes = recipe.batch, recipe.widths[-1]
         self.row_losses = plan.tensor("losses of rows", Kind.F32, 1, batch)
         self.losses = plan.by_step(LOSSES, "f32", recipe.steps, 1)
@@ -244,13 +253,21 @@ class PerceptronTensors:
         return stream_of(area, Kind.LABELS, per_step=True)
 
     def _step_table(self) -> PlannedArea:
-        values = [
-            list(self.recipe.optimiser.of_step(step).values()) for step in range(self.recipe.steps)
-        ]
+        values = [self._of_step(step) for step in range(self.recipe.steps)]
         table = np.array(values, dtype=np.float64).astype("<f4")
         area = self.plan.by_step(STEP_TABLE, "f32", *table.shape)
         self._fill(area, table)
         return area
+
+    def _of_step(self, step: int) -> list[float]:
+        """Constants in the order of their numbers."""
+        found = self.recipe.optimiser.of_step(step)
+        if set(found) != set(self.step_numbers):
+            raise ValueError(
+                f"the constants that change are {', '.join(self.step_numbers)} in step 0 and "
+                f"{', '.join(found) or 'none'} in step {step}"
+            )
+        return [found[name] for name in self.step_numbers]
 
     def _bias_gradient(self, number: int) -> BoundStream:
         outputs = self.recipe.widths[number + 1]
@@ -281,7 +298,7 @@ class PerceptronTensors:
             descriptor=replace(db.descriptor, aux=PanelOrder.BLOCK_COLUMN_ZERO_FIRST),
         )
         bias = {
-            name: plan.vector(f"layer {number} bias {name}", Kind.COLUMN, outputs)
+            name: plan.vector(f"layer {number} bias {_parameter(name)}", Kind.COLUMN, outputs)
             for name in self._kept_names(bias=True)
         }
         biases = {name: stream_of(area) for name, area in bias.items()}
@@ -330,7 +347,7 @@ class PerceptronTensors:
 
     def _parameters(self, name: str, rows: int, cols: int) -> dict[str, BoundStream]:
         return {
-            each: stream_of(self.plan.tensor(f"{name} {each}", Kind.F32, rows, cols))
+            each: stream_of(self.plan.tensor(f"{name} {_parameter(each)}", Kind.F32, rows, cols))
             for each in self._kept_names(bias=False)
         }
 

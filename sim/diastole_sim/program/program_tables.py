@@ -86,7 +86,7 @@ class ProgramTables:
         known = dict(numbers)
         for name, value in chain.constants.items():
             if name not in known:
-                known[name] = self.constant(values[name] if value is None else value)
+                known[name] = self.constant(_value(chain, name, values) if value is None else value)
         streams = {**outputs, **inputs}
         kinds = {name: Kind(stream.descriptor.kind) for name, stream in streams.items()}
         return chain.assembled(self.block, known, kinds)
@@ -117,3 +117,11 @@ class ProgramTables:
 
     def descriptor_bytes(self) -> bytes:
         return b"".join(each.encode() for each in self.descriptors())
+
+
+def _value(chain: Chain, name: str, values: Mapping[str, float]) -> float:
+    """What a use gives for a constant; ValueError where it gives none."""
+    if name not in values:
+        known = ", ".join(values) or "none"
+        raise ValueError(f"{chain.name} has K[{name}] without a value; there are {known}")
+    return values[name]

@@ -1,7 +1,7 @@
 """How a network is trained: its optimiser, and what is done to its gradients."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
@@ -21,22 +21,24 @@ def falling(rate: float, steps: int) -> Rate:
 
 
 class Optimiser(Protocol):
-    """``decay``: whether, and how much, of w is added to the gradient."""
-
-    @property
-    def decay(self) -> float: ...
+    """These three methods are all that is asked of an optimiser: its fields are its own."""
 
     def chain(self, options: Options) -> Chain:
-        """Its update."""
+        """Return its update."""
         ...
 
     def constants(self) -> Mapping[str, float]:
-        """Those of the chain that stay, by name."""
+        """Return the constants of the chain that stay, by name; more than those do no harm."""
         ...
 
     def of_step(self, step: int) -> Mapping[str, float]:
-        """Those that change, in step 0, 1, .. ."""
+        """Return those that change, in step 0, 1, .. ; of the same names in each."""
         ...
+
+
+def _with_decay(options: Options, decay: float) -> Options:
+    """Return these, with K[decay] w added to the gradient if that is not 0."""
+    return replace(options, decay=decay != 0)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,13 +48,14 @@ class Sgd:
     rate: Rate
     momentum: float = 0.0
     nesterov: bool = False
-    decay: float = 0.0
+    weight_decay: float = 0.0
 
     def chain(self, options: Options) -> Chain:
+        options = _with_decay(options, self.weight_decay)
         return optimisers.sgd(options, momentum=self.momentum != 0, nesterov=self.nesterov)
 
     def constants(self) -> Mapping[str, float]:
-        return {"momentum": self.momentum, "decay": self.decay}
+        return {"momentum": self.momentum, "decay": self.weight_decay}
 
     def of_step(self, step: int) -> Mapping[str, float]:
         return {"-lr_t": -self.rate(step)}
@@ -66,9 +69,10 @@ class RmsProp:
     alpha: float = 0.99
     eps: float = 1e-8
     momentum: float = 0.0
-    decay: float = 0.0
+    weight_decay: float = 0.0
 
     def chain(self, options: Options) -> Chain:
+        options = _with_decay(options, self.weight_decay)
         return optimisers.rmsprop(options, momentum=self.momentum != 0)
 
     def constants(self) -> Mapping[str, float]:
@@ -77,7 +81,7 @@ class RmsProp:
             "1-alpha": 1 - self.alpha,
             "eps": self.eps,
             "momentum": self.momentum,
-            "decay": self.decay,
+            "decay": self.weight_decay,
         }
 
     def of_step(self, step: int) -> Mapping[str, float]:
@@ -95,12 +99,10 @@ class Adam:
     weight_decay: float = 0.0
     decoupled: bool = False
 
-    @property
-    def decay(self) -> float:
-        return 0.0 if self.decoupled else self.weight_decay
-
     def chain(self, options: Options) -> Chain:
-        return optimisers.adamw(options) if self.decoupled else optimisers.adam(options)
+        if self.decoupled:
+            return optimisers.adamw(options)
+        return optimisers.adam(_with_decay(options, self.weight_decay))
 
     def constants(self) -> Mapping[str, float]:
         first, second = self.betas

@@ -7,6 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from diastole.commands import train_program
 from diastole.commands.arguments import (
     MAX_LATENCY,
     Commands,
@@ -42,7 +43,7 @@ from diastole.report.roofline import write_roofline
 from diastole.report.sweep_table import sweep_lines, write_front
 from diastole_sim.perf.machine import LATENCY, Widths
 from diastole_sim.spec.image import DATA_WIDTHS
-from diastole_sim.train.tasks import TASK_NAMES
+from diastole_sim.train.tasks import TASK_NAMES, find_task
 
 MANY = 20
 """Layers from which on other processes are worth their start."""
@@ -124,6 +125,7 @@ def add_parser(commands: Commands) -> None:
         type=Path,
         help="a roofline, or, with --over, cycles against area; .png or .svg",
     )
+    train_program.add_program(parser, "of --task, as of train")
     add_json(parser)
     parser.set_defaults(execute=execute)
 
@@ -131,6 +133,9 @@ def add_parser(commands: Commands) -> None:
 def execute(arguments: argparse.Namespace) -> int:
     if arguments.task is not None:
         return _one_step(arguments)
+    for name in train_program.OPTIONS:
+        if getattr(arguments, name) is not None:
+            raise BadInput(f"{train_program.option(name)} is of a step of a task: it needs --task")
     phases = parse_phases(arguments.phases)
     asked = {} if arguments.widths is None else parse_widths(arguments.widths)
     if arguments.over:
@@ -152,7 +157,9 @@ def _one_step(arguments: argparse.Namespace) -> int:
     for name, default in LAYERS_ALONE.items():
         if getattr(arguments, name) != default:
             raise BadInput(f"--{name} is about layers: leave it out, or --task")
-    found = task_step(read_config(arguments), arguments.task, arguments.latency)
+    config, task = read_config(arguments), find_task(arguments.task)
+    options = train_program.program_of(config, task, arguments)
+    found = task_step(config, task, arguments.latency, options)
     causes = found.by_cause
     if arguments.json:
         commands = [{**vars(each), "opcode": each.opcode.name.lower()} for each in found.commands]

@@ -46,9 +46,14 @@ class TrainOptions:
     ) -> dict[str, Any]:
         """Those among the settings, as the training takes them. ``task``: by name, of a user where
         there is none of that name."""
-        given = {key.replace("-", "_"): value for key, value in settings.items()}
+        given = {key.replace("-", "_"): _unquoted(value) for key, value in settings.items()}
         words = [
             f"--{name.replace('_', '-')}={given[name]}" for name in self.names if name in given
         ]
         arguments = self.parser.parse_args(["FILE", f"--task={task}", *words])
         return train.training_options(config, arguments)
+
+
+def _unquoted(value: str) -> str:
+    """A value without the quotes that one with spaces needs in a configuration."""
+    return value[1:-1] if len(value) > 1 and value[0] == value[-1] == '"' else value

@@ -8,26 +8,32 @@ from typing import Any
 
 from diastole.backend import REFUSED_BY_SIZE, make_machine, program_limits
 from diastole.commands.backends import hardware_options
+from diastole.commands.own import OWN_PAGE, NamesOrOwn, named_or_own
 from diastole.commands.progress import progress
 from diastole.config.keys import Config
 from diastole.config.numbers import NUMBERS
 from diastole.errors import BadInput, CheckFailed
+from diastole_sim.program.chains.activations import ACTIVATIONS
 from diastole_sim.program.job import ProgramResult, run_program
-from diastole_sim.program.options import (
-    ACTIVATIONS,
+from diastole_sim.program.optimizers import (
     BETAS,
     DECOUPLED_DECAY,
+    OF_OPTIMIZERS,
+    OPTIMIZERS,
+    fitting_layers,
+    with_option,
+)
+from diastole_sim.program.options import (
     DEFAULT_SCALING,
-    FITTING_LAYERS,
     MOST_CLIP,
     MOST_DECAY,
     MOST_LAYERS,
     MOST_UNITS,
-    OF_OPTIMIZERS,
-    RATES,
     ProgramOptions,
     TooManyLayersError,
 )
+from diastole_sim.program.own_code import FORM, OwnCode, OwnCodeError
+from diastole_sim.program.own_parts import own_activation, own_optimizer
 from diastole_sim.program.perceptron_tensors import PanelTooSmallError
 from diastole_sim.program.run import MachineStoppedError, ProgramRun, golden_machine
 from diastole_sim.program.tasks import TaskProgram
@@ -137,19 +143,21 @@ def exponent(text: str) -> int:
 
 def _fitting_layers() -> str:
     """How many hidden layers fit, by optimiser, for people."""
-    counts = sorted(set(FITTING_LAYERS.values()), reverse=True)
+    fitting = fitting_layers()
+    counts = sorted(set(fitting.values()), reverse=True)
     by_count = {
-        count: " and ".join(name for name, each in FITTING_LAYERS.items() if each == count)
+        count: " and ".join(name for name, each in fitting.items() if each == count)
         for count in counts
     }
     return ", ".join(f"{count} layers of {names}" for count, names in by_count.items())
 
 
-def add_program(parser: argparse.ArgumentParser) -> None:
-    """Options of machines that do whole steps."""
-    group = parser.add_argument_group(
-        "whole steps", "where vector.enable = true, of perceptrons such as digits"
-    )
+def add_program(
+    parser: argparse.ArgumentParser,
+    where: str = "where vector.enable = true, of perceptrons such as digits",
+) -> None:
+    """Options of machines that do whole steps. ``where``: they hold, for people."""
+    group = parser.add_argument_group("whole steps", where)
     group.add_argument(
         "--hidden",
         metavar="A,B,...",
@@ -159,8 +167,11 @@ def add_program(parser: argparse.ArgumentParser) -> None:
     )
     group.add_argument(
         "--activation",
-        choices=tuple(ACTIVATIONS),
-        help="between two layers (default: relu)",
+        metavar=f"NAME|{FORM}",
+        type=named_or_own(ACTIVATIONS, own_activation),
+        choices=NamesOrOwn(ACTIVATIONS),
+        help=f"between two layers: {', '.join(ACTIVATIONS)} (default: relu), or yours: an "
+        f"Activation, or a function that returns one ({OWN_PAGE})",
     )
     group.add_argument(
         "--clip",
@@ -182,23 +193,28 @@ def _add_optimizer(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("optimiser", "of whole steps")
     group.add_argument(
         "--optimizer",
-        choices=tuple(RATES),
-        help="what updates the weights (default: sgd, with the task's momentum; nesterov: with "
-        "that of Nesterov)",
+        metavar=f"NAME|{FORM}",
+        type=named_or_own(OPTIMIZERS, own_optimizer),
+        choices=NamesOrOwn(OPTIMIZERS),
+        help=f"what updates the weights: {', '.join(OPTIMIZERS)} (default: sgd, with the task's "
+        "momentum; nesterov: with that of Nesterov), or yours: a class that is called with rate=, "
+        f"and has chain(options), constants() and of_step(step) ({OWN_PAGE})",
     )
-    defaults = ", ".join(f"{each:g} for {name}" for name, each in RATES.items() if each is not None)
+    rates = {name: choice.defaults.get("rate") for name, choice in OPTIMIZERS.items()}
+    defaults = ", ".join(f"{each:g} for {name}" for name, each in rates.items() if each is not None)
     group.add_argument(
         "--rate",
         metavar="R",
         type=rate,
         help="learning rate of step 0, from which it falls towards 0 "
-        f"(default: {defaults}, the task's own for sgd and nesterov)",
+        f"(default: {defaults} and yours, the task's own for sgd and nesterov)",
     )
     group.add_argument(
         "--momentum",
         metavar="M",
         type=momentum,
-        help="of sgd, nesterov and rmsprop (default: 0 for rmsprop, the task's own for the others)",
+        help="of sgd, nesterov, rmsprop, and yours if it has such a parameter, as for the next two "
+        "options (default: 0 for rmsprop, the task's own for the others)",
     )
     group.add_argument(
         "--betas",
@@ -247,17 +263,13 @@ def program_of(
             )
         return None
     for name, does in OF_THE_HOST.items():
-        if getattr(arguments, name) is not None:
+        if getattr(arguments, name, None) is not None:
             raise BadInput(
                 f"{option(name)} is of machines that a host trains (vector.enable = false); with "
                 f"vector.enable = true the machine {does}"
             )
     kind = arguments.optimizer or "sgd"
-    for name, optimizers in OF_OPTIMIZERS.items():
-        if name in given and kind not in optimizers:
-            raise BadInput(
-                f"{option(name)} is of --optimizer {' and '.join(optimizers)}, not of {kind}"
-            )
+    _check_options_of(kind, given)
     if kind == "nesterov" and given.get("momentum") == 0:
         raise BadInput("--momentum of --optimizer nesterov must be above 0, not 0")
     if config.scale.source == "given":
@@ -265,7 +277,23 @@ def program_of(
             "scale.source must be current or delayed for training with vector.enable = true, "
             "not given: no host gives scales; with vector.enable = false one does"
         )
-    return ProgramOptions(limits=program_limits(config), **given)
+    try:
+        return ProgramOptions(limits=program_limits(config), **given)
+    except OwnCodeError as error:
+        raise BadInput(str(error)) from error
+
+
+def _check_options_of(optimizer: str | OwnCode, given: Mapping[str, Any]) -> None:
+    """BadInput for options that an optimiser has not."""
+    own = isinstance(optimizer, OwnCode)
+    takes = own_optimizer(optimizer).takes if own else OPTIMIZERS[optimizer].takes
+    for name in OF_OPTIMIZERS:
+        if name in given and name not in takes:
+            optimizers = " and ".join(with_option(name))
+            lacks = f", which has no parameter {name}" if own else ""
+            raise BadInput(
+                f"{option(name)} is of --optimizer {optimizers}, not of {optimizer}{lacks}"
+            )
 
 
 def task_program_of(
@@ -283,6 +311,8 @@ def task_program_of(
         ) from error
     except TooManyLayersError as error:
         raise BadInput(f"--{error}") from error
+    except OwnCodeError as error:
+        raise BadInput(str(error)) from error
     except ValueError as error:
         raise BadInput(f"no program of {task.name} for this machine: {error}") from error
 
@@ -362,7 +392,9 @@ def described(result: ProgramResult) -> list[str]:
     units = ", ".join(map(str, result.hidden))
     clip = "" if result.clip is None else f", gradients' norm at most {result.clip:g}"
     scale = "" if result.loss_scale is None else f", loss times 2^{result.loss_scale} at first"
-    recipe = f"{result.optimizer}, rate {result.rate:g} falling"
+    recipe = (
+        f"{_with_hash(result.optimizer, result.optimizer_sha256)}, rate {result.rate:g} falling"
+    )
     if result.momentum:
         recipe += f", momentum {result.momentum:g}"
     if result.betas is not None:
@@ -370,13 +402,19 @@ def described(result: ProgramResult) -> list[str]:
     if result.weight_decay:
         recipe += f", weight decay {result.weight_decay:g}"
     recipe += f"{clip}, hidden {units}"
-    lines = [f"{recipe}, {result.activation}{scale}; whole steps on the machine"]
+    activation = _with_hash(result.activation, result.activation_sha256)
+    lines = [f"{recipe}, {activation}{scale}; whole steps on the machine"]
     if result.cycles_total is not None and result.waits is not None:
         lines.append(
             f"{result.cycles_total} cycles of training, {result.cycles_total // result.steps} a "
             f"step: {_shares(result.waits, result.busy_slots or 0, result.cycles_total)}"
         )
     return lines
+
+
+def _with_hash(name: str, sha256: str | None) -> str:
+    """A name, and the first digits of the hash of a user's file that has it."""
+    return name if sha256 is None else f"{name} (SHA-256 {sha256[:12]}...)"
 
 
 def _shares(waits: Mapping[str, int], busy: int, total: int) -> str:

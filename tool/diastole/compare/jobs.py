@@ -74,9 +74,11 @@ class Job:
 
 
 def plain(value: Any) -> Any:
-    """What JSON holds, of options that may be dataclasses."""
+    """What JSON holds, of options that may be dataclasses: of each the fields that its ``repr``
+    has, so of a user's file the hash and not the text."""
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return {each.name: plain(getattr(value, each.name)) for each in dataclasses.fields(value)}
+        shown = (each.name for each in dataclasses.fields(value) if each.repr)
+        return {name: plain(getattr(value, name)) for name in shown}
     if isinstance(value, Mapping):
         items = cast(Mapping[Any, Any], value)
         return {str(key): plain(each) for key, each in items.items()}

@@ -7,7 +7,7 @@ key ("format" is format.x, format.w and format.dy), ``preset``, or an option of 
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -24,6 +24,8 @@ Settings = dict[str, str]
 
 PRESET = "preset"
 NAME, OVER, SET = "name", "over", "set"
+WITH_FILES = ("optimizer", "activation")
+"""Options whose value may be FILE.py:NAME."""
 MAX_STEPS = 1_000_000
 KEYS = (
     "task", "data", "steps", "seeds", "machine", PRESET, SET, OVER, "configuration",
@@ -76,7 +78,7 @@ def parse_configuration(text: str) -> Named:
     if not colon or "=" in name:
         name, rest = "", text
     settings: Settings = {}
-    for word in rest.split():
+    for word in _words(rest):
         key, equals, value = word.partition("=")
         if not equals or not key or not value:
             raise BadInput(f"--configuration must be [NAME:] KEY=VALUE KEY=VALUE ..., not {text}")
@@ -84,6 +86,11 @@ def parse_configuration(text: str) -> Named:
     if not settings and not colon:
         raise BadInput(f"--configuration must be [NAME:] KEY=VALUE KEY=VALUE ..., not {text!r}")
     return Named(name=name.strip() or short_name(settings), settings=settings)
+
+
+def _words(text: str) -> list[str]:
+    """What spaces part, but those within double quotes, which a file's name may need."""
+    return re.findall(r'(?:"[^"]*"|\S)+', text)
 
 
 def with_axes(named: Sequence[Named], axes: Sequence[str]) -> list[Named]:
@@ -184,8 +191,9 @@ def _plan_of(document: Mapping[str, Any], folder: Path) -> Plan:
             problems += error.problems
     settings: Settings = {}
     try:
-        settings = _flat(_table(document, SET))
+        settings = _within(folder, _flat(_table(document, SET)))
         named = with_axes(named, _axes(_table(document, OVER)))
+        named = [replace(each, settings=_within(folder, each.settings)) for each in named]
     except BadInput as error:
         problems += error.problems
     if problems:
@@ -203,6 +211,16 @@ def _plan_of(document: Mapping[str, Any], folder: Path) -> Plan:
         settings=settings,
         configurations=tuple(named),
     )
+
+
+def _within(folder: Path, settings: Settings) -> Settings:
+    """The same, with files of the user beside the plan."""
+    found = dict(settings)
+    for key in found.keys() & set(WITH_FILES):
+        file, colon, name = found[key].rpartition(":")
+        if colon:
+            found[key] = f"{folder / file}:{name}"
+    return found
 
 
 def _configuration(entry: Mapping[str, Any]) -> list[Named]:

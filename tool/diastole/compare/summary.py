@@ -7,6 +7,7 @@ from typing import Any
 
 from diastole.compare.costs import PRICES, Cost
 from diastole.compare.jobs import Record
+from diastole.compare.plan import WITH_FILES
 
 STUDENT = (
     12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160,
@@ -91,9 +92,18 @@ class Compared:
             {"seed": seed, "key": run["key"], **{name: run[name] for name in names}}
             for seed, run in sorted(self.runs.items())
         ]
+        found["files"] = self._files()
         if self.reference is not None:
             found["float32"] = self.reference.record()
         return found
+
+    def _files(self) -> dict[str, Any]:
+        """Of the user, that the runs used: by option the file, the name in it and its hash."""
+        options: dict[str, Any] = {}
+        for run in self.runs.values():
+            whole = run.get("options", {})
+            options = whole.get("program") or whole.get("recipe") or {}
+        return {name: options[name] for name in WITH_FILES if isinstance(options.get(name), dict)}
 
 
 @dataclass(frozen=True, kw_only=True)

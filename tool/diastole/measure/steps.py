@@ -7,20 +7,21 @@ from diastole.layers.steps import STEP, modelled_step
 from diastole_sim.perf.machine import LATENCY
 from diastole_sim.perf.step import StepEstimate
 from diastole_sim.program.options import ProgramOptions
-from diastole_sim.train.tasks import find_task
+from diastole_sim.train.tasks import Task
 
 
-def task_step(config: Config, name: str, latency: int = LATENCY) -> StepEstimate:
-    """A step of a task that a machine does alone. BadInput if it has no vector unit, or if there is
-    no such program for it."""
+def task_step(
+    config: Config, task: Task, latency: int = LATENCY, options: ProgramOptions | None = None
+) -> StepEstimate:
+    """A step of a task that a machine does alone, with the usual ``options`` if None. BadInput if
+    it has no vector unit, or if there is no such program for it."""
     if not config.vector.enable:
         raise BadInput("--task is for machines that do whole steps: --set vector.enable=true")
-    task = find_task(name)
     if not task.classifies:
         raise BadInput(f"--task is of perceptrons, such as digits, not {task.name}")
     try:
-        options = ProgramOptions(limits=program_limits(config))
-        made = options.program(task, config.numerics, steps=STEP + 1, seed=0)
+        chosen = options or ProgramOptions(limits=program_limits(config))
+        made = chosen.program(task, config.numerics, steps=STEP + 1, seed=0)
     except ValueError as error:
         raise BadInput(f"--task: {error}") from error
     return modelled_step(config, made.program, latency).step(made.program.training, step=STEP)

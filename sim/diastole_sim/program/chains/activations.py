@@ -6,7 +6,7 @@ was kept from s1, leaves the gradient by z in r0 and writes it to o0; the sums o
 gradient by the bias, are added to it.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from math import pi, sqrt
 from types import MappingProxyType
@@ -239,4 +239,12 @@ def tanh() -> Activation:
     )
 
 
-ACTIVATIONS = (relu, leaky_relu, sigmoid, silu, gelu, tanh)
+ACTIVATIONS: Mapping[str, Callable[[], Activation]] = {
+    "relu": relu,
+    "leaky-relu": leaky_relu,
+    "gelu": gelu,
+    "silu": silu,
+    "sigmoid": sigmoid,
+    "tanh": tanh,
+}
+"""All of them, by the names that people give."""

@@ -129,6 +129,3 @@ def _adam(name: str, options: Options, step: str, constants: dict[str, float | N
         | {"1/sqrt(1-b2^t)": None, "-lr_t/(1-b1^t)": None}
         | constants,
     )
-
-
-OPTIMISERS = (sgd, rmsprop, adam, adamw)

@@ -3,8 +3,10 @@
 import numpy as np
 import pytest
 
+from diastole_sim.program.chains.activations import ACTIVATIONS
 from diastole_sim.program.float_run import FloatRun
-from diastole_sim.program.options import ACTIVATIONS, RATES, ProgramOptions
+from diastole_sim.program.optimizers import OPTIMIZERS
+from diastole_sim.program.options import ProgramOptions
 from diastole_sim.program.run import ProgramRun, golden_machine
 from diastole_sim.train.float_device import FloatDevice
 from diastole_sim.train.job import run_task
@@ -36,7 +38,7 @@ def test_it_is_that_of_the_host(task):
 
 
 @pytest.mark.parametrize("activation", ACTIVATIONS)
-@pytest.mark.parametrize("optimizer", RATES)
+@pytest.mark.parametrize("optimizer", OPTIMIZERS)
 @pytest.mark.sampled(6)
 def test_programs_follow_it(task, optimizer, activation):
     options = ProgramOptions(
@@ -70,7 +72,7 @@ def test_programs_follow_what_optimisers_are_told(task, options):
     assert np.abs(told[1:] / plain[1:] - 1).max() > 0.01
 
 
-@pytest.mark.parametrize("optimizer", RATES)
+@pytest.mark.parametrize("optimizer", OPTIMIZERS)
 def test_an_infinite_norm_clips_to_nothing(optimizer, np_rng):
     """Gradients whose squares overflow in float32 are multiplied by 0, as torch does it."""
     inputs = np.float32(1e21) * np_rng.normal(size=(90, 5)).astype(np.float32)

@@ -5,11 +5,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from diastole_sim.program.chains.activations import ACTIVATIONS
+from diastole_sim.program.optimizers import OPTIMIZERS
 from diastole_sim.program.options import (
-    ACTIVATIONS,
-    FITTING_LAYERS,
     MOST_LAYERS,
-    RATES,
     ProgramOptions,
     TooManyLayersError,
 )
@@ -55,7 +54,7 @@ def test_everything_else(task):
     assert recipe.optimiser.rate(0) == 0.25
 
 
-@pytest.mark.parametrize("name", RATES)
+@pytest.mark.parametrize("name", OPTIMIZERS)
 def test_optimisers(name, task):
     optimiser = made(task, optimizer=name).recipe.optimiser
     kinds = {"sgd": Sgd, "nesterov": Sgd, "rmsprop": RmsProp, "adam": Adam, "adamw": Adam}
@@ -64,19 +63,19 @@ def test_optimisers(name, task):
         assert (optimiser.decoupled, optimiser.weight_decay) == (
             (True, 0.01) if name == "adamw" else (False, 0.0)
         )
-    assert optimiser.rate(0) == np.float32(RATES[name] or task.rate)
+    assert optimiser.rate(0) == np.float32(OPTIMIZERS[name].defaults.get("rate", task.rate))
 
 
 def test_what_optimisers_are_told(task):
     sgd = made(task, momentum=0.25, weight_decay=0.125).recipe.optimiser
-    assert (sgd.momentum, sgd.decay) == (0.25, 0.125)
+    assert (sgd.momentum, sgd.weight_decay) == (0.25, 0.125)
     nesterov = made(task, optimizer="nesterov", momentum=0.25).recipe.optimiser
     assert (nesterov.momentum, nesterov.nesterov, sgd.nesterov) == (0.25, True, False)
     assert made(task, optimizer="nesterov").recipe.optimiser.momentum == task.momentum
     assert (made(task, clip=0.5).recipe.clip, made(task).recipe.clip) == (0.5, None)
     assert made(task, momentum=0.0).recipe.optimiser.momentum == 0 != task.momentum
     rmsprop = made(task, optimizer="rmsprop", momentum=0.5, weight_decay=0.25).recipe.optimiser
-    assert (rmsprop.momentum, rmsprop.decay) == (0.5, 0.25)
+    assert (rmsprop.momentum, rmsprop.weight_decay) == (0.5, 0.25)
     assert made(task, optimizer="rmsprop").recipe.optimiser.momentum == 0
     for name, decay in (("adam", 0.0), ("adamw", 0.01)):
         adam = made(task, optimizer=name, betas=(0.5, 0.75)).recipe.optimiser
@@ -91,6 +90,7 @@ def test_what_a_result_says(task):
     assert options.described(task) == {
         "optimizer": "adam", "rate": 0.01, "momentum": None, "betas": (0.9, 0.999),
         "weight_decay": 0.0, "hidden": (3,), "activation": "relu", "clip": None, "loss_scale": None,
+        "optimizer_sha256": None, "activation_sha256": None,
     }  # fmt: skip
     assert replace(options, rate=2.0).first_rate(task) == 2.0
     sgd = replace(options, optimizer="sgd", weight_decay=0.5).described(task)
@@ -152,23 +152,24 @@ SIZES = (1, 40, 300)
 @pytest.mark.parametrize("units", SIZES)
 @pytest.mark.parametrize("machine", MACHINES)
 @pytest.mark.parametrize("others", OTHERS, ids=lambda others: " ".join(others) or "plain")
-@pytest.mark.parametrize("name", RATES)
+@pytest.mark.parametrize("name", OPTIMIZERS)
 @pytest.mark.sampled(20)
 def test_layers_that_always_fit(name, others, machine, units, task):
     """As the documents, the help and messages have them."""
     numerics = make_numerics(block=8, **MACHINES[machine])
     precision = Precision(kind="fast", classes=CLASS_NAMES) if machine == "fast" else None
     limits = make_limits(numerics, panel_vectors=4096)
+    layers = OPTIMIZERS[name].layers
     momentum = {"momentum": 0.5} if name == "rmsprop" else {}
     options = ProgramOptions(
         limits=limits,
         optimizer=name,
-        hidden=(units,) * FITTING_LAYERS[name],
+        hidden=(units,) * layers,
         precision=precision,
         **others | momentum,
     )
     found = options.program(task, numerics, steps=1, seed=0)
-    assert len(found.recipe.widths) == FITTING_LAYERS[name] + 2
+    assert len(found.recipe.widths) == layers + 2
 
 
 @pytest.mark.parametrize(

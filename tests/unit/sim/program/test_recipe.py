@@ -15,8 +15,7 @@ from support.small_programs import optimiser_of
 def test_constants(name, step):
     setting = SETTINGS[name]
     optimiser = optimiser_of(setting)
-    options = Options(decay=optimiser.decay != 0)
-    chain, expected = optimiser.chain(options), constants_of_step(setting, step)
+    chain, expected = optimiser.chain(Options()), constants_of_step(setting, step)
     found = {**optimiser.constants(), **optimiser.of_step(step)}
     asked = [each for each, value in chain.constants.items() if value is None]
     assert set(optimiser.of_step(step)) <= set(asked)
@@ -39,6 +38,12 @@ def test_chains_are_those_that_are_needed():
     assert "u" not in RmsProp(rate=rate).chain(Options()).outputs
     assert "v" not in Sgd(rate=rate).chain(Options()).outputs
     assert Adam(rate=rate).chain(Options()).name == "adam"
-    decoupled = Adam(rate=rate, decoupled=True, weight_decay=0.1)
-    assert (decoupled.chain(Options()).name, decoupled.decay) == ("adamw", 0.0)
-    assert Adam(rate=rate, weight_decay=0.1).decay == 0.1
+    decoupled = Adam(rate=rate, decoupled=True, weight_decay=0.1).chain(Options())
+    assert (decoupled.name, "decay" in decoupled.constants) == ("adamw", False)
+
+
+@pytest.mark.parametrize("make", [Sgd, RmsProp, Adam])
+def test_decay_is_in_the_gradient_where_there_is_some(make):
+    for decay, in_gradient in ((0.0, False), (0.1, True)):
+        chain = make(rate=lambda step: 1.0, weight_decay=decay).chain(Options())
+        assert ("decay" in chain.constants) == ("K[decay]" in chain.text) == in_gradient

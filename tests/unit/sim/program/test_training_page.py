@@ -3,7 +3,8 @@
 import re
 from pathlib import Path
 
-from diastole_sim.program.options import ACTIVATIONS, RATES
+from diastole_sim.program.chains.activations import ACTIVATIONS
+from diastole_sim.program.optimizers import OPTIMIZERS
 from diastole_sim.spec.registers import WAIT_CAUSES
 
 PAGE = Path(__file__).parents[4] / "docs" / "training.md"
@@ -19,4 +20,4 @@ def test_the_example_runs():
 
 def test_the_tables_are_complete():
     named = set(re.findall(r"`([\w-]+)`", PAGE.read_text()))
-    assert {*ACTIVATIONS, *RATES, *WAIT_CAUSES} <= named
+    assert {*ACTIVATIONS, *OPTIMIZERS, *WAIT_CAUSES} <= named

@@ -65,7 +65,7 @@ def test_version(capsys):
             ["train", "f", "--task", "digits", "--optimizer", "Adma"],
             (
                 "argument --optimizer: must be one of sgd, nesterov, rmsprop, adam, adamw, "
-                "not Adma; did you mean adam? (see diastole train --help)"
+                "or FILE.py:NAME, not Adma; did you mean adam? (see diastole train --help)"
             ),
         ),
         (

@@ -9,7 +9,7 @@ import pytest
 from command_line import error
 from diastole.commands import train_program
 from diastole_sim.golden.machine import GoldenMachine, Outcome
-from diastole_sim.program import options
+from diastole_sim.program.optimizers import OPTIMIZERS
 from diastole_sim.program.recipe import Sgd
 from diastole_sim.program.verified_run import memory_needed
 from diastole_sim.spec.command_errors import ERROR_MEANINGS, ErrorCode
@@ -135,7 +135,8 @@ def test_weights_that_are_nan_after_the_last_step(diastole, monkeypatch):
         def of_step(self, step):
             return {"-lr_t": np.nan if step == 4 else -0.5}
 
-    monkeypatch.setattr(options, "Sgd", Diverging)
+    diverging = replace(OPTIMIZERS["sgd"], make=Diverging)
+    monkeypatch.setitem(OPTIMIZERS, "sgd", diverging)
     result = diastole(*GOLDEN, "--json")
     assert result.code == 1
     assert result.json["loss"] is None

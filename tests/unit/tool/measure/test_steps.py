@@ -7,6 +7,7 @@ from diastole.layers.steps import STEP, modelled_step
 from diastole.measure import step_error
 from diastole.measure.steps import task_step
 from diastole.measure.whole_steps import CASES, PRODUCTS_ONLY
+from diastole_sim.train.tasks import find_task
 
 
 def test_the_model_reads_what_the_host_stores():
@@ -19,12 +20,12 @@ def test_the_model_reads_what_the_host_stores():
     assert far.step(program.training, step=STEP).cycles > found.cycles + 1000
     with pytest.raises(ValueError, match="nothing is stored"):
         model.read(program.memory_bytes, 8)
-    assert task_step(config, "digits-mlp").cycles == found.cycles
+    assert task_step(config, find_task("digits-mlp")).cycles == found.cycles
 
 
 def test_who_has_no_step():
     with pytest.raises(BadInput, match=r"vector\.enable"):
-        task_step(PRODUCTS_ONLY["nano"], "digits")
+        task_step(PRODUCTS_ONLY["nano"], find_task("digits"))
     config, _ = step_error.step_program(CASES[0])
     with pytest.raises(BadInput, match="--task"):
-        task_step(config, "text")
+        task_step(config, find_task("text"))

@@ -16,7 +16,7 @@ FORMULAS = {
     activations.gelu: lambda z: 0.5 * z * (1 + np.tanh(GELU / 2 * (z + 0.044715 * z**3))),
     activations.tanh: np.tanh,
 }
-ACTIVATIONS = pytest.mark.parametrize("make", FORMULAS, ids=lambda make: make.__name__)
+EACH = pytest.mark.parametrize("make", FORMULAS, ids=lambda make: make.__name__)
 SHAPE = (11, 7)
 STEP = 1e-5
 
@@ -35,10 +35,16 @@ def forward(activation, y, b, block):
 
 
 def test_each_has_a_formula():
-    assert tuple(FORMULAS) == activations.ACTIVATIONS
+    assert set(FORMULAS) == set(activations.ACTIVATIONS.values())
 
 
-@ACTIVATIONS
+def test_each_has_one_name():
+    """What people give is that of the activation, in the letters of a command line."""
+    for name, make in activations.ACTIVATIONS.items():
+        assert name == make().name.replace("_", "-") == make.__name__.replace("_", "-")
+
+
+@EACH
 @pytest.mark.parametrize("block", [1, 4, 8])
 def test_values(make, block, np_rng):
     y, b = samples(np_rng)
@@ -46,7 +52,7 @@ def test_values(make, block, np_rng):
     np.testing.assert_allclose(a, FORMULAS[make](y + b), rtol=2e-9, atol=1e-14)
 
 
-@ACTIVATIONS
+@EACH
 @pytest.mark.parametrize("block", [1, 4, 8])
 def test_gradients(make, block, np_rng):
     y, b = samples(np_rng)
@@ -60,7 +66,7 @@ def test_gradients(make, block, np_rng):
     np.testing.assert_allclose(found["db"].sum(axis=0), found["dz"].sum(axis=0), rtol=1e-12)
 
 
-@ACTIVATIONS
+@EACH
 def test_at_zero_and_at_the_ends(make):
     z = np.array([[0.0, -700.0, 700.0, -60.0, 60.0]])
     found = in_float64(make().forward_chain(), {"y": z, "b": np.zeros(5)}, shape=z.shape)

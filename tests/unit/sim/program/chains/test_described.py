@@ -10,11 +10,12 @@ from diastole_sim.spec.micro import MOST_INSTRUCTIONS
 
 OPTIONS = [updates.Options(**dict(zip(("bias", "scaled", "clipped", "decay"), each, strict=True)))
            for each in product((False, True), repeat=4)]  # fmt: skip
+OPTIMISERS = (optimisers.sgd, optimisers.rmsprop, optimisers.adam, optimisers.adamw)
 SINGLE = (
     inputs.input_bytes, inputs.input_floats, inputs.add_bias_alone,
     losses.softmax_a, losses.softmax_b, losses.softmax_c, losses.squared_error, losses.mean_loss,
     sums.column_sums, sums.column_squares, sums.clip_factor, sums.accumulate,
-    *optimisers.OPTIMISERS,
+    *OPTIMISERS,
 )  # fmt: skip
 VARIANTS = {
     losses.softmax_c: [{"scaled": True}],
@@ -30,10 +31,10 @@ def every():
     """All chains in all their variants."""
     for make in SINGLE:
         choices = [{}, *VARIANTS.get(make, [])]
-        options = OPTIONS if make in optimisers.OPTIMISERS else [None]
+        options = OPTIONS if make in OPTIMISERS else [None]
         for choice, option in product(choices, options):
             yield make(**choice) if option is None else make(option, **choice)
-    for make in activations.ACTIVATIONS:
+    for make in activations.ACTIVATIONS.values():
         yield make().forward_chain()
         yield make().backward_chain()
 
@@ -76,8 +77,9 @@ def test_descriptions(make, block):
     assert paragraph(text, "Constants") == (", ".join(chain.constants) or "none")
 
 
-@pytest.mark.parametrize("make", activations.ACTIVATIONS, ids=lambda make: make.__name__)
-def test_activations_descriptions(make):
+@pytest.mark.parametrize("name", activations.ACTIVATIONS)
+def test_activations_descriptions(name):
+    make = activations.ACTIVATIONS[name]
     forward, backward = paragraph(make.__doc__, "Instructions").split(", ")
     assert forward == f"{len(make().forward_chain().assembled(8))} forward"
     assert backward == f"{len(make().backward_chain().assembled(8))} backward"

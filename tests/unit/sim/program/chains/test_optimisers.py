@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from diastole_sim.program.chains import optimisers
-from diastole_sim.program.chains.updates import Options
+from diastole_sim.program.chains.updates import CLIP_FACTOR, Options
 from diastole_sim.program.evaluate import in_float64
 from support.optimisers import SETTINGS, constants_of_step, steps_of
 
@@ -44,7 +44,7 @@ def test_three_steps(name, bias, factor, block, np_rng):
     taken = given.sum(axis=1, keepdims=True) if bias else given
     expected = steps_of(setting, w, taken * factors[factor])
     for step in range(3):
-        constants = constants_of_step(setting, step) | {"clip": 0.3}
+        constants = constants_of_step(setting, step) | {CLIP_FACTOR: 0.3}
         inputs = {"g": gradients(chain, given[step], options, block), "w": w} | state
         if bias:
             inputs |= {each: np.ravel(inputs[each]) for each in ("w", *state)}

@@ -1,0 +1,166 @@
+"""A name in a Python file of a user: what it is there, and what goes wrong in it, in words."""
+
+import hashlib
+import linecache
+import re
+import sys
+import traceback
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager, redirect_stdout
+from dataclasses import dataclass, field
+from functools import cache
+from importlib.util import decode_source
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from diastole_sim.reading import TooLargeError, read_bytes, require_readable
+from diastole_sim.spec.check import shown
+
+FORM = "FILE.py:NAME"
+"""How such a name is written."""
+MAX_BYTES = 1 << 20
+"""Of a file: far more than anybody writes."""
+_BRACES = re.compile(r"\{[^{}]*\}")
+MOST_NAMES = 8
+"""That a message shows."""
+
+
+class OwnCodeError(ValueError):
+    """What a user wrote cannot be used; one line says where and why."""
+
+
+class OwnNameError(OwnCodeError):
+    """A file has no such ``name``; ``names`` are those that it has."""
+
+    def __init__(self, file: str, name: str, names: Sequence[str]):
+        self.name, self.names = name, tuple(names)
+        more = f" and {len(names) - MOST_NAMES} more" if len(names) > MOST_NAMES else ""
+        listed = ", ".join(names[:MOST_NAMES]) or "no function or class"
+        super().__init__(f"{file} has no {name}; it defines {listed}{more}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class OwnCode:
+    """``name`` in ``file``, as it was given, which held ``source`` when it was read: that is what
+    runs, in this process and in others, even if the file changes. ``sha256``: of its bytes."""
+
+    file: str
+    name: str
+    sha256: str
+    source: str = field(repr=False)
+
+    @classmethod
+    def read(cls, text: str) -> "OwnCode":
+        """Return what :data:`FORM` says: the last colon ends the file. OwnCodeError if there is no
+        such file, or it is no text of Python."""
+        file, _, name = text.rpartition(":")
+        if not file or not name.isidentifier():
+            raise OwnCodeError(
+                f"must be {FORM}, where NAME is a function or class in it, not {shown(text)}"
+            )
+        path = Path(file)
+        try:
+            require_readable(path, pipes=False)
+            content = read_bytes(path, MAX_BYTES)
+        except FileNotFoundError:
+            raise OwnCodeError(f"there is no file {file}") from None
+        except TooLargeError as error:
+            raise OwnCodeError(f"{file}: is no file of Python: it {error.strerror}") from None
+        except OSError as error:
+            raise OwnCodeError(f"{file}: {error.strerror}") from None
+        try:
+            source = decode_source(content)
+        except (SyntaxError, UnicodeDecodeError, LookupError):
+            raise OwnCodeError(f"{file}: is no file of Python: it is not text in UTF-8") from None
+        digest = hashlib.sha256(content).hexdigest()
+        return cls(file=file, name=name, sha256=digest, source=source)
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.name}"
+
+    def load(self) -> Any:
+        """Return what the name is. OwnCodeError if the file fails, or has no such name."""
+        module = _module(self.file, self.source)
+        try:
+            return vars(module)[self.name]
+        except KeyError:
+            raise OwnNameError(self.file, self.name, _names_of(module)) from None
+
+    @contextmanager
+    def running(self, what: str) -> Generator[None]:
+        """Turn whatever fails in the block, which runs code of the file, into an OwnCodeError.
+        ``what``: is called, for people. What it prints goes to standard error."""
+        try:
+            with redirect_stdout(sys.stderr):
+                yield
+        except OwnCodeError:
+            raise
+        except (Exception, SystemExit) as error:
+            said = f"{what}{_failure(error, self.file)}"
+            where = "" if said.startswith(self.file) else f"{self.file}: "
+            raise OwnCodeError(f"{where}{said}") from error
+
+    def line_of(self, text: str) -> int | None:
+        """Return the number of the line that has this text and nothing else but a comment, or
+        becomes this text where it is one of an f-string; None where there is none, or several."""
+        wanted = " ".join(text.partition("#")[0].split())
+        lines = [" ".join(line.partition("#")[0].split()) for line in self.source.splitlines()]
+        found = [n for n, line in enumerate(lines, 1) if line and _pattern(line).fullmatch(wanted)]
+        return found[0] if len(found) == 1 else None
+
+
+def _pattern(line: str) -> re.Pattern[str]:
+    """Return what texts a line may become where its braces are filled in."""
+    parts = _BRACES.split(line)
+    return re.compile(".*".join(map(re.escape, parts)) if any(parts) else re.escape(line))
+
+
+def guarded(
+    code: OwnCode, what: str, function: Callable[..., Any], *args: Any, **named: Any
+) -> Any:
+    """Return what a function of the file returns. OwnCodeError if it fails."""
+    with code.running(f"{code}: {what} fails: "):
+        return function(*args, **named)
+
+
+@cache
+def _module(file: str, source: str) -> ModuleType:
+    """Return the file as a module: under a name of its own, since dataclasses ask for it."""
+    digest = hashlib.sha256(f"{file}\0{source}".encode()).hexdigest()
+    module = ModuleType(f"own_code_{digest[:16]}")
+    module.__file__ = str(Path(file).absolute())
+    linecache.cache[file] = (len(source), None, source.splitlines(keepends=True), file)
+    code = OwnCode(file=file, name="", sha256="", source=source)
+    sys.modules[module.__name__] = module
+    try:
+        with code.running(""):
+            exec(compile(source, file, "exec", dont_inherit=True), vars(module))
+    except BaseException:
+        del sys.modules[module.__name__]
+        raise
+    return module
+
+
+def _failure(error: BaseException, file: str) -> str:
+    """Return where in a file something went wrong, and what."""
+    if isinstance(error, SyntaxError) and error.filename == file:
+        line, said = error.lineno, error.msg
+    else:
+        frames = traceback.extract_tb(error.__traceback__)
+        line = next((each.lineno for each in reversed(frames) if each.filename == file), None)
+        said = str(error) or "no message"
+    kind = type(error).__name__
+    if line is None:
+        return f"{kind}: {said}"
+    text = linecache.getline(file, line).strip()
+    return f"{file}, line {line}: {kind}: {said}" + (f": {text}" if text else "")
+
+
+def _names_of(module: ModuleType) -> list[str]:
+    """Return what a module defines itself."""
+    return [
+        name
+        for name, value in vars(module).items()
+        if not name.startswith("_") and getattr(value, "__module__", None) == module.__name__
+    ]

@@ -1,0 +1,314 @@
+"""Activations and optimisers in files of users: whether each is one, and as what a recipe takes it.
+
+All that can be wrong with one is found here, before anything is trained.
+"""
+
+import inspect
+import re
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
+from itertools import product
+from typing import Any, cast
+
+import numpy as np
+
+from diastole_sim.program.assembly import AssemblyError
+from diastole_sim.program.chain import INVERSE_LOSS_SCALE, LOSS_SCALE, Chain, holds_what_is_written
+from diastole_sim.program.chains.activations import Activation
+from diastole_sim.program.chains.updates import CLIP_FACTOR, OWN_STREAMS, Options
+from diastole_sim.program.optimizers import FIRST_RATE, OF_OPTIMIZERS, OptimizerChoice
+from diastole_sim.program.own_code import OwnCode, OwnCodeError, guarded
+from diastole_sim.program.program_tables import STEP_CONSTANTS
+from diastole_sim.program.recipe import Optimiser
+from diastole_sim.spec.check import shown
+from diastole_sim.spec.stream_table import Kind
+
+BLOCKS = (8, 4, 16, 32, 2, 1)
+"""Sides of blocks, one of which a chain must be a program for."""
+METHODS = {
+    "chain": "chain(options), which returns its update",
+    "constants": "constants(), which returns those of the chain that stay",
+    "of_step": "of_step(step), which returns those that change",
+}
+"""Of an optimiser."""
+_STREAM = re.compile(r"\b[so]\d\b")
+_CONSTANT = re.compile(r"K\[([^\]\s]+)\]")
+_OF_THE_MACHINE = {str(LOSS_SCALE), str(INVERSE_LOSS_SCALE)}
+
+
+@cache
+def own_activation(code: OwnCode) -> Activation:
+    """Return the activation of that name. OwnCodeError if it is none, or its texts break a rule."""
+    found = code.load()
+    if callable(found) and not isinstance(found, Activation):
+        needed = _needed(found, ())
+        if needed:
+            raise OwnCodeError(
+                f"{code}: an activation is made without arguments, and {code.name} needs "
+                f"{_listed(needed)}: give each a default"
+            )
+        found = guarded(code, f"{code.name}()", found)
+    if not isinstance(found, Activation):
+        raise OwnCodeError(
+            f"{code}: must be an Activation of diastole_sim.program.chains.activations, or a "
+            f"function without arguments that returns one; it is {_kind(found)}"
+        )
+    problem = _problem_of(found)
+    if problem is not None:
+        raise OwnCodeError(f"{code}: {problem}")
+    for name, make in (("forward", found.forward_chain), ("backward", found.backward_chain)):
+        chain = guarded(code, f"{name}", make)
+        _check_chain(code, chain, f"{name}: ", {"kept": found.kept[0]})
+    return found
+
+
+def _problem_of(activation: Activation) -> str | None:
+    """Return what is wrong with its fields, if anything is."""
+    for name in ("name", "forward", "backward", "keeps"):
+        value = getattr(activation, name)
+        if not isinstance(value, str):
+            return f"{name} must be a text, not {shown(value)}"
+    kinds = (Kind.F32, Kind.BF16, Kind.MASK)
+    kept: Any = activation.kept
+    each = cast(tuple[Any, ...], kept) if isinstance(kept, tuple) else ()
+    if not each or any(one not in kinds for one in each):
+        return f"kept must be a tuple of Kind.F32, Kind.BF16 or Kind.MASK, not {kept!r:.60}"
+    if not holds_what_is_written(activation.backward, "r0", "o0"):
+        return (
+            "backward must leave the gradient by z in r0, of which the gradient by the bias is "
+            "made, and write that to o0"
+        )
+    return _problem_of_constants("constants", activation.constants)
+
+
+def _problem_of_constants(what: str, given: Any) -> str | None:
+    """Return why these are no constants, if they are none."""
+    if not isinstance(given, Mapping):
+        return f"{what} must be a dict of numbers by name, not {_kind(given)}"
+    for name, value in cast(Mapping[Any, Any], given).items():
+        if not isinstance(name, str) or _CONSTANT.fullmatch(f"K[{name}]") is None:
+            return f"{what}: a name is a word without spaces or brackets, not {shown(name)}"
+        try:
+            with np.errstate(over="ignore"):
+                fits = not isinstance(value, str) and np.isfinite(np.float32(float(value)))
+        except (TypeError, ValueError, OverflowError):
+            fits = False
+        if not fits:
+            return f"{what}: {name} must be a number that float32 has, not {shown(value)}"
+    return None
+
+
+def _check_chain(code: OwnCode, chain: Chain, what: str, kinds: Mapping[str, Kind]) -> None:
+    """OwnCodeError if a chain breaks a rule, or reads or writes other streams than it has.
+    ``kinds``: of streams, where they are not the usual."""
+    ports = {f"s{port.number}": name for name, port in chain.inputs.items()}
+    outputs = {f"o{port.number}": name for name, port in chain.outputs.items()}
+    used = {
+        match[0]: line
+        for line in _lines(chain.text)
+        for match in _STREAM.finditer(_CONSTANT.sub("", line))
+    }
+    for stream, line in used.items():
+        if stream not in ports | outputs:
+            known = ", ".join(f"{each} ({name})" for each, name in (ports | outputs).items())
+            raise _wrong(code, what, line, f"there is no {stream} here, only {known}")
+    for stream, name in outputs.items():
+        if stream not in used:
+            raise OwnCodeError(f"{code}: {what}nothing is written to {stream}, {name}")
+    for line in _lines(chain.text):
+        for name in _CONSTANT.findall(line):
+            if name not in chain.constants and name not in _OF_THE_MACHINE:
+                known = ", ".join(chain.constants) or "none"
+                raise _wrong(code, what, line, f"there is no constant {name}, only {known}")
+    first = None
+    for block in BLOCKS:
+        error = _refused(chain, block, kinds)
+        if error is None:
+            return
+        first = first or error
+    if isinstance(first, AssemblyError):
+        raise _wrong(code, what, first.problems[0].text, first.problems[0].rule)
+    raise OwnCodeError(f"{code}: {what}{first}")
+
+
+def _refused(chain: Chain, block: int, kinds: Mapping[str, Kind]) -> ValueError | None:
+    """Return why a chain is no program for such blocks; None if it is one."""
+    try:
+        chain.assembled(block, kinds=kinds)
+    except ValueError as error:
+        return error
+    return None
+
+
+def _lines(text: str) -> list[str]:
+    """Return the lines of a chain, without comments."""
+    return [line.partition("#")[0].strip() for line in text.splitlines()]
+
+
+def _wrong(code: OwnCode, what: str, line: str | None, rule: str) -> OwnCodeError:
+    """The error of a line of a chain, with its number in the file if that is known."""
+    if line is None:
+        return OwnCodeError(f"{code}: {what}the program {rule}")
+    number = code.line_of(line)
+    where = "" if number is None else f"{code.file}, line {number}: "
+    return OwnCodeError(f"{code}: {what}{where}{rule}: {line.partition('#')[0].strip()}")
+
+
+@cache
+def own_optimizer(code: OwnCode) -> OptimizerChoice:
+    """Return the optimiser of that name as a choice; its options are parameters of those names.
+    OwnCodeError if it cannot be made as the others are, from ``rate`` and options."""
+    made = code.load()
+    if not callable(made):
+        raise OwnCodeError(
+            f"{code}: must be a class of optimisers, which is called with rate=, the learning rate "
+            f"by step; it is {_kind(made)}"
+        )
+    parameters = _parameters(made)
+    if "rate" not in parameters:
+        raise OwnCodeError(
+            f"{code}: must have a parameter rate, a function that gives the learning rate of a "
+            f"step; its parameters are {_listed(parameters)}"
+        )
+    needed = _needed(made, ("rate",))
+    if needed:
+        raise OwnCodeError(
+            f"{code}: it is made with rate= and the options that were given, and needs "
+            f"{_listed(needed)}: give each a default"
+        )
+    takes = tuple(name for name in OF_OPTIMIZERS if name in parameters)
+    defaults = {name: parameters[name].default for name in takes}
+    plain = {name: value for name, value in defaults.items() if _is_plain(name, value)}
+
+    def make(**options: Any) -> Optimiser:
+        return OwnOptimiser(code, guarded(code, f"{code.name}(...)", made, **options))
+
+    return OptimizerChoice(make=make, takes=takes, defaults={"rate": FIRST_RATE} | plain)
+
+
+def _is_plain(name: str, value: object) -> bool:
+    """Return whether the default of an option is what a result can say."""
+    if name != "betas":
+        return isinstance(value, int | float)
+    pair = isinstance(value, tuple) and len(cast(tuple[Any, ...], value)) == 2
+    return pair and all(isinstance(each, int | float) for each in cast(tuple[Any, ...], value))
+
+
+class OwnOptimiser:
+    """An optimiser of a user: each of its methods is called once for the same arguments, and what
+    it returns is looked at."""
+
+    def __init__(self, code: OwnCode, made: object):
+        self._code, self._made = code, made
+        self._chains: dict[Options, Chain] = {}
+        self._steps: dict[int, Mapping[str, float]] = {}
+        self._constants: Mapping[str, float] | None = None
+        for name, does in METHODS.items():
+            if not callable(getattr(made, name, None)):
+                raise OwnCodeError(f"{code}: {_kind(made)}, which has no method {does}")
+
+    def chain(self, options: Options) -> Chain:
+        if options not in self._chains:
+            found = self._call("chain", options)
+            self._check_update(found, options)
+            self._chains[options] = found
+        return self._chains[options]
+
+    def constants(self) -> Mapping[str, float]:
+        if self._constants is None:
+            self._constants = self._numbers("constants")
+        return self._constants
+
+    def of_step(self, step: int) -> Mapping[str, float]:
+        if step not in self._steps:
+            found = self._numbers("of_step", step)
+            both = set(found) & set(self.constants())
+            if both:
+                raise OwnCodeError(
+                    f"{self._code}: {_listed(sorted(both))} is in constants() and in of_step()"
+                )
+            self._steps[step] = found
+        return self._steps[step]
+
+    def check(self) -> None:
+        """OwnCodeError if one of its updates is none, whatever the recipe is."""
+        for bias, image, clipped, scaled in product((False, True), repeat=4):
+            self.chain(Options(bias=bias, image=image, clipped=clipped, scaled=scaled))
+        first, second = self.of_step(0), self.of_step(1)
+        if set(first) != set(second) or len(first) > STEP_CONSTANTS:
+            raise OwnCodeError(
+                f"{self._code}: of_step(step) must have the same names for every step, at most "
+                f"{STEP_CONSTANTS}; step 0 has {_listed(first)}, step 1 {_listed(second)}"
+            )
+
+    def _call(self, name: str, *arguments: object) -> Any:
+        shown_arguments = ", ".join(
+            "options" if isinstance(a, Options) else str(a) for a in arguments
+        )
+        method: Callable[..., Any] = getattr(self._made, name)
+        return guarded(self._code, f"{name}({shown_arguments})", method, *arguments)
+
+    def _numbers(self, name: str, *arguments: int) -> Mapping[str, float]:
+        found = self._call(name, *arguments)
+        what = f"{name}({', '.join(map(str, arguments))})"
+        problem = _problem_of_constants(what, found)
+        if problem is not None:
+            raise OwnCodeError(f"{self._code}: {problem}")
+        return {each: float(value) for each, value in found.items()}
+
+    def _check_update(self, chain: object, options: Options) -> None:
+        code, what = self._code, "chain(options)"
+        if not isinstance(chain, Chain):
+            raise OwnCodeError(
+                f"{code}: {what} must return what update_chain does, not {_kind(chain)}"
+            )
+        state = [name for name in chain.outputs if name not in OWN_STREAMS]
+        wanted = ["w", *state, *(["image"] if options.image and not options.bias else [])]
+        inputs = {"g", "w", *state}
+        if set(chain.outputs) != set(wanted) or set(chain.inputs) != inputs:
+            raise OwnCodeError(
+                f"{code}: {what} must return what update_chain does: inputs g, w and the state, "
+                f"outputs w, the state and image; it has {_listed(chain.inputs)} and "
+                f"{_listed(chain.outputs)}"
+            )
+        known = {*self.constants(), *self.of_step(0), CLIP_FACTOR}
+        for name, value in chain.constants.items():
+            if value is None and name not in known:
+                raise OwnCodeError(
+                    f"{code}: the text has K[{name}], which neither constants() nor of_step(step) "
+                    f"has; they have {_listed(sorted(known - {CLIP_FACTOR}))}"
+                )
+        panels = {name: Kind.PANEL for name in (*chain.inputs, *wanted) if name in ("w", *state)}
+        for kinds in ({}, panels):
+            _check_chain(code, chain, f"{what}: ", kinds)
+
+
+def _parameters(made: Callable[..., Any]) -> Mapping[str, inspect.Parameter]:
+    """Return those that can be given by name; none where Python does not say."""
+    try:
+        found = inspect.signature(made).parameters
+    except (TypeError, ValueError):
+        return {}
+    kinds = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+    return {name: each for name, each in found.items() if each.kind in kinds}
+
+
+def _needed(made: Callable[..., Any], given: Sequence[str]) -> list[str]:
+    """Return the names of parameters without default that are not ``given``."""
+    empty = inspect.Parameter.empty
+    parameters = _parameters(made)
+    return [n for n, each in parameters.items() if each.default is empty and n not in given]
+
+
+def _listed(names: Any) -> str:
+    return ", ".join(names) or "none"
+
+
+def _kind(value: object) -> str:
+    """Return what a value is, for people."""
+    if isinstance(value, type):
+        return f"the class {value.__name__}"
+    if inspect.isroutine(value):
+        return f"the function {value.__name__}"
+    name = type(value).__name__
+    return f"{'an' if name[0] in 'aeiouAEIOU' else 'a'} {name}"

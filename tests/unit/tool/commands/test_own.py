@@ -1,0 +1,341 @@
+"""Activations and optimisers of a user's file on the command line."""
+
+import hashlib
+import json
+from pathlib import Path
+
+import pytest
+
+from command_line import error
+from support.own_page import PAGE, write_examples
+
+UNIT = ("--set", "vector.enable=true")
+GOLDEN = (
+    "train", "nano.toml", "--task", "digits", *UNIT, "--steps", "3", "--backend", "golden"
+)  # fmt: skip
+COMPARE = ("compare", "nano.toml", *UNIT, "--steps", "2", "--seeds", "0", "--jobs", "1")
+SEE_HELP = "(see diastole train --help)"
+
+
+@pytest.fixture
+def own(diastole, tmp_path):
+    """The command line in a folder with the files of the page."""
+    write_examples(tmp_path)
+    return diastole
+
+
+def sha256(path):
+    return hashlib.sha256(Path(path).read_bytes()).hexdigest()
+
+
+def test_a_result_says_what_was_used(own):
+    words = ("--optimizer", "lion.py:Lion", "--activation", "mish.py:mish", "--verify")
+    record = own(*GOLDEN, *words, "--json").json
+    assert (record["optimizer"], record["activation"]) == ("lion.py:Lion", "mish.py:mish")
+    assert record["optimizer_sha256"] == sha256("lion.py")
+    assert record["activation_sha256"] == sha256("mish.py")
+    assert (record["verified"], record["mismatches"]) == (True, 0)
+    assert (record["rate"], record["momentum"], record["betas"], record["weight_decay"]) == (
+        0.01, None, [0.9, 0.99], 0.0
+    )  # fmt: skip
+    plain = own(*GOLDEN, "--json").json
+    assert plain["optimizer_sha256"] is plain["activation_sha256"] is None
+    assert plain["weights_sha256"] != record["weights_sha256"]
+    told = own(*GOLDEN, *words, "--betas", "0.5,0.75", "--weight-decay", "2", "--json").json
+    assert (told["betas"], told["weight_decay"]) == ([0.5, 0.75], 2.0)
+    assert told["weights_sha256"] != record["weights_sha256"]
+    said = own(*GOLDEN, *words).out
+    assert (
+        f"lion.py:Lion (SHA-256 {sha256('lion.py')[:12]}...), rate 0.01 falling, betas 0.9" in said
+    )
+    assert f"hidden 64, mish.py:mish (SHA-256 {sha256('mish.py')[:12]}...); whole steps" in said
+
+
+def test_ours_as_a_file_is_ours(own):
+    """The same class in a file gives the same weights."""
+    imports = ("program.recipe import Adam", "program.chains.activations import gelu")
+    Path("ours.py").write_text("".join(f"from diastole_sim.{each}\n" for each in imports))
+    ours = own(*GOLDEN, "--optimizer", "adam", "--activation", "gelu", "--json").json
+    words = ("--optimizer", "ours.py:Adam", "--activation", "ours.py:gelu", "--json")
+    assert own(*GOLDEN, *words).json["weights_sha256"] == ours["weights_sha256"]
+
+
+@pytest.mark.parametrize("place", ["other/folder", "with space", "with: a colon", "x.py:y"])
+def test_files_anywhere(own, place):
+    Path(place).mkdir(parents=True)
+    Path("lion.py").rename(f"{place}/lion.py")
+    for name in (f"{place}/lion.py:Lion", f"{Path.cwd()}/{place}/lion.py:Lion"):
+        record = own(*GOLDEN, "--optimizer", name, "--json").json
+        assert record["optimizer"] == name
+        assert record["optimizer_sha256"] == sha256(f"{place}/lion.py")
+
+
+def test_what_a_file_prints_is_no_result(own, capsys):
+    Path("loud.py").write_text("print('loud')\n" + Path("mish.py").read_text())
+    assert own(*GOLDEN, "--activation", "loud.py:mish", "--json").json["activation"]
+
+
+def changed(name, before, after):
+    """A file of the page with another text in it."""
+    text = Path(name).read_text()
+    assert before in text
+    Path("bad.py").write_text(text.replace(before, after))
+
+
+OF_LION = "bad.py:Lion"
+NO_LINE = "the update takes: options.gradient() says where that is, here in r0: "
+CONSTANTS = "2^127, b1, 1-b1, b2, 1-b2, -lr_t, 1-lr_t*decay"
+MISTAKES = [
+    ("def of_step", "def step", (f"{OF_LION}: a Lion, which has no method of_step(step), which "
+     "returns those that change")),
+    ("def chain", "def chains", (f"{OF_LION}: a Lion, which has no method chain(options), which "
+     "returns its update")),
+    ("def constants", "def constant", (f"{OF_LION}: a Lion, which has no method constants(), which "
+     "returns those of the chain that stay")),
+    ("def of_step(self, step: int)", "def of_step(self)", (f"{OF_LION}: of_step(0) fails: "
+     "TypeError: Lion.of_step() takes 1 positional argument but 2 were given")),
+    ("= self.rate(step)", "= self.rates(step)", (f"{OF_LION}: of_step(0) fails: bad.py, line 38: "
+     "AttributeError: 'Lion' object has no attribute 'rates': rate = self.rates(step)")),
+    ("{g} K[1-b2]", "{g} K[b3]", (f"{OF_LION}: chain(options): bad.py, line 24: there is no "
+     f"constant b3, only {CONSTANTS}: r3 = mul s0 K[b3]")),
+    ('"-lr_t": -rate', '"lr": -rate', (f"{OF_LION}: the text has K[-lr_t], which neither "
+     "constants() nor of_step(step) has; they have 1-b1, 1-b2, 1-lr_t*decay, b1, b2, lr")),
+    ('"b1": first, "1', '"b1": None, "1', (f"{OF_LION}: constants(): b1 must be a number that "
+     "float32 has, not None")),
+    ('"-lr_t": -rate', '"-lr_t": -1e39', (f"{OF_LION}: of_step(0): -lr_t must be a number that "
+     "float32 has, not -1e+39")),
+    ('"-lr_t": -rate', '"b1": 0, "-lr_t": -rate', (f"{OF_LION}: b1 is in constants() and in "
+     "of_step()")),
+    ('{"-lr_t": -rate', '{f"c{step}": 1.0, "-lr_t": -rate', (f"{OF_LION}: of_step(step) must have "
+     "the same names for every step, at most 64; step 0 has c0, -lr_t, 1-lr_t*decay, step 1 c1, "
+     "-lr_t, 1-lr_t*decay")),
+    ("return update_chain", "return [text] or update_chain", (f"{OF_LION}: chain(options) must "
+     "return what update_chain does, not a list")),
+    ("mad s2 K[b2] r3", "mad s2 s1 r3", (f"{OF_LION}: chain(options): bad.py, line 25: two "
+     "operands are different streams of the panel: r3 = mad s2 s1 r3 -> o1")),
+    ("-> o1", "-> o3", (f"{OF_LION}: chain(options): bad.py, line 25: there is no o3 here, only s0 "
+     "(g), s1 (w), s2 (m), o0 (w), o1 (m): r3 = mad s2 K[b2] r3 -> o3")),
+    ("-> o1", "", f"{OF_LION}: chain(options): nothing is written to o1, m"),
+    ("r2 = mad r1 K[-lr_t]", "r4 = mad r1 K[-lr_t]", (f"{OF_LION}: chain(options) fails: bad.py, "
+     "line 31: ValueError: lion must leave the new weights in r2, of which the image is made, and "
+     'write that to o0: return update_chain("lion", options, text, state=("m",), '
+     "constants=constants)")),
+    ("_, g = options.gradient()", 'g = "s0"', (f"{OF_LION}: chain(options) fails: bad.py, line 31: "
+     f"ValueError: lion reads the gradient in s0, before it is what {NO_LINE}return "
+     'update_chain("lion", options, text, state=("m",), constants=constants)')),
+    ('state=("m",)', 'state=("image",)', (f"{OF_LION}: chain(options) fails: bad.py, line 31: "
+     "ValueError: lion cannot call its state image: g, w, image are the gradient, the weights and "
+     'their image: return update_chain("lion", options, text, state=("image",), '
+     "constants=constants)")),
+]  # fmt: skip
+"""In lion.py: what, becomes what, and is said."""
+
+
+@pytest.mark.parametrize("before, after, said", MISTAKES)
+def test_mistakes_in_an_optimiser(own, before, after, said):
+    changed("lion.py", before, after)
+    result = own(*GOLDEN, "--optimizer", OF_LION)
+    assert (result.code, result.out) == (2, "")
+    assert result.err == error(said)
+
+
+def test_the_mistake_that_the_page_shows(own):
+    text = Path("lion.py").read_text()
+    Path("lion.py").write_text(text.replace("{g} K[1-b2]", "{g} K[b3]"))
+    (line,) = own(*GOLDEN, "--optimizer", "lion.py:Lion").err
+    assert f"    {line.removeprefix('diastole: error: ')}\n" in PAGE.read_text()
+
+
+IN_FILES = {
+    "of_optimizer": [
+        ("rate: Callable[[int], float]", "speed: float = 1.0", ("bad.py:Lion: must have a "
+         "parameter rate, a function that gives the learning rate of a step; its parameters are "
+         "speed, betas, weight_decay")),
+        (" = (0.9, 0.99)", "", ("bad.py:Lion: it is made with rate= and the options that were "
+         "given, and needs betas: give each a default")),
+        ("from collections.abc", "from collextions.abc", ("bad.py, line 1: ModuleNotFoundError: "
+         "No module named 'collextions': from collextions.abc import Callable")),
+        ("from dataclasses import", "from dataclasses,", ("bad.py, line 2: SyntaxError: invalid "
+         "syntax: from dataclasses, dataclass")),
+        ("class Lion", "class Lyon", "bad.py has no Lion; it defines Lyon; did you mean Lyon?"),
+        ("@dataclass", "1 / 0\n@dataclass", ("bad.py, line 8: ZeroDivisionError: division by "
+         "zero: 1 / 0")),
+        ("@dataclass", "raise SystemExit\n@dataclass", ("bad.py, line 8: SystemExit: no message: "
+         "raise SystemExit")),
+    ],
+    "of_activation": [
+        ("r1 = exp r0", "r1 = exp s0", ("bad.py:mish: forward: bad.py, line 10: the operand of exp "
+         "is no register: r1 = exp s0")),
+        ("r2 = mul r1 r2 ", "r2 = mul r1 s3 ", ("bad.py:mish: forward: bad.py, line 12: there is "
+         "no s3 here, only s0 (y), s1 (b), o0 (a), o1 (kept): r2 = mul r1 s3")),
+        ("-> o1", "", "bad.py:mish: forward: nothing is written to o1, kept"),
+        ('constants={"2": 2.0},', "", ("bad.py:mish: forward: bad.py, line 11: there is no "
+         "constant 2, only none: "
+         "r2 = add r1 K[2]")),
+        ('{"2": 2.0}', '{"2": "2"}', ("bad.py:mish: constants: 2 must be a number that float32 "
+         "has, not 2")),
+        ('{"2": 2.0}', "[2.0]", ("bad.py:mish: constants must be a dict of numbers by name, not a "
+         "list")),
+        ('name="mish",', 'name="mish", kept=("F32",),', ("bad.py:mish: kept must be a tuple of "
+         "Kind.F32, Kind.BF16 or Kind.MASK, not ('F32',)")),
+        ('name="mish",', 'name="mish", kept=([],),', ("bad.py:mish: kept must be a tuple "
+         "of Kind.F32, Kind.BF16 or Kind.MASK, not ([],)")),
+        ('name="mish",', 'name="mish", backward="r1 = mul s0 s1 -> o0",', ("bad.py:mish: backward "
+         "must leave the gradient by z in r0, of which the gradient by the bias is made, and "
+         "write that to o0")),
+        ('name="mish"', "label=1", ("bad.py:mish: mish() fails: bad.py, line 7: TypeError: "
+         "Activation.__init__() got an unexpected keyword argument 'label': return Activation(")),
+        ("def mish()", "def mish(slope)", ("bad.py:mish: an activation is made without arguments, "
+         "and mish needs slope: give each a default")),
+        ("return Activation", "return dict", ("bad.py:mish: must be an Activation of "
+         "diastole_sim.program.chains.activations, or a function without arguments that returns "
+         "one; it is a dict")),
+    ],
+}  # fmt: skip
+"""What is wrong as soon as the file is read."""
+
+
+@pytest.mark.parametrize("before, after, said", IN_FILES["of_optimizer"])
+def test_mistakes_in_the_file_of_an_optimiser(own, before, after, said):
+    changed("lion.py", before, after)
+    result = own(*GOLDEN, "--optimizer", OF_LION)
+    assert (result.code, result.err) == (2, error(f"argument --optimizer: {said} {SEE_HELP}"))
+
+
+@pytest.mark.parametrize("before, after, said", IN_FILES["of_activation"])
+def test_mistakes_in_the_file_of_an_activation(own, before, after, said):
+    changed("mish.py", before, after)
+    result = own(*GOLDEN, "--activation", "bad.py:mish")
+    assert (result.code, result.err) == (2, error(f"argument --activation: {said} {SEE_HELP}"))
+
+
+FORM = "must be FILE.py:NAME, where NAME is a function or class in it, not"
+
+
+@pytest.mark.parametrize(
+    "given, said",
+    [
+        ("lino.py:Lion", "there is no file lino.py"),
+        ("lion.py:Lino", "lion.py has no Lino; it defines Lion; did you mean Lion?"),
+        ("lion.py:dataclass", "lion.py:dataclass: must have a parameter rate"),
+        ("lion.py", ("must be one of sgd, nesterov, rmsprop, adam, adamw, or FILE.py:NAME, not "
+         "lion.py")),
+        ("lion", "must be one of sgd, nesterov, rmsprop, adam, adamw, or FILE.py:NAME, not lion"),
+        ("lion.py:", f"{FORM} lion.py:"),
+        (":Lion", f"{FORM} :Lion"),
+        ("lion.py:a b", f"{FORM} lion.py:a b"),
+        (".:Lion", ".: Is a directory"),
+        ("/dev/zero:Lion", "/dev/zero: is no regular file"),
+        ("nano.toml:Lion", "nano.toml, line "),
+        ("bytes.py:Lion", "bytes.py: is no file of Python: it is not text in UTF-8"),
+        ("null.py:Lion", "null.py: "),
+        ("empty.py:Lion", "empty.py has no Lion; it defines no function or class"),
+        ("mish.py:mish", "mish.py:mish: must have a parameter rate"),
+    ],
+)  # fmt: skip
+def test_what_is_no_optimiser(own, given, said):
+    Path("bytes.py").write_bytes(b"\xff\xfe")
+    Path("empty.py").write_text("")
+    Path("null.py").write_bytes(b"x = 1\0\n")
+    result = own(*GOLDEN, "--optimizer", given)
+    assert (result.code, result.out, len(result.err)) == (2, "", 1)
+    assert result.err[0].startswith(f"diastole: error: argument --optimizer: {said}")
+    assert result.err[0].endswith(SEE_HELP)
+
+
+def test_options_that_it_has_not(own):
+    result = own(*GOLDEN, "--optimizer", "lion.py:Lion", "--momentum", "0.5")
+    said = "--momentum is of --optimizer sgd and nesterov and rmsprop, not of lion.py:Lion"
+    assert (result.code, result.err) == (2, error(f"{said}, which has no parameter momentum"))
+
+
+@pytest.mark.parametrize(
+    "words, said",
+    [
+        (("--set", "vector.enable=false"), ("--optimizer is of machines with a vector unit: it "
+         "needs vector.enable = true")),
+        (("--state", "state.npz"), ("--state is of trainings whose steps a host ends "
+         "(vector.enable = false): with vector.enable = true the machine keeps part of the state "
+         "itself")),
+    ],
+)  # fmt: skip
+def test_where_there_is_none(own, words, said):
+    """So no state goes on with another file."""
+    given = [word for word in GOLDEN if words[0] != "--set" or word not in UNIT]
+    result = own(*given, *words, "--optimizer", "lion.py:Lion")
+    assert (result.code, result.err) == (2, error(said))
+
+
+def test_a_comparison(own, tmp_path):
+    words = (
+        "--over",
+        "optimizer=adam,lion.py:Lion",
+        "--configuration",
+        "m: activation=mish.py:mish",
+    )
+    result = own(*COMPARE, *words, "--json")
+    assert result.code == 0
+    code = {"file": "lion.py", "name": "Lion", "sha256": sha256("lion.py")}
+    other = {"file": "mish.py", "name": "mish", "sha256": sha256("mish.py")}
+    files = [each["files"] for each in result.json["configurations"]]
+    assert files == [{"activation": other}, {"activation": other, "optimizer": code}]
+    names = [each["name"] for each in result.json["configurations"]]
+    assert names == ["m adam", "m optimizer=lion.py:Lion"]
+    lines = [json.loads(line) for line in Path("comparison.jsonl").read_text().splitlines()]
+    options = lines[-1]["options"]["program"]
+    assert options["optimizer"] == code
+    assert options["activation"]["sha256"] == sha256("mish.py")
+    alone = own("train", *GOLDEN[1:6], "--steps", "2", "--backend", "golden", "--optimizer",
+                "lion.py:Lion", "--activation", "mish.py:mish", "--json").json  # fmt: skip
+    (run,) = result.json["configurations"][1]["runs"]
+    assert run["weights_sha256"] == alone["weights_sha256"]
+    own(*COMPARE, *words)
+    assert len(Path("comparison.jsonl").read_text().splitlines()) == len(lines)
+    Path("lion.py").write_text(Path("lion.py").read_text().replace("0.99)", "0.98)"))
+    again = own(*COMPARE, *words, "--json").json
+    assert again["configurations"][1]["runs"][0]["weights_sha256"] != run["weights_sha256"]
+    assert again["configurations"][0]["runs"] == result.json["configurations"][0]["runs"]
+
+
+def test_files_of_configurations_and_plans(own):
+    """In quotes, with spaces; beside the plan."""
+    Path("my files").mkdir()
+    Path("lion.py").rename("my files/lion.py")
+    quoted = 'optimizer="my files/lion.py:Lion"'
+    named = own(*COMPARE, "--configuration", f"a: {quoted}", "--json").json
+    Path("my files/plan.toml").write_text(
+        'steps = 2\nseeds = [0]\nmachine = "../nano.toml"\nset = {"vector.enable" = true}\n'
+        'over = {optimizer = ["lion.py:Lion"]}\n'
+    )
+    planned = own("compare", "--plan", "my files/plan.toml", "--jobs", "1", "--json").json
+    (one,), (other,) = (each["configurations"][0]["runs"] for each in (named, planned))
+    assert one["weights_sha256"] == other["weights_sha256"]
+
+
+def test_a_comparison_refuses_what_train_refuses(own):
+    result = own(*COMPARE, "--over", "optimizer=lion.py:Lino")
+    said = "optimizer: lion.py has no Lino; it defines Lion; did you mean Lion?"
+    assert (result.code, result.err) == (2, error(said))
+
+
+def test_the_step_that_is_estimated(own):
+    """Lion has fewer instructions and state than Adam, and more than SGD alone."""
+    task = ("estimate", "nano.toml", *UNIT, "--task", "digits", "--json")
+    words = {"sgd": ("--momentum", "0"), "lion.py:Lion": (), "adam": ()}
+    cycles = [own(*task, "--optimizer", name, *more).json["cycles"] for name, more in words.items()]
+    assert cycles == sorted(cycles)
+    assert cycles[0] < cycles[1] < cycles[2]
+    assert own(*task, "--hidden", "16").json["cycles"] < own(*task).json["cycles"]
+    plain = own(*task).json["cycles"]
+    assert own(*task, "--activation", "mish.py:mish").json["cycles"] > plain
+    result = own(*task, "--optimizer", "lion.py:Lino")
+    said = "argument --optimizer: lion.py has no Lino; it defines Lion; did you mean Lion?"
+    assert (result.code, result.err) == (2, error(f"{said} (see diastole estimate --help)"))
+
+
+def test_layers_have_no_optimiser(own):
+    result = own("estimate", "nano.toml", "--shapes", "dlrm", "--activation", "mish.py:mish")
+    assert (result.code, result.err) == (
+        2,
+        error("--activation is of a step of a task: it needs --task"),
+    )
