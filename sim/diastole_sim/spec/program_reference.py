@@ -7,6 +7,7 @@ from diastole_sim.spec.micro import (
     FAR_TURN,
     FIELDS,
     INPUTS,
+    FLOOR,
     INVERSE,
     MICRO_BITS,
     MOST_INSTRUCTIONS,
@@ -107,7 +108,7 @@ def _tables(limits: Limits) -> list[str]:
         stored = limits.entries(Opcode.STORE, which)
         about = {
             VectorTable.CONSTANTS: f"K, of {CONSTANTS} floats; {SCALE} and {INVERSE} are the scale "
-            "of the loss and its inverse",
+            f"of the loss and its inverse; a load of {FLOOR} sets its smallest exponent",
             VectorTable.AMAX: "by scale slot, the largest magnitude of a tensor",
             VectorTable.PANEL: "what programs keep on the chip, vectors of floats",
         }.get(which, "")

@@ -6,6 +6,7 @@ from diastole_sim.spec.limits import Limits, vector_tables
 from diastole_sim.spec.micro import (
     CONSTANTS,
     INPUTS,
+    FLOOR,
     INVERSE,
     MICRO_BITS,
     MOST_INSTRUCTIONS,
@@ -87,6 +88,7 @@ def table_names(limits: Limits) -> Iterator[Name]:
     yield "CONSTANTS", CONSTANTS, "K[0] on, floats"
     yield "SCALE_CONSTANT", SCALE, "the machine's: the scale of the loss"
     yield "INVERSE_CONSTANT", INVERSE, "the machine's: its inverse"
+    yield "FLOOR_CONSTANT", FLOOR, "a load sets the smallest exponent of the scale of the loss"
 
 
 def _places(what: str, fields: tuple[MicroField, ...] | tuple[StreamField, ...]) -> Iterator[Name]:
