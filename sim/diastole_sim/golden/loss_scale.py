@@ -56,10 +56,15 @@ class LossScale:
         if self.exponent < self.smallest:
             self.exponent, self.clean = self.smallest, 0
 
-    def put(self, constants: NDArray[np.float32]) -> None:
-        """Write the scale and its inverse among the 256 constants; both 1.0 while it is off."""
+    @property
+    def factors(self) -> tuple[np.float32, np.float32]:
+        """The scale and its inverse; both 1.0 while it is off."""
         exponent = self.exponent if self.on else 0
-        constants[SCALE], constants[INVERSE] = _power(exponent), _power(-exponent)
+        return _power(exponent), _power(-exponent)
+
+    def put(self, constants: NDArray[np.float32]) -> None:
+        """Write the scale and its inverse among the 256 constants."""
+        constants[SCALE], constants[INVERSE] = self.factors
 
 
 def _signed(value: int) -> int:

@@ -36,11 +36,14 @@ from diastole_sim.program.writer import ChainUse, ProductOf, Writer
 from diastole_sim.spec.command import Command
 from diastole_sim.spec.image import round_up
 from diastole_sim.spec.limits import Limits, VectorTable
+from diastole_sim.spec.micro import FLOOR, INVERSE, SCALE
 from diastole_sim.spec.numerics import CLASS_NAMES, Numerics
 from diastole_sim.spec.stream_table import Descriptor, Kind
 
 LOSS, CLIP = FIRST_WRITTEN, FIRST_WRITTEN + 1
 """Constants that chains write: the loss of the step, and the factor of gradients."""
+_SCALES = [f"K[{number}]" for number in (SCALE, INVERSE, FLOOR)]
+"""What a load of the floor of the loss's scale writes."""
 BEFORE_THE_FIRST = 2**32 - 1
 """The step that the draws of the first weights' conversion are of."""
 
@@ -184,6 +187,15 @@ class _Step:
             advance=tensors.step_table.pitch,
         )
         self.writer.commands.add(load, writes=[f"K[{number}]" for number in numbers])
+        if tensors.floors is not None:
+            load = Command.load(
+                VectorTable.CONSTANTS,
+                address=tensors.floors.address,
+                first=FLOOR,
+                count=1,
+                advance=tensors.floors.pitch,
+            )
+            self.writer.commands.add(load, writes=_SCALES)
         if self.widths is not None:
             self.widths.begin_step(self.writer.commands)
         kind = Kind.GATHERED_U8 if self.samples.are_bytes else Kind.GATHERED_F32

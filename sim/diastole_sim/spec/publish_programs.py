@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from diastole_sim.spec.limits import Limits, vector_tables
 from diastole_sim.spec.micro import (
     CONSTANTS,
-    INPUTS,
     FLOOR,
+    INPUTS,
     INVERSE,
     MICRO_BITS,
     MOST_INSTRUCTIONS,

@@ -9,7 +9,7 @@ from typing import Any
 
 from diastole import install
 from diastole.backend import make_device
-from diastole.commands import train_program, train_state
+from diastole.commands import loss_scale, train_program, train_state
 from diastole.commands.arguments import (
     Commands,
     add_config,
@@ -89,6 +89,7 @@ def add_parser(commands: Commands) -> None:
     train_state.add_state(parser)
     add_master(parser)
     add_precision(parser)
+    loss_scale.add_loss_scale(parser)
     train_program.add_program(parser)
     add_execution(parser)
     parser.set_defaults(execute=execute)
@@ -210,7 +211,11 @@ def training_options(config: Config, arguments: argparse.Namespace) -> dict[str,
     numbers = config.numbers
     default = FLOAT32 if numbers is None else Master(kind=NUMBERS[numbers].master)
     master = master_of(arguments, default)
-    return {"precision": precision_of(config, arguments), "master": master}
+    return {
+        "precision": precision_of(config, arguments),
+        "master": master,
+        "loss_scaling": loss_scale.scaling_of(loss_scale.given_scale(arguments)),
+    }
 
 
 def named_task(name: str) -> Task:
@@ -339,6 +344,16 @@ def described_costs(costs: Mapping[str, float | None]) -> list[str]:
     return [f"area x passes {passes:.0f} NAND2 per multiplier; {widest}"]
 
 
+def described_scale(result: TrainResult) -> str:
+    """A line about the scale of the loss."""
+    skipped = result.skipped_steps
+    counted = "" if skipped is None else f"; {skipped} steps overflowed and were skipped"
+    steps = ", ".join(f"2^{low} from step {step} on" for step, low in result.loss_scale_floor)
+    floors = f", at least {steps}" if steps else ""
+    ends = f"2^{result.last_loss_scale} at the end"
+    return f"loss times 2^{result.loss_scale} at first, {ends}{floors}{counted}"
+
+
 def describe(result: TrainResult) -> str:
     """A few lines for people."""
     lines = [
@@ -354,6 +369,8 @@ def describe(result: TrainResult) -> str:
     ]
     if isinstance(result, ProgramResult):
         lines += train_program.described(result)
+    if result.loss_scale is not None:
+        lines.append(described_scale(result))
     if result.master_rounding is not None:
         drawn = "" if result.master_bits is None else f" with {result.master_bits} random bits"
         lines.append(f"master weights in {result.master}, {result.master_rounding}{drawn}")

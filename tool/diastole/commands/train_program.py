@@ -8,6 +8,7 @@ from typing import Any
 
 from diastole.backend import REFUSED_BY_SIZE, make_machine, program_limits
 from diastole.commands.backends import hardware_options
+from diastole.commands.loss_scale import given_scale
 from diastole.commands.progress import progress
 from diastole.config.keys import Config
 from diastole.config.numbers import NUMBERS
@@ -17,7 +18,6 @@ from diastole_sim.program.options import (
     ACTIVATIONS,
     BETAS,
     DECOUPLED_DECAY,
-    DEFAULT_SCALING,
     FITTING_LAYERS,
     MOST_CLIP,
     MOST_DECAY,
@@ -39,7 +39,7 @@ from diastole_sim.spec.stream_table import SLOTS
 from diastole_sim.train.tasks import HIDDEN, Task
 
 MOST_RATE = 1000.0
-OPTIONS = ("optimizer", "rate", *OF_OPTIMIZERS, "hidden", "activation", "clip", "loss_scale")
+OPTIONS = ("optimizer", "rate", *OF_OPTIMIZERS, "hidden", "activation", "clip")
 OF_THE_HOST = {
     "master": "keeps its weights itself, in float32",
     "master_rounding": "keeps its weights itself, in float32",
@@ -123,18 +123,6 @@ def hidden(text: str) -> tuple[int, ...]:
     return units
 
 
-def exponent(text: str) -> int:
-    """A type for argparse: of a scale of the loss."""
-    low, high = DEFAULT_SCALING.smallest, DEFAULT_SCALING.largest
-    try:
-        value = int(text)
-    except ValueError:
-        value = high + 1
-    if not low <= value <= high:
-        raise argparse.ArgumentTypeError(f"must be an integer in {low}..{high}, not {shown(text)}")
-    return value
-
-
 def _fitting_layers() -> str:
     """How many hidden layers fit, by optimiser, for people."""
     counts = sorted(set(FITTING_LAYERS.values()), reverse=True)
@@ -167,13 +155,6 @@ def add_program(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         type=norm,
         help="make all gradients smaller, where their norm together is above N (default: off)",
-    )
-    group.add_argument(
-        "--loss-scale",
-        metavar="X",
-        type=exponent,
-        help="multiply the loss's gradient by 2^X at first, halve that after a step that "
-        f"overflowed, double it after {DEFAULT_SCALING.window} that did not (default: off)",
     )
     _add_optimizer(parser)
 
@@ -265,7 +246,7 @@ def program_of(
             "scale.source must be current or delayed for training with vector.enable = true, "
             "not given: no host gives scales; with vector.enable = false one does"
         )
-    return ProgramOptions(limits=program_limits(config), **given)
+    return ProgramOptions(limits=program_limits(config), **given, **given_scale(arguments))
 
 
 def task_program_of(
@@ -361,7 +342,6 @@ def described(result: ProgramResult) -> list[str]:
     """Lines for people."""
     units = ", ".join(map(str, result.hidden))
     clip = "" if result.clip is None else f", gradients' norm at most {result.clip:g}"
-    scale = "" if result.loss_scale is None else f", loss times 2^{result.loss_scale} at first"
     recipe = f"{result.optimizer}, rate {result.rate:g} falling"
     if result.momentum:
         recipe += f", momentum {result.momentum:g}"
@@ -370,7 +350,7 @@ def described(result: ProgramResult) -> list[str]:
     if result.weight_decay:
         recipe += f", weight decay {result.weight_decay:g}"
     recipe += f"{clip}, hidden {units}"
-    lines = [f"{recipe}, {result.activation}{scale}; whole steps on the machine"]
+    lines = [f"{recipe}, {result.activation}; whole steps on the machine"]
     if result.cycles_total is not None and result.waits is not None:
         lines.append(
             f"{result.cycles_total} cycles of training, {result.cycles_total // result.steps} a "

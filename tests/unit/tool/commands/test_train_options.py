@@ -28,31 +28,35 @@ OF_PROGRAMS = {
     "hidden": {"hidden": "3,4"},
     "activation": {"activation": "gelu"},
     "clip": {"clip": "0.5"},
-    "loss_scale": {"loss_scale": "3"},
 }
-"""By option, settings with it: of any machine, and of one with a vector unit. One that is new in
-`train` belongs here."""
+OF_BOTH = {
+    "loss_scale": {"loss_scale": "3"},
+    "loss_scale_floor": {"loss_scale": "3", "loss_scale_floor": "2=9,4=10"},
+}
+"""By option, settings with it: of trainings by a host, by a program, and of both. One that is new
+in `train` belongs here."""
 
 
 def test_each_changes_the_training():
     options = TrainOptions()
-    assert set(options.names) == {*EXAMPLES, *OF_PROGRAMS}
-    for name, settings in EXAMPLES.items():
+    assert set(options.names) == {*EXAMPLES, *OF_PROGRAMS, *OF_BOTH}
+    for name, settings in (EXAMPLES | OF_BOTH).items():
         without = {key: value for key, value in settings.items() if key != name}
         if name == "switch":
             without["switch"] = "8"
         assert options.read(CONFIG, settings) != options.read(CONFIG, without)
 
 
-@pytest.mark.parametrize("name", OF_PROGRAMS)
+@pytest.mark.parametrize("name", [*OF_PROGRAMS, *OF_BOTH])
 def test_each_changes_the_program(name):
     options = TrainOptions()
-    settings = OF_PROGRAMS[name]
+    settings = (OF_PROGRAMS | OF_BOTH)[name]
     program = options.read(WITH_UNIT, settings)["program"]
     without = {key: value for key, value in settings.items() if key != name}
     assert program != options.read(WITH_UNIT, without)["program"]
-    with pytest.raises(BadInput, match=r"it needs vector\.enable = true"):
-        options.read(CONFIG, settings)
+    if name in OF_PROGRAMS:
+        with pytest.raises(BadInput, match=r"it needs vector\.enable = true"):
+            options.read(CONFIG, settings)
 
 
 def test_keys_of_the_machine_are_none():
