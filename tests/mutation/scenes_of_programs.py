@@ -305,7 +305,10 @@ def scaled(product: Path, log: Log) -> None:
     """Steps with the largest scale of the loss, and such that overflow and are skipped."""
     momentum = Sgd(rate=_rate, momentum=0.5, nesterov=True, decay=0.125)
     for exponent in (3, 127):
-        scaling = LossScaling(exponent=exponent, smallest=-20, largest=exponent, window=2)
+        floors = ((1, -2), (2, exponent))
+        scaling = LossScaling(
+            exponent=exponent, smallest=-20, largest=exponent, window=2, floors=floors
+        )
         _trained(product, log, momentum, "relu", loss_scaling=scaling, scale=4.0)
 
 
