@@ -33,7 +33,7 @@ from diastole_sim.spec.numerics import CLASS_NAMES, Numerics
 from diastole_sim.spec.rounding import DRAW_BITS, RULES, is_stochastic
 from diastole_sim.train import TASKS, TrainResult, run_task
 from diastole_sim.train.history import History
-from diastole_sim.train.master import DEFAULT_ROUNDING, FLOAT32, FORMATS, Master
+from diastole_sim.train.master import DEFAULT_ROUNDING, FLOAT32, FORMATS, NARROW, Master
 from diastole_sim.train.precision import (
     ALPHA,
     BETA,
@@ -106,13 +106,13 @@ def add_master(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--master-rounding",
         choices=tuple(RULES),
-        help=f"of bf16 and e6m9: how updates are rounded to it (default: {DEFAULT_ROUNDING})",
+        help=f"of {NARROW}: how updates are rounded to it (default: {DEFAULT_ROUNDING})",
     )
     group.add_argument(
         "--master-bits",
         metavar="R",
         type=integer(1, DRAW_BITS),
-        help=f"of bf16 and e6m9: random bits of stochastic roundings (default: {DRAW_BITS})",
+        help=f"of {NARROW}: random bits of stochastic roundings (default: {DRAW_BITS})",
     )
 
 
@@ -122,7 +122,7 @@ def master_of(arguments: argparse.Namespace, default: Master = FLOAT32) -> Maste
     rounding, bits = arguments.master_rounding, arguments.master_bits
     for option, value in (("--master-rounding", rounding), ("--master-bits", bits)):
         if value is not None and FORMATS[kind] is None:
-            raise BadInput(f"{option} is of --master bf16 and e6m9, not of {kind}")
+            raise BadInput(f"{option} is of --master {NARROW}, not of {kind}")
     if kind == default.kind:
         rounding = rounding or default.rounding
     if rounding is not None and not is_stochastic(rounding):

@@ -165,10 +165,10 @@ def test_train_with_master_weights_in_bf16(diastole):
 def test_master_options_that_do_not_go_together(diastole):
     refused = {
         ("--master-rounding", "nearest"): (
-            "--master-rounding is of --master bf16 and e6m9, not of float32"
+            "--master-rounding is of --master bf16, fp16 and e6m9, not of float32"
         ),
         ("--master", "float32", "--master-bits", "3"): (
-            "--master-bits is of --master bf16 and e6m9, not of float32"
+            "--master-bits is of --master bf16, fp16 and e6m9, not of float32"
         ),
         ("--master", "e6m9", "--master-rounding", "nearest", "--master-bits", "3"): (
             "--master-bits is of stochastic roundings, not of nearest"
