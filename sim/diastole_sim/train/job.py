@@ -115,6 +115,7 @@ class TrainResult:
             if not math.isfinite(values[name]):
                 values[name] = None
         values["first_mismatch"] = None if self.first_mismatch is None else str(self.first_mismatch)
+        values["loss_scale_floor"] = [list(each) for each in self.loss_scale_floor]
         values["not_finite"] = self.not_finite
         return values
 
@@ -259,6 +260,7 @@ def _train(
             rate = host.learning_rate(task.rate, step, steps)
             done = step + 1
             scale.begin_step(step)
+            session.overflowed = False  # that of an evaluation
             loss, accuracy = network.train_step(
                 session,
                 batch,

@@ -2,9 +2,10 @@
 
 A step's gradient of the loss is multiplied by 2^x. The gradients of the parameters are divided by
 2^x before the update, which is exact unless a gradient is subnormal. If one of them is NaN or Inf,
-the step *overflowed*: nothing is updated, and x falls by 1. After ``window`` steps in a row without
-an overflow x grows by 1. x stays within a smallest and a largest exponent; the smallest one may be
-a table over steps, whose floors rise as training goes on.
+or a tensor dY that was converted had a NaN or Inf, or the result of a product was too large, the
+step *overflowed*, as on a machine: nothing is updated, and x falls by 1. After ``window`` steps in
+a row without an overflow x grows by 1. x stays within a smallest and a largest exponent; the
+smallest one may be a table over steps, whose floors rise as training goes on.
 
 Source of rising floors: Mellempudi et al., "Mixed Precision Training With 8-bit Floating Point",
 arXiv:1905.12334: 2^13 after 40 000 steps of GNMT, and 2^15 after about 150 000.
@@ -97,13 +98,13 @@ class HostScale:
         """Return the gradient of the loss times the scale."""
         return gradient * self.state.factors[0] if self.state.on else gradient
 
-    def unscaled(self, gradients: Sequence[Floats]) -> list[Floats]:
+    def unscaled(self, gradients: Sequence[Floats], *, overflowed: bool) -> list[Floats]:
         """End the step: return the gradients of all parameters without the scale, or none of them
-        if the step overflowed."""
+        if the step overflowed, on the device or here."""
         if not self.state.on:
             return list(gradients)
         inverse = self.state.factors[1]
-        overflowed = not all(np.isfinite(each).all() for each in gradients)
+        overflowed = overflowed or not all(np.isfinite(each).all() for each in gradients)
         self.state.next(overflowed)
         if overflowed:
             self.skipped += 1

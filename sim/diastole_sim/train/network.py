@@ -230,7 +230,8 @@ class Perceptron:
 
         dy = scale.scaled(dy)
         found = self.gradients(session, passed, dy, step=step, beside=convert_following)
-        gradients = scale.unscaled([each for pair in found for each in pair])
+        every = [each for pair in found for each in pair]
+        gradients = scale.unscaled(every, overflowed=session.overflowed)
         for number, gradient in enumerate(gradients):
             layer, of_bias = divmod(number, 2)
             parameters, tag = self.weights, weight_tag(layer)

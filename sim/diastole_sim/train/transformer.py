@@ -229,7 +229,8 @@ class Transformer:
         labels = batch.labels.reshape(-1)
         z, left = self.forward(linear, batch.inputs)
         loss, dz = host.softmax_cross_entropy(z, labels)
-        found = scale.unscaled(self.gradients(linear, left, batch.inputs, scale.scaled(dz)))
+        every = self.gradients(linear, left, batch.inputs, scale.scaled(dz))
+        found = scale.unscaled(every, overflowed=session.overflowed)
         if found:
             updates = zip(self.parameters(), found, self._tags(), strict=True)
             self.replace(

@@ -4,6 +4,7 @@ import argparse
 from collections.abc import Mapping
 from typing import Any
 
+from diastole.config.numbers import Numbers
 from diastole.errors import BadInput
 from diastole_sim.spec.check import shown, whole_number
 from diastole_sim.train.loss_scaling import Floors, LossScaling, require_floors
@@ -47,21 +48,26 @@ def add_loss_scale(parser: argparse.ArgumentParser) -> None:
         metavar="X",
         type=exponent,
         help="multiply the loss's gradient by 2^X at first, halve that after a step that "
-        f"overflowed, double it after {DEFAULT.window} that did not (default: off)",
+        f"overflowed, double it after {DEFAULT.window} that did not (default: that of the key "
+        "numbers, else off)",
     )
     group.add_argument(
         "--loss-scale-floor",
         metavar="STEP=X,...",
         type=floors,
-        help="from each of these steps on the loss's gradient is multiplied by 2^X at least; steps "
-        f"and exponents rise (default: {DEFAULT.smallest} throughout)",
+        help="from each of these steps on the loss's gradient is multiplied by 2^X at least; "
+        "steps and exponents rise (default: those of the key numbers, else "
+        f"{DEFAULT.smallest} throughout)",
     )
 
 
-def given_scale(arguments: argparse.Namespace) -> dict[str, Any]:
-    """What was asked, by option. BadInput for floors without a scale."""
+def given_scale(arguments: argparse.Namespace, published: Numbers | None = None) -> dict[str, Any]:
+    """What was asked, by option; else what ``published`` numbers have. BadInput for floors without
+    a scale."""
     given = {name: getattr(arguments, name) for name in OPTIONS}
     given = {name: value for name, value in given.items() if value is not None}
+    if published is not None and published.loss_scale is not None:
+        given = {name: getattr(published, name) for name in OPTIONS} | given
     if "loss_scale_floor" in given and "loss_scale" not in given:
         raise BadInput("--loss-scale-floor needs --loss-scale X, the exponent of the first step")
     return given

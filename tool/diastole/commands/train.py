@@ -208,13 +208,15 @@ def training_options(config: Config, arguments: argparse.Namespace) -> dict[str,
     program = train_program.program_of(config, task, arguments)
     if program is not None:
         return {"program": replace(program, precision=_machine_precision(config, arguments))}
-    numbers = config.numbers
-    default = FLOAT32 if numbers is None else Master(kind=NUMBERS[numbers].master)
+    published = None if config.numbers is None else NUMBERS[config.numbers]
+    default = FLOAT32
+    if published is not None:
+        default = Master(kind=published.master, rounding=published.master_rounding)
     master = master_of(arguments, default)
     return {
         "precision": precision_of(config, arguments),
         "master": master,
-        "loss_scaling": loss_scale.scaling_of(loss_scale.given_scale(arguments)),
+        "loss_scaling": loss_scale.scaling_of(loss_scale.given_scale(arguments, published)),
     }
 
 

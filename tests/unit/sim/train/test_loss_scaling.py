@@ -54,7 +54,7 @@ def test_steps_of_a_host():
         scale.begin_step(step)
         used.append(scale.scaled(one)[0] / 2)
         overflows = step in (2, 3, 6)
-        found = scale.unscaled([one, np.float32([np.inf if overflows else 4.0])])
+        found = scale.unscaled([one, np.float32([np.inf if overflows else 4.0])], overflowed=False)
         assert bool(found) is not overflows
         if found:
             assert found[0][0] == 2 / used[-1]
@@ -69,7 +69,7 @@ def test_a_host_goes_on():
     scaling = LossScaling(exponent=3, window=2, floors=((4, 4),))
     first, second = HostScale(scaling), HostScale(scaling)
     first.begin_step(0)
-    first.unscaled([np.float32([np.nan])])
+    first.unscaled([np.float32([1.0])], overflowed=True)
     second.restore(first.record())
     assert (second.state.exponent, second.skipped) == (2, 1)
     for each in (first, second):
@@ -80,7 +80,7 @@ def test_a_host_goes_on():
 def test_without_a_scale_nothing_changes():
     one = np.float32([np.inf])
     assert UNSCALED.scaled(one) is one
-    assert UNSCALED.unscaled([one]) == [one]
+    assert UNSCALED.unscaled([one], overflowed=True) == [one]
     assert UNSCALED.record() == {"exponent": 0, "clean": 0, "skipped": 0}
 
 
@@ -118,3 +118,43 @@ def test_networks(which):
     assert scaled == plain != before
     assert skipped == before
     assert (scale.skipped, scale.state.exponent) == (1, 4)
+
+
+@pytest.mark.parametrize(
+    "value, overflow, overflowed",
+    [
+        (57344.0, "specification", False),
+        (61440.0, "specification", True),
+        (61440.0, "saturate", False),
+        (np.inf, "saturate", True),
+        (np.nan, "saturate", True),
+    ],
+)
+def test_gradients_that_overflow_in_their_format(value, overflow, overflowed):
+    """E5M2 without a scale ends at 57344; what lies halfway to 65536 is Inf, where it is not
+    saturated. Activations and weights are no gradients."""
+    roundings, overflows = ("nearest",) * 3, (overflow,) * 3
+    numerics = make_numerics(
+        formats="fp8_e5m2", roundings=roundings, overflows=overflows, source="given"
+    )
+    session = Session(GoldenDevice(numerics))
+    tensor = np.full((4, 4), value, np.float32)
+    for name in ("x", "w"):
+        session.convert(tensor, name, layer=0, step=0)
+    assert not session.overflowed
+    session.convert(tensor, "dy", layer=0, step=0)
+    assert session.overflowed is overflowed
+
+
+def test_products_that_overflow():
+    numerics = make_numerics(formats="bf16", roundings=("nearest",) * 3)
+    session = Session(GoldenDevice(numerics))
+    large = session.convert(np.full((4, 4), 2.0**100, np.float32), "x", layer=0, step=0)
+    small, wide = (
+        session.convert(np.full((4, 4), each, np.float32), "w", layer=0, step=0)
+        for each in (1.0, 2.0**100)
+    )
+    session.forward(large, small, layer=0, step=0)
+    assert not session.overflowed
+    session.forward(large, wide, layer=0, step=0)
+    assert session.overflowed

@@ -1,12 +1,16 @@
 """Every option of `train` that a comparison may vary has an effect on the training."""
 
+from dataclasses import replace
+
 import pytest
 
 from diastole.commands.train_options import TrainOptions
 from diastole.config.file import from_document
 from diastole.config.numbers import NUMBERS
 from diastole.errors import BadInput
+from diastole_sim.train.loss_scaling import LossScaling
 from diastole_sim.train.master import FLOAT32, Master
+from support.texts import exactly
 
 WITH_UNIT = from_document({"vector": {"enable": True}})
 CONFIG = from_document({"format": dict.fromkeys(("x", "w", "dy"), "fast")})
@@ -80,10 +84,28 @@ def test_mistakes(settings, text):
 def test_published_numbers_have_a_master(numbers):
     config = from_document({"numbers": numbers})
     options = TrainOptions()
-    assert options.read(config, {})["master"] == Master(kind="e6m9", rounding="stochastic-b")
+    kind, rounding = ("fp16", "nearest") if numbers == "intel-fp8" else ("e6m9", "stochastic-b")
+    assert options.read(config, {})["master"] == Master(kind=kind, rounding=rounding)
     assert options.read(config, {"master": "float32"})["master"] == FLOAT32
-    nearest = options.read(config, {"master-rounding": "nearest"})["master"]
-    assert nearest == Master(kind="e6m9", rounding="nearest")
+    for other in ("nearest", "stochastic-a"):
+        found = options.read(config, {"master-rounding": other})["master"]
+        assert found == Master(kind=kind, rounding=other)
+
+
+def test_published_numbers_have_a_scale_of_the_loss():
+    """Which each of the options changes; the numbers without a scale have none."""
+    options, published = TrainOptions(), from_document({"numbers": "intel-fp8"})
+    own = LossScaling(exponent=13, floors=((40_000, 13), (150_000, 15)))
+    assert options.read(published, {})["loss_scaling"] == own
+    found = options.read(published, {"loss-scale": "5"})["loss_scaling"]
+    assert found == replace(own, exponent=5)
+    found = options.read(published, {"loss-scale-floor": "7=9"})["loss_scaling"]
+    assert found == replace(own, floors=((7, 9),))
+    for numbers in ("ibm-fp8", "hfp8"):
+        assert options.read(from_document({"numbers": numbers}), {})["loss_scaling"] is None
+    text = "--loss-scale-floor needs --loss-scale X, the exponent of the first step"
+    with pytest.raises(BadInput, match=exactly(text)):
+        options.read(CONFIG, {"loss-scale-floor": "7=9"})
 
 
 def test_a_host_trains_other_tasks():
