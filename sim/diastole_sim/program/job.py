@@ -125,6 +125,7 @@ def run_program(
         master="float32",
         master_rounding=None,
         master_bits=None,
+        gradient="float32",
         last_loss_scale=run.machine.loss.exponent if made.recipe.loss_scaling else None,
         skipped_steps=None,
         precision=precision and precision.kind,

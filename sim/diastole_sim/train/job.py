@@ -46,7 +46,7 @@ class TrainResult:
     :class:`diastole_sim.golden.compare.Comparison` counts them, elements and reported values.
     ``master``: the format of the master weights, whose bytes ``weights_sha256`` is of;
     ``master_rounding`` and ``master_bits``: how updates were rounded to it, and with how many
-    random bits, None where they were not.
+    random bits, None where they were not. ``gradient``: the format of weight gradients.
     ``loss_scale``: exponent of the first scale of the loss, None without one;
     ``loss_scale_floor``: steps, and the smallest exponent from each of them on;
     ``last_loss_scale``: the exponent after the last step; ``skipped_steps`` that overflowed, None
@@ -83,6 +83,7 @@ class TrainResult:
     master: str
     master_rounding: str | None
     master_bits: int | None
+    gradient: str
     loss_scale: int | None
     loss_scale_floor: Floors
     last_loss_scale: int | None
@@ -130,6 +131,7 @@ def run_task(
     reference: Trainer | None = None,
     master: Master = FLOAT32,
     loss_scaling: LossScaling | None = None,
+    gradient: str = "float32",
     precision: Precision | None = None,
     multipliers: int | None = None,
     progress: Progress | None = None,
@@ -144,8 +146,9 @@ def run_task(
     every converted operand and every product of every step must have the same bits on both, and
     what is reported of them be the same. ``master``: in what the weights are kept, those of the
     float run apart; its roundings draw from ``seed``. ``loss_scaling``: of the loss, that of the
-    float run apart. ``precision``: how the widths of classes in
-    the format ``fast`` are chosen. ``multipliers`` of the array, for the utilisation.
+    float run apart. ``gradient``: the format of weight gradients, of
+    :data:`diastole_sim.train.gradient.FORMATS`, likewise. ``precision``: how the widths of classes
+    in the format ``fast`` are chosen. ``multipliers`` of the array, for the utilisation.
     ``float_run``: train with binary32 products too. ``keeper``: has the state after every step,
     and a run goes on from the one that it has; what is ``compared`` is of this run alone, and what
     was being converted ahead of a step is converted, and counted, again. Widths and delayed scales
@@ -174,7 +177,7 @@ def run_task(
         widths = Widths(precision=precision, steps=count, layers=layers)
     session = Session(device, reference, widths)
     started = time.monotonic()
-    scale = HostScale(loss_scaling)
+    scale = HostScale(loss_scaling, gradient=gradient, seed=seed)
     network, history = train(session, progress, master, scale, keeper)
     seconds = time.monotonic() - started
     float_history = train(Session(FloatDevice()), None, FLOAT32)[1] if float_run else History()
@@ -207,6 +210,7 @@ def run_task(
         master=master.kind,
         master_rounding=master.rounding,
         master_bits=master.bits,
+        gradient=gradient,
         loss_scale=loss_scaling and loss_scaling.exponent,
         loss_scale_floor=loss_scaling.floors if loss_scaling else (),
         last_loss_scale=scale.state.exponent if loss_scaling else None,

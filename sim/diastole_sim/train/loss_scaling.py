@@ -20,6 +20,7 @@ import numpy as np
 from diastole_sim.device.interface import Floats
 from diastole_sim.golden.loss_scale import LossScale
 from diastole_sim.spec.check import require_int
+from diastole_sim.train.gradient import require_gradient, round_gradient
 
 MOST_STEP = 1_000_000
 """The last step from which on a floor may hold."""
@@ -82,10 +83,15 @@ class LossScaling:
 
 class HostScale:
     """The scale of the loss in a training by a host. ``state``: as the registers of a machine have
-    it. ``skipped``: steps that overflowed so far. Without ``scaling`` nothing is scaled."""
+    it. ``skipped``: steps that overflowed so far. Without ``scaling`` nothing is scaled.
+    ``gradient``: the format of weight gradients while they have the scale, of
+    :data:`diastole_sim.train.gradient.FORMATS`; its draws are of ``seed``."""
 
-    def __init__(self, scaling: LossScaling | None = None):
-        self.scaling = scaling
+    def __init__(
+        self, scaling: LossScaling | None = None, *, gradient: str = "float32", seed: int = 0
+    ):
+        self.scaling, self.seed = scaling, seed
+        self.gradient = require_gradient(gradient)
         self.state = LossScale() if scaling is None else scaling.begin()
         self.skipped = 0
 
@@ -97,6 +103,10 @@ class HostScale:
     def scaled(self, gradient: Floats) -> Floats:
         """Return the gradient of the loss times the scale."""
         return gradient * self.state.factors[0] if self.state.on else gradient
+
+    def of_weights(self, gradient: Floats, *, tag: int, step: int) -> Floats:
+        """Return a gradient of weights in its format; ``tag``: that of the weights' update."""
+        return round_gradient(gradient, self.gradient, seed=self.seed, tag=tag, step=step)
 
     def unscaled(self, gradients: Sequence[Floats], *, overflowed: bool) -> list[Floats]:
         """End the step: return the gradients of all parameters without the scale, or none of them

@@ -230,7 +230,9 @@ class Perceptron:
 
         dy = scale.scaled(dy)
         found = self.gradients(session, passed, dy, step=step, beside=convert_following)
-        every = [each for pair in found for each in pair]
+        every: list[Floats] = []
+        for layer, (dw, dbias) in enumerate(found):
+            every += [scale.of_weights(dw, tag=weight_tag(layer), step=step), dbias]
         gradients = scale.unscaled(every, overflowed=session.overflowed)
         for number, gradient in enumerate(gradients):
             layer, of_bias = divmod(number, 2)

@@ -230,6 +230,10 @@ class Transformer:
         z, left = self.forward(linear, batch.inputs)
         loss, dz = host.softmax_cross_entropy(z, labels)
         every = self.gradients(linear, left, batch.inputs, scale.scaled(dz))
+        first = len(every) - 2 * self.depth
+        for layer in range(self.depth):
+            at = first + 2 * layer
+            every[at] = scale.of_weights(every[at], tag=weight_tag(layer), step=step)
         found = scale.unscaled(every, overflowed=session.overflowed)
         if found:
             updates = zip(self.parameters(), found, self._tags(), strict=True)

@@ -31,7 +31,7 @@ from diastole.nearest import meant
 from diastole_sim.program.job import ProgramResult
 from diastole_sim.spec.numerics import CLASS_NAMES, Numerics
 from diastole_sim.spec.rounding import DRAW_BITS, RULES, is_stochastic
-from diastole_sim.train import TASKS, TrainResult, run_task
+from diastole_sim.train import TASKS, TrainResult, gradient, run_task
 from diastole_sim.train.history import History
 from diastole_sim.train.master import DEFAULT_ROUNDING, FLOAT32, FORMATS, NARROW, Master
 from diastole_sim.train.precision import (
@@ -113,6 +113,12 @@ def add_master(parser: argparse.ArgumentParser) -> None:
         metavar="R",
         type=integer(1, DRAW_BITS),
         help=f"of {NARROW}: random bits of stochastic roundings (default: {DRAW_BITS})",
+    )
+    group.add_argument(
+        "--gradient",
+        choices=tuple(gradient.FORMATS),
+        help="the format of weight gradients, which are rounded stochastically to it while they "
+        "have the scale of the loss (default: that of the key numbers, else float32)",
     )
 
 
@@ -216,6 +222,7 @@ def training_options(config: Config, arguments: argparse.Namespace) -> dict[str,
     return {
         "precision": precision_of(config, arguments),
         "master": master,
+        "gradient": arguments.gradient or (published.gradient if published else "float32"),
         "loss_scaling": loss_scale.scaling_of(loss_scale.given_scale(arguments, published)),
     }
 
@@ -376,6 +383,8 @@ def describe(result: TrainResult) -> str:
     if result.master_rounding is not None:
         drawn = "" if result.master_bits is None else f" with {result.master_bits} random bits"
         lines.append(f"master weights in {result.master}, {result.master_rounding}{drawn}")
+    if result.gradient != "float32":
+        lines.append(f"weight gradients in {result.gradient}, {gradient.RULE}")
     if result.mean_passes is not None and result.pass_shares is not None:
         shares = ", ".join(f"{part:.0%} of {n}" for n, part in result.pass_shares.items())
         lines.append(

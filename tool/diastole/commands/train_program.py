@@ -44,6 +44,7 @@ OF_THE_HOST = {
     "master": "keeps its weights itself, in float32",
     "master_rounding": "keeps its weights itself, in float32",
     "master_bits": "keeps its weights itself, in float32",
+    "gradient": "keeps gradients of weights in float32",
     "switch": "changes no width at a step",
 }
 """Options that say what a host does, and what a machine with a vector unit does instead."""

@@ -46,6 +46,7 @@ def state_of(
         "steps": arguments.steps or task.steps,
         "seed": arguments.seed,
         "master": asdict(options["master"]),
+        "gradient": options["gradient"],
         "loss_scaling": _scaling(options["loss_scaling"]),
     }
     return StateFile(arguments.state, training)

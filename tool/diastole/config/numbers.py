@@ -22,13 +22,15 @@ def is_table(value: object) -> TypeGuard[Document]:
 @dataclass(frozen=True, kw_only=True)
 class Numbers:
     """``keys``: what keys are, by table, where the file does not say it. ``master``: how `train`
-    keeps weights, and how ``master_rounding`` rounds them. ``loss_scale``, ``loss_scale_floor``: as
-    the options of `train`, None and no pairs for none. ``about``: of whom they are."""
+    keeps weights, and how ``master_rounding`` rounds them. ``gradient``, ``loss_scale``,
+    ``loss_scale_floor``: as the options of `train`, None and no pairs where there is no scale.
+    ``about``: of whom they are."""
 
     about: str
     keys: Mapping[str, Mapping[str, int | str]]
     master: str
     master_rounding: str = "stochastic-b"
+    gradient: str = "float32"
     loss_scale: int | None = None
     loss_scale_floor: tuple[tuple[int, int], ...] = ()
 
@@ -91,6 +93,7 @@ NUMBERS = {
         },
         master="fp16",
         master_rounding="nearest",
+        gradient="fp8_e5m2",
         loss_scale=13,
         loss_scale_floor=((40_000, 13), (150_000, 15)),
     ),

@@ -66,6 +66,8 @@ def task():
 def trained(task, keeper, master=FLOAT32, loss_scaling=None):
     device = GoldenDevice(NUMERICS, seed=2)
     how = {"master": master, "loss_scaling": loss_scaling, "keeper": keeper}
+    if loss_scaling is not None:
+        how["gradient"] = "fp8_e5m2"
     return run_task(task, device, backend="golden", steps=STEPS, seed=5, **how)
 
 

@@ -22,6 +22,7 @@ EXAMPLES = {
     "master": {"master": "bf16"},
     "master_rounding": {"master": "e6m9", "master_rounding": "nearest"},
     "master_bits": {"master": "bf16", "master_bits": "3"},
+    "gradient": {"gradient": "fp8_e5m2"},
 }
 OF_PROGRAMS = {
     "optimizer": {"optimizer": "adam"},
@@ -101,8 +102,11 @@ def test_published_numbers_have_a_scale_of_the_loss():
     assert found == replace(own, exponent=5)
     found = options.read(published, {"loss-scale-floor": "7=9"})["loss_scaling"]
     assert found == replace(own, floors=((7, 9),))
+    assert options.read(published, {})["gradient"] == "fp8_e5m2"
+    assert options.read(published, {"gradient": "float32"})["gradient"] == "float32"
     for numbers in ("ibm-fp8", "hfp8"):
-        assert options.read(from_document({"numbers": numbers}), {})["loss_scaling"] is None
+        plain = options.read(from_document({"numbers": numbers}), {})
+        assert (plain["loss_scaling"], plain["gradient"]) == (None, "float32")
     text = "--loss-scale-floor needs --loss-scale X, the exponent of the first step"
     with pytest.raises(BadInput, match=exactly(text)):
         options.read(CONFIG, {"loss-scale-floor": "7=9"})

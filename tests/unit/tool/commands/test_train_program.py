@@ -325,6 +325,10 @@ def test_scales_that_a_host_gives(diastole):
         (("--master", "bf16"), f"--master {NO_WEIGHTS}"),
         (("--master-rounding", "nearest"), f"--master-rounding {NO_WEIGHTS}"),
         (("--master-bits", "3"), f"--master-bits {NO_WEIGHTS}"),
+        (
+            ("--gradient", "fp8_e5m2"),
+            f"--gradient {OF_A_HOST} keeps gradients of weights in float32",
+        ),
         (("--precision", "low"), f"--precision {NOT_FAST}"),
         (("--alpha", "0.5"), f"--alpha {NOT_FAST}"),
         (("--beta", "0.5"), f"--beta {NOT_FAST}"),

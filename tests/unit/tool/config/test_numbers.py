@@ -49,7 +49,7 @@ def test_the_recipe_of_intel():
     assert config.scale.source == "given"
     assert config.overflow.model_dump() == {"x": "saturate", "w": "saturate", "dy": "specification"}
     intel = NUMBERS["intel-fp8"]
-    assert intel.loss_scale == 13
+    assert (intel.gradient, intel.loss_scale) == ("fp8_e5m2", 13)
     floors = [(step, 2**exponent) for step, exponent in intel.loss_scale_floor]
     assert floors == [(40_000, 8 * 1024), (150_000, 32 * 1024)]
     for name in ("ibm-fp8", "hfp8"):
