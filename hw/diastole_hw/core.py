@@ -75,8 +75,6 @@ class Core(wiring.Component):
         As of :class:`diastole_hw.command.dispatch.Dispatch`, where there is a vector unit.
     constant_put : In(constant_layout())
         As of :class:`diastole_hw.vector.engine.VectorEngine`.
-    floor : Out(floor_layout())
-        Likewise.
     answered, answered_command : In(1), In(1)
         A pulse: the oldest request for writing is in memory, and which command it was of.
     requests_1, read_1, write_requests_1, write_1, answered_1, answered_command_1
@@ -116,6 +114,7 @@ class Core(wiring.Component):
         if plan.vector is not None:
             members |= {"step": In(32), "following": In(1), "overflowed": Out(1)}
             members |= {"fault": Out(8), "fault_number": Out(1)}
+            # Not in the docstring, which is in the Verilog of machines without a vector unit too.
             members |= {"constant_put": In(constant_layout()), "floor": Out(floor_layout())}
         for name, member in buses.items():
             members |= per_port(name, member, plan.ports)
