@@ -32,7 +32,7 @@ from diastole_hw.registers import data_register
 from diastole_hw.store.arbiter import StoreArbiter
 from diastole_hw.stream.fifo import StreamFifo
 from diastole_hw.vector.engine import VectorEngine
-from diastole_hw.vector.tables import constant_layout
+from diastole_hw.vector.tables import constant_layout, floor_layout
 from diastole_sim.spec.stream_table import CHOICE_FIELDS
 
 ANSWERS = ("answered", "answered_command")
@@ -114,7 +114,8 @@ class Core(wiring.Component):
         if plan.vector is not None:
             members |= {"step": In(32), "following": In(1), "overflowed": Out(1)}
             members |= {"fault": Out(8), "fault_number": Out(1)}
-            members |= {"constant_put": In(constant_layout())}
+            # Not in the docstring, which is in the Verilog of machines without a vector unit too.
+            members |= {"constant_put": In(constant_layout()), "floor": Out(floor_layout())}
         for name, member in buses.items():
             members |= per_port(name, member, plan.ports)
         super().__init__(members)
@@ -167,6 +168,7 @@ class Core(wiring.Component):
                 dispatch.step.eq(self.step),
                 dispatch.following.eq(self.following),
                 vector.constant_put.eq(self.constant_put),
+                self.floor.eq(vector.floor),
                 self.overflowed.eq(dispatch.overflowed),
                 self.fault.eq(dispatch.fault),
                 self.fault_number.eq(dispatch.fault_number),

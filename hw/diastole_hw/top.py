@@ -208,6 +208,7 @@ class Top(Elaboratable):
             loss.start.eq(registers.start),
             loss.following.eq(fetch.step_set),
             loss.overflowed.eq(core.overflowed),
+            loss.floor.eq(core.floor),
         ]
         # Every cycle of a run counts, with those in which a command is fetched.
         m.d.comb += units["counters"].events.running.eq(fetch.busy)

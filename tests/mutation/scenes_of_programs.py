@@ -18,7 +18,7 @@ from diastole_sim.program.chains.activations import ACTIVATIONS
 from diastole_sim.program.perceptron import perceptron_program
 from diastole_sim.program.perceptron_tensors import PerceptronRecipe
 from diastole_sim.program.program import EVALUATION, TRAINING, TrainingProgram
-from diastole_sim.program.recipe import Adam, LossScaling, Optimiser, RmsProp, Sgd
+from diastole_sim.program.recipe import Adam, Optimiser, RmsProp, Sgd
 from diastole_sim.rtl.bell import BellMachine
 from diastole_sim.rtl.product import Product
 from diastole_sim.spec.command import Command, ProgramPlace
@@ -28,6 +28,7 @@ from diastole_sim.spec.limits import STORED, VectorTable, entry_words
 from diastole_sim.spec.micro import Instruction, MicroOp, Source, When
 from diastole_sim.spec.registers import registers_of
 from diastole_sim.spec.stream_table import Descriptor, Kind
+from diastole_sim.train.loss_scaling import LossScaling
 from mutation.watch import LIMIT, SEED, Log, Noticed
 from support.golden_machines import Bench, Converted, K, M, N, PlacedScene, tensors
 from support.golden_scenes import scene_of_product, sound
@@ -304,7 +305,10 @@ def scaled(product: Path, log: Log) -> None:
     """Steps with the largest scale of the loss, and such that overflow and are skipped."""
     momentum = Sgd(rate=_rate, momentum=0.5, nesterov=True, weight_decay=0.125)
     for exponent in (3, 127):
-        scaling = LossScaling(exponent=exponent, smallest=-20, largest=exponent, window=2)
+        floors = ((1, -2), (2, exponent))
+        scaling = LossScaling(
+            exponent=exponent, smallest=-20, largest=exponent, window=2, floors=floors
+        )
         _trained(product, log, momentum, "relu", loss_scaling=scaling, scale=4.0)
 
 
@@ -345,7 +349,7 @@ def _steps(pair: Pair, program: TrainingProgram) -> None:
     for name, data in program.initial.items():
         golden.write(program.areas[name].address, np.frombuffer(data, np.uint8))
     if program.loss_scaling is not None:
-        golden.loss = LossScale(on=True, **vars(program.loss_scaling))
+        golden.loss = program.loss_scaling.begin()
     pair.begin(golden)
     for name, first, end in ((TRAINING, 0, 2), (TRAINING, program.resume, 3), (EVALUATION, 0, 3)):
         commands = program.areas[name]

@@ -200,6 +200,37 @@ def test_a_norm_that_overflows(scale, weights):
         assert scale is None or (rtl.loss.exponent, rtl.loss.clean) == (23, 0)
 
 
+def test_a_floor_of_the_scale_rises():
+    """Every step overflows, so that the scale falls by one, unless a floor stops it: the exponents
+    follow by hand, from floors 10 from step 1 on and 12 from step 3 on."""
+    config, limits = MACHINES["1x1"], program_limits(MACHINES["1x1"])
+    floors = ((1, 10), (3, 12))
+    options = ProgramOptions(
+        limits=limits, hidden=(24,), clip=1.0, loss_scale=11, loss_scale_floor=floors
+    )
+    made = options.program(find_task("digits"), config.numerics, steps=5, seed=SEED)
+    with make_machine("rtl", config, made.program, seed=SEED) as rtl:
+        golden = golden_machine(made.program, config.numerics, limits, seed=SEED)
+        run = VerifiedRun(program=made.program, machine=rtl, reference=golden)
+        alone = ProgramRun(
+            program=made.program,
+            machine=golden_machine(made.program, config.numerics, limits, seed=SEED),
+        )
+        area = made.program.areas["layer 1 w"]
+        first = np.frombuffer(made.program.initial["layer 1 w"], "<f4") * np.float32(1e17)
+        for machine in (rtl, golden, alone.machine):
+            machine.write(area.address, first.view(np.uint8))
+        found = []
+        for _ in range(5):
+            run.train(1)
+            assert run.comparison.first is None
+            assert vars(rtl.loss) == vars(golden.loss)
+            found.append((rtl.loss.exponent, rtl.loss.smallest))
+        assert found == [(10, -14), (10, 10), (10, 10), (12, 12), (12, 12)]
+        alone.train(5)
+        assert vars(alone.machine.loss) == vars(rtl.loss)
+
+
 @pytest.mark.parametrize("cycles", [1, 700, 20_000])
 def test_a_reset_in_the_middle_of_a_step(cycles):
     """The machine is as good as new: the same run again has the same bits."""

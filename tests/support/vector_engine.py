@@ -170,11 +170,13 @@ def named(placed):
 @dataclass
 class Seen:
     """Of a run: images that were asked for, and their rows; cycles of instructions and of waiting;
-    cycles from the command to its end, by command."""
+    cycles from the command to its end, by command; exponent fields of floors of the loss's
+    scale."""
 
     images: list = field(default_factory=list)
     counts: dict = field(default_factory=lambda: dict.fromkeys(COUNTED, 0))
     cycles: list = field(default_factory=list)
+    floors: list = field(default_factory=list)
 
 
 COUNTED = ("working", "input", "output", "special")
@@ -243,9 +245,11 @@ class EngineRun:
         dut = self.dut
         waits = dut.control.waits
         signals = dut.working, waits.input, waits.output, waits.special
-        async for *_, overflow, working, i, o, s in ctx.tick().sample(
-            dut.control.overflow, *signals
+        async for *_, floor, overflow, working, i, o, s in ctx.tick().sample(
+            dut.floor, dut.control.overflow, *signals
         ):
+            if floor.valid:
+                self.seen.floors.append(floor.field)
             self.overflow |= bool(overflow)
             for name, bit in zip(COUNTED, (working, i, o, s), strict=True):
                 self.seen.counts[name] += bit

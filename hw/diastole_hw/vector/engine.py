@@ -11,6 +11,7 @@ from amaranth.utils import exact_log2
 from diastole_hw.bus.services import ReadSignature, WriteSignature
 from diastole_hw.place import place
 from diastole_hw.registers import data_register
+from diastole_hw.vector.binary32 import float_fields
 from diastole_hw.vector.chain_walk import ChainWalk
 from diastole_hw.vector.control import VectorControl, image_layout
 from diastole_hw.vector.core import VectorCore
@@ -20,10 +21,11 @@ from diastole_hw.vector.outputs import OutputStreams
 from diastole_hw.vector.product_walk import tiles_layout
 from diastole_hw.vector.setup import ChainSetup, chain_layout
 from diastole_hw.vector.shape import WORD, VectorShape, row_layout
-from diastole_hw.vector.tables import WIDTH_PORTS, VectorTables, constant_layout
+from diastole_hw.vector.tables import WIDTH_PORTS, VectorTables, constant_layout, floor_layout
 from diastole_hw.vector.transfer import TableTransfer, transfer_layout
 from diastole_sim.spec.command_errors import ErrorCode
-from diastole_sim.spec.micro import INPUTS, OUTPUTS
+from diastole_sim.spec.limits import VectorTable
+from diastole_sim.spec.micro import FLOOR, INPUTS, OUTPUTS
 from diastole_sim.spec.patches import PatchLimits
 from diastole_sim.spec.stream_table import CHOICE_FIELDS, Kind
 
@@ -66,7 +68,10 @@ class VectorEngine(wiring.Component):
     image_asked, image_done : Out(stream of image_layout(choices=shape.has_choices)), In(1)
         Before they come, what is to become of them; a pulse: it has.
     constant_put : In(constant_layout())
-        A constant from outside; only while no command is under way.
+        A constant from outside; only while no command is under way, or in the two cycles after
+        ``floor``.
+    floor : Out(floor_layout())
+        Constant :data:`diastole_sim.spec.micro.FLOOR` was loaded in the cycle before.
     amax_en, amax_at, amax, amax_put_en, amax_put_at, amax_put
         As of :class:`diastole_hw.vector.tables.VectorTables`: scales of tensors, at any time.
     eps, widths, width_put_en, width_put, last
@@ -83,6 +88,7 @@ class VectorEngine(wiring.Component):
     image_asked: stream.Interface
     tiles: stream.Interface
     constant_put: data.View
+    floor: data.View
 
     def __init__(
         self,
@@ -105,6 +111,7 @@ class VectorEngine(wiring.Component):
                 "image_asked": Out(stream.Signature(image_layout(choices=shape.has_choices))),
                 "image_done": In(1),
                 "constant_put": In(constant_layout()),
+                "floor": Out(floor_layout()),
                 "amax_en": In(1),
                 "amax_at": In(range(shape.slot_entries)),
                 "amax": Out(WORD),
@@ -355,6 +362,11 @@ class VectorEngine(wiring.Component):
             tables.constant_put[0].value.eq(outputs.constant),
             tables.constant_put[1].eq(self.constant_put),
             self.amax.eq(tables.amax),
+        ]
+        sets_floor = (transfer.put.table == VectorTable.CONSTANTS) & (transfer.put.at == FLOOR)
+        m.d.sync += [
+            self.floor.valid.eq(transfer.put.valid & sets_floor),
+            self.floor.field.eq(float_fields(transfer.put.chunk[:WORD]).exponent),
         ]
         for name in ("amax_en", "amax_at", "amax_put_en", "amax_put_at", "amax_put"):
             m.d.comb += getattr(tables, name).eq(getattr(self, name))

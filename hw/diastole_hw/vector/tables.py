@@ -87,6 +87,11 @@ def constant_layout() -> data.StructLayout:
     return data.StructLayout({"valid": 1, "index": range(CONSTANTS), "value": unsigned(WORD)})
 
 
+def floor_layout() -> data.StructLayout:
+    """With ``valid``, the smallest scale of the loss has ``field``, an exponent of binary32."""
+    return data.StructLayout({"valid": 1, "field": unsigned(8)})
+
+
 WIDTH_PORTS = {
     "eps": Out(EPS_BITS),
     "widths": Out(WIDTH_BITS),

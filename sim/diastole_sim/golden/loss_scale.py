@@ -31,8 +31,7 @@ class LossScale:
 
     def set_register(self, value: int) -> None:
         """Write it."""
-        signed = [(value >> 8 * n & 0xFF ^ 0x80) - 0x80 for n in range(3)]
-        self.exponent, self.smallest, self.largest = signed
+        self.exponent, self.smallest, self.largest = (_signed(value >> 8 * n) for n in range(3))
         self.on = bool(value & ON)
 
     def next(self, overflow: bool) -> None:
@@ -46,10 +45,31 @@ class LossScale:
         if self.clean == self.window:
             self.exponent, self.clean = min(self.exponent + 1, self.largest), 0
 
-    def put(self, constants: NDArray[np.float32]) -> None:
-        """Write the scale and its inverse among the 256 constants; both 1.0 while it is off."""
+    def set_floor(self, value: np.float32) -> None:
+        """Constant :data:`diastole_sim.spec.micro.FLOOR` was loaded: ``smallest`` becomes the
+        exponent field of ``value`` less 127, in a byte (-128 for an Inf or NaN). A scale below
+        rises to it at once, and its clean steps count from there."""
+        if not self.on:
+            return
+        field = int(value.view(np.uint32)) >> 23 & 0xFF
+        self.smallest = _signed(field - 127)
+        if self.exponent < self.smallest:
+            self.exponent, self.clean = self.smallest, 0
+
+    @property
+    def factors(self) -> tuple[np.float32, np.float32]:
+        """The scale and its inverse; both 1.0 while it is off."""
         exponent = self.exponent if self.on else 0
-        constants[SCALE], constants[INVERSE] = _power(exponent), _power(-exponent)
+        return _power(exponent), _power(-exponent)
+
+    def put(self, constants: NDArray[np.float32]) -> None:
+        """Write the scale and its inverse among the 256 constants."""
+        constants[SCALE], constants[INVERSE] = self.factors
+
+
+def _signed(value: int) -> int:
+    """The lowest byte of an integer, in two's complement."""
+    return (value & 0xFF ^ 0x80) - 0x80
 
 
 def _power(exponent: int) -> np.float32:

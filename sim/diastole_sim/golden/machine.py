@@ -34,8 +34,8 @@ from diastole_sim.spec.command_table import (
 )
 from diastole_sim.spec.formats import PLANE_BITS
 from diastole_sim.spec.image import FloatLayout, round_up
-from diastole_sim.spec.limits import Limits
-from diastole_sim.spec.micro import INPUTS
+from diastole_sim.spec.limits import Limits, VectorTable
+from diastole_sim.spec.micro import FLOOR, INPUTS
 from diastole_sim.spec.numerics import CLASS_NAMES, Numerics, TensorClass
 from diastole_sim.spec.operations import MatrixProduct, Operation, Tensor
 from diastole_sim.spec.scales import amax_exponent, delayed_exponent
@@ -214,6 +214,8 @@ class GoldenMachine:
             length = command.count * self.tables.entry_bytes(command.which)
             data = self.memory.read(self._advanced(command), length)
             self.tables.load(command.which, command.first, data)
+            if command.which == VectorTable.CONSTANTS and _loads(command, FLOOR):
+                self.loss.set_floor(self.tables.constants[FLOOR])
         elif opcode == Opcode.STORE:
             self.loss.put(self.tables.constants)
             data = self.tables.store(command.which, command.first, command.count)
@@ -418,3 +420,8 @@ class GoldenMachine:
         self._converted(tensor, stream.aux)
         self._decide(tensor, stream)
         self.images.write(tensor, (stream.address, stream.address + stream.offset))
+
+
+def _loads(command: Command, entry: int) -> bool:
+    """Whether an entry of a table is among those that ``load`` fills."""
+    return command.first <= entry < command.first + command.count

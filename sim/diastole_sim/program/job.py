@@ -31,7 +31,7 @@ from diastole_sim.train.precision import Widths
 class ProgramResult(TrainResult):
     """What is of a program besides.
 
-    ``optimizer``, ``rate``, ``hidden``, ``activation``, ``clip``, ``loss_scale``: as of
+    ``optimizer``, ``rate``, ``hidden``, ``activation``, ``clip``: as of
     :class:`diastole_sim.program.options.ProgramOptions`; so ``momentum``, ``betas``,
     ``weight_decay``, None where the optimiser has no such; ``optimizer_sha256``,
     ``activation_sha256`` of the file of a user that has it. ``cycles_total`` of all training steps,
@@ -50,7 +50,6 @@ class ProgramResult(TrainResult):
     activation: str
     activation_sha256: str | None
     clip: float | None
-    loss_scale: int | None
     cycles_total: int | None
     busy_slots: int | None
     waits: dict[str, int] | None
@@ -129,6 +128,9 @@ def run_program(
         master="float32",
         master_rounding=None,
         master_bits=None,
+        gradient="float32",
+        last_loss_scale=run.machine.loss.exponent if made.recipe.loss_scaling else None,
+        skipped_steps=None,
         precision=precision and precision.kind,
         mean_passes=widths and widths.mean_passes,
         pass_shares=widths and widths.shares,

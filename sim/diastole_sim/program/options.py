@@ -16,12 +16,13 @@ from diastole_sim.program.optimizers import (
 from diastole_sim.program.own_code import OwnCode
 from diastole_sim.program.own_parts import OwnOptimiser, own_activation, own_optimizer
 from diastole_sim.program.program_tables import TooManyStreamsError
-from diastole_sim.program.recipe import LossScaling, Optimiser, falling
+from diastole_sim.program.recipe import Optimiser, falling
 from diastole_sim.program.tasks import TaskProgram, TaskRecipe, task_program, task_recipe
 from diastole_sim.spec.check import require_choice, require_int
 from diastole_sim.spec.limits import Limits
 from diastole_sim.spec.numerics import Numerics
 from diastole_sim.spec.stream_table import SLOTS
+from diastole_sim.train.loss_scaling import Floors, LossScaling, require_floors
 from diastole_sim.train.precision import Precision
 from diastole_sim.train.tasks import HIDDEN, Task
 
@@ -178,11 +179,13 @@ class TooManyLayersError(ValueError):
 @dataclass(frozen=True, kw_only=True)
 class ProgramOptions(RecipeOptions):
     """A recipe on a machine. ``loss_scale``: exponent of the first scale of the loss, None for
-    none. ``precision``: as of a recipe. ``limits``: of the machine. ValueError if one is not
+    none. ``loss_scale_floor``: steps, and the smallest exponent from each of them on.
+    ``precision``: as of a recipe. ``limits``: of the machine. ValueError if one is not
     accepted."""
 
     limits: Limits
     loss_scale: int | None = None
+    loss_scale_floor: Floors = ()
     precision: Precision | None = None
 
     def __post_init__(self) -> None:
@@ -190,6 +193,16 @@ class ProgramOptions(RecipeOptions):
         if self.loss_scale is not None:
             low, high = DEFAULT_SCALING.smallest, DEFAULT_SCALING.largest
             require_int("loss_scale", self.loss_scale, low, high)
+            require_floors(self.loss_scale_floor, low, high)
+        elif self.loss_scale_floor:
+            raise ValueError("loss_scale_floor is of a loss_scale: give that too")
+
+    @property
+    def loss_scaling(self) -> LossScaling | None:
+        """As a recipe has it."""
+        if self.loss_scale is None:
+            return None
+        return LossScaling(exponent=self.loss_scale, floors=self.loss_scale_floor)
 
     @property
     def in_float32(self) -> RecipeOptions:
@@ -199,8 +212,7 @@ class ProgramOptions(RecipeOptions):
 
     def how(self, task: Task, *, steps: int, seed: int) -> dict[str, Any]:
         """As that of the recipe, with what is of the machine's numbers."""
-        scaling = None if self.loss_scale is None else LossScaling(exponent=self.loss_scale)
-        own = {"loss_scaling": scaling, "precision": self.precision}
+        own = {"loss_scaling": self.loss_scaling, "precision": self.precision}
         return super().how(task, steps=steps, seed=seed) | own
 
     def program(self, task: Task, numerics: Numerics, *, steps: int, seed: int) -> TaskProgram:
@@ -224,4 +236,5 @@ class ProgramOptions(RecipeOptions):
 
     def described(self, task: Task) -> dict[str, Any]:
         """As a result has them."""
-        return super().described(task) | {"loss_scale": self.loss_scale}
+        scaling = {"loss_scale": self.loss_scale, "loss_scale_floor": self.loss_scale_floor}
+        return super().described(task) | scaling

@@ -37,11 +37,14 @@ from diastole_sim.program.writer import ChainUse, ProductOf, Writer
 from diastole_sim.spec.command import Command
 from diastole_sim.spec.image import round_up
 from diastole_sim.spec.limits import Limits, VectorTable, slot_words
+from diastole_sim.spec.micro import FLOOR, INVERSE, SCALE
 from diastole_sim.spec.numerics import CLASS_NAMES, Numerics
 from diastole_sim.spec.stream_table import Descriptor, Kind
 
 LOSS, CLIP = FIRST_WRITTEN, FIRST_WRITTEN + 1
 """Constants that chains write: the loss of the step, and the factor of gradients."""
+_SCALES = [f"K[{number}]" for number in (SCALE, INVERSE, FLOOR)]
+"""What a load of the floor of the loss's scale writes."""
 BEFORE_THE_FIRST = 2**32 - 1
 """The step that the draws of the first weights' conversion are of."""
 
@@ -203,18 +206,23 @@ class _Step:
             self.widths.end_step(self.writer.commands)
 
     def _load_constants(self) -> None:
-        """Those of the step, if an optimiser has any."""
-        table, numbers = self.tensors.step_table, self.tensors.step_numbers.values()
-        if table is None:
-            return
-        load = Command.load(
-            VectorTable.CONSTANTS,
-            address=table.address,
-            first=OWN_CONSTANTS,
-            count=len(numbers),
-            advance=table.pitch,
-        )
-        self.writer.commands.add(load, writes=[f"K[{number}]" for number in numbers])
+        """Those of the step: of an optimiser that has any, and the smallest scale of the loss."""
+        tensors = self.tensors
+        numbers = [f"K[{number}]" for number in tensors.step_numbers.values()]
+        for table, first, writes in (
+            (tensors.step_table, OWN_CONSTANTS, numbers),
+            (tensors.floors, FLOOR, _SCALES),
+        ):
+            if table is None:
+                continue
+            load = Command.load(
+                VectorTable.CONSTANTS,
+                address=table.address,
+                first=first,
+                count=1 if first == FLOOR else len(numbers),
+                advance=table.pitch,
+            )
+            self.writer.commands.add(load, writes=writes)
 
     def _product(self, operation: str, layer: PerceptronLayer) -> ProductOf:
         operands = {

@@ -20,17 +20,20 @@ from diastole_sim.program.memory_plan import (
     stream_of,
 )
 from diastole_sim.program.program_tables import OWN_CONSTANTS, STEP_CONSTANTS
-from diastole_sim.program.recipe import LossScaling, Optimiser
+from diastole_sim.program.recipe import Optimiser
 from diastole_sim.spec.check import require_choice, require_int
 from diastole_sim.spec.image import round_up
 from diastole_sim.spec.numerics import CLASS_NAMES
 from diastole_sim.spec.stream_table import Kind, PanelOrder
 from diastole_sim.train.draws import initial_weights
+from diastole_sim.train.loss_scaling import LossScaling
 from diastole_sim.train.precision import MACHINE_PRECISIONS, Precision
 from diastole_sim.train.samples import Samples
 
 STEP_TABLE, LOSSES, LOGITS = "step table", "losses", "logits"
 """Areas by name: constants of every step, its loss, and what an evaluation leaves."""
+FLOORS = "floors of the loss scale"
+"""The area with the smallest scale of the loss in every step."""
 LONGEST_WITH_SUM = 8
 """Lines of the update of a bias that is done with the sum of its gradient."""
 
@@ -194,6 +197,7 @@ def _parameter(name: str) -> str:
 class PerceptronTensors:
     """All of a recipe; ``initial``: bytes of areas that do not begin as zeros.
 
+    ``floors``: the smallest scale of the loss in every step, None where it is no table.
     ``samples``, ``rows``, ``labels``: of a step. ``z``, ``m``: of the softmax, in the panel if
     there is room. ``step_numbers``: of the constants of a step, by name.
     """
@@ -220,6 +224,7 @@ class PerceptronTensors:
         self.rows = self._lists("rows", recipe.batches)
         self.labels = self._lists("labels", training.labels[recipe.batches])
         self.step_table = self._step_table() if self.step_numbers else None
+        self.floors = self._floors()
         batch, classes = recipe.batch, recipe.widths[-1]
         self.row_losses = plan.tensor("losses of rows", Kind.F32, 1, batch)
         self.losses = plan.by_step(LOSSES, "f32", recipe.steps, 1)
@@ -268,6 +273,16 @@ class PerceptronTensors:
                 f"{', '.join(found) or 'none'} in step {step}"
             )
         return [found[name] for name in self.step_numbers]
+
+    def _floors(self) -> PlannedArea | None:
+        """The smallest scale of the loss in every step, where it is a table."""
+        scaling = self.recipe.loss_scaling
+        if scaling is None or not scaling.floors:
+            return None
+        values = [[2.0 ** scaling.floor(step)] for step in range(self.recipe.steps)]
+        area = self.plan.by_step(FLOORS, "f32", self.recipe.steps, 1)
+        self._fill(area, np.array(values, "<f4"))
+        return area
 
     def _bias_gradient(self, number: int) -> BoundStream:
         outputs = self.recipe.widths[number + 1]

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from diastole_sim.program.memory_plan import PlannedArea
-from diastole_sim.program.recipe import LossScaling
 from diastole_sim.spec.command import Command
+from diastole_sim.train.loss_scaling import LossScaling
 
 TRAINING, EVALUATION = "commands of training", "commands of evaluation"
 """Areas of commands."""

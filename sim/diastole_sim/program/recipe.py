@@ -135,14 +135,3 @@ def _power(base: float, exponent: int) -> float:
     while len(known) <= exponent:
         known.append(known[-1] * base)
     return known[exponent]
-
-
-@dataclass(frozen=True, kw_only=True)
-class LossScaling:
-    """The gradient of the loss is multiplied by 2^exponent, which halves after a step that
-    overflowed and doubles after ``window`` that did not, within ``smallest`` and ``largest``."""
-
-    exponent: int = 8
-    smallest: int = -14
-    largest: int = 24
-    window: int = 100

@@ -80,7 +80,7 @@ class ProgramRun:
             machine.write(self.program.areas[name].address, np.frombuffer(data, np.uint8))
         scaling = self.program.loss_scaling
         if scaling is not None:
-            machine.loss = LossScale(on=True, **vars(scaling))
+            machine.loss = scaling.begin()
 
     def train(self, steps: int) -> None:
         """Go on for so many steps. MachineStoppedError if one fails."""

@@ -11,10 +11,11 @@ from diastole_sim.program.chains.activations import Activation, relu
 from diastole_sim.program.perceptron import perceptron_program
 from diastole_sim.program.perceptron_tensors import PerceptronRecipe, StoredSamples
 from diastole_sim.program.program import TrainingProgram
-from diastole_sim.program.recipe import LossScaling, Optimiser, Sgd, falling
+from diastole_sim.program.recipe import Optimiser, Sgd, falling
 from diastole_sim.spec.limits import Limits
 from diastole_sim.spec.numerics import Numerics
 from diastole_sim.train.job import batch_rows
+from diastole_sim.train.loss_scaling import LossScaling
 from diastole_sim.train.precision import Precision
 from diastole_sim.train.samples import Samples
 from diastole_sim.train.tasks import HIDDEN, Task

@@ -28,6 +28,8 @@ FAR_TURN = 4
 CONSTANTS = 256
 SCALE, INVERSE = 252, 253
 """The constants that hold the scale of the loss: nothing that is loaded there stays."""
+FLOOR = 255
+"""A load of this constant sets the smallest scale of the loss: the exponent of what is loaded."""
 
 
 class MicroOp(IntEnum):

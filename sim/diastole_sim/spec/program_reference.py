@@ -12,6 +12,7 @@ from diastole_sim.spec.micro import (
     CONSTANTS,
     FAR_TURN,
     FIELDS,
+    FLOOR,
     INPUTS,
     INVERSE,
     MICRO_BITS,
@@ -113,7 +114,7 @@ def _tables(limits: Limits) -> list[str]:
         stored = limits.entries(Opcode.STORE, which)
         about = {
             VectorTable.CONSTANTS: f"K, of {CONSTANTS} floats; {SCALE} and {INVERSE} are the scale "
-            "of the loss and its inverse",
+            f"of the loss and its inverse; a load of {FLOOR} sets its smallest exponent",
             VectorTable.AMAX: _slots(limits),
             VectorTable.PANEL: "what programs keep on the chip, vectors of floats",
         }.get(which, "")

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from diastole_sim.spec.limits import Limits, SlotWord, vector_tables
 from diastole_sim.spec.micro import (
     CONSTANTS,
+    FLOOR,
     INPUTS,
     INVERSE,
     MICRO_BITS,
@@ -92,6 +93,7 @@ def table_names(limits: Limits) -> Iterator[Name]:
     yield "CONSTANTS", CONSTANTS, "K[0] on, floats"
     yield "SCALE_CONSTANT", SCALE, "the machine's: the scale of the loss"
     yield "INVERSE_CONSTANT", INVERSE, "the machine's: its inverse"
+    yield "FLOOR_CONSTANT", FLOOR, "a load sets the smallest exponent of the scale of the loss"
 
 
 def _places(what: str, fields: tuple[MicroField, ...] | tuple[StreamField, ...]) -> Iterator[Name]:

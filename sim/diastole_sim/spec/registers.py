@@ -8,6 +8,7 @@ between the reads of its halves while the machine is busy.
 from dataclasses import dataclass
 
 from diastole_sim.spec.command_table import ADDRESS_BITS
+from diastole_sim.spec.micro import FLOOR
 
 MAGIC = int.from_bytes(b"DIAS", "little")
 VERSION = 0x0001_0004
@@ -127,8 +128,8 @@ _OF_CHAINS = (
         0xBC,
         32,
         STATE,
-        "exponent x of the scale of the loss, 2^x, from bit 0; the smallest x from bit 8, the "
-        "largest from bit 16, bytes in two's complement",
+        "exponent x of the scale of the loss, 2^x, from bit 0; the smallest x from bit 8, which a "
+        f"load of constant {FLOOR} sets; the largest from bit 16; bytes in two's complement",
         _bit(31, "on", "rw", "the loss has a scale; else it is 1.0"),
     ),
     _register("loss_window", 0xC0, 32, SETTING, "steps without overflow after which x grows"),

@@ -16,6 +16,7 @@ from diastole_sim.train import host
 from diastole_sim.train.draws import ORDER_TAG, permutation
 from diastole_sim.train.float_device import FloatDevice
 from diastole_sim.train.history import HELD_OUT_LOSS, MINIBATCH_LOSS, History
+from diastole_sim.train.loss_scaling import UNSCALED, Floors, HostScale, LossScaling
 from diastole_sim.train.master import FLOAT32, Master
 from diastole_sim.train.network import Network
 from diastole_sim.train.precision import Precision, Widths
@@ -45,7 +46,11 @@ class TrainResult:
     :class:`diastole_sim.golden.compare.Comparison` counts them, elements and reported values.
     ``master``: the format of the master weights, whose bytes ``weights_sha256`` is of;
     ``master_rounding`` and ``master_bits``: how updates were rounded to it, and with how many
-    random bits, None where they were not.
+    random bits, None where they were not. ``gradient``: the format of weight gradients.
+    ``loss_scale``: exponent of the first scale of the loss, None without one;
+    ``loss_scale_floor``: steps, and the smallest exponent from each of them on;
+    ``last_loss_scale``: the exponent after the last step; ``skipped_steps`` that overflowed, None
+    where nobody counts them.
     ``precision``: how widths were chosen, where the machine has the format ``fast``; then
     ``mean_passes`` of the training products by MACs, ``pass_shares``, of all of them those of so
     many passes, and ``widths``, by tensor that of every conversion, a digit each.
@@ -78,6 +83,11 @@ class TrainResult:
     master: str
     master_rounding: str | None
     master_bits: int | None
+    gradient: str
+    loss_scale: int | None
+    loss_scale_floor: Floors
+    last_loss_scale: int | None
+    skipped_steps: int | None
     precision: str | None
     mean_passes: float | None
     pass_shares: dict[str, float] | None
@@ -106,6 +116,7 @@ class TrainResult:
             if not math.isfinite(values[name]):
                 values[name] = None
         values["first_mismatch"] = None if self.first_mismatch is None else str(self.first_mismatch)
+        values["loss_scale_floor"] = [list(each) for each in self.loss_scale_floor]
         values["not_finite"] = self.not_finite
         return values
 
@@ -119,6 +130,8 @@ def run_task(
     seed: int = 0,
     reference: Trainer | None = None,
     master: Master = FLOAT32,
+    loss_scaling: LossScaling | None = None,
+    gradient: str = "float32",
     precision: Precision | None = None,
     multipliers: int | None = None,
     progress: Progress | None = None,
@@ -132,8 +145,10 @@ def run_task(
     ``steps``: 1 to 1 000 000, the task's own number by default. ``reference``: a second device;
     every converted operand and every product of every step must have the same bits on both, and
     what is reported of them be the same. ``master``: in what the weights are kept, those of the
-    float run apart; its roundings draw from ``seed``. ``precision``: how the widths of classes in
-    the format ``fast`` are chosen. ``multipliers`` of the array, for the utilisation.
+    float run apart; its roundings draw from ``seed``. ``loss_scaling``: of the loss, that of the
+    float run apart. ``gradient``: the format of weight gradients, of
+    :data:`diastole_sim.train.gradient.FORMATS`, likewise. ``precision``: how the widths of classes
+    in the format ``fast`` are chosen. ``multipliers`` of the array, for the utilisation.
     ``float_run``: train with binary32 products too. ``keeper``: has the state after every step,
     and a run goes on from the one that it has; what is ``compared`` is of this run alone, and what
     was being converted ahead of a step is converted, and counted, again. Widths and delayed scales
@@ -149,10 +164,11 @@ def run_task(
         session: Session,
         report: Progress | None,
         master: Master,
+        scale: HostScale = UNSCALED,
         keeper: StateKeeper | None = None,
     ) -> tuple[Network, History]:
         network = chosen.network(training, seed=seed, master=master)
-        every = (training, held_out, session, count, seed, report, keeper)
+        every = (training, held_out, session, count, seed, report, scale, keeper)
         return network, _train(chosen, network, *every)
 
     widths = None
@@ -161,7 +177,8 @@ def run_task(
         widths = Widths(precision=precision, steps=count, layers=layers)
     session = Session(device, reference, widths)
     started = time.monotonic()
-    network, history = train(session, progress, master, keeper)
+    scale = HostScale(loss_scaling, gradient=gradient, seed=seed)
+    network, history = train(session, progress, master, scale, keeper)
     seconds = time.monotonic() - started
     float_history = train(Session(FloatDevice()), None, FLOAT32)[1] if float_run else History()
     _, float_loss, float_accuracy = (float_history.held_out or [(0, math.nan, math.nan)])[-1]
@@ -193,6 +210,11 @@ def run_task(
         master=master.kind,
         master_rounding=master.rounding,
         master_bits=master.bits,
+        gradient=gradient,
+        loss_scale=loss_scaling and loss_scaling.exponent,
+        loss_scale_floor=loss_scaling.floors if loss_scaling else (),
+        last_loss_scale=scale.state.exponent if loss_scaling else None,
+        skipped_steps=scale.skipped if loss_scaling else None,
         precision=precision and precision.kind,
         mean_passes=widths and widths.mean_passes,
         pass_shares=widths and widths.shares,
@@ -229,10 +251,11 @@ def _train(
     steps: int,
     seed: int,
     progress: Progress | None,
+    scale: HostScale,
     keeper: StateKeeper | None,
 ) -> History:
     before = None if keeper is None else keeper.load()
-    history = History() if before is None else before.restore(network, session)
+    history = History() if before is None else before.restore(network, session, scale)
     first = 0 if before is None else before.steps
     batches = itertools.pairwise(minibatches(training, task.batch, seed=seed))
     batches = itertools.islice(batches, first, None)
@@ -240,6 +263,8 @@ def _train(
         for step, (batch, following) in zip(range(first, steps), batches, strict=False):
             rate = host.learning_rate(task.rate, step, steps)
             done = step + 1
+            scale.begin_step(step)
+            session.overflowed = False  # that of an evaluation
             loss, accuracy = network.train_step(
                 session,
                 batch,
@@ -247,6 +272,7 @@ def _train(
                 rate=rate,
                 momentum=task.momentum,
                 following=following if done < steps else None,
+                scale=scale,
             )
             history.losses.append(loss)
             history.accuracies.append(accuracy)
@@ -256,7 +282,7 @@ def _train(
                 history.held_out.append((done, *found))
                 history.look_at(HELD_OUT_LOSS, found[0], f"step {step}")
             if keeper is not None:
-                keeper.keep(TrainingState.of(done, network, session, history))
+                keeper.keep(TrainingState.of(done, network, session, history, scale))
             if progress is not None:
                 progress(done, steps, loss)
     return history

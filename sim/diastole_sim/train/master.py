@@ -11,8 +11,9 @@ the largest number is Inf. Signs stay, those of zeros too; every NaN becomes the
 The tag is that of the weight in the products, 4 * layer + 1, with bit 30 set; of a bias it is
 4 * layer + 3 with bit 30 set. Initial weights are rounded to nearest, ties to even.
 
-Sources: bfloat16, the upper half of binary32; (1,6,9): Wang et al., "Training deep neural networks
-with 8-bit floating point numbers", NeurIPS 2018, arXiv:1812.08011, which rounds updates so.
+Sources: bfloat16, the upper half of binary32; fp16, (1,5,10), binary16 of IEEE 754; (1,6,9): Wang
+et al., "Training deep neural networks with 8-bit floating point numbers", NeurIPS 2018,
+arXiv:1812.08011, which rounds updates so.
 """
 
 from dataclasses import dataclass
@@ -101,9 +102,12 @@ class MasterFormat:
 FORMATS = {
     "float32": None,
     "bf16": MasterFormat(exponent_bits=8, fraction_bits=7),
+    "fp16": MasterFormat(exponent_bits=5, fraction_bits=10),
     "e6m9": MasterFormat(exponent_bits=6, fraction_bits=9),
 }
 """By name; None where nothing is rounded."""
+NARROW = "bf16, fp16 and e6m9"
+"""Those that round, for people."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -125,7 +129,7 @@ class Master:
         if self.format is None:
             for name in ("rounding", "bits"):
                 if getattr(self, name) is not None:
-                    raise ValueError(f"master {name} is of bf16 and e6m9: float32 rounds nothing")
+                    raise ValueError(f"master {name} is of {NARROW}: float32 rounds nothing")
             return
         rule = DEFAULT_ROUNDING if self.rounding is None else self.rounding
         require_choice("master rounding", rule, tuple(RULES))

@@ -13,6 +13,7 @@ import numpy as np
 from diastole_sim.device.interface import Floats
 from diastole_sim.train import host
 from diastole_sim.train.draws import initial_weights
+from diastole_sim.train.loss_scaling import UNSCALED, HostScale
 from diastole_sim.train.master import FLOAT32, Master, bias_tag, weight_tag
 from diastole_sim.train.samples import Samples
 from diastole_sim.train.session import Held, Session
@@ -54,8 +55,10 @@ class Network(Protocol):
         rate: np.float32,
         momentum: float,
         following: Samples | None = None,
+        scale: HostScale = ...,
     ) -> tuple[float, float]:
-        """One step: loss and accuracy before the update; ``following`` is the next batch."""
+        """One step: loss and accuracy before the update; ``following`` is the next batch.
+        ``scale``: of the loss."""
         ...
 
     def evaluate(self, session: Session, samples: Samples, *, step: int) -> tuple[float, float]:
@@ -208,6 +211,7 @@ class Perceptron:
         rate: np.float32,
         momentum: float,
         following: Samples | None = None,
+        scale: HostScale = UNSCALED,
     ) -> tuple[float, float]:
         """One step on ``batch``: its loss and accuracy, both before the update.
 
@@ -224,14 +228,19 @@ class Perceptron:
                     following.inputs, "x", layer=0, step=step + 1, beside=True
                 )
 
+        dy = scale.scaled(dy)
         found = self.gradients(session, passed, dy, step=step, beside=convert_following)
+        every: list[Floats] = []
         for layer, (dw, dbias) in enumerate(found):
-            for parameters, gradient, tag in (
-                (self.weights, dw, weight_tag(layer)),
-                (self.biases, dbias, bias_tag(layer)),
-            ):
-                rounded = partial(self.master.round, seed=self.seed, tag=tag, step=step)
-                parameters[layer] = parameters[layer].descend(gradient, rate, momentum, rounded)
+            every += [scale.of_weights(dw, tag=weight_tag(layer), step=step), dbias]
+        gradients = scale.unscaled(every, overflowed=session.overflowed)
+        for number, gradient in enumerate(gradients):
+            layer, of_bias = divmod(number, 2)
+            parameters, tag = self.weights, weight_tag(layer)
+            if of_bias:
+                parameters, tag = self.biases, bias_tag(layer)
+            rounded = partial(self.master.round, seed=self.seed, tag=tag, step=step)
+            parameters[layer] = parameters[layer].descend(gradient, rate, momentum, rounded)
         return float(loss), host.accuracy(passed[-1].z, batch.labels)
 
     def evaluate(self, session: Session, samples: Samples, *, step: int) -> tuple[float, float]:

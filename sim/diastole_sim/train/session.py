@@ -64,7 +64,9 @@ class Session:
     commands, None while no product brought counters; ``macs`` multiplications and additions that
     the products needed, unpadded; ``inexact`` products that were rounded more than once;
     ``products`` in all; ``saturated`` and ``underflowed`` elements, of those ``converted``, over
-    all copies. ``widths`` chooses those of conversions, if there is anything to choose.
+    all copies; ``overflowed``, whether a gradient that was converted had a NaN or Inf, or a result
+    was too large, since somebody made it False. ``widths`` chooses those of conversions, if there
+    is anything to choose.
     """
 
     def __init__(
@@ -81,6 +83,7 @@ class Session:
         self.saturated = 0
         self.underflowed = 0
         self.converted = 0
+        self.overflowed = False
         self.cycles_before: int | None = None
         self._unseen: list[Unseen] = []
 
@@ -120,6 +123,8 @@ class Session:
             self.saturated += own.saturated
             self.underflowed += own.underflowed
             self.converted += own.stored
+            if own.tensor_class == "dy":
+                self.overflowed |= own.nan or own.inf
             if self.widths is not None:
                 self.widths.see(own.tensor_class, unseen.layer, unseen.step, own)
             if expected is not None:
@@ -144,7 +149,8 @@ class Session:
 
     def _run(self, op: str, operands: tuple[Held, ...], layer: int, step: int) -> ProductResult:
         """The method ``op`` of the device, and of the reference."""
-        result = getattr(self.device, op)(*(held.device for held in operands))
+        result: ProductResult = getattr(self.device, op)(*(held.device for held in operands))
+        self.overflowed |= result.overflow
         if self.reference is not None:
             expected = getattr(self.reference, op)(*(held.reference for held in operands))
             self.comparison.result(result, expected, prefix=f"layer{layer}.", step=step)

@@ -5,6 +5,7 @@ from typing import Any, Protocol
 
 from diastole_sim.device.interface import Floats
 from diastole_sim.train.history import History
+from diastole_sim.train.loss_scaling import HostScale
 from diastole_sim.train.network import Network, Parameter
 from diastole_sim.train.session import Session
 
@@ -15,16 +16,18 @@ COUNTED = ("cycles", "macs", "inexact", "products", "saturated", "underflowed", 
 @dataclass(frozen=True, kw_only=True)
 class TrainingState:
     """After ``steps`` steps: ``arrays`` by name, parameters with their velocities; ``counts`` of
-    the session, with ``total_cycles`` of the device; the curves so far."""
+    the session, with ``total_cycles`` of the device; ``scale``: of the loss, as
+    :class:`diastole_sim.train.loss_scaling.HostScale` records it; the curves so far."""
 
     steps: int
     arrays: dict[str, Floats]
     counts: dict[str, int | None]
+    scale: dict[str, int]
     history: History = field(default_factory=History)
 
     @classmethod
     def of(
-        cls, steps: int, network: Network, session: Session, history: History
+        cls, steps: int, network: Network, session: Session, history: History, scale: HostScale
     ) -> "TrainingState":
         """As it is now."""
         arrays = {
@@ -35,11 +38,11 @@ class TrainingState:
         }
         counts = {name: getattr(session, name) for name in COUNTED}
         counts["total_cycles"] = session.total_cycles
-        return cls(steps=steps, arrays=arrays, counts=counts, history=history)
+        return cls(steps=steps, arrays=arrays, counts=counts, scale=scale.record(), history=history)
 
-    def restore(self, network: Network, session: Session) -> History:
-        """Make network and session what they were; gives the curves. KeyError or ValueError for a
-        state of another network."""
+    def restore(self, network: Network, session: Session, scale: HostScale) -> History:
+        """Make network, session and scale of the loss what they were; gives the curves. KeyError or
+        ValueError for a state of another network."""
         for name, parameters in network.learnt.items():
             for number, parameter in enumerate(parameters):
                 found = {
@@ -51,11 +54,13 @@ class TrainingState:
         for name in COUNTED:
             setattr(session, name, self.counts[name])
         session.cycles_before = self.counts["total_cycles"]
+        scale.restore(self.scale)
         return self.history
 
     def record(self) -> dict[str, Any]:
         """All but the arrays, as plain values."""
-        return {"steps": self.steps, "counts": self.counts, "history": asdict(self.history)}
+        record = {"steps": self.steps, "counts": self.counts, "scale": self.scale}
+        return record | {"history": asdict(self.history)}
 
     @classmethod
     def read(cls, record: dict[str, Any], arrays: dict[str, Floats]) -> "TrainingState":
@@ -66,6 +71,7 @@ class TrainingState:
             steps=record["steps"],
             arrays=arrays,
             counts=record["counts"],
+            scale=record["scale"],
             history=History(**curves),
         )
 

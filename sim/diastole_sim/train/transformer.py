@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from diastole_sim.device.interface import Floats
 from diastole_sim.train import attention, host, norm
 from diastole_sim.train.draws import initial_weights
+from diastole_sim.train.loss_scaling import UNSCALED, HostScale
 from diastole_sim.train.master import FLOAT32, Master, bias_tag, weight_tag
 from diastole_sim.train.network import LayerShape, Parameter
 from diastole_sim.train.samples import Samples
@@ -219,6 +220,7 @@ class Transformer:
         rate: np.float32,
         momentum: float,
         following: Samples | None = None,
+        scale: HostScale = UNSCALED,
     ) -> tuple[float, float]:
         """One step on ``batch``: its loss per symbol and the accuracy of the next one, both before
         the update. What goes into the first layer hangs on it, so nothing of ``following`` is
@@ -227,14 +229,20 @@ class Transformer:
         labels = batch.labels.reshape(-1)
         z, left = self.forward(linear, batch.inputs)
         loss, dz = host.softmax_cross_entropy(z, labels)
-        found = self.gradients(linear, left, batch.inputs, dz)
-        updates = zip(self.parameters(), found, self._tags(), strict=True)
-        self.replace(
-            [
-                each.descend(by, rate, momentum, self._rounding(tag, step))
-                for each, by, tag in updates
-            ]
-        )
+        every = self.gradients(linear, left, batch.inputs, scale.scaled(dz))
+        first = len(every) - 2 * self.depth
+        for layer in range(self.depth):
+            at = first + 2 * layer
+            every[at] = scale.of_weights(every[at], tag=weight_tag(layer), step=step)
+        found = scale.unscaled(every, overflowed=session.overflowed)
+        if found:
+            updates = zip(self.parameters(), found, self._tags(), strict=True)
+            self.replace(
+                [
+                    each.descend(by, rate, momentum, self._rounding(tag, step))
+                    for each, by, tag in updates
+                ]
+            )
         return float(loss), host.accuracy(z, labels)
 
     def _rounding(self, tag: int, step: int) -> Callable[[Floats], Floats]:

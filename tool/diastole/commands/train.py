@@ -9,7 +9,7 @@ from typing import Any
 
 from diastole import install
 from diastole.backend import make_device
-from diastole.commands import train_program, train_state
+from diastole.commands import loss_scale, train_program, train_state
 from diastole.commands.arguments import (
     Commands,
     add_config,
@@ -31,9 +31,9 @@ from diastole.nearest import meant
 from diastole_sim.program.job import ProgramResult
 from diastole_sim.spec.numerics import CLASS_NAMES, Numerics
 from diastole_sim.spec.rounding import DRAW_BITS, RULES, is_stochastic
-from diastole_sim.train import TASKS, TrainResult, run_task
+from diastole_sim.train import TASKS, TrainResult, gradient, run_task
 from diastole_sim.train.history import History
-from diastole_sim.train.master import DEFAULT_ROUNDING, FLOAT32, FORMATS, Master
+from diastole_sim.train.master import DEFAULT_ROUNDING, FLOAT32, FORMATS, NARROW, Master
 from diastole_sim.train.precision import (
     ALPHA,
     BETA,
@@ -89,6 +89,7 @@ def add_parser(commands: Commands) -> None:
     train_state.add_state(parser)
     add_master(parser)
     add_precision(parser)
+    loss_scale.add_loss_scale(parser)
     train_program.add_program(parser)
     add_execution(parser)
     parser.set_defaults(execute=execute)
@@ -105,13 +106,19 @@ def add_master(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--master-rounding",
         choices=tuple(RULES),
-        help=f"of bf16 and e6m9: how updates are rounded to it (default: {DEFAULT_ROUNDING})",
+        help=f"of {NARROW}: how updates are rounded to it (default: {DEFAULT_ROUNDING})",
     )
     group.add_argument(
         "--master-bits",
         metavar="R",
         type=integer(1, DRAW_BITS),
-        help=f"of bf16 and e6m9: random bits of stochastic roundings (default: {DRAW_BITS})",
+        help=f"of {NARROW}: random bits of stochastic roundings (default: {DRAW_BITS})",
+    )
+    group.add_argument(
+        "--gradient",
+        choices=tuple(gradient.FORMATS),
+        help="the format of weight gradients, which are rounded stochastically to it while they "
+        "have the scale of the loss (default: that of the key numbers, else float32)",
     )
 
 
@@ -121,7 +128,7 @@ def master_of(arguments: argparse.Namespace, default: Master = FLOAT32) -> Maste
     rounding, bits = arguments.master_rounding, arguments.master_bits
     for option, value in (("--master-rounding", rounding), ("--master-bits", bits)):
         if value is not None and FORMATS[kind] is None:
-            raise BadInput(f"{option} is of --master bf16 and e6m9, not of {kind}")
+            raise BadInput(f"{option} is of --master {NARROW}, not of {kind}")
     if kind == default.kind:
         rounding = rounding or default.rounding
     if rounding is not None and not is_stochastic(rounding):
@@ -207,10 +214,17 @@ def training_options(config: Config, arguments: argparse.Namespace) -> dict[str,
     program = train_program.program_of(config, task, arguments)
     if program is not None:
         return {"program": replace(program, precision=_machine_precision(config, arguments))}
-    numbers = config.numbers
-    default = FLOAT32 if numbers is None else Master(kind=NUMBERS[numbers].master)
+    published = None if config.numbers is None else NUMBERS[config.numbers]
+    default = FLOAT32
+    if published is not None:
+        default = Master(kind=published.master, rounding=published.master_rounding)
     master = master_of(arguments, default)
-    return {"precision": precision_of(config, arguments), "master": master}
+    return {
+        "precision": precision_of(config, arguments),
+        "master": master,
+        "gradient": arguments.gradient or (published.gradient if published else "float32"),
+        "loss_scaling": loss_scale.scaling_of(loss_scale.given_scale(arguments, published)),
+    }
 
 
 def named_task(name: str) -> Task:
@@ -339,6 +353,16 @@ def described_costs(costs: Mapping[str, float | None]) -> list[str]:
     return [f"area x passes {passes:.0f} NAND2 per multiplier; {widest}"]
 
 
+def described_scale(result: TrainResult) -> str:
+    """A line about the scale of the loss."""
+    skipped = result.skipped_steps
+    counted = "" if skipped is None else f"; {skipped} steps overflowed and were skipped"
+    steps = ", ".join(f"2^{low} from step {step} on" for step, low in result.loss_scale_floor)
+    floors = f", at least {steps}" if steps else ""
+    ends = f"2^{result.last_loss_scale} at the end"
+    return f"loss times 2^{result.loss_scale} at first, {ends}{floors}{counted}"
+
+
 def describe(result: TrainResult) -> str:
     """A few lines for people."""
     lines = [
@@ -354,9 +378,13 @@ def describe(result: TrainResult) -> str:
     ]
     if isinstance(result, ProgramResult):
         lines += train_program.described(result)
+    if result.loss_scale is not None:
+        lines.append(described_scale(result))
     if result.master_rounding is not None:
         drawn = "" if result.master_bits is None else f" with {result.master_bits} random bits"
         lines.append(f"master weights in {result.master}, {result.master_rounding}{drawn}")
+    if result.gradient != "float32":
+        lines.append(f"weight gradients in {result.gradient}, {gradient.RULE}")
     if result.mean_passes is not None and result.pass_shares is not None:
         shares = ", ".join(f"{part:.0%} of {n}" for n, part in result.pass_shares.items())
         lines.append(

@@ -8,6 +8,7 @@ from typing import Any
 
 from diastole.backend import REFUSED_BY_SIZE, make_machine, program_limits
 from diastole.commands.backends import hardware_options
+from diastole.commands.loss_scale import given_scale
 from diastole.commands.own import OWN_PAGE, NamesOrOwn, named_or_own
 from diastole.commands.progress import progress
 from diastole.config.keys import Config
@@ -24,7 +25,6 @@ from diastole_sim.program.optimizers import (
     with_option,
 )
 from diastole_sim.program.options import (
-    DEFAULT_SCALING,
     MOST_CLIP,
     MOST_DECAY,
     MOST_LAYERS,
@@ -45,11 +45,12 @@ from diastole_sim.spec.stream_table import SLOTS
 from diastole_sim.train.tasks import HIDDEN, Task
 
 MOST_RATE = 1000.0
-OPTIONS = ("optimizer", "rate", *OF_OPTIMIZERS, "hidden", "activation", "clip", "loss_scale")
+OPTIONS = ("optimizer", "rate", *OF_OPTIMIZERS, "hidden", "activation", "clip")
 OF_THE_HOST = {
     "master": "keeps its weights itself, in float32",
     "master_rounding": "keeps its weights itself, in float32",
     "master_bits": "keeps its weights itself, in float32",
+    "gradient": "keeps gradients of weights in float32",
     "switch": "changes no width at a step",
 }
 """Options that say what a host does, and what a machine with a vector unit does instead."""
@@ -129,18 +130,6 @@ def hidden(text: str) -> tuple[int, ...]:
     return units
 
 
-def exponent(text: str) -> int:
-    """A type for argparse: of a scale of the loss."""
-    low, high = DEFAULT_SCALING.smallest, DEFAULT_SCALING.largest
-    try:
-        value = int(text)
-    except ValueError:
-        value = high + 1
-    if not low <= value <= high:
-        raise argparse.ArgumentTypeError(f"must be an integer in {low}..{high}, not {shown(text)}")
-    return value
-
-
 def _fitting_layers() -> str:
     """How many hidden layers fit, by optimiser, for people."""
     fitting = fitting_layers()
@@ -178,13 +167,6 @@ def add_program(
         metavar="N",
         type=norm,
         help="make all gradients smaller, where their norm together is above N (default: off)",
-    )
-    group.add_argument(
-        "--loss-scale",
-        metavar="X",
-        type=exponent,
-        help="multiply the loss's gradient by 2^X at first, halve that after a step that "
-        f"overflowed, double it after {DEFAULT_SCALING.window} that did not (default: off)",
     )
     _add_optimizer(parser)
 
@@ -278,7 +260,7 @@ def program_of(
             "not given: no host gives scales; with vector.enable = false one does"
         )
     try:
-        return ProgramOptions(limits=program_limits(config), **given)
+        return ProgramOptions(limits=program_limits(config), **given, **given_scale(arguments))
     except OwnCodeError as error:
         raise BadInput(str(error)) from error
 
@@ -391,7 +373,6 @@ def described(result: ProgramResult) -> list[str]:
     """Lines for people."""
     units = ", ".join(map(str, result.hidden))
     clip = "" if result.clip is None else f", gradients' norm at most {result.clip:g}"
-    scale = "" if result.loss_scale is None else f", loss times 2^{result.loss_scale} at first"
     recipe = (
         f"{_with_hash(result.optimizer, result.optimizer_sha256)}, rate {result.rate:g} falling"
     )
@@ -403,7 +384,7 @@ def described(result: ProgramResult) -> list[str]:
         recipe += f", weight decay {result.weight_decay:g}"
     recipe += f"{clip}, hidden {units}"
     activation = _with_hash(result.activation, result.activation_sha256)
-    lines = [f"{recipe}, {activation}{scale}; whole steps on the machine"]
+    lines = [f"{recipe}, {activation}; whole steps on the machine"]
     if result.cycles_total is not None and result.waits is not None:
         lines.append(
             f"{result.cycles_total} cycles of training, {result.cycles_total // result.steps} a "

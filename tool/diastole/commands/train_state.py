@@ -11,6 +11,7 @@ from diastole.config.keys import Config
 from diastole.console import note
 from diastole.errors import BadInput
 from diastole.files.training_state import StateFile
+from diastole_sim.train.loss_scaling import LossScaling
 from diastole_sim.train.tasks import Task
 
 
@@ -45,8 +46,17 @@ def state_of(
         "steps": arguments.steps or task.steps,
         "seed": arguments.seed,
         "master": asdict(options["master"]),
+        "gradient": options["gradient"],
+        "loss_scaling": _scaling(options["loss_scaling"]),
     }
     return StateFile(arguments.state, training)
+
+
+def _scaling(scaling: LossScaling | None) -> dict[str, Any] | None:
+    """As JSON gives it back."""
+    if scaling is None:
+        return None
+    return asdict(scaling) | {"floors": [list(each) for each in scaling.floors]}
 
 
 @contextmanager

@@ -393,7 +393,8 @@ class Config(Section):
         "What NaN and Inf become: 0 and the largest element, or NaN in every result they reach",
     )
     numbers: NumbersName = _choice(
-        None, "Published numbers, for the formats and accumulators that the file does not tell"
+        None,
+        "Published numbers, for the formats, roundings and sums that the file does not tell",
     )
     array: ArrayConfig = ArrayConfig()
     format: FormatConfig = FormatConfig()

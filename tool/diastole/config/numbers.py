@@ -22,11 +22,17 @@ def is_table(value: object) -> TypeGuard[Document]:
 @dataclass(frozen=True, kw_only=True)
 class Numbers:
     """``keys``: what keys are, by table, where the file does not say it. ``master``: how `train`
-    keeps weights, stochastically rounded. ``about``: of whom they are."""
+    keeps weights, and how ``master_rounding`` rounds them. ``gradient``, ``loss_scale``,
+    ``loss_scale_floor``: as the options of `train`, None and no pairs where there is no scale.
+    ``about``: of whom they are."""
 
     about: str
     keys: Mapping[str, Mapping[str, int | str]]
     master: str
+    master_rounding: str = "stochastic-b"
+    gradient: str = "float32"
+    loss_scale: int | None = None
+    loss_scale_floor: tuple[tuple[int, int], ...] = ()
 
     def under(self, document: Document) -> dict[str, Any]:
         """``document`` with these keys where it has none."""
@@ -40,14 +46,15 @@ class Numbers:
         return found
 
     def instead(self, document: Document) -> dict[str, Any]:
-        """``document`` with these numbers for its own: formats, their groups and scale rules, and
-        what accumulates."""
+        """``document`` with these numbers for its own: formats, their groups and scale rules, what
+        accumulates, and all other keys that these numbers tell."""
         found = dict(document)
-        for table in REPLACED:
+        for table in dict.fromkeys((*REPLACED, *self.keys)):
             said = found.pop(table, {})
             if is_table(said):
-                kept = KEPT.get(table, ())
-                found[table] = {key: value for key, value in said.items() if key in kept}
+                kept = KEPT.get(table, ()) if table in REPLACED else tuple(said)
+                own = self.keys.get(table, {})
+                found[table] = {n: each for n, each in said.items() if n in kept and n not in own}
         return self.under(found)
 
 
@@ -72,6 +79,23 @@ NUMBERS = {
             "accumulator": _ACCUMULATOR,
         },
         master="e6m9",
+    ),
+    # E5M2 throughout, without scales of tensors: the scale of the loss, 2^13 at first, has a rising
+    # floor, and gradients beyond the largest number are Inf, so that it falls. Sums in float32.
+    "intel-fp8": Numbers(
+        about="Mellempudi et al., 2019, arXiv 1905.12334",
+        keys={
+            "format": _formats(*("fp8_e5m2",) * 3),
+            "scale": {"source": "given"},
+            "overflow": {"dy": "specification"},
+            "rounding": {"x": "stochastic-b", "w": "nearest", "dy": "stochastic-b"},
+            "accumulator": {"kind": "float", "mantissa": 23, "chunk": 64},
+        },
+        master="fp16",
+        master_rounding="nearest",
+        gradient="fp8_e5m2",
+        loss_scale=13,
+        loss_scale_floor=((40_000, 13), (150_000, 15)),
     ),
 }
 

@@ -22,6 +22,8 @@ MASTERS = {
     "bf16 stochastic-b": Master(kind="bf16"),
     "bf16 stochastic-a, 4 bits": Master(kind="bf16", rounding="stochastic-a", bits=4),
     "bf16 stochastic-b, 4 bits": Master(kind="bf16", rounding="stochastic-b", bits=4),
+    "fp16 nearest": Master(kind="fp16", rounding="nearest"),
+    "fp16 stochastic-b": Master(kind="fp16"),
     "e6m9 nearest": Master(kind="e6m9", rounding="nearest"),
     "e6m9 stochastic-b": Master(kind="e6m9"),
 }

@@ -58,7 +58,7 @@ def test_steps():
     run(dut, bench)
 
 
-@pytest.mark.parametrize("pulse", ["start", "following"])
+@pytest.mark.parametrize("pulse", ["start", "following", "floor"])
 @pytest.mark.parametrize("on", [0, 1])
 def test_constants(pulse, on):
     dut = design(LossScaleRule)
@@ -66,13 +66,42 @@ def test_constants(pulse, on):
     async def bench(ctx):
         for x in range(-128, 128):
             assert not ctx.get(dut.put.valid)
-            ctx.set(getattr(dut, pulse), 1)
+            signal = dut.floor.valid if pulse == "floor" else getattr(dut, pulse)
+            ctx.set(signal, 1)
             await ctx.tick()
-            ctx.set(getattr(dut, pulse), 0)
+            ctx.set(signal, 0)
             ctx.set(dut.loss_scale, byte(x) | ON * on)  # as the register is from now on
             for index, exponent in ((252, x), (253, -x)):
                 put = ctx.get(dut.put)
                 assert (put.valid, put.index, put.value) == (1, index, power(exponent * on))
                 await ctx.tick()
+
+    run(dut, bench)
+
+
+def test_floors():
+    """A load of the floor: the smallest exponent is the loaded one, and the scale is not below."""
+    dut = design(LossScaleRule)
+
+    async def bench(ctx):
+        for x in (-128, -14, 0, 8, 13, 127):
+            for field in (0, 1, 113, 127, 135, 140, 254, 255):
+                for on, overflowed, clean in ((1, 0, 3), (1, 1, 3), (0, 0, 3), (1, 0, 9)):
+                    floor = (field - 127 + 128) % 256 - 128
+                    register = byte(x) | byte(-14) << 8 | byte(24) << 16 | ON * on
+                    ctx.set(dut.loss_scale, register)
+                    ctx.set(dut.loss_window, 10)
+                    ctx.set(dut.loss_clean, clean)
+                    ctx.set(dut.overflowed, overflowed)
+                    ctx.set(dut.floor, {"valid": 1, "field": field})
+                    rises = x < floor
+                    assert ctx.get(dut.loss_scale_set) == on
+                    assert ctx.get(dut.loss_clean_set) == (on and rises)
+                    wanted = register & ~0xFFFF | byte(max(x, floor)) | byte(floor) << 8
+                    assert ctx.get(dut.loss_scale_next) == wanted
+                    if rises:
+                        assert ctx.get(dut.loss_clean_next) == 0
+        ctx.set(dut.floor, {"valid": 0, "field": 0})
+        assert not ctx.get(dut.loss_scale_set)
 
     run(dut, bench)

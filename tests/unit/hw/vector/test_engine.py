@@ -386,6 +386,26 @@ def test_scales_and_constants_from_outside(rng):
     do_jobs(dut, [job], rng, first=outside)
 
 
+@pytest.mark.parametrize("block, data_width", [(4, 64), (8, 128)])
+def test_floors_of_the_losss_scale(block, data_width, rng):
+    """A load of constant 255 gives the exponent field of its float, whatever is loaded before it;
+    loads of other constants and of other tables, and stores, give none."""
+    bench = golden_bench(block, data_width)
+    values = np.array([3.0, 7.0, 0.0, 2.0**13, -1.5, 2.0**15], np.float32)
+    address = bench.put(values.tobytes())
+    scales, beat = VectorTable.AMAX, data_width // 8
+    commands = [
+        Command.load(VectorTable.CONSTANTS, address=address, first=252, count=4),
+        Command.load(VectorTable.CONSTANTS, address=address, first=250, count=5),
+        Command.load(scales, address=address, first=252, count=3),
+        Command.store(VectorTable.CONSTANTS, address=bench.take(beat), first=255, count=1),
+        Command.load(VectorTable.CONSTANTS, address=address + beat, first=255, count=1),
+    ]
+    seen = do_jobs(engine_of(block, data_width), [job_of(bench, commands)], rng)
+    second = {64: 0, 128: 127}[data_width]  # of 0.0, or of -1.5
+    assert seen.floors == [127 + 13, second]
+
+
 def test_cycles_of_a_chain(rng):
     """Where its beats are no more than its instructions' cycles, nothing but those of its
     beginning and end is added to them."""

@@ -59,3 +59,33 @@ def test_it_does_nothing_while_it_is_off():
 )
 def test_constants(exponent, values):
     assert constants(LossScale(on=True, exponent=exponent)) == values
+
+
+def test_a_floor_raises_the_scale():
+    scale = LossScale(on=True, exponent=3, smallest=-14, largest=24, window=3, clean=2)
+    scale.set_floor(np.float32(2))  # below: the smallest alone
+    assert (scale.exponent, scale.smallest, scale.clean) == (3, 1, 2)
+    scale.set_floor(np.float32(8192))
+    assert (scale.exponent, scale.smallest, scale.clean) == (13, 13, 0)
+    scale.next(True)
+    assert scale.exponent == 13
+    scale.set_floor(np.float32(2**-3))  # a table may fall too: the scale stays until a step fails
+    assert (scale.exponent, scale.smallest) == (13, -3)
+    scale.next(True)
+    assert scale.exponent == 12
+
+
+@pytest.mark.parametrize(
+    "value, smallest",
+    [(0.0, -127), (2.0**-126, -126), (1.5, 0), (2.0**127, 127), (np.inf, -128), (-4.0, 2)],
+)
+def test_floors_are_exponents(value, smallest):
+    scale = LossScale(on=True, exponent=127, largest=127)
+    scale.set_floor(np.float32(value))
+    assert scale.smallest == smallest
+
+
+def test_a_floor_does_nothing_while_it_is_off():
+    scale = LossScale(exponent=3)
+    scale.set_floor(np.float32(8192))
+    assert (scale.exponent, scale.smallest) == (3, 0)

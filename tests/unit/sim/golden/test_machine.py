@@ -298,6 +298,23 @@ def test_a_next_that_leaves_the_commands_ends_the_run():
     assert machine.step == 6
 
 
+def test_a_load_of_constant_255_is_a_floor_of_the_scale():
+    """A load of 253 to 255 is one, of 250 to 254 is none, nor is a load of another table."""
+    bench, _ = small(ONES, output=PANEL_ROW)
+    machine = bench.machine
+    machine.loss.set_register(3 | 0 << 8 | 20 << 16 | 1 << 31)
+    values = np.array([1.0, 2.0, 2.0**9, 4.0, 8.0], np.float32)
+    address = bench.put(values.tobytes())
+    for which, first, count, exponent, smallest in (
+        (VectorTable.CONSTANTS, 250, 5, 3, 0),
+        (VectorTable.AMAX, 252, 3, 3, 0),
+        (VectorTable.CONSTANTS, 253, 3, 9, 9),
+    ):
+        machine.execute(Command.load(which, address=address, first=first, count=count))
+        assert (machine.loss.exponent, machine.loss.smallest) == (exponent, smallest)
+    assert machine.tables.constants[255] == 2.0**9
+
+
 def test_the_scale_of_the_loss_is_a_constant():
     scaled = Instruction(op=MicroOp.MUL, a=Source.S0, b=Source.CONSTANT, k=252, o=0)
     bench, command = small(ONES, output=PANEL_ROW, program=(scaled,))

@@ -12,8 +12,9 @@ from diastole_sim.program.options import (
     ProgramOptions,
     TooManyLayersError,
 )
-from diastole_sim.program.recipe import Adam, LossScaling, RmsProp, Sgd
+from diastole_sim.program.recipe import Adam, RmsProp, Sgd
 from diastole_sim.spec.numerics import CLASS_NAMES
+from diastole_sim.train.loss_scaling import LossScaling
 from diastole_sim.train.precision import Precision
 from diastole_sim.train.samples import Samples
 from diastole_sim.train.tasks import given_task
@@ -52,6 +53,9 @@ def test_everything_else(task):
     assert recipe.activation.name == "leaky_relu"
     assert recipe.loss_scaling == LossScaling(exponent=5)
     assert recipe.optimiser.rate(0) == 0.25
+    floors = ((2, 7),)
+    recipe = made(task, loss_scale=5, loss_scale_floor=floors).recipe
+    assert recipe.loss_scaling == LossScaling(exponent=5, floors=floors)
 
 
 @pytest.mark.parametrize("name", OPTIMIZERS)
@@ -91,6 +95,7 @@ def test_what_a_result_says(task):
         "optimizer": "adam", "rate": 0.01, "momentum": None, "betas": (0.9, 0.999),
         "weight_decay": 0.0, "hidden": (3,), "activation": "relu", "clip": None, "loss_scale": None,
         "optimizer_sha256": None, "activation_sha256": None,
+        "loss_scale_floor": (),
     }  # fmt: skip
     assert replace(options, rate=2.0).first_rate(task) == 2.0
     sgd = replace(options, optimizer="sgd", weight_decay=0.5).described(task)
@@ -125,6 +130,11 @@ def test_what_a_result_says(task):
         ({"optimizer": "nesterov", "momentum": 0.0}, "momentum of nesterov must be above 0, not 0"),
         ({"clip": 0.0}, "clip must be above 0, at most 1e+30, not 0.0"),
         ({"loss_scale": 25}, "loss_scale must be an integer in -14..24, not 25"),
+        ({"loss_scale_floor": ((3, 4),)}, "loss_scale_floor is of a loss_scale: give that too"),
+        (
+            {"loss_scale": 3, "loss_scale_floor": ((3, 25),)},
+            "the exponent of loss_scale_floor at step 3 must be an integer in -14..24, not 25",
+        ),
     ],
 )
 def test_mistakes(wrong, said):

@@ -8,10 +8,10 @@ import pytest
 from diastole_sim.program.memory_plan import MemoryPlan
 from diastole_sim.program.perceptron import perceptron_program
 from diastole_sim.program.perceptron_tensors import PerceptronTensors, in_panel
-from diastole_sim.program.recipe import LossScaling
 from diastole_sim.spec.command_table import VECTOR_OPCODES, Opcode
-from diastole_sim.spec.limits import Limits, SlotWord
+from diastole_sim.spec.limits import Limits, SlotWord, VectorTable
 from diastole_sim.spec.stream_table import Kind
+from diastole_sim.train.loss_scaling import LossScaling
 from support.golden_machines import NESTS
 from support.numerics import make_numerics
 from support.optimisers import SETTINGS
@@ -205,6 +205,32 @@ def test_a_scale_changes_nothing_where_all_is_exact(clip, np_rng):
             np.testing.assert_allclose(*pair, atol=1e-6)
     np.testing.assert_allclose(runs[0].losses(), runs[1].losses(), rtol=1e-6)
     assert runs[1].machine.loss.exponent == 7  # doubled twice in four steps
+
+
+def test_floors_of_the_scale(np_rng):
+    """A load more in every step; the scale is at least what its step's floor is: with a window of
+    2 steps 3, 4, 4, then 6 by its floor, 6, 7."""
+    state = np_rng.bit_generator.state
+    runs = []
+    for floors in ((), ((3, 6),)):
+        np_rng.bit_generator.state = state
+        scaling = LossScaling(exponent=3, window=2, floors=floors)
+        runs.append(SmallRun(np_rng, MOMENTUM, loss_scaling=scaling, steps=6))
+    plain, floored = (each.program.training for each in runs)
+    loads = [(each.which, each.first, each.count) for each in floored if each.opcode == Opcode.LOAD]
+    assert loads.count((VectorTable.CONSTANTS, 255, 1)) == 1
+    assert len(floored) == len(plain) + 1
+    run, found = runs[1].start(), []
+    for _ in range(6):
+        run.train(1)
+        found.append((run.machine.loss.exponent, run.machine.loss.clean))
+    assert found == [(3, 1), (4, 0), (4, 1), (6, 1), (7, 0), (7, 1)]
+    other = runs[1].start()
+    other.train(6)
+    same_weights(run, other)
+    unscaled = runs[0].start()
+    unscaled.train(6)
+    same_weights(run, unscaled)  # bf16 rounds the same whatever the power of two
 
 
 @pytest.mark.parametrize("formats", ["bf16", "fp8_e4m3"])

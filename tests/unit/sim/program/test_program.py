@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from diastole_sim.program.program import TrainingProgram
-from diastole_sim.program.recipe import LossScaling
 from diastole_sim.spec.command_table import Opcode
 from diastole_sim.spec.stream_table import Descriptor, Kind, PanelOrder
+from diastole_sim.train.loss_scaling import LossScaling
 from support.optimisers import SETTINGS
 from support.small_programs import BATCH, SmallRun
 

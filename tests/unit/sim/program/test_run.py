@@ -7,10 +7,10 @@ import pytest
 
 from diastole_sim.golden.machine import GoldenMachine
 from diastole_sim.program.program import TRAINING
-from diastole_sim.program.recipe import LossScaling
 from diastole_sim.program.run import MachineStoppedError, ProgramRun
 from diastole_sim.spec.command_errors import ERROR_MEANINGS, ErrorCode
 from diastole_sim.spec.command_table import COMMAND_BYTES, Opcode
+from diastole_sim.train.loss_scaling import LossScaling
 from support.numerics import make_numerics
 from support.optimisers import SETTINGS
 from support.small_programs import SmallRun

@@ -5,13 +5,13 @@ import pytest
 
 from diastole_sim.golden.machine import GoldenMachine
 from diastole_sim.program.program import TRAINING
-from diastole_sim.program.recipe import LossScaling
 from diastole_sim.program.run import MachineStoppedError, ProgramRun, golden_machine
 from diastole_sim.program.verified_run import VerifiedRun, memory_needed
 from diastole_sim.spec.command_errors import ErrorCode
 from diastole_sim.spec.command_table import Opcode
 from diastole_sim.spec.limits import SlotWord
 from diastole_sim.spec.registers import WAIT_REGISTERS
+from diastole_sim.train.loss_scaling import LossScaling
 from support.numerics import make_numerics
 from support.optimisers import SETTINGS
 from support.program_machines import Clocked, faulty

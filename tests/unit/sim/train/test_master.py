@@ -8,7 +8,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 from gfloat import Domain, FormatInfo, round_ndarray
-from gfloat.formats import format_info_bfloat16
+from gfloat.formats import format_info_bfloat16, format_info_binary16
 
 from diastole_sim.golden.device import GoldenDevice
 from diastole_sim.golden.random import tensor_draws
@@ -26,6 +26,7 @@ from support.texts import exactly
 
 GFLOAT = {
     "bf16": format_info_bfloat16,
+    "fp16": format_info_binary16,
     "e6m9": FormatInfo(
         name="e6m9",
         k=16,
@@ -39,7 +40,7 @@ GFLOAT = {
         is_twos_complement=False,
     ),
 }
-SHAPES = {"bf16": (8, 7), "e6m9": (6, 9)}
+SHAPES = {"bf16": (8, 7), "fp16": (5, 10), "e6m9": (6, 9)}
 STOCHASTIC = ("stochastic-a", "stochastic-b", "stochastic-c")
 KINDS = pytest.mark.parametrize("kind", SHAPES)
 
@@ -94,6 +95,8 @@ def test_all_codes(kind):
         assert Fraction(float(values[code])) == (want if code < 2**15 else -want)
     if kind == "bf16":
         same(values, codes.view(ml_dtypes.bfloat16).astype(np.float32))
+    if kind == "fp16":
+        same(values, codes.view(np.float16).astype(np.float32))
     again = FORMATS[kind].encode(values)
     number = ~np.isnan(values)
     assert (again[number] == codes[number]).all()
@@ -110,6 +113,45 @@ def test_nearest_bfloat16_of_ml_dtypes(np_rng):
     got = FORMATS["bf16"].encode(values)
     assert (got[number] == want.view(np.uint16)[number]).all()
     assert (got[~number] == 0x7FC0).all()
+
+
+def test_nearest_float16_of_numpy(np_rng):
+    """Every float16, what lies halfway to the next, a binary32 beside each, and any words."""
+    codes = np.arange(2**15, dtype=np.uint16).view(np.float16).astype(np.float64)
+    with np.errstate(invalid="ignore", over="ignore"):
+        halves = (codes + np.append(codes[1:], np.inf)) / 2
+        halves[0x7BFF] = 65520  # between the largest one and 2^16: Inf
+        exact = np.concatenate([codes, halves]).astype(np.float32)
+        near = [np.nextafter(exact, np.float32(end)) for end in (0, np.inf)]
+        words = floats_of(np_rng.integers(0, 2**32, 200_000).astype(np.uint32))
+        values = np.concatenate([exact, *near, words])
+        values = np.concatenate([values, -values])
+        want = values.astype(np.float16)
+    number = ~np.isnan(values)
+    got = FORMATS["fp16"].encode(values)
+    assert (got[number] == want.view(np.uint16)[number]).all()
+    assert (got[~number] == 0x7E00).all()
+
+
+@pytest.mark.parametrize(
+    "value, codes",
+    [
+        (65519.996, {0x7BFF, 0x7C00}),  # above the largest one: 65504 or Inf
+        (65504.0, {0x7BFF}),
+        (65536.0, {0x7C00}),
+        (3e38, {0x7C00}),
+        (2.0**-25, {0x0000, 0x0001}),  # half of the smallest one
+        (2.0**-24, {0x0001}),
+        (2.0**-14 - 2.0**-25, {0x03FF, 0x0400}),  # the largest subnormal or the smallest normal one
+        (-(2.0**-25), {0x8000, 0x8001}),
+        (-65520.0, {0xFBFF, 0xFC00}),
+    ],
+)
+@pytest.mark.parametrize("rule", STOCHASTIC)
+def test_ends_of_fp16(value, codes, rule):
+    values = np.full(2**16, value, np.float32)
+    found = FORMATS["fp16"].encode(values, rule, np.arange(2**16), 16)
+    assert set(found.tolist()) == codes
 
 
 @KINDS
@@ -179,7 +221,8 @@ def exponent_of(value):
 def test_the_mean_is_what_was_rounded(kind, np_rng):
     """Over all 16 bits of a draw, the expectation of each element is the element."""
     values = np_rng.choice([-1, 1], 12) * np_rng.uniform(0.5, 1, 12)
-    values[:3] *= 2.0**-31  # of e6m9 subnormals, of which 16 bits are dropped too
+    subnormal = {"e6m9": -31, "fp16": -15}.get(kind, -31)  # 16 bits are dropped there too
+    values[:3] *= 2.0**subnormal
     for value in values.astype(np.float32):
         codes = FORMATS[kind].encode(np.full(2**16, value), "stochastic-a", np.arange(2**16), 16)
         found, counts = np.unique(FORMATS[kind].decode(codes), return_counts=True)
@@ -263,6 +306,8 @@ def test_the_hash_is_of_the_codes(kind):
         for value in (weight.value, bias.value):
             if kind == "bf16":
                 codes = value.astype(ml_dtypes.bfloat16).view(np.uint16)
+            elif kind == "fp16":
+                codes = value.astype(np.float16).view(np.uint16)
             else:  # normal numbers or zeros: the field counts from another bias
                 codes = (value.view(np.uint32) >> 14).astype(np.int64)
                 sign = codes >> 17 << 15
@@ -300,9 +345,12 @@ def test_training_says_its_master_and_the_float_run_has_none():
 @pytest.mark.parametrize(
     "given, message",
     [
-        ({"kind": "fp16"}, "master must be one of float32, bf16, e6m9, not 'fp16'"),
-        ({"rounding": "nearest"}, "master rounding is of bf16 and e6m9: float32 rounds nothing"),
-        ({"bits": 3}, "master bits is of bf16 and e6m9: float32 rounds nothing"),
+        ({"kind": "fp8"}, "master must be one of float32, bf16, fp16, e6m9, not 'fp8'"),
+        (
+            {"rounding": "nearest"},
+            "master rounding is of bf16, fp16 and e6m9: float32 rounds nothing",
+        ),
+        ({"bits": 3}, "master bits is of bf16, fp16 and e6m9: float32 rounds nothing"),
         (
             {"kind": "bf16", "rounding": "up"},
             f"master rounding must be one of {', '.join(('nearest', *STOCHASTIC))}, not 'up'",

@@ -9,6 +9,7 @@ from diastole_sim.golden.device import GoldenDevice
 from diastole_sim.spec.numerics import Numerics
 from diastole_sim.train.history import History
 from diastole_sim.train.job import run_task
+from diastole_sim.train.loss_scaling import HostScale, LossScaling
 from diastole_sim.train.master import FLOAT32, Master
 from diastole_sim.train.network import Perceptron
 from diastole_sim.train.samples import Samples
@@ -62,11 +63,12 @@ def task():
     return given_task(Samples(inputs=inputs, labels=random.integers(3, size=40)), "mine")
 
 
-def trained(task, keeper, master=FLOAT32):
+def trained(task, keeper, master=FLOAT32, loss_scaling=None):
     device = GoldenDevice(NUMERICS, seed=2)
-    return run_task(
-        task, device, backend="golden", steps=STEPS, seed=5, master=master, keeper=keeper
-    )
+    how = {"master": master, "loss_scaling": loss_scaling, "keeper": keeper}
+    if loss_scaling is not None:
+        how["gradient"] = "fp8_e5m2"
+    return run_task(task, device, backend="golden", steps=STEPS, seed=5, **how)
 
 
 @pytest.mark.parametrize("master", [FLOAT32, Master(kind="bf16")], ids=["float32", "bf16"])
@@ -81,6 +83,24 @@ def test_the_same_training(task, stop, master):
     names = ("weights_sha256", "loss", "accuracy", "history", "macs", "products", "steps")
     for name in names:
         assert getattr(resumed, name) == getattr(plain, name), name
+
+
+@pytest.mark.parametrize("stop", range(1, STEPS + 1))
+def test_the_same_scale_of_the_loss(task, stop):
+    """The floor rises with the steps of the training, not with those of a run: 3, then after two
+    clean steps 4, 9 from step 4 on, 10 after two more."""
+    scaling = LossScaling(exponent=3, window=2, floors=((4, 9),))
+    keeper = Kept(stop)
+    with pytest.raises(Stopped):
+        trained(task, keeper, loss_scaling=scaling)
+    assert keeper.load().scale["exponent"] == [3, 4, 4, 5, 9, 10, 10][stop - 1]
+    keeper.stop = None
+    resumed = trained(task, keeper, loss_scaling=scaling)
+    plain = trained(task, None, loss_scaling=scaling)
+    names = ("weights_sha256", "history", "last_loss_scale", "skipped_steps")
+    for name in names:
+        assert getattr(resumed, name) == getattr(plain, name), name
+    assert (plain.last_loss_scale, plain.skipped_steps) == (10, 0)
 
 
 def test_counts_go_on(task):
@@ -100,23 +120,25 @@ def some_network():
 def test_every_parameter_of_a_network():
     for network in (Perceptron((3, 4, 2), seed=1), some_network()):
         before, session = network.sha256(), Session(GoldenDevice(NUMERICS))
-        state = TrainingState.of(3, network, session, History())
+        scale = HostScale()
+        state = TrainingState.of(3, network, session, History(), scale)
         assert len(state.arrays) == 2 * sum(map(len, network.learnt.values()))
         changed = {name: each + np.float32(1) for name, each in state.arrays.items()}
         other = TrainingState.read(state.record(), changed)
-        other.restore(network, session)
+        other.restore(network, session, scale)
         assert network.sha256() != before
-        state.restore(network, session)
+        state.restore(network, session, scale)
         assert network.sha256() == before
 
 
 def test_of_another_network():
     session = Session(GoldenDevice(NUMERICS))
-    state = TrainingState.of(1, Perceptron((3, 4, 2), seed=1), session, History())
+    scale = HostScale()
+    state = TrainingState.of(1, Perceptron((3, 4, 2), seed=1), session, History(), scale)
     with pytest.raises(ValueError, match=r"^weights 0 has another shape$"):
-        state.restore(Perceptron((5, 4, 2), seed=1), session)
+        state.restore(Perceptron((5, 4, 2), seed=1), session, scale)
     with pytest.raises(KeyError):
-        state.restore(Perceptron((3, 4, 2, 2), seed=1), session)
+        state.restore(Perceptron((3, 4, 2, 2), seed=1), session, scale)
 
 
 def test_cycles_before(monkeypatch):

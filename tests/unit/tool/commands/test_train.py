@@ -162,13 +162,36 @@ def test_train_with_master_weights_in_bf16(diastole):
     assert "master weights in bf16, nearest" in diastole(*nearest).out.splitlines()
 
 
+def test_train_by_the_recipe_of_intel(diastole):
+    """From a scale at which gradients overflow, so that steps are skipped until none does."""
+    words = (*TRAIN[:-1], "12", "--backend", "golden", "--set", "numbers=intel-fp8")
+    result = diastole(*words, "--loss-scale", "24", "--json")
+    assert result.code == 0
+    record = result.json
+    said = record["master"], record["master_rounding"], record["master_bits"]
+    assert said == ("fp16", "nearest", None)
+    assert record["gradient"] == "fp8_e5m2"
+    assert record["loss_scale_floor"] == [[40_000, 13], [150_000, 15]]
+    assert record["skipped_steps"] > 0
+    assert record["last_loss_scale"] == 24 - record["skipped_steps"]
+    assert record["accuracy"] > 0.3  # some of 12 steps were skipped; by chance it is 0.1
+    lines = diastole(*words).out.splitlines()
+    assert "weight gradients in fp8_e5m2, stochastic-b" in lines
+    assert "master weights in fp16, nearest" in lines
+    stuck = diastole(*words, "--loss-scale", "24", "--loss-scale-floor", "0=24", "--json").json
+    assert (stuck["skipped_steps"], stuck["last_loss_scale"]) == (12, 24)
+    plain = diastole(*words, "--json").json
+    assert (plain["loss_scale"], plain["last_loss_scale"], plain["skipped_steps"]) == (13, 13, 0)
+    assert abs(plain["loss"] / plain["float_loss"] - 1) < 0.15
+
+
 def test_master_options_that_do_not_go_together(diastole):
     refused = {
         ("--master-rounding", "nearest"): (
-            "--master-rounding is of --master bf16 and e6m9, not of float32"
+            "--master-rounding is of --master bf16, fp16 and e6m9, not of float32"
         ),
         ("--master", "float32", "--master-bits", "3"): (
-            "--master-bits is of --master bf16 and e6m9, not of float32"
+            "--master-bits is of --master bf16, fp16 and e6m9, not of float32"
         ),
         ("--master", "e6m9", "--master-rounding", "nearest", "--master-bits", "3"): (
             "--master-bits is of stochastic roundings, not of nearest"

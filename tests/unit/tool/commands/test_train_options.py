@@ -1,12 +1,16 @@
 """Every option of `train` that a comparison may vary has an effect on the training."""
 
+from dataclasses import replace
+
 import pytest
 
 from diastole.commands.train_options import TrainOptions
 from diastole.config.file import from_document
 from diastole.config.numbers import NUMBERS
 from diastole.errors import BadInput
+from diastole_sim.train.loss_scaling import LossScaling
 from diastole_sim.train.master import FLOAT32, Master
+from support.texts import exactly
 
 WITH_UNIT = from_document({"vector": {"enable": True}})
 CONFIG = from_document({"format": dict.fromkeys(("x", "w", "dy"), "fast")})
@@ -18,6 +22,7 @@ EXAMPLES = {
     "master": {"master": "bf16"},
     "master_rounding": {"master": "e6m9", "master_rounding": "nearest"},
     "master_bits": {"master": "bf16", "master_bits": "3"},
+    "gradient": {"gradient": "fp8_e5m2"},
 }
 OF_PROGRAMS = {
     "optimizer": {"optimizer": "adam"},
@@ -28,31 +33,35 @@ OF_PROGRAMS = {
     "hidden": {"hidden": "3,4"},
     "activation": {"activation": "gelu"},
     "clip": {"clip": "0.5"},
-    "loss_scale": {"loss_scale": "3"},
 }
-"""By option, settings with it: of any machine, and of one with a vector unit. One that is new in
-`train` belongs here."""
+OF_BOTH = {
+    "loss_scale": {"loss_scale": "3"},
+    "loss_scale_floor": {"loss_scale": "3", "loss_scale_floor": "2=9,4=10"},
+}
+"""By option, settings with it: of trainings by a host, by a program, and of both. One that is new
+in `train` belongs here."""
 
 
 def test_each_changes_the_training():
     options = TrainOptions()
-    assert set(options.names) == {*EXAMPLES, *OF_PROGRAMS}
-    for name, settings in EXAMPLES.items():
+    assert set(options.names) == {*EXAMPLES, *OF_PROGRAMS, *OF_BOTH}
+    for name, settings in (EXAMPLES | OF_BOTH).items():
         without = {key: value for key, value in settings.items() if key != name}
         if name == "switch":
             without["switch"] = "8"
         assert options.read(CONFIG, settings) != options.read(CONFIG, without)
 
 
-@pytest.mark.parametrize("name", OF_PROGRAMS)
+@pytest.mark.parametrize("name", [*OF_PROGRAMS, *OF_BOTH])
 def test_each_changes_the_program(name):
     options = TrainOptions()
-    settings = OF_PROGRAMS[name]
+    settings = (OF_PROGRAMS | OF_BOTH)[name]
     program = options.read(WITH_UNIT, settings)["program"]
     without = {key: value for key, value in settings.items() if key != name}
     assert program != options.read(WITH_UNIT, without)["program"]
-    with pytest.raises(BadInput, match=r"it needs vector\.enable = true"):
-        options.read(CONFIG, settings)
+    if name in OF_PROGRAMS:
+        with pytest.raises(BadInput, match=r"it needs vector\.enable = true"):
+            options.read(CONFIG, settings)
 
 
 def test_keys_of_the_machine_are_none():
@@ -76,10 +85,31 @@ def test_mistakes(settings, text):
 def test_published_numbers_have_a_master(numbers):
     config = from_document({"numbers": numbers})
     options = TrainOptions()
-    assert options.read(config, {})["master"] == Master(kind="e6m9", rounding="stochastic-b")
+    kind, rounding = ("fp16", "nearest") if numbers == "intel-fp8" else ("e6m9", "stochastic-b")
+    assert options.read(config, {})["master"] == Master(kind=kind, rounding=rounding)
     assert options.read(config, {"master": "float32"})["master"] == FLOAT32
-    nearest = options.read(config, {"master-rounding": "nearest"})["master"]
-    assert nearest == Master(kind="e6m9", rounding="nearest")
+    for other in ("nearest", "stochastic-a"):
+        found = options.read(config, {"master-rounding": other})["master"]
+        assert found == Master(kind=kind, rounding=other)
+
+
+def test_published_numbers_have_a_scale_of_the_loss():
+    """Which each of the options changes; the numbers without a scale have none."""
+    options, published = TrainOptions(), from_document({"numbers": "intel-fp8"})
+    own = LossScaling(exponent=13, floors=((40_000, 13), (150_000, 15)))
+    assert options.read(published, {})["loss_scaling"] == own
+    found = options.read(published, {"loss-scale": "5"})["loss_scaling"]
+    assert found == replace(own, exponent=5)
+    found = options.read(published, {"loss-scale-floor": "7=9"})["loss_scaling"]
+    assert found == replace(own, floors=((7, 9),))
+    assert options.read(published, {})["gradient"] == "fp8_e5m2"
+    assert options.read(published, {"gradient": "float32"})["gradient"] == "float32"
+    for numbers in ("ibm-fp8", "hfp8"):
+        plain = options.read(from_document({"numbers": numbers}), {})
+        assert (plain["loss_scaling"], plain["gradient"]) == (None, "float32")
+    text = "--loss-scale-floor needs --loss-scale X, the exponent of the first step"
+    with pytest.raises(BadInput, match=exactly(text)):
+        options.read(CONFIG, {"loss-scale-floor": "7=9"})
 
 
 def test_a_host_trains_other_tasks():

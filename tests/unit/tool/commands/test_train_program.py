@@ -31,6 +31,11 @@ NOT_FAST = "is of machines with the format fast; this one has none"
 A_MOMENTUM = "argument --momentum: must be a number from 0, below 1"
 A_DECAY = "argument --weight-decay: must be a number from 0, at most 1000"
 TWO_BETAS = "argument --betas: must be two numbers from 0, below 1, such as 0.9,0.999"
+FLOOR = "argument --loss-scale-floor: loss_scale_floor"
+PAIRS = (
+    "argument --loss-scale-floor: must be STEP=EXPONENT pairs of integers with commas between "
+    "them, such as 40000=13,150000=15"
+)
 UNITS = "argument --hidden: must be 1 to 5 integers in 1..4096, such as 64,64"
 
 
@@ -83,8 +88,26 @@ def test_people_see(diastole):
     lines = result.out.splitlines()
     assert lines[0].startswith("digits on golden: 5 steps in ")
     recipe = "adamw, rate 0.02 falling, betas 0.9 and 0.999, weight decay 0.01, hidden 24, 16, tanh"
-    assert f"{recipe}, loss times 2^-3 at first; " in result.out
+    assert f"{recipe}; whole steps on the machine\n" in result.out
+    assert "loss times 2^-3 at first, 2^-3 at the end" in lines
     assert not any("cycles" in line for line in lines)
+
+
+@pytest.mark.parametrize("of_unit", [True, False], ids=["machine", "host"])
+def test_a_floor_of_the_scale(diastole, of_unit):
+    """Of five steps, the scale's exponent at the end: 3, or 9 by the floor from step 2 on."""
+    words = GOLDEN if of_unit else tuple(word for word in GOLDEN if word not in UNIT)
+    plain = diastole(*words, "--loss-scale", "3", "--json").json
+    assert (plain["loss_scale"], plain["loss_scale_floor"], plain["last_loss_scale"]) == (3, [], 3)
+    scale = ("--loss-scale", "3", "--loss-scale-floor", "2=9,5=11")
+    record = diastole(*words, *scale, "--json").json
+    assert (record["loss_scale"], record["last_loss_scale"]) == (3, 9)
+    assert record["loss_scale_floor"] == [[2, 9], [5, 11]]
+    assert record["skipped_steps"] == (None if of_unit else 0)
+    counted = "" if of_unit else "; 0 steps overflowed and were skipped"
+    floors = "at least 2^9 from step 2 on, 2^11 from step 5 on"
+    said = f"loss times 2^3 at first, 2^9 at the end, {floors}{counted}"
+    assert said in diastole(*words, *scale).out.splitlines()
 
 
 def test_what_optimisers_are_told(diastole):
@@ -303,6 +326,10 @@ def test_scales_that_a_host_gives(diastole):
         (("--master", "bf16"), f"--master {NO_WEIGHTS}"),
         (("--master-rounding", "nearest"), f"--master-rounding {NO_WEIGHTS}"),
         (("--master-bits", "3"), f"--master-bits {NO_WEIGHTS}"),
+        (
+            ("--gradient", "fp8_e5m2"),
+            f"--gradient {OF_A_HOST} keeps gradients of weights in float32",
+        ),
         (("--precision", "low"), f"--precision {NOT_FAST}"),
         (("--alpha", "0.5"), f"--alpha {NOT_FAST}"),
         (("--beta", "0.5"), f"--beta {NOT_FAST}"),
@@ -338,6 +365,20 @@ def test_scales_that_a_host_gives(diastole):
             ("--loss-scale", "25"),
             f"argument --loss-scale: must be an integer in -14..24, not 25 {SEE_HELP}",
         ),
+        (
+            ("--loss-scale-floor", "3=4"),
+            "--loss-scale-floor needs --loss-scale X, the exponent of the first step",
+        ),
+        (("--loss-scale", "3", "--loss-scale-floor", "4"), f"{PAIRS}, not 4 {SEE_HELP}"),
+        (("--loss-scale", "3", "--loss-scale-floor", "4=5,"), f"{PAIRS}, not 4=5, {SEE_HELP}"),
+        (
+            ("--loss-scale", "3", "--loss-scale-floor", "40=5,40=6"),
+            f"{FLOOR} has step 40 twice: say one exponent for it {SEE_HELP}",
+        ),
+        (
+            ("--loss-scale", "3", "--loss-scale-floor", "40=5,7=6"),
+            f"{FLOOR} has step 7 behind step 40: steps must rise {SEE_HELP}",
+        ),
     ],
 )
 def test_mistakes(diastole, words, said):
@@ -366,7 +407,6 @@ def test_names_that_are_not_known(diastole):
         ("--hidden", "3"),
         ("--activation", "relu"),
         ("--clip", "1"),
-        ("--loss-scale", "0"),
     ],
 )
 def test_other_machines_and_tasks(diastole, option, value):

@@ -40,6 +40,21 @@ def test_interrupted_and_again(diastole, monkeypatch, tmp_path):
     assert (result.code, result.err[-1:]) == (2, error(text))
 
 
+def test_another_scale_of_the_loss(diastole, tmp_path):
+    """The floor belongs to the training: with another one the state is of another training."""
+    scaled = ("--loss-scale", "3", "--loss-scale-floor", "2=7")
+    first = diastole(*TRAIN, *scaled, "--state", "state.npz", "--json").json
+    again = diastole(*TRAIN, *scaled, "--state", "state.npz", "--json").json
+    for name in ("weights_sha256", "last_loss_scale", "skipped_steps"):
+        assert again[name] == first[name]
+    assert first["last_loss_scale"] == 7
+    result = diastole(*TRAIN, *scaled[:2], "--state", "state.npz")
+    assert result.code == 2
+    assert result.err[-1].startswith(
+        "diastole: error: state.npz: is the state of another training: its loss_scaling is "
+    )
+
+
 def formats(name):
     return [word for each in ("x", "w", "dy") for word in ("--set", f"format.{each}={name}")]
 

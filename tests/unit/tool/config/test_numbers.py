@@ -14,25 +14,64 @@ from diastole.errors import BadInput
 FORMATS = {
     "ibm-fp8": {"x": "fp8_e5m2", "w": "fp8_e5m2", "dy": "fp8_e5m2"},
     "hfp8": {"x": "fp8_e4m3", "w": "fp8_e4m3", "dy": "fp8_e5m2"},
+    "intel-fp8": {"x": "fp8_e5m2", "w": "fp8_e5m2", "dy": "fp8_e5m2"},
 }
 FLOATS = {"kind": "float", "mantissa": 9, "chunk": 64}
+IN_FLOAT32 = FLOATS | {"mantissa": 23}
+SUMS = {"ibm-fp8": FLOATS, "hfp8": FLOATS, "intel-fp8": IN_FLOAT32}
+STOCHASTIC = {"x": "stochastic-b", "w": "nearest", "dy": "stochastic-b"}
 
 
 def test_every_one_is_tested():
-    assert FORMATS.keys() == NUMBERS.keys()
-    assert {numbers.master for numbers in NUMBERS.values()} == {"e6m9"}
+    assert FORMATS.keys() == SUMS.keys() == NUMBERS.keys()
+    masters = {name: (each.master, each.master_rounding) for name, each in NUMBERS.items()}
+    e6m9 = ("e6m9", "stochastic-b")
+    assert masters == {"ibm-fp8": e6m9, "hfp8": e6m9, "intel-fp8": ("fp16", "nearest")}
 
 
 @pytest.mark.parametrize("name", NUMBERS)
 def test_what_they_are(name):
-    config = from_document({"numbers": name})
+    config, sums = from_document({"numbers": name}), SUMS[name]
     assert config.format.model_dump() == FORMATS[name]
-    assert config.accumulator.model_dump() == FLOATS | {"fraction": 18, "headroom": 14}
-    assert config.numerics.to_dict()["accumulator"] == FLOATS
+    assert config.accumulator.model_dump() == sums | {"fraction": 18, "headroom": 14}
+    assert config.numerics.to_dict()["accumulator"] == sums
     assert Config(numbers=name) == config
     assert Config(numbers=name).numbers == name
     short = Config(numbers=name, accumulator=AccumulatorConfig(chunk=32))
-    assert short.accumulator.floats == FLOATS | {"chunk": 32}
+    assert short.accumulator.floats == sums | {"chunk": 32}
+
+
+def test_the_recipe_of_intel():
+    """No scale of a tensor, gradients that become Inf, stochastic activations and gradients, and
+    the floors of the scale of the loss of GNMT: 8K after 40 000 steps, 32K after 150 000."""
+    config = from_document({"numbers": "intel-fp8"})
+    assert {n: getattr(config.rounding, n) for n in STOCHASTIC} == STOCHASTIC
+    assert config.scale.source == "given"
+    assert config.overflow.model_dump() == {"x": "saturate", "w": "saturate", "dy": "specification"}
+    intel = NUMBERS["intel-fp8"]
+    assert (intel.gradient, intel.loss_scale) == ("fp8_e5m2", 13)
+    floors = [(step, 2**exponent) for step, exponent in intel.loss_scale_floor]
+    assert floors == [(40_000, 8 * 1024), (150_000, 32 * 1024)]
+    for name in ("ibm-fp8", "hfp8"):
+        assert NUMBERS[name].loss_scale is None
+        assert NUMBERS[name].loss_scale_floor == ()
+
+
+def test_all_that_the_numbers_tell_is_replaced():
+    """A file that spells out every key, and an override of one of them; other keys stay."""
+    text = to_toml(from_document({}, ["rounding.bits=5", "overflow.x=saturate", "special=poison"]))
+    overrides = ["rounding.x=stochastic-a", "numbers=intel-fp8"]
+    config = from_document(tomllib.loads(text), overrides)
+    assert config.scale.source == "given"
+    assert (config.rounding.x, config.rounding.w, config.rounding.bits) == (
+        "stochastic-a",
+        "nearest",
+        5,
+    )
+    assert (config.overflow.dy, config.special) == ("specification", "poison")
+    delayed = to_toml(from_document({"format": FORMATS["hfp8"], "scale": {"source": "delayed"}}))
+    other = from_document(tomllib.loads(delayed), ["numbers=ibm-fp8"])
+    assert other.scale.source == "delayed"
 
 
 def test_the_file_has_the_last_word():
@@ -52,7 +91,7 @@ def test_an_override_replaces_the_numbers_of_a_file(name):
     assert config.format.model_dump() == FORMATS[name]
     assert config.block.x is None
     assert (config.accumulator.fraction, config.array.rows) == (20, 4)
-    assert config.accumulator.floats == FLOATS | {"mantissa": 5}
+    assert config.accumulator.floats == SUMS[name] | {"mantissa": 5}
 
 
 @pytest.mark.parametrize("name", NUMBERS)
@@ -76,7 +115,7 @@ def test_unknown_ones(source, value):
         from_document(document, overrides, source="f.toml")
     (problem,) = caught.value.problems
     where = "--set" if source == "override" else "f.toml"
-    assert problem.startswith(f"{where}: numbers must be one of ibm-fp8, hfp8, not ")
+    assert problem.startswith(f"{where}: numbers must be one of ibm-fp8, hfp8, intel-fp8, not ")
 
 
 def test_tables_that_are_none():

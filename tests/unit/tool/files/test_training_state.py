@@ -14,6 +14,7 @@ STATE = TrainingState(
     steps=4,
     arrays={"weights.0.value": np.float32([[1, -0.0], [np.nan, 1e-45]])},
     counts={"cycles": 7, "total_cycles": None},
+    scale={"exponent": 3, "clean": 1, "skipped": 0},
     history=History(losses=[0.5, 0.25], accuracies=[0.1, 1.0], held_out=[(4, 0.3, 0.9)]),
 )
 
