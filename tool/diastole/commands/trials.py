@@ -7,6 +7,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from diastole.commands.progress import progress
 from diastole.console import note, print_json, say, warn
 from diastole.errors import BadInput
@@ -16,6 +18,7 @@ from diastole.report import survey_table, verdict_table
 from diastole.trials.choices import KIND, Choices
 from diastole.trials.mixtures import TABLES, Mixture, combine, make_mixtures
 from diastole.trials.trial import check_products, class_of, run_trials
+from diastole_sim.codes.quality import plain_products
 from diastole_sim.spec.check import shown
 from diastole_sim.spec.numerics import CLASS_NAMES
 from diastole_sim.spec.operations import CLASSES, OPERAND_OF
@@ -103,6 +106,8 @@ def try_on(arguments: argparse.Namespace, choices: Choices) -> int:
         note(text)
     for text in tensors.warnings(matrices, "flag"):
         warn(text)
+    if arguments.least_db is not None:
+        _check_judged(arguments.data, given)
     with progress("formats", lines=False) as report:
         trials = run_trials(mixtures, matrices, lambda done, every: report(done, every, None))
     surveys = {
@@ -130,6 +135,22 @@ def try_on(arguments: argparse.Namespace, choices: Choices) -> int:
     if arguments.out is not None:
         say(f"wrote {arguments.out}")
     return 0
+
+
+def _check_judged(data: Path, given: Mapping[str, tensors.Floats]) -> None:
+    """Warn of elements of products that a verdict leaves out; refuse a product without others."""
+    for name, plain in plain_products(given).items():
+        left_out = int(np.count_nonzero(~np.isfinite(plain)))
+        if left_out == plain.size:
+            raise BadInput(
+                f"{data}: --least-db must have an element of {name} to judge, and NaN or Inf "
+                "reach them all: give finite tensors, or leave --least-db out"
+            )
+        if left_out:
+            warn(
+                f"--least-db judges {plain.size - left_out} of {plain.size} elements of {name}: "
+                "NaN or Inf reach the others"
+            )
 
 
 def _mixtures(choices: Choices, present: Collection[str]) -> tuple[list[Mixture], list[str]]:
