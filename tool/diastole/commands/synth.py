@@ -14,6 +14,7 @@ from diastole.commands.arguments import (
     add_seed,
     fraction,
     integer,
+    megahertz,
     read_config,
 )
 from diastole.config.keys import Config
@@ -63,7 +64,7 @@ def add_parser(commands: Commands) -> None:
     parser.add_argument(
         "--freq",
         metavar="MHZ",
-        type=float,
+        type=megahertz(1, 2000),
         help="the clock that is asked of --pnr or --delays; exit code 1 where it is missed "
         f"(default: {ASKED_MHZ:g}, of cells {USUAL_MHZ:g}, and none is missed)",
     )
@@ -154,8 +155,6 @@ def read_request(arguments: argparse.Namespace) -> Request:
         raise BadInput("--placer is about place and route: give --pnr too")
     if not (route or arguments.delays) and arguments.freq is not None:
         raise BadInput("--freq is the clock of --pnr or --delays: give one of them too")
-    if arguments.freq is not None and not 1 <= arguments.freq <= 2000:
-        raise BadInput(f"--freq must be in 1..2000, in MHz, not {arguments.freq:g}")
     return Request(
         target=read_target(arguments.target),
         device=arguments.device,

@@ -3,7 +3,7 @@
 import argparse
 from collections.abc import Mapping
 from contextlib import ExitStack
-from math import isfinite, nan
+from math import nan
 from typing import Any
 
 from diastole.backend import REFUSED_BY_SIZE, make_machine, program_limits
@@ -32,7 +32,7 @@ from diastole_sim.program.perceptron_tensors import PanelTooSmallError
 from diastole_sim.program.run import MachineStoppedError, ProgramRun, golden_machine
 from diastole_sim.program.tasks import TaskProgram
 from diastole_sim.program.verified_run import VerifiedRun
-from diastole_sim.spec.check import shown, whole_number
+from diastole_sim.spec.check import real_number, shown, signed_number, whole_number
 from diastole_sim.spec.command_errors import ErrorCode
 from diastole_sim.spec.command_table import Opcode
 from diastole_sim.spec.stream_table import SLOTS
@@ -49,10 +49,14 @@ OF_THE_HOST = {
 """Options that say what a host does, and what a machine with a vector unit does instead."""
 
 
+class NoVectorUnit(BadInput):
+    """An option asks for whole steps, and the machine has no vector unit."""
+
+
 def rate(text: str) -> float:
     """A type for argparse: a learning rate."""
     value = _number(text)
-    if not (isfinite(value) and 0 < value <= MOST_RATE):
+    if not 0 < value <= MOST_RATE:
         raise argparse.ArgumentTypeError(
             f"must be a number above 0, at most {MOST_RATE:g}, not {shown(text)}"
         )
@@ -89,7 +93,7 @@ def momentum(text: str) -> float:
 
 def betas(text: str) -> tuple[float, float]:
     """A type for argparse: of Adam's two means."""
-    values = tuple(map(_number, text.split(",")))
+    values = tuple(_number(word.strip()) for word in text.split(","))
     if len(values) != 2 or not all(0 <= each < 1 for each in values):
         raise argparse.ArgumentTypeError(
             f"must be two numbers from 0, below 1, such as 0.9,0.999, not {shown(text)}"
@@ -99,15 +103,13 @@ def betas(text: str) -> tuple[float, float]:
 
 def _number(text: str) -> float:
     """NaN for what is none."""
-    try:
-        return float(text)
-    except ValueError:
-        return nan
+    value = real_number(text)
+    return nan if value is None else value
 
 
 def hidden(text: str) -> tuple[int, ...]:
     """A type for argparse: units of hidden layers."""
-    words = text.split(",")
+    words = [word.strip() for word in text.split(",")]
     units = tuple(n for word in words if (n := whole_number(word)) is not None)
     if len(words) > MOST_LAYERS:
         raise argparse.ArgumentTypeError(
@@ -126,11 +128,8 @@ def hidden(text: str) -> tuple[int, ...]:
 def exponent(text: str) -> int:
     """A type for argparse: of a scale of the loss."""
     low, high = DEFAULT_SCALING.smallest, DEFAULT_SCALING.largest
-    try:
-        value = int(text)
-    except ValueError:
-        value = high + 1
-    if not low <= value <= high:
+    value = signed_number(text)
+    if value is None or not low <= value <= high:
         raise argparse.ArgumentTypeError(f"must be an integer in {low}..{high}, not {shown(text)}")
     return value
 
@@ -242,15 +241,16 @@ def program_of(
                     f"{option(name)} is of whole steps on the machine, with weights in float32; "
                     f"those of numbers = {config.numbers} are a host's"
                 )
-            raise BadInput(
-                f"{option(name)} is of machines with a vector unit: it needs vector.enable = true"
+            raise NoVectorUnit(
+                f"{option(name)} is of machines with a vector unit, and this one has none: give "
+                "--set vector.enable=true"
             )
         return None
     for name, does in OF_THE_HOST.items():
         if getattr(arguments, name) is not None:
             raise BadInput(
-                f"{option(name)} is of machines that a host trains (vector.enable = false); with "
-                f"vector.enable = true the machine {does}"
+                f"{option(name)} is of machines that a host trains: give --set "
+                f"vector.enable=false; with vector.enable = true the machine {does}"
             )
     kind = arguments.optimizer or "sgd"
     for name, optimizers in OF_OPTIMIZERS.items():
@@ -263,7 +263,7 @@ def program_of(
     if config.scale.source == "given":
         raise BadInput(
             "scale.source must be current or delayed for training with vector.enable = true, "
-            "not given: no host gives scales; with vector.enable = false one does"
+            "not given: no host gives scales; with --set vector.enable=false one does"
         )
     return ProgramOptions(limits=program_limits(config), **given)
 

@@ -1,7 +1,6 @@
 """`formats --data`: number formats on your own tensors and their products, beside each other."""
 
 import argparse
-import math
 from collections.abc import Collection, Mapping
 from dataclasses import asdict
 from pathlib import Path
@@ -19,7 +18,7 @@ from diastole.trials.choices import KIND, Choices
 from diastole.trials.mixtures import TABLES, Mixture, combine, make_mixtures
 from diastole.trials.trial import check_products, class_of, run_trials
 from diastole_sim.codes.quality import plain_products
-from diastole_sim.spec.check import shown
+from diastole_sim.spec.check import real_number, shown
 from diastole_sim.spec.numerics import CLASS_NAMES
 from diastole_sim.spec.operations import CLASSES, OPERAND_OF
 
@@ -36,11 +35,8 @@ OPTIONS = (*CLASS_NAMES, *TABLES)
 
 def decibels(text: str) -> float:
     """A type for argparse: a finite number."""
-    try:
-        value = float(text)
-    except ValueError:
-        value = math.nan
-    if not math.isfinite(value):
+    value = real_number(text)
+    if value is None:
         raise argparse.ArgumentTypeError(f"must be a number of dB, such as 20, not {shown(text)}")
     return value
 

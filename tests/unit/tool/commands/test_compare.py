@@ -228,8 +228,8 @@ def test_configurations_that_are_no_machines(diastole, data):
     )
     assert result.code == 0
     assert result.err[0] == (
-        "diastole: left out: bfp4 low: --precision is of machines with the format fast; this one "
-        "has none"
+        "diastole: left out: bfp4 low: --precision is of machines with the format fast, and this "
+        "one has none: give --set format.x=fast --set format.w=fast --set format.dy=fast"
     )
     result = diastole(
         *MINE, "--configuration", "format=bfp4", "--configuration", "format=bfp99", "--seeds", "0"

@@ -80,7 +80,6 @@ SEE = "(see diastole synth --help)"
             "--target ecp5 --delays",
             "--delays is for libraries of cells, not ecp5: use --pnr",
         ),
-        ("--target ecp5 --pnr --freq 0", "--freq must be in 1..2000, in MHz, not 0"),
         ("--target ecp5 --picture a.pdf", "--picture must end in .png or .svg, not a.pdf"),
         ("--target ecp5 --out no/a.json", "no/a.json: there is no folder no"),
         ("--target ecp5 --least 2", f"argument --least: must be a number from 0 to 1, not 2 {SEE}"),
