@@ -1,6 +1,7 @@
 """Arguments that several commands share, with the checks that argparse cannot word."""
 
 import argparse
+import shlex
 import tomllib
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -163,6 +164,11 @@ def read_config(arguments: argparse.Namespace) -> Config:
     if preset is not None:
         return read_preset(preset, arguments.overrides)
     return read(arguments.file, arguments.overrides)
+
+
+def retyped(arguments: argparse.Namespace) -> str:
+    """Return the machine of a command, FILE and keys, as a shell takes it in another command."""
+    return shlex.join([str(arguments.file), *(f"--set={text}" for text in arguments.overrides)])
 
 
 def read_preset(name: str, overrides: Sequence[str] = ()) -> Config:

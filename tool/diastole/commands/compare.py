@@ -42,7 +42,7 @@ from diastole.config.keys import Config
 from diastole.config.presets import BOARD_MACHINES, PRESET_NAMES, PRODUCTS_ONLY
 from diastole.console import fail, note, print_json, say, say_next
 from diastole.errors import BadInput
-from diastole.files.outputs import check_picture
+from diastole.files.outputs import check_output, check_picture
 from diastole.files.samples import read_samples
 from diastole.layers.sweep import laid_over
 from diastole.nearest import meant
@@ -148,6 +148,7 @@ def execute(arguments: argparse.Namespace) -> int:
     asked = _asked(arguments, plan)
     if arguments.file is not None and arguments.preset is not None:
         raise BadInput("either FILE or --preset says which machine")
+    check_output("--results", arguments.results, (".jsonl",))
     check_picture("--out", arguments.out)
     install.require(install.JOBLIB, install.THREADPOOLCTL)
     if arguments.scheduler is not None:

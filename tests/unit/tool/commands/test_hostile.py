@@ -90,6 +90,9 @@ TWICE = {
 }
 ENDINGS = {
     f"{TRAIN} --picture p.txt": "--picture must end in .png or .svg, not p.txt",
+    "init my.conf": "FILE must end in .toml, not my.conf",
+    "init nano.tml --force": "FILE must end in .toml, not nano.tml",
+    f"{COMPARE} --results r.png": "--results must end in .jsonl, not r.png",
     f"{COMPARE} --out p.pdf": "--out must end in .png or .svg, not p.pdf",
     f"{ESTIMATE} --out p": "--out must end in .png or .svg, not p",
     "formats --data a.npz --out p.jpg": "--out must end in .png or .svg, not p.jpg",

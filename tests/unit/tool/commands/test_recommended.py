@@ -1,6 +1,7 @@
 """Messages that recommend a key: a user who types the key gets what was asked for."""
 
 import re
+import shlex
 
 import numpy as np
 import pytest
@@ -72,3 +73,17 @@ def test_compare_says_what_became_of_a_preset(diastole, data):
     assert line.endswith(f"give --set vector.enable=true; {said}")
     (line,) = diastole("compare", "nano.toml", *COMPARE[1:], *words).err
     assert line.endswith("give --set vector.enable=true")
+
+
+def test_the_next_command_is_of_the_same_machine(diastole, tmp_path):
+    """With its keys, and with a name that a shell would take apart."""
+    line = diastole("init", "my machine.toml", "--preset", "pico").out.splitlines()[-1]
+    words = shlex.split(line.removeprefix("next: edit it, then diastole "))
+    checked = diastole(*words, "--set", "array={rows=2, cols=1, block=4}")
+    assert checked.code == 0
+    line = checked.out.splitlines()[-1]
+    words = shlex.split(line.removeprefix("next: diastole "))
+    assert words[-2:] == ["-o", "product"]
+    again = diastole("check", *words[1:-2])
+    assert "2 x 1 cells with blocks of 4 x 4" in again.out
+    assert again.out == checked.out
