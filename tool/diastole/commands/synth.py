@@ -23,11 +23,11 @@ from diastole.errors import BadInput, CheckFailed
 from diastole.files import atomic
 from diastole.files.outputs import check_output, check_picture
 from diastole.product.cache import cached
-from diastole.synth.delays import USUAL_MHZ
+from diastole.synth.delays import USUAL_MHZ, delays_of
 from diastole.synth.flow import ASKED_MHZ, Request, Synthesis, Tools, synthesise
 from diastole.synth.mapper import Design
 from diastole.synth.route import PLACERS
-from diastole.synth.targets import FPGAS, SG13G2, read_target
+from diastole.synth.targets import FPGAS, SG13G2, Cells, read_target
 
 BITSTREAMS = (".bit", ".bin", ".fs")
 """What a bitstream is called, by the tools of one family or another."""
@@ -101,6 +101,8 @@ def add_parser(commands: Commands) -> None:
 def execute(arguments: argparse.Namespace) -> int:
     request = read_request(arguments)
     config = read_config(arguments)
+    if request.delays and isinstance(request.target, Cells):
+        delays_of(request.target.library)  # before Yosys works for minutes
     _check_files(arguments)
     install.require(*install.EMISSION)
     tools = Tools.find(request)

@@ -172,3 +172,17 @@ def test_what_does_not_fit(routes, monkeypatch):
     result = routes("synth", "nano.toml", "--target", "ecp5", "--pnr")
     assert result.code == 1
     assert "error: nextpnr-ecp5 0.9: ERROR: Unable to place cell" in "".join(result.err)
+
+
+def test_a_library_without_delays_is_refused_before_the_work(diastole, tmp_path, monkeypatch):
+    """With the line and the attribute; without --delays nobody reads them."""
+    cell = 'cell (NAND) { area : 2; pin (Y) { direction : output; function : "!(A&B)"; @ } '
+    pins = "".join(f"pin ({name}) {{ direction : input; }} " for name in "AB")
+    (tmp_path / "my.lib").write_text(
+        f"library (my) {{\n{cell}{pins} }} }}\n".replace("@", "max_capacitance : 1pF;")
+    )
+    monkeypatch.setattr("diastole.commands.synth.synthesise", lambda *_: pytest.fail("work"))
+    result = diastole("synth", "nano.toml", "--target", "my.lib", "--delays")
+    assert (result.code, result.err) == (
+        2, error(f"{tmp_path / 'my.lib'}: line 2: max_capacitance must be a number from 0, not 1pF"),
+    )  # fmt: skip
