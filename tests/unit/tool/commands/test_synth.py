@@ -183,6 +183,5 @@ def test_a_library_without_delays_is_refused_before_the_work(diastole, tmp_path,
     )
     monkeypatch.setattr("diastole.commands.synth.synthesise", lambda *_: pytest.fail("work"))
     result = diastole("synth", "nano.toml", "--target", "my.lib", "--delays")
-    assert (result.code, result.err) == (
-        2, error(f"{tmp_path / 'my.lib'}: line 2: max_capacitance must be a number from 0, not 1pF"),
-    )  # fmt: skip
+    said = f"{tmp_path / 'my.lib'}: line 2: max_capacitance must be a number from 0, not 1pF"
+    assert (result.code, result.err) == (2, error(said))
