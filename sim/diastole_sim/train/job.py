@@ -233,6 +233,7 @@ def _train(
 ) -> History:
     before = None if keeper is None else keeper.load()
     history = History() if before is None else before.restore(network, session)
+    session.watch(history, network.depth)
     first = 0 if before is None else before.steps
     batches = itertools.pairwise(minibatches(training, task.batch, seed=seed))
     batches = itertools.islice(batches, first, None)

@@ -350,6 +350,8 @@ def _judged(stopped: MachineStoppedError, run: ProgramRun) -> Exception:
             f"step {stopped.step}: the loss is NaN or Inf, so that command {stopped.index}, "
             f"{opcode}, stopped the machine"
         )
+        if stopped.not_finite is not None:
+            text += f"; first not finite: {stopped.not_finite}"
     if stopped.counters:
         text += "; " + ", ".join(f"{name} {value}" for name, value in stopped.counters.items())
     if isinstance(run, VerifiedRun) and run.comparison.first is not None:

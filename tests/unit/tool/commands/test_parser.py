@@ -1,6 +1,7 @@
 """Help, version, and arguments that are wrong."""
 
 import argparse
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -60,6 +61,21 @@ def test_numbers_are_of_the_digits_0_to_9(parse, text):
         with pytest.raises(argparse.ArgumentTypeError) as caught:
             parse(words)
         assert len(str(caught.value)) < 250
+
+
+def test_defaults_that_help_states():
+    """Where an option has a default of its own, its help says that one."""
+    parsers = cli.make_parser()._subparsers._group_actions[0].choices
+    seen = 0
+    for name, parser in parsers.items():
+        for action in parser._actions:
+            said = re.search(r"\(default: ([^)]*)\)", action.help or "")
+            own = action.default not in (None, False, argparse.SUPPRESS) and action.default != []
+            assert bool(said) or not own, f"{name} {action.dest}: no default is said"
+            if own and said[1] not in ("every name",):
+                assert said[1] == str(action.default), f"{name} {action.dest}"
+                seen += 1
+    assert seen >= 12
 
 
 def test_version(capsys):

@@ -214,7 +214,8 @@ def test_a_loss_that_is_not_finite(diastole, monkeypatch, verify):
     assert result.code == 1
     last = result.err[-1]
     assert last.startswith("diastole: error: step 2: the loss is NaN or Inf, so that command ")
-    assert ", chain, stopped the machine; cycles_total " in last
+    first = "step 2: layer 1 bias w has 10 NaN among 10 numbers"
+    assert f", chain, stopped the machine; first not finite: {first}; cycles_total " in last
     assert " wait_load " in last
     assert ("first mismatch: " in last) == bool(verify)
 
