@@ -20,9 +20,9 @@ from diastole_sim.train.history import content
 
 @dataclass(kw_only=True)
 class WatchedRun(ProgramRun):
-    """``golden`` is the machine itself. ``first``: the step, the command and the tensor that had the
-    first NaN or Inf, in words; None while there was none. A step that loss scaling skips has none.
-    """
+    """``golden`` is the machine itself. ``first``: the step, the command and the tensor that had
+    the first NaN or Inf, in words; None while there was none. A step that loss scaling skips has
+    none."""
 
     golden: GoldenMachine
     first: str | None = None

@@ -84,8 +84,8 @@ def add_parser(commands: Commands) -> None:
         action="append",
         default=[],
         help="these values of a key of the machine, of format, block, rounding, scale or overflow "
-        "of all classes, of preset, or of an option of train, such as precision; given several "
-        "times, all combinations",
+        "of all classes, of preset, or of an option of train, such as precision; a value that has "
+        "commas is in brackets, as in hidden=64,[64,64]; given several times, all combinations",
     )
     what.add_argument(
         "--configuration",

@@ -87,7 +87,7 @@ def every_choice(texts: Sequence[str]) -> list[tuple[str, ...]]:
     keys: set[str] = set()
     for text in texts:
         key, equals, values = text.partition("=")
-        given = [value.strip() for value in values.split(",")]
+        given = [value.strip() for value in split_values(values)]
         if not equals or not key.strip() or not all(given):
             raise BadInput(f"--over must be KEY=VALUE,VALUE,..., not {text}")
         if same_key(key) in keys:
@@ -99,6 +99,24 @@ def every_choice(texts: Sequence[str]) -> list[tuple[str, ...]]:
     if len(found) > MOST_MACHINES:
         raise BadInput(f"--over: {len(found)} machines are more than {MOST_MACHINES}")
     return found
+
+
+def split_values(text: str) -> list[str]:
+    """Return the values between commas; a comma within brackets, braces or quotes is part of its
+    value, as in ``[2,4],[2,8]`` and ``"32,32",64``."""
+    values, depth, quote = [""], 0, ""
+    for letter in text:
+        if quote:
+            quote = "" if letter == quote else quote
+        elif letter in "\"'":
+            quote = letter
+        else:
+            depth += (letter in "[{") - (letter in "]}")
+        if letter == "," and not quote and depth <= 0:
+            values.append("")
+        else:
+            values[-1] += letter
+    return values
 
 
 def _refuse_repeated(key: str, values: Sequence[str]) -> None:

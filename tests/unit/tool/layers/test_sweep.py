@@ -31,6 +31,20 @@ def test_every_combination_in_the_order_of_a_book():
     ]  # fmt: skip
 
 
+@pytest.mark.parametrize(
+    "text, values",
+    [
+        ("[2,4],[2, 8]", ["[2,4]", "[2, 8]"]),
+        ('"32,32",64', ['"32,32"', "64"]),
+        ("'a,b', {c = 1, d = [2,3]},e", ["'a,b'", "{c = 1, d = [2,3]}", "e"]),
+        ("a],b", ["a]", "b"]),
+        ('"a,b', ['"a,b']),
+    ],
+)
+def test_values_with_commas_of_their_own(text, values):
+    assert every_choice([f"k={text}"]) == [(f"k={value}",) for value in values]
+
+
 @pytest.mark.parametrize("text", ["", "a", "=1,2", "a=", "a=1,", "a=1,,2"])
 def test_texts_that_name_none(text):
     with pytest.raises(BadInput, match=r"--over must be KEY=VALUE,VALUE,\.\.\., not"):
