@@ -189,9 +189,11 @@ def _first(run: ProgramRun, made: TaskProgram, steps: int, seed: int) -> str | N
     what the golden one does, what its parameters hold now."""
     golden = golden_machine(made.program, made.numerics, made.limits, seed=seed)
     first = first_not_finite(made.program, golden, steps)
+    if first is not None:
+        return first
     history = History()
     _note(history, run, f"step {steps - 1}")
-    return first or next(iter(history.not_finite.values()), None)
+    return next(iter(history.not_finite.values()), None)
 
 
 def _look(history: History, run: ProgramRun, before: int, made: TaskProgram, seed: int) -> None:
