@@ -366,14 +366,14 @@ def test_whose_key_goes_before(overrides, of_plan, own, formats):
     assert (settled.config.format.x, settled.config.format.w) == formats
 
 
-WHOLE = ("compare", "--data", "mine.npz", "--jobs", "1", "--preset", "pico")
+OF_PICO = ("compare", "--data", "mine.npz", "--jobs", "1", "--preset", "pico")
 
 
 def test_networks_of_several_layers(diastole, data):
     """Each row is of its own network: the model counts more cycles for more layers, and float32 of
     the same network stands before it. Values with commas are in brackets or quotes."""
     over = ("--set", "vector.enable=true", "--over", 'hidden=8,[8,8],"8,8,8"', "--steps", "2")
-    result = diastole(*WHOLE, *over, "--seeds", "0", "--json")
+    result = diastole(*OF_PICO, *over, "--seeds", "0", "--json")
     assert result.code == 0
     found = result.json["configurations"]
     assert [each["name"] for each in found] == ["hidden=8", "hidden=[8,8]", "hidden=8,8,8"]
@@ -391,7 +391,7 @@ def test_a_row_that_ends_in_nan_is_the_only_one(diastole, data):
         for text in ("a: hidden=8", wild, "b: hidden=8,8")
         for word in ("--configuration", text)
     ]
-    words = (*WHOLE, "--set", "vector.enable=true", "--steps", "8", "--seeds", "0,1", *named)
+    words = (*OF_PICO, "--set", "vector.enable=true", "--steps", "8", "--seeds", "0,1", *named)
     result = diastole(*words, "--json")
     assert result.code == 1
     found = {each["name"]: each for each in result.json["configurations"]}
