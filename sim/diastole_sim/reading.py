@@ -29,10 +29,10 @@ def require_readable(path: Path, *, pipes: bool = True) -> None:
     raise OSError(errno.EINVAL, f"is {wanted}", str(path))
 
 
-def read_bytes(path: Path, most: int) -> bytes:
-    """Return the content of a regular file or a pipe; OSError for others, TooLargeError for more
-    than ``most`` bytes."""
-    require_readable(path)
+def read_bytes(path: Path, most: int, *, pipes: bool = True) -> bytes:
+    """Return the content of a regular file or, with ``pipes``, a pipe; OSError for others,
+    TooLargeError for more than ``most`` bytes."""
+    require_readable(path, pipes=pipes)
     with path.open("rb") as file:
         content = file.read(most + 1)
     if len(content) > most:

@@ -138,7 +138,8 @@ def open_board(
         if board.memory_bytes < needed:
             raise BadInput(
                 f"the program needs {needed} bytes of memory, and the board has "
-                f"{board.memory_bytes}; with vector.enable = false a host does the rest of a step"
+                f"{board.memory_bytes}; with --set vector.enable=false a host does the rest of a "
+                "step"
             )
         yield board
 

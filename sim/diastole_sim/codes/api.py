@@ -81,8 +81,9 @@ def quantise(
         The one along which vectors run; of no meaning to squares and tensors.
     scale : str
         How a scale follows from the largest magnitude that has it: ``floor`` (default of bfp),
-        ``even``, ``ceil``, ``rceil`` (default of fp8 and mx); nvfp4: ``nearest`` (default), ``up``,
-        or ``four-over-six``: of two scales the one with the smaller squared error.
+        ``even``, ``ceil``, ``rceil`` (default of fp8, mx and e<E>m<M>); nvfp4: ``nearest``
+        (default of nvfp4), ``up``, or ``four-over-six``: of two scales the one with the smaller
+        squared error; bf16: none.
     tensor_scale : float
         Of a tensor with one scale, and of nvfp4: this power of two, instead of what follows from
         the data.
@@ -111,7 +112,8 @@ def quantise(
     -------
     Codes
         ``.codes``, ``.scales``, ``.tensor_scale`` as :mod:`diastole_sim.codes.standard` has them,
-        and ``.values()``, the float32 numbers that they mean.
+        and ``.values()``, the float32 numbers that they mean; Inf for those that float32 does not
+        reach, as where a scale of nvfp4 was rounded up beside the largest float32.
 
     ValueError if a parameter is none of these, or if they do not go together.
     """

@@ -36,12 +36,14 @@ class Worst:
 class ResultQuality:
     """A result beside the float64 product of its float32 operands, which are not converted.
 
+    ``counted``: elements that are compared; elements that NaN or Inf reach in float64 are not.
     ``snr_db``: power of the exact elements over that of the error, in decibels; None where there is
-    none. ``row``, ``column``: the worst; None where no row, or column, has an error. Those that are
-    zero exactly have no ratio; elements that NaN or Inf reach in float64 do not count. ``exact``,
-    ``overflow``: as in :class:`diastole_sim.device.interface.ProductResult`.
+    no error, and where no element is compared. ``row``, ``column``: the worst; None where no row,
+    or column, has an error. Those that are zero exactly have no ratio. ``exact``, ``overflow``: as
+    in :class:`diastole_sim.device.interface.ProductResult`.
     """
 
+    counted: int
     snr_db: float | None
     row: Worst | None
     column: Worst | None
@@ -81,6 +83,7 @@ def result_quality(plain: Doubles, result: ResultTensor) -> ResultQuality:
     signal = np.square(np.where(counted, plain, 0.0))
     noise = np.square(np.subtract(plain, stored, out=np.zeros_like(plain), where=counted))
     return ResultQuality(
+        counted=int(np.count_nonzero(counted)),
         snr_db=_decibels(float(signal.sum()), float(noise.sum())),
         row=_worst(signal.sum(axis=1), noise.sum(axis=1)),
         column=_worst(signal.sum(axis=0), noise.sum(axis=0)),

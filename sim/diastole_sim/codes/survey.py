@@ -36,8 +36,9 @@ class Bits:
 class Survey:
     """One tensor in one format, over both copies if there are two.
 
-    ``snr_db``: power of the finite elements over that of what rounding adds, in decibels; None
-    where nothing is added. ``saturated``, ``underflowed``: shares of the elements, 0 to 1.
+    ``counted``: elements that have a part in the noise, in one copy. ``snr_db``: power of these
+    elements over that of what rounding adds, in decibels; None where nothing is added, and where
+    none is counted. ``saturated``, ``underflowed``: shares of all elements, 0 to 1.
     ``spread``: largest minus smallest exponent of the non-zero elements of each group, before
     rounding. ``row_deficit``, ``column_deficit``: how far the exponent of each group that is not
     zero lies below the largest of its row, or column, of blocks (vectors: of elements), with the
@@ -47,6 +48,7 @@ class Survey:
     format: str
     grouping: str
     copies: int
+    counted: int
     snr_db: float | None
     saturated: float
     underflowed: float
@@ -84,6 +86,7 @@ def survey_converted(array: Floats, result: Quantised) -> Survey:
         format=result.chosen.format.name,
         grouping=str(grouping),
         copies=len(result.copies),
+        counted=int(np.count_nonzero(counted_elements(array))),
         snr_db=noise(array, result),
         saturated=result.saturated / elements,
         underflowed=result.underflowed / elements,
@@ -93,10 +96,15 @@ def survey_converted(array: Floats, result: Quantised) -> Survey:
     )
 
 
+def counted_elements(array: Floats) -> NDArray[np.bool_]:
+    """Tell for each element whether the element has a part in the noise."""
+    return np.isfinite(array) & ((array == 0) | (np.abs(array) >= BINARY32.tiny))
+
+
 def noise(array: Floats, result: Quantised) -> float | None:
-    """``snr_db`` of :class:`Survey`."""
+    """Return ``snr_db`` of :class:`Survey`."""
     wide = array.astype(np.float64)
-    counted = np.isfinite(array) & (np.abs(wide) >= BINARY32.tiny)
+    counted = counted_elements(array)
     signal = added = 0.0
     for number in range(len(result.copies)):
         stored = np.clip(result.values(number)[counted], BINARY32.min, BINARY32.max)

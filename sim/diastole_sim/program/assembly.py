@@ -20,6 +20,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from diastole_sim.spec.check import whole_number
 from diastole_sim.spec.micro import (
     CONSTANTS,
     INPUTS,
@@ -51,7 +52,7 @@ _NAMED = {
 }
 _NAMES = {source: name for name, source in _NAMED.items()}
 _OPERATIONS = {op.name.lower(): op for op in MicroOp}
-_NUMBERED = re.compile(r"([rso])(\d+)")
+_NUMBERED = re.compile(r"([rso])([0-9]{1,40})")
 _CONSTANT = re.compile(r"K\[([^\]\s]+)\]")
 _SIZES = {"r": REGISTERS, "s": INPUTS, "o": OUTPUTS}
 _LARGEST_BLOCK = 1 << 7
@@ -202,11 +203,12 @@ class _Line:
     def _constant(self, name: str) -> int:
         if name in self.constants:
             return self.constants[name]
-        if not name.isdecimal():
+        number = whole_number(name)
+        if number is None:
             raise _WrongLine(f"no constant has the name {name}")
-        if int(name) >= CONSTANTS:
+        if number >= CONSTANTS:
             raise _WrongLine(f"there is no constant {name}, only 0 to {CONSTANTS - 1}")
-        return int(name)
+        return number
 
     def _flags(self) -> dict[str, int]:
         fields: dict[str, int] = {}
@@ -228,9 +230,10 @@ class _Line:
         if word == "turn":
             axis = self._axis()
             amount = self._take("a number")
-            if not amount.isdecimal() or amount == "0":
+            lanes = whole_number(amount)
+            if not lanes:
                 raise _WrongLine(f"a turn is 1 or more, not {amount}")
-            return f"turn_{axis}", int(amount)
+            return f"turn_{axis}", lanes
         if word == "when":
             for words, value in WHEN_WORDS.items():
                 if tuple(self.words[: len(words)]) == words:

@@ -13,12 +13,14 @@ import numpy as np
 
 from diastole_sim.golden.compare import Comparison
 from diastole_sim.program.float_run import FloatRun
+from diastole_sim.program.not_finite import first_not_finite
 from diastole_sim.program.options import ProgramOptions
 from diastole_sim.program.run import MachineStoppedError, ProgramRun, golden_machine
 from diastole_sim.program.step_widths import widths_of
 from diastole_sim.program.tasks import TaskProgram, TaskRecipe
 from diastole_sim.program.verified_run import CommandCost, VerifiedRun
 from diastole_sim.spec.command import Command
+from diastole_sim.spec.command_errors import ErrorCode
 from diastole_sim.spec.command_table import CHAINED, PRODUCTS, Opcode
 from diastole_sim.spec.registers import WAIT_REGISTERS
 from diastole_sim.train import host
@@ -162,7 +164,12 @@ def _train(run: ProgramRun, made: TaskProgram, seed: int, progress: Progress | N
     started = time.monotonic()
     while run.done < steps:
         before = run.done
-        run.train(min(made.task.evaluate_every, steps - before))
+        try:
+            run.train(min(made.task.evaluate_every, steps - before))
+        except MachineStoppedError as stopped:
+            if stopped.code == ErrorCode.NOT_FINITE:
+                stopped.not_finite = _first(run, made, stopped.step + 1, seed)
+            raise
         learnt.evaluations += 1
         with np.errstate(all="ignore"):  # what a faulty machine returns is to be compared
             z = run.evaluate()
@@ -180,6 +187,18 @@ def _train(run: ProgramRun, made: TaskProgram, seed: int, progress: Progress | N
         history.look_at(MINIBATCH_LOSS, each, f"step {step}")
     learnt.seconds = time.monotonic() - started
     return learnt
+
+
+def _first(run: ProgramRun, made: TaskProgram, steps: int, seed: int) -> str | None:
+    """Return where a machine that stopped first had a NaN or an Inf; of a machine that does not do
+    what the golden one does, what its parameters hold now."""
+    golden = golden_machine(made.program, made.numerics, made.limits, seed=seed)
+    first = first_not_finite(made.program, golden, steps)
+    if first is not None:
+        return first
+    history = History()
+    _note(history, run, f"step {steps - 1}")
+    return next(iter(history.not_finite.values()), None)
 
 
 def _look(history: History, run: ProgramRun, before: int, made: TaskProgram, seed: int) -> None:

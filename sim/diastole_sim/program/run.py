@@ -50,13 +50,20 @@ class ProgramMachine(Protocol):
 
 class MachineStoppedError(Exception):
     """A run ended with an error of the machine, ``code``, in ``step``, at the command of that
-    ``index``. ``counters``: of the run."""
+    ``index``. ``counters``: of the run. ``not_finite``: for the code of that name, in words, which
+    tensor first had a NaN or an Inf, where that was found."""
+
+    not_finite: str | None = None
 
     def __init__(self, outcome: Outcome, *, step: int, counters: dict[str, int]):
         self.code, self.index = outcome.error, outcome.index
         self.step, self.counters = step, counters
         meaning = ERROR_MEANINGS[self.code]
         super().__init__(f"step {step}, command {self.index}: {meaning}")
+
+    def __str__(self) -> str:
+        first = f"; first not finite: {self.not_finite}" if self.not_finite else ""
+        return f"{self.args[0]}{first}"
 
 
 @dataclass(kw_only=True)

@@ -8,21 +8,17 @@ import numpy as np
 
 from diastole_sim.golden.areas import Area
 from diastole_sim.golden.compare import Comparison
-from diastole_sim.golden.machine import GoldenMachine, Outcome, StoppedError
+from diastole_sim.golden.machine import GoldenMachine, Outcome
 from diastole_sim.golden.memory import Bytes
 from diastole_sim.program.memory_plan import PlannedArea
 from diastole_sim.program.program import TRAINING, TrainingProgram
 from diastole_sim.program.run import MachineStoppedError, ProgramRun
+from diastole_sim.program.stepped import areas_written, described, in_turn
 from diastole_sim.spec.command import Command
 from diastole_sim.spec.command_errors import ErrorCode
 from diastole_sim.spec.command_table import COMMAND_BYTES, Opcode
-from diastole_sim.spec.limits import STORED, Limits, VectorTable, entry_words
+from diastole_sim.spec.limits import STORED, Limits, entry_words
 from diastole_sim.spec.registers import WAIT_REGISTERS
-
-ELEMENTS = {"f32": "<f4", "row": "<f4", "column": "<f4", "bf16": "<u2", "int32": "<i4"}
-"""By the kind of an area, what it is compared as: bytes else."""
-OF_TABLES = {VectorTable.AMAX: "<u4", VectorTable.WIDTHS: "<u4"}
-"""Likewise of a table: floats else."""
 
 
 @dataclass(kw_only=True)
@@ -73,11 +69,10 @@ class VerifiedRun(ProgramRun):
         program = self.program
         commands = program.training if name == TRAINING else program.evaluation
         self.machine.step_end = self.reference.step_end = step_end
-        number = first
-        while number < len(commands):
-            command, step = commands[number], self.machine.step
+        for number, command in in_turn(commands, self.machine, first, step_end):
+            step = self.machine.step
             before = counters.copy()
-            areas = self._areas(command)
+            areas = areas_written(self.reference, command)
             self._do(program.areas[name], number, counters)
             if name == TRAINING:
                 cost = self.costs.setdefault(
@@ -88,16 +83,6 @@ class VerifiedRun(ProgramRun):
             for area in areas:
                 self._compare(area, step)
             self._same("step", f"command {number}", self.machine.step, self.reference.step, step)
-            ends = command.opcode != Opcode.NEXT or self.machine.step >= step_end
-            number = number + 1 if ends else command.target
-
-    def _areas(self, command: Command) -> list[Area]:
-        """What a command writes that is about to be done."""
-        try:
-            found = self.reference.written(command)
-        except StoppedError:  # is refused: nothing is written
-            return []
-        return [area for area in found if area.which is None or area.which in STORED]
 
     def _do(self, area: PlannedArea, number: int, counters: Counter[str]) -> None:
         """A command on both machines. MachineStoppedError if one stopped."""
@@ -119,30 +104,12 @@ class VerifiedRun(ProgramRun):
         self.comparison.report(report, of, got, expected, step)
 
     def _compare(self, area: Area, step: int) -> None:
-        name, kind, columns = self._described(area)
+        name, kind, columns = described(self.program, self.reference.limits.block, area)
         got, expected = (
             np.ascontiguousarray(each).view(kind).reshape(-1, columns)
             for each in (self._contents(area), self.reference.contents(area))
         )
         self.comparison.array(name, got, expected, step)
-
-    def _described(self, area: Area) -> tuple[str, str, int]:
-        """The name of an area, the type of its elements, and how many a row has."""
-        if area.which == VectorTable.PANEL:
-            block = self.reference.limits.block
-            for name, (first, end) in self.program.panel.items():
-                if first <= area.first < end:
-                    return name, "<f4", block
-        if area.which is not None:
-            name = f"{area.which.name.lower()} {area.first}"
-            return name, OF_TABLES.get(area.which, "<f4"), 1
-        planned = next(
-            each
-            for each in self.program.areas.values()
-            if each.address <= area.first < each.address + max(each.length, 1)
-        )
-        kind = ELEMENTS.get(planned.kind, "u1")
-        return planned.name, kind, area.length // np.dtype(kind).itemsize
 
     def _contents(self, area: Area) -> Bytes:
         """What the machine has there, side by side; of a table by way of memory."""

@@ -1,11 +1,14 @@
 """The one place that words an error about a parameter: its name, what is accepted, what came."""
 
+import re
 from collections.abc import Sequence
+from math import inf, isfinite
 from typing import TypeVar
 
 T = TypeVar("T")
 MOST_DIGITS = 40
 """Of a number that anybody means. Python itself refuses some thousands, with words of its own."""
+_REAL = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 MOST_SHOWN = 60
 """Characters of what came that a message shows."""
 
@@ -20,9 +23,24 @@ def shown(value: object) -> str:
 
 
 def whole_number(text: str) -> int | None:
-    """Return the number that decimal digits say; None for another text, and for more digits than
-    :data:`MOST_DIGITS`."""
-    return int(text) if text.isdecimal() and len(text) <= MOST_DIGITS else None
+    """Return the number that the digits 0 to 9 say; None for another text, and for more digits
+    than :data:`MOST_DIGITS`."""
+    whole = text.isascii() and text.isdecimal()
+    return int(text) if whole and len(text) <= MOST_DIGITS else None
+
+
+def signed_number(text: str) -> int | None:
+    """Return the number of digits as of :func:`whole_number`, which a sign may precede."""
+    value = whole_number(text[1:] if text[:1] in ("+", "-") else text)
+    return -value if value is not None and text.startswith("-") else value
+
+
+def real_number(text: str) -> float | None:
+    """Return the number that a text writes in the digits 0 to 9, with a point and an exponent if
+    need be. None for another text, among them ``nan`` and ``inf``, and for a number beyond the
+    range of float64."""
+    value = float(text) if _REAL.fullmatch(text) else inf
+    return value if isfinite(value) else None
 
 
 def require_int(name: str, value: object, low: int, high: int) -> int:

@@ -259,11 +259,12 @@ class Grouping:
 
 GROUP_SIZES = (1, 2, 4, 8, 16, 32, 64, 128)
 """Sides of squares and lengths of vector groups."""
+_GROUPS = re.compile("([1-9][0-9]{0,9})x([1-9][0-9]{0,9})")
 
 
 def parse_grouping(text: object) -> Grouping:
     """``"8x8"``, ``"1x16"`` or ``"tensor"``; ``"1x1"`` is a square. ValueError for another text."""
-    found = re.fullmatch(r"([1-9]\d{0,9})x([1-9]\d{0,9})", text) if isinstance(text, str) else None
+    found = _GROUPS.fullmatch(text) if isinstance(text, str) else None
     if text == "tensor":
         return Grouping(kind="tensor")
     if found is None or found[1] not in ("1", found[2]):

@@ -14,8 +14,19 @@ from diastole_sim.spec.command_table import (
     Opcode,
 )
 from diastole_sim.spec.limits import Limits
-from diastole_sim.spec.publish_programs import instruction_names, stream_names, table_names
+from diastole_sim.spec.publish_programs import (
+    instruction_names,
+    place_names,
+    stream_names,
+    table_names,
+)
 from diastole_sim.spec.registers import MAGIC, Register, version_of
+
+FIELDS_ABOUT = (
+    "/* Fields: the word that has the lowest bit, that bit in the word, and the width. A field",
+    "   that does not end in its word says where it goes on. Shift and mask numbers of 64 bits:",
+    "   some widths are 32 and more. The encoders of the driver's header do all of this. */",
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,14 +89,11 @@ def c_header(machine: Published) -> str:
         define("COMMAND_BYTES", COMMAND_BYTES),
         define("COMMAND_VERSION", COMMAND_VERSION),
         *(define(f"OP_{opcode.name}", int(opcode)) for opcode in machine.opcodes),
-        *("", "/* Fields: word, lowest bit in it, width; addresses go on in the next word. */"),
+        *("", *FIELDS_ABOUT),
     ]
     for field in machine.fields:
-        lines += [
-            define(f"{field.name}_WORD", field.low // 32, field.meaning),
-            define(f"{field.name}_LOW", field.low % 32),
-            define(f"{field.name}_BITS", field.bits),
-        ]
+        names = place_names(field.name, field.low, field.bits, field.meaning)
+        lines += [define(*each) for each in names]
     if machine.limits.has_vector:
         for title, names in (
             ("Instructions of the vector unit: fields, and what they hold.", instruction_names()),

@@ -98,7 +98,16 @@ def table_names(limits: Limits) -> Iterator[Name]:
 
 def _places(what: str, fields: tuple[MicroField, ...] | tuple[StreamField, ...]) -> Iterator[Name]:
     for field in fields:
-        upper = f"{what}_{field.name.upper()}"
-        yield f"{upper}_WORD", field.low // 32, field.meaning
-        yield f"{upper}_LOW", field.low % 32, ""
-        yield f"{upper}_BITS", field.bits, ""
+        name = f"{what}_{field.name.upper()}"
+        yield from place_names(name, field.low, field.bits, field.meaning)
+
+
+def place_names(name: str, low: int, bits: int, meaning: str) -> Iterator[Name]:
+    """Return where a field is: the word and the bit in that word of the lowest bit, and the width,
+    with the bits that are in the next word."""
+    word, bit = divmod(low, 32)
+    over = bit + bits - 32
+    highest = f"bits 0 to {over - 1}" if over > 1 else "bit 0"
+    yield f"{name}_WORD", word, meaning
+    yield f"{name}_LOW", bit, ""
+    yield f"{name}_BITS", bits, f"goes on in {highest} of word {word + 1}" if over > 0 else ""

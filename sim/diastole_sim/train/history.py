@@ -1,5 +1,6 @@
 """The curves of a training, and where it ceased to be finite."""
 
+from collections.abc import Collection
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -27,11 +28,16 @@ class History:
         "step 7", unless it was noted before."""
         array = np.asarray(values)
         if name not in self.not_finite and not np.isfinite(array).all():
-            self.not_finite[name] = f"{steps}: {name} {_content(array)}"
+            self.not_finite[name] = f"{steps}: {name} {content(array)}"
+
+    def forget_all_but(self, names: Collection[str]) -> None:
+        """Keep these of ``not_finite`` alone: a step was skipped since it overflowed."""
+        for name in set(self.not_finite) - set(names):
+            del self.not_finite[name]
 
 
-def _content(values: NDArray[np.generic]) -> str:
-    """Of an array that is not finite, in words."""
+def content(values: NDArray[np.generic]) -> str:
+    """Return what an array holds that is not finite, in words."""
     nan, inf = int(np.isnan(values).sum()), int(np.isinf(values).sum())
     if not values.ndim:
         return f"is {'NaN' if nan else 'Inf'}"

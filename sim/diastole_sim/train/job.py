@@ -256,6 +256,7 @@ def _train(
 ) -> History:
     before = None if keeper is None else keeper.load()
     history = History() if before is None else before.restore(network, session, scale)
+    session.watch(history, network.depth)
     first = 0 if before is None else before.steps
     batches = itertools.pairwise(minibatches(training, task.batch, seed=seed))
     batches = itertools.islice(batches, first, None)
@@ -265,6 +266,7 @@ def _train(
             done = step + 1
             scale.begin_step(step)
             session.overflowed = False  # that of an evaluation
+            skipped, noted = scale.skipped, set(history.not_finite)
             loss, accuracy = network.train_step(
                 session,
                 batch,
@@ -274,6 +276,8 @@ def _train(
                 following=following if done < steps else None,
                 scale=scale,
             )
+            if scale.skipped > skipped:  # nothing of this step stays
+                history.forget_all_but(noted)
             history.losses.append(loss)
             history.accuracies.append(accuracy)
             _look(history, network, loss, f"step {step}")

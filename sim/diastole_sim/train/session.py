@@ -7,6 +7,7 @@ from typing import Protocol
 from diastole_sim.device.interface import ConvertedTensor, Floats, ProductResult
 from diastole_sim.golden.compare import Comparison
 from diastole_sim.spec.operations import OPERAND_OF, OPERATIONS
+from diastole_sim.train.history import History
 from diastole_sim.train.precision import Widths
 
 
@@ -66,7 +67,8 @@ class Session:
     ``products`` in all; ``saturated`` and ``underflowed`` elements, of those ``converted``, over
     all copies; ``overflowed``, whether a gradient that was converted had a NaN or Inf, or a result
     was too large, since somebody made it False. ``widths`` chooses those of conversions, if there
-    is anything to choose.
+    is anything to choose. After :meth:`watch` a history has the first operand or result that is not
+    finite.
     """
 
     def __init__(
@@ -85,6 +87,8 @@ class Session:
         self.converted = 0
         self.overflowed = False
         self.cycles_before: int | None = None
+        self._history: History | None = None
+        self._depth = 0
         self._unseen: list[Unseen] = []
 
     @property
@@ -102,6 +106,7 @@ class Session:
         ``beside``: while the next product runs, which must not be of this tensor.
         """
         tensor = OPERAND_OF[tensor_class]
+        self._look(tensor.name, array, layer, step)
         tag = 4 * layer + tensor.number
         width = None if self.widths is None else self.widths.choose(tensor_class, layer, step)
         own = self.device.convert(
@@ -115,6 +120,19 @@ class Session:
         if not beside:
             self._see()
         return held
+
+    def watch(self, history: History, depth: int) -> None:
+        """Note in ``history`` the first tensor from now on that is not finite; what follows from
+        the tensor is not finite either. ``depth``: layers of the network, behind which the layers
+        of evaluations are counted."""
+        self._history, self._depth = history, depth
+
+    def _look(self, name: str, values: Floats, layer: int, step: int) -> None:
+        if self._history is None or self._history.not_finite:
+            return
+        evaluation, number = divmod(layer, self._depth)
+        of = " of the held-out samples" if evaluation else ""
+        self._history.look_at(f"layer {number} {name}{of}", values, f"step {step}")
 
     def _see(self) -> None:
         """Count and compare what has been converted."""
@@ -156,6 +174,8 @@ class Session:
             self.comparison.result(result, expected, prefix=f"layer{layer}.", step=step)
         self._see()
         self._count(result, operands, layer)
+        for name, values in result.values.items():
+            self._look(name, values, layer, step)
         return result
 
     def _count(self, result: ProductResult, operands: tuple[Held, ...], layer: int) -> None:

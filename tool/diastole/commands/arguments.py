@@ -1,6 +1,7 @@
 """Arguments that several commands share, with the checks that argparse cannot word."""
 
 import argparse
+import shlex
 import tomllib
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -13,14 +14,11 @@ from diastole.errors import BadInput
 from diastole_sim.board.port import DEFAULT_BAUD
 from diastole_sim.perf.machine import LATENCY
 from diastole_sim.rtl.machine import MOST_DEPTH
-from diastole_sim.spec.check import shown
+from diastole_sim.spec.check import real_number, shown, signed_number
 
 MAX_SEED = 2**32 - 1
 MAX_LATENCY = 10_000
 SLOWEST_BAUD, FASTEST_BAUD = 1_200, 12_000_000
-
-
-LEAST_MHZ, MOST_MHZ = 0.001, 100_000.0
 
 
 class Commands(Protocol):
@@ -36,10 +34,7 @@ def integer(low: int, high: int | None = None) -> Callable[[str], int]:
     accepted = f"in {low}..{high}" if high is not None else f"of at least {low}"
 
     def parse(text: str) -> int:
-        try:
-            value = int(text)
-        except ValueError:
-            value = None
+        value = signed_number(text)
         if value is None or value < low or (high is not None and value > high):
             raise argparse.ArgumentTypeError(f"must be an integer {accepted}, not {shown(text)}")
         return value
@@ -47,16 +42,17 @@ def integer(low: int, high: int | None = None) -> Callable[[str], int]:
     return parse
 
 
-def megahertz(text: str) -> float:
-    """A type for argparse: a clock in MHz."""
-    try:
-        value = float(text)
-    except ValueError:
-        value = None
-    if value is None or not LEAST_MHZ <= value <= MOST_MHZ:
-        said = f"must be a number of MHz in {LEAST_MHZ:g}..{MOST_MHZ:g}, not {text}"
-        raise argparse.ArgumentTypeError(said)
-    return value
+def megahertz(low: float = 0.001, high: float = 100_000.0) -> Callable[[str], float]:
+    """A type for argparse: a clock in MHz, of a range."""
+
+    def parse(text: str) -> float:
+        value = real_number(text)
+        if value is None or not low <= value <= high:
+            said = f"must be a number of MHz in {low:g}..{high:g}, not {shown(text)}"
+            raise argparse.ArgumentTypeError(said)
+        return value
+
+    return parse
 
 
 def one_of(*accepted: int) -> Callable[[str], int]:
@@ -73,11 +69,8 @@ def one_of(*accepted: int) -> Callable[[str], int]:
 
 def fraction(text: str) -> float:
     """A type for argparse: a number from 0 to 1."""
-    try:
-        value = float(text)
-    except ValueError:
-        value = -1.0
-    if not 0 <= value <= 1:
+    value = real_number(text)
+    if value is None or not 0 <= value <= 1:
         raise argparse.ArgumentTypeError(f"must be a number from 0 to 1, not {shown(text)}")
     return value
 
@@ -171,6 +164,11 @@ def read_config(arguments: argparse.Namespace) -> Config:
     if preset is not None:
         return read_preset(preset, arguments.overrides)
     return read(arguments.file, arguments.overrides)
+
+
+def retyped(arguments: argparse.Namespace) -> str:
+    """Return the machine of a command, FILE and keys, as a shell takes it in another command."""
+    return shlex.join([str(arguments.file), *(f"--set={text}" for text in arguments.overrides)])
 
 
 def read_preset(name: str, overrides: Sequence[str] = ()) -> Config:

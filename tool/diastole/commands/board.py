@@ -99,7 +99,10 @@ def execute(arguments: argparse.Namespace) -> int:
         memory_bytes=1024 * memory_kib,
     )
     if kind.serial and config.vector.enable:
-        warn(f"programs of whole steps seldom fit the memory of {kind.name}: vector.enable = false")
+        warn(
+            f"programs of whole steps seldom fit the memory of {kind.name}: --set "
+            "vector.enable=false leaves the vector unit out"
+        )
     refuse_what_is_no_board(arguments.output)
     product = Product.load(generated_product(config))
     ask = None if arguments.no_fit or not kind.family else partial(require_fit, kind, product)

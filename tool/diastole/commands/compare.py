@@ -21,6 +21,7 @@ from diastole.commands.arguments import (
 )
 from diastole.commands.progress import progress
 from diastole.commands.train_options import TrainOptions
+from diastole.commands.train_program import NoVectorUnit
 from diastole.compare.jobs import Job
 from diastole.compare.plan import (
     PRESET,
@@ -41,13 +42,13 @@ from diastole.config.keys import Config
 from diastole.config.presets import BOARD_MACHINES, PRESET_NAMES, PRODUCTS_ONLY
 from diastole.console import fail, note, print_json, say, say_next
 from diastole.errors import BadInput
-from diastole.files.outputs import check_picture
+from diastole.files.outputs import check_output, check_picture
 from diastole.files.samples import read_samples
 from diastole.layers.sweep import laid_over
 from diastole.nearest import meant
 from diastole.report import compare_picture, compare_table
 from diastole.workers import usable_cores
-from diastole_sim.spec.check import shown
+from diastole_sim.spec.check import shown, whole_number
 from diastole_sim.train.tasks import Task, given_task
 
 SEEDS = (0, 1, 2)
@@ -55,6 +56,7 @@ SETTINGS = (PRESET,)
 """Of a configuration, besides keys of the machine and options of `train`."""
 RESULTS = Path("comparison.jsonl")
 DEFAULT_PRESET = "nano"
+OF_PRESETS = "compare takes presets without their vector unit, for a host trains every task"
 
 
 def add_parser(commands: Commands) -> None:
@@ -82,8 +84,8 @@ def add_parser(commands: Commands) -> None:
         action="append",
         default=[],
         help="these values of a key of the machine, of format, block, rounding, scale or overflow "
-        "of all classes, of preset, or of an option of train, such as precision; given several "
-        "times, all combinations",
+        "of all classes, of preset, or of an option of train, such as precision; a value that has "
+        "commas is in brackets, as in hidden=64,[64,64]; given several times, all combinations",
     )
     what.add_argument(
         "--configuration",
@@ -146,6 +148,7 @@ def execute(arguments: argparse.Namespace) -> int:
     asked = _asked(arguments, plan)
     if arguments.file is not None and arguments.preset is not None:
         raise BadInput("either FILE or --preset says which machine")
+    check_output("--results", arguments.results, (".jsonl",))
     check_picture("--out", arguments.out)
     install.require(install.JOBLIB, install.THREADPOOLCTL)
     if arguments.scheduler is not None:
@@ -194,11 +197,9 @@ def _seeds(text: str | None) -> tuple[int, ...]:
     """Of "0,1,2"; none where nothing was said."""
     if text is None:
         return ()
-    try:
-        seeds = tuple(int(word) for word in text.split(","))
-    except ValueError:
-        seeds = ()
-    if not seeds or len(set(seeds)) < len(seeds) or not all(0 <= s <= MAX_SEED for s in seeds):
+    words = [word.strip() for word in text.split(",")]
+    seeds = tuple(seed for word in words if (seed := whole_number(word)) is not None)
+    if len(set(seeds)) < len(words) or not all(seed <= MAX_SEED for seed in seeds):
         raise BadInput(
             f"--seeds must be different integers in 0..{MAX_SEED}, such as 0,1,2, not {shown(text)}"
         )
@@ -238,6 +239,8 @@ def settle(
             training = options.read(config, plan.settings | named.settings, task)
         except BadInput as error:
             problems += ((named, text.replace("--set: ", "")) for text in error.problems)
+            if isinstance(error, NoVectorUnit) and _machine(arguments, plan, named.settings)[1]:
+                problems[-1] = (named, f"{problems[-1][1]}; {OF_PRESETS}")
         else:
             settled.append(Settled(named=named, config=config, options=training))
     if not settled:
@@ -253,19 +256,30 @@ def settle(
     return settled, refused
 
 
+def _machine(
+    arguments: argparse.Namespace, plan: Plan, own: Mapping[str, str]
+) -> tuple[Path | None, str | None]:
+    """Return the file or the preset that keys are laid over; one of both is None."""
+    file, preset = arguments.file, arguments.preset
+    if file is None and preset is None:
+        file, preset = plan.machine, plan.preset
+    if file is None and preset is None:
+        preset = DEFAULT_PRESET
+    settings = {**plan.settings, **own}
+    if PRESET in settings:
+        file, preset = None, settings[PRESET]
+    if preset in BOARD_MACHINES:
+        file, preset = BOARD_MACHINES[preset], None
+    return file, preset
+
+
 def _config(
     arguments: argparse.Namespace, plan: Plan, own: Mapping[str, str], options: Sequence[str]
 ) -> Config:
     """FILE or --preset, else the plan's; a configuration may have a preset of its ``own``. Its own
     keys go before those of --set, which go before those that the plan sets for all."""
     settings = {**plan.settings, **own}
-    file, preset = arguments.file, arguments.preset
-    if file is None and preset is None:
-        file, preset = plan.machine, plan.preset
-        if file is None and preset is None:
-            preset = DEFAULT_PRESET
-    if PRESET in settings:
-        file, preset = None, settings[PRESET]
+    file, preset = _machine(arguments, plan, own)
     known = [*options, *(name.replace("_", "-") for name in options)]
     for key in settings:
         if key not in (*known, *SETTINGS, *FIELDS, *SECTIONS) and "." not in key:
@@ -273,8 +287,6 @@ def _config(
             raise BadInput(f"{key} is neither a key of the machine nor an option of train{near}")
     common = laid_over(overrides_of(plan.settings, known), arguments.overrides)
     overrides = laid_over(common, overrides_of(own, known))
-    if preset in BOARD_MACHINES:
-        file, preset = BOARD_MACHINES[preset], None
     if preset is None:
         return read_config(argparse.Namespace(file=file, overrides=overrides))
     if preset not in PRODUCTS_ONLY:

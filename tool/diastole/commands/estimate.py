@@ -101,7 +101,7 @@ def add_parser(commands: Commands) -> None:
     parser.add_argument(
         "--clock",
         metavar="MHZ",
-        type=megahertz,
+        type=megahertz(),
         help="of the machine: seconds, GB/s and TOPS at it too",
     )
     parser.add_argument(

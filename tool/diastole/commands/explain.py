@@ -66,7 +66,8 @@ def execute(arguments: argparse.Namespace) -> int:
     if config.numerics.chooses_widths:
         raise BadInput(
             "explain steps through machines whose elements have one width, not fast: "
-            "--set format.x=bfp2 (and w, dy) shows what each of its planes goes through"
+            "--set format.x=bfp2 --set format.w=bfp2 --set format.dy=bfp2 shows what each of its "
+            "planes goes through"
         )
     _check_size(config, arguments.sizes)
     check_output("--out", arguments.out, (".html", ".htm"))
@@ -100,7 +101,7 @@ def _check_size(config: Config, axes: dict[str, int]) -> None:
     if lanes > MOST_LANES:
         raise BadInput(
             f"{config.name} has {lanes} lanes side by side, a page shows {MOST_LANES} at most; "
-            "make it smaller with --set array.rows=... and array.cols=..., or take --preset nano"
+            "make it smaller with --set array.rows=... --set array.cols=..., or take --preset nano"
         )
     sums = about_sums(plan, axes)
     if sums > MOST_SUMS:

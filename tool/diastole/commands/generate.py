@@ -4,7 +4,7 @@ import argparse
 from pathlib import Path
 
 from diastole import install
-from diastole.commands.arguments import Commands, add_config, add_json, read_config
+from diastole.commands.arguments import Commands, add_config, add_json, read_config, retyped
 from diastole.console import print_json, say, say_next
 from diastole.layers.costs import usual_use
 
@@ -44,5 +44,6 @@ def execute(arguments: argparse.Namespace) -> int:
             f"{len(manifest['files'])} files"
         )
         say(usual_use(config))
-        say_next(f"diastole train {arguments.file} --task digits --verify runs it in Verilator")
+        command = f"diastole train {retyped(arguments)} --task digits --verify"
+        say_next(f"{command} runs it in Verilator")
     return 0

@@ -1,6 +1,7 @@
 """`diastole init`: writes a commented configuration to start from."""
 
 import argparse
+import shlex
 from pathlib import Path
 
 from diastole.commands.arguments import Commands, read_preset
@@ -10,7 +11,7 @@ from diastole.config.presets import PRESET_NAMES
 from diastole.console import say, say_next
 from diastole.errors import BadInput
 from diastole.files import atomic
-from diastole.files.outputs import check_folder
+from diastole.files.outputs import check_folder, check_output
 
 
 def add_parser(commands: Commands) -> None:
@@ -40,6 +41,7 @@ def execute(arguments: argparse.Namespace) -> int:
     if path.is_dir():
         raise BadInput(f"{path}: is a directory")
     check_folder(path)
+    check_output("FILE", path, (".toml",))
     config, chosen = read_preset(arguments.preset), f"preset {arguments.preset}"
     if arguments.numbers:
         config = from_document(config.to_dict(), [f"numbers={arguments.numbers}"])
@@ -50,5 +52,5 @@ def execute(arguments: argparse.Namespace) -> int:
     except FileExistsError:
         raise BadInput(f"{path}: exists; --force overwrites it") from None
     say(f"wrote {path} ({chosen})")
-    say_next(f"edit it, then diastole check {path}")
+    say_next(f"edit it, then diastole check {shlex.quote(str(path))}")
     return 0

@@ -6,7 +6,7 @@ from typing import Any
 
 from diastole.config.numbers import Numbers
 from diastole.errors import BadInput
-from diastole_sim.spec.check import shown, whole_number
+from diastole_sim.spec.check import shown, signed_number, whole_number
 from diastole_sim.train.loss_scaling import Floors, LossScaling, require_floors
 
 OPTIONS = ("loss_scale", "loss_scale_floor")
@@ -16,7 +16,7 @@ DEFAULT = LossScaling()
 def exponent(text: str) -> int:
     """A type for argparse: of a scale of the loss."""
     low, high = DEFAULT.smallest, DEFAULT.largest
-    value = _integer(text)
+    value = signed_number(text)
     if value is None or not low <= value <= high:
         raise argparse.ArgumentTypeError(f"must be an integer in {low}..{high}, not {shown(text)}")
     return value
@@ -27,7 +27,7 @@ def floors(text: str) -> Floors:
     found: list[tuple[int, int]] = []
     for word in text.split(","):
         first, equals, second = word.partition("=")
-        step, smallest = whole_number(first), _integer(second)
+        step, smallest = whole_number(first), signed_number(second)
         if not equals or step is None or smallest is None:
             raise argparse.ArgumentTypeError(
                 "must be STEP=EXPONENT pairs of integers with commas between them, such as "
@@ -78,10 +78,3 @@ def scaling_of(given: Mapping[str, Any]) -> LossScaling | None:
     if not given:
         return None
     return LossScaling(exponent=given["loss_scale"], floors=given.get("loss_scale_floor", ()))
-
-
-def _integer(text: str) -> int | None:
-    """None for a text that is none."""
-    sign, digits = (-1, text[1:]) if text.startswith("-") else (1, text)
-    value = whole_number(digits)
-    return None if value is None else sign * value

@@ -4,6 +4,7 @@ import argparse
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
+from diastole.console import say
 from diastole.errors import BadInput
 from diastole.nearest import meant
 from diastole_sim.spec.check import shown
@@ -14,6 +15,11 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         raise BadInput(f"{message} (see {self.prog} --help)")
+
+    def _print_message(self, message: str, file: Any = None) -> None:
+        """Print help and version as every result is: argparse is silent where that fails."""
+        if message:
+            say(message.rstrip("\n"))
 
     def parse_known_args(  # pyright: ignore[reportIncompatibleMethodOverride] - its overloads
         self, args: Sequence[str] | None = None, namespace: Any = None

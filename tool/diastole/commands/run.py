@@ -325,6 +325,7 @@ def summary(
         "underflowed": sum(operand.underflowed for operand in result.operands.values()),
         "nan": [name for name, operand in result.operands.items() if operand.nan],
         "inf": [name for name, operand in result.operands.items() if operand.inf],
+        "beyond_float32": beyond_float32(result, config.numerics),
         "improvement": improvements(result),
         "verified": verify and comparison.mismatches == 0,
         "mismatches": comparison.mismatches,
@@ -332,6 +333,18 @@ def summary(
         "reports_differ": comparison.reports_differ,
         "config_sha256": config.config_sha256,
     }
+
+
+def beyond_float32(result: ProductResult, numerics: Numerics) -> dict[str, int]:
+    """Return how many stored elements are larger than any float32, by operand, as far as there are
+    such: the array of the elements has Inf for them, though the format stores no Inf."""
+    found: dict[str, int] = {}
+    for name, operand in result.operands.items():
+        chosen = numerics.tensor_class(operand.tensor_class).format
+        copies = () if chosen.specials == "ieee" else operand.copy_values().values()
+        if count := sum(int(np.count_nonzero(np.isinf(values))) for values in copies):
+            found[name] = count
+    return found
 
 
 def improvements(result: ProductResult) -> dict[str, dict[str, int]]:
@@ -382,6 +395,11 @@ def describe(record: dict[str, Any], target: Path, *, floats: bool = False) -> s
     if record["saturated"]:
         lines.append(
             f"{record['saturated']} of {record['converted']} elements saturated when converted"
+        )
+    for name, count in record["beyond_float32"].items():
+        lines.append(
+            f"{name}_q has Inf for {count} elements: they are stored, and multiplied, as finite "
+            "numbers that float32 does not reach"
         )
     if record["underflowed"]:
         lines.append(

@@ -14,6 +14,7 @@ from diastole.commands.arguments import (
     add_seed,
     fraction,
     integer,
+    megahertz,
     read_config,
 )
 from diastole.config.keys import Config
@@ -22,11 +23,11 @@ from diastole.errors import BadInput, CheckFailed
 from diastole.files import atomic
 from diastole.files.outputs import check_output, check_picture
 from diastole.product.cache import cached
-from diastole.synth.delays import USUAL_MHZ
+from diastole.synth.delays import USUAL_MHZ, delays_of
 from diastole.synth.flow import ASKED_MHZ, Request, Synthesis, Tools, synthesise
 from diastole.synth.mapper import Design
 from diastole.synth.route import PLACERS
-from diastole.synth.targets import FPGAS, SG13G2, read_target
+from diastole.synth.targets import FPGAS, SG13G2, Cells, read_target
 
 BITSTREAMS = (".bit", ".bin", ".fs")
 """What a bitstream is called, by the tools of one family or another."""
@@ -63,7 +64,7 @@ def add_parser(commands: Commands) -> None:
     parser.add_argument(
         "--freq",
         metavar="MHZ",
-        type=float,
+        type=megahertz(1, 2000),
         help="the clock that is asked of --pnr or --delays; exit code 1 where it is missed "
         f"(default: {ASKED_MHZ:g}, of cells {USUAL_MHZ:g}, and none is missed)",
     )
@@ -100,6 +101,8 @@ def add_parser(commands: Commands) -> None:
 def execute(arguments: argparse.Namespace) -> int:
     request = read_request(arguments)
     config = read_config(arguments)
+    if request.delays and isinstance(request.target, Cells):
+        delays_of(request.target.library)  # before Yosys works for minutes
     _check_files(arguments)
     install.require(*install.EMISSION)
     tools = Tools.find(request)
@@ -154,8 +157,6 @@ def read_request(arguments: argparse.Namespace) -> Request:
         raise BadInput("--placer is about place and route: give --pnr too")
     if not (route or arguments.delays) and arguments.freq is not None:
         raise BadInput("--freq is the clock of --pnr or --delays: give one of them too")
-    if arguments.freq is not None and not 1 <= arguments.freq <= 2000:
-        raise BadInput(f"--freq must be in 1..2000, in MHz, not {arguments.freq:g}")
     return Request(
         target=read_target(arguments.target),
         device=arguments.device,

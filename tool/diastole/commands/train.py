@@ -176,7 +176,10 @@ def precision_of(config: Config, arguments: argparse.Namespace) -> Precision | N
     classes = tuple(n for n in CLASS_NAMES if numerics.tensor_class(n).format.planes)
     if not classes:
         for name in (*(["precision"] if arguments.precision else []), *given):
-            raise BadInput(f"--{name} is of machines with the format fast; this one has none")
+            fast = " ".join(f"--set format.{each}=fast" for each in CLASS_NAMES)
+            raise BadInput(
+                f"--{name} is of machines with the format fast, and this one has none: give {fast}"
+            )
         return None
     kind = arguments.precision or "fast"
     for name in given:
@@ -200,8 +203,9 @@ def _machine_precision(config: Config, arguments: argparse.Namespace) -> Precisi
         return None
     if arguments.precision not in (None, *MACHINE_PRECISIONS):
         raise BadInput(
-            f"--precision {arguments.precision} is of machines that a host trains (vector.enable "
-            f"= false); with vector.enable = true it must be one of {', '.join(MACHINE_PRECISIONS)}"
+            f"--precision {arguments.precision} is of machines that a host trains: give --set "
+            "vector.enable=false; with vector.enable = true it must be one of "
+            f"{', '.join(MACHINE_PRECISIONS)}"
         )
     return precision_of(config, arguments)
 
@@ -261,7 +265,7 @@ def execute(arguments: argparse.Namespace) -> int:
         print_json(result.to_json() | costs_of(config, result))
     else:
         say("\n".join([describe(result), *described_costs(costs_of(config, result))]))
-        say_next("--set format.x=..., format.w=... and format.dy=... train it in other numbers")
+        say_next("--set format.x=... --set format.w=... --set format.dy=... for other numbers")
     return judge(result, arguments.min_accuracy)
 
 

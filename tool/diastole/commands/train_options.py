@@ -2,10 +2,11 @@
 
 import argparse
 from collections.abc import Mapping
-from typing import Any, NoReturn
+from typing import Any, NoReturn, cast
 
 from diastole.commands import train
 from diastole.commands.parser import Parser
+from diastole.config.file import toml_value
 from diastole.config.keys import Config
 from diastole.errors import BadInput
 
@@ -21,6 +22,15 @@ class _Strict(Parser):
 
     def error(self, message: str) -> NoReturn:
         raise BadInput(message.replace("argument --", "", 1))
+
+
+def _typed(value: str) -> str:
+    """Return the value of a setting as it is typed behind an option: without the quotes of TOML,
+    and without the brackets of a list."""
+    meant = toml_value(value)
+    if isinstance(meant, list):
+        return ",".join(map(str, cast(list[Any], meant)))
+    return meant if isinstance(meant, str) else value
 
 
 class TrainOptions:
@@ -46,14 +56,9 @@ class TrainOptions:
     ) -> dict[str, Any]:
         """Those among the settings, as the training takes them. ``task``: by name, of a user where
         there is none of that name."""
-        given = {key.replace("-", "_"): _unquoted(value) for key, value in settings.items()}
+        given = {key.replace("-", "_"): _typed(value) for key, value in settings.items()}
         words = [
             f"--{name.replace('_', '-')}={given[name]}" for name in self.names if name in given
         ]
         arguments = self.parser.parse_args(["FILE", f"--task={task}", *words])
         return train.training_options(config, arguments)
-
-
-def _unquoted(value: str) -> str:
-    """A value without the quotes that one with spaces needs in a configuration."""
-    return value[1:-1] if len(value) > 1 and value[0] == value[-1] == '"' else value

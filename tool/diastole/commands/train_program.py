@@ -3,7 +3,7 @@
 import argparse
 from collections.abc import Mapping
 from contextlib import ExitStack
-from math import isfinite, nan
+from math import nan
 from typing import Any
 
 from diastole.backend import REFUSED_BY_SIZE, make_machine, program_limits
@@ -38,7 +38,7 @@ from diastole_sim.program.perceptron_tensors import PanelTooSmallError
 from diastole_sim.program.run import MachineStoppedError, ProgramRun, golden_machine
 from diastole_sim.program.tasks import TaskProgram
 from diastole_sim.program.verified_run import VerifiedRun
-from diastole_sim.spec.check import shown, whole_number
+from diastole_sim.spec.check import real_number, shown, whole_number
 from diastole_sim.spec.command_errors import ErrorCode
 from diastole_sim.spec.command_table import Opcode
 from diastole_sim.spec.stream_table import SLOTS
@@ -56,10 +56,14 @@ OF_THE_HOST = {
 """Options that say what a host does, and what a machine with a vector unit does instead."""
 
 
+class NoVectorUnit(BadInput):
+    """An option asks for whole steps, and the machine has no vector unit."""
+
+
 def rate(text: str) -> float:
     """A type for argparse: a learning rate."""
     value = _number(text)
-    if not (isfinite(value) and 0 < value <= MOST_RATE):
+    if not 0 < value <= MOST_RATE:
         raise argparse.ArgumentTypeError(
             f"must be a number above 0, at most {MOST_RATE:g}, not {shown(text)}"
         )
@@ -96,7 +100,7 @@ def momentum(text: str) -> float:
 
 def betas(text: str) -> tuple[float, float]:
     """A type for argparse: of Adam's two means."""
-    values = tuple(map(_number, text.split(",")))
+    values = tuple(_number(word.strip()) for word in text.split(","))
     if len(values) != 2 or not all(0 <= each < 1 for each in values):
         raise argparse.ArgumentTypeError(
             f"must be two numbers from 0, below 1, such as 0.9,0.999, not {shown(text)}"
@@ -106,15 +110,13 @@ def betas(text: str) -> tuple[float, float]:
 
 def _number(text: str) -> float:
     """NaN for what is none."""
-    try:
-        return float(text)
-    except ValueError:
-        return nan
+    value = real_number(text)
+    return nan if value is None else value
 
 
 def hidden(text: str) -> tuple[int, ...]:
     """A type for argparse: units of hidden layers."""
-    words = text.split(",")
+    words = [word.strip() for word in text.split(",")]
     units = tuple(n for word in words if (n := whole_number(word)) is not None)
     if len(words) > MOST_LAYERS:
         raise argparse.ArgumentTypeError(
@@ -240,15 +242,16 @@ def program_of(
                     f"{option(name)} is of whole steps on the machine, with weights in float32; "
                     f"those of numbers = {config.numbers} are a host's"
                 )
-            raise BadInput(
-                f"{option(name)} is of machines with a vector unit: it needs vector.enable = true"
+            raise NoVectorUnit(
+                f"{option(name)} is of machines with a vector unit, and this one has none: give "
+                "--set vector.enable=true"
             )
         return None
     for name, does in OF_THE_HOST.items():
         if getattr(arguments, name, None) is not None:
             raise BadInput(
-                f"{option(name)} is of machines that a host trains (vector.enable = false); with "
-                f"vector.enable = true the machine {does}"
+                f"{option(name)} is of machines that a host trains: give --set "
+                f"vector.enable=false; with vector.enable = true the machine {does}"
             )
     kind = arguments.optimizer or "sgd"
     _check_options_of(kind, given)
@@ -257,7 +260,7 @@ def program_of(
     if config.scale.source == "given":
         raise BadInput(
             "scale.source must be current or delayed for training with vector.enable = true, "
-            "not given: no host gives scales; with vector.enable = false one does"
+            "not given: no host gives scales; with --set vector.enable=false one does"
         )
     try:
         return ProgramOptions(limits=program_limits(config), **given, **given_scale(arguments))
@@ -362,6 +365,8 @@ def _judged(stopped: MachineStoppedError, run: ProgramRun) -> Exception:
             f"step {stopped.step}: the loss is NaN or Inf, so that command {stopped.index}, "
             f"{opcode}, stopped the machine"
         )
+        if stopped.not_finite is not None:
+            text += f"; first not finite: {stopped.not_finite}"
     if stopped.counters:
         text += "; " + ", ".join(f"{name} {value}" for name, value in stopped.counters.items())
     if isinstance(run, VerifiedRun) and run.comparison.first is not None:

@@ -33,8 +33,8 @@ def state_of(
         return None
     if "program" in options:
         raise BadInput(
-            "--state is of trainings whose steps a host ends (vector.enable = false): with "
-            "vector.enable = true the machine keeps part of the state itself"
+            "--state is of trainings whose steps a host ends: give --set vector.enable=false; "
+            "with vector.enable = true the machine keeps part of the state itself"
         )
     if options["precision"] is not None:
         raise BadInput("--state is not of machines with the format fast, whose widths it has not")

@@ -1,11 +1,12 @@
 """`formats --data`: number formats on your own tensors and their products, beside each other."""
 
 import argparse
-import math
 from collections.abc import Collection, Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from diastole.commands.progress import progress
 from diastole.console import note, print_json, say, warn
@@ -16,7 +17,8 @@ from diastole.report import survey_table, verdict_table
 from diastole.trials.choices import KIND, Choices
 from diastole.trials.mixtures import TABLES, Mixture, combine, make_mixtures
 from diastole.trials.trial import check_products, class_of, run_trials
-from diastole_sim.spec.check import shown
+from diastole_sim.codes.quality import plain_products
+from diastole_sim.spec.check import real_number, shown
 from diastole_sim.spec.numerics import CLASS_NAMES
 from diastole_sim.spec.operations import CLASSES, OPERAND_OF
 
@@ -33,11 +35,8 @@ OPTIONS = (*CLASS_NAMES, *TABLES)
 
 def decibels(text: str) -> float:
     """A type for argparse: a finite number."""
-    try:
-        value = float(text)
-    except ValueError:
-        value = math.nan
-    if not math.isfinite(value):
+    value = real_number(text)
+    if value is None:
         raise argparse.ArgumentTypeError(f"must be a number of dB, such as 20, not {shown(text)}")
     return value
 
@@ -103,6 +102,8 @@ def try_on(arguments: argparse.Namespace, choices: Choices) -> int:
         note(text)
     for text in tensors.warnings(matrices, "flag"):
         warn(text)
+    if arguments.least_db is not None:
+        _check_judged(arguments.data, given)
     with progress("formats", lines=False) as report:
         trials = run_trials(mixtures, matrices, lambda done, every: report(done, every, None))
     surveys = {
@@ -130,6 +131,22 @@ def try_on(arguments: argparse.Namespace, choices: Choices) -> int:
     if arguments.out is not None:
         say(f"wrote {arguments.out}")
     return 0
+
+
+def _check_judged(data: Path, given: Mapping[str, tensors.Floats]) -> None:
+    """Warn of elements of products that a verdict leaves out; refuse a product without others."""
+    for name, plain in plain_products(given).items():
+        left_out = int(np.count_nonzero(~np.isfinite(plain)))
+        if left_out == plain.size:
+            raise BadInput(
+                f"{data}: --least-db must have an element of {name} to judge, and NaN or Inf "
+                "reach them all: give finite tensors, or leave --least-db out"
+            )
+        if left_out:
+            warn(
+                f"--least-db judges {plain.size - left_out} of {plain.size} elements of {name}: "
+                "NaN or Inf reach the others"
+            )
 
 
 def _mixtures(choices: Choices, present: Collection[str]) -> tuple[list[Mixture], list[str]]:

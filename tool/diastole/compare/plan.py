@@ -259,7 +259,10 @@ def _axes(table: Mapping[str, Any], before: str = "") -> list[str]:
             found += _axes(cast(Mapping[str, Any], value), f"{before}{key}.")
         elif isinstance(value, list):
             values = cast(list[Any], value)
-            texts = [each if isinstance(each, str) else written(each) for each in values]
+            texts = [
+                each if isinstance(each, str) and "," not in each else written(each)
+                for each in values
+            ]
             found.append(f"{before}{key}={','.join(texts)}")
         else:
             raise BadInput(f"over.{before}{key} must be a list, not {value_shown(value)}")

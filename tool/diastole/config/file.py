@@ -268,7 +268,7 @@ def _override(document: dict[str, Any], text: str) -> str:
             known = ".".join(parts)
             raise BadInput(f"--set: {known} is an unknown key; the nearest is {nearest(known)}")
         table = inner
-    table[parts[-1]] = _toml_value(value.strip())
+    table[parts[-1]] = toml_value(value.strip())
     return ".".join(parts)
 
 
@@ -276,7 +276,8 @@ def _is_table(value: object) -> TypeGuard[dict[str, Any]]:
     return isinstance(value, dict)
 
 
-def _toml_value(text: str) -> Any:
+def toml_value(text: str) -> Any:
+    """Return the value that a text has in TOML; the text itself where TOML has none for it."""
     try:
         parsed = tomllib.loads(f"value = {text}")
     except (ValueError, RecursionError):

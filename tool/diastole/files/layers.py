@@ -4,7 +4,6 @@ have them."""
 import csv
 import io
 import re
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -104,10 +103,12 @@ def _columns(where: str, heading: list[str]) -> tuple[dict[str, int], Kind]:
     else:
         have = ", ".join(columns) or "none"
         raise BadInput(f"{where}: its columns are {have}; it needs {ACCEPTED}")
+    typed = {
+        name: [text for text, column in zip(headings, names, strict=True) if column == name]
+        for name in columns
+    }
     problems = [
-        f"{where}: the column {name} is there {count} times: leave one"
-        for name, count in Counter(filter(None, names)).items()
-        if count > 1
+        f"{where}: {_repeated(name, texts)}" for name, texts in typed.items() if len(texts) > 1
     ]
     read = (*own, *ANY)
     problems += [
@@ -119,6 +120,13 @@ def _columns(where: str, heading: list[str]) -> tuple[dict[str, int], Kind]:
     if problems:
         raise BadInput(*problems)
     return columns, kind
+
+
+def _repeated(name: str, texts: list[str]) -> str:
+    """Return what is wrong with headings of one column, in the words of the file."""
+    if len(set(texts)) == 1:
+        return f"the column {texts[0]} is there {len(texts)} times: leave one"
+    return f"the columns {' and '.join(texts)} all say {name}: leave one"
 
 
 class _Line:

@@ -11,11 +11,11 @@ MAX_TOML_BYTES = 1 << 20
 """Of a file that is read: a hundred times what `init` writes."""
 
 
-def read_content(path: Path, most: int, what: str) -> bytes:
-    """Return the bytes of a regular file or a pipe; BadInput for others, and for more than ``most``
-    bytes, as ``what`` never has."""
+def read_content(path: Path, most: int, what: str, *, pipes: bool = True) -> bytes:
+    """Return the bytes of a regular file or, with ``pipes``, a pipe; BadInput for others, and for
+    more than ``most`` bytes, as ``what`` never has."""
     try:
-        return read_bytes(path, most)
+        return read_bytes(path, most, pipes=pipes)
     except TooLargeError as error:
         raise BadInput(f"{path}: is no {what}: it {error.strerror}") from None
     except OSError as error:

@@ -11,6 +11,7 @@ from functools import partial
 from itertools import product
 from typing import Any
 
+from diastole.config.file import toml_value
 from diastole.config.keys import Config
 from diastole.errors import BadInput, CheckFailed
 from diastole.files.layers import NamedLayer
@@ -18,6 +19,7 @@ from diastole.layers.costs import Found, Mapped, Product, layer_costs, total
 from diastole.layers.sizes import MachineSize, machine_size
 from diastole.layers.widths import widths_of
 from diastole.workers import end_with, usable_cores
+from diastole_sim.spec.check import shown
 
 MOST_MACHINES = 10_000
 
@@ -85,17 +87,48 @@ def every_choice(texts: Sequence[str]) -> list[tuple[str, ...]]:
     keys: set[str] = set()
     for text in texts:
         key, equals, values = text.partition("=")
-        given = [value.strip() for value in values.split(",")]
+        given = [value.strip() for value in split_values(values)]
         if not equals or not key.strip() or not all(given):
             raise BadInput(f"--over must be KEY=VALUE,VALUE,..., not {text}")
         if same_key(key) in keys:
             raise BadInput(f"--over: {key.strip()} is given twice; give all its values at once")
         keys.add(same_key(key))
-        choices.append([f"{key.strip()}={value}" for value in dict.fromkeys(given)])
+        _refuse_repeated(key.strip(), given)
+        choices.append([f"{key.strip()}={value}" for value in given])
     found = list(product(*choices))
     if len(found) > MOST_MACHINES:
         raise BadInput(f"--over: {len(found)} machines are more than {MOST_MACHINES}")
     return found
+
+
+def split_values(text: str) -> list[str]:
+    """Return the values between commas; a comma within brackets, braces or quotes is part of its
+    value, as in ``[2,4],[2,8]`` and ``"32,32",64``."""
+    values, depth, quote = [""], 0, ""
+    for letter in text:
+        if quote:
+            quote = "" if letter == quote else quote
+        elif letter in "\"'":
+            quote = letter
+        else:
+            depth += (letter in "[{") - (letter in "]}")
+        if letter == "," and not quote and depth <= 0:
+            values.append("")
+        else:
+            values[-1] += letter
+    return values
+
+
+def _refuse_repeated(key: str, values: Sequence[str]) -> None:
+    """Raise BadInput if two values are the same, in whatever spelling: 2 and 0x2, or a text with
+    and without quotes."""
+    seen: dict[str, str] = {}
+    for value in values:
+        meaning = repr(toml_value(value))
+        if meaning in seen:
+            said = f"{value} twice" if value == seen[meaning] else f"{seen[meaning]} and {value}"
+            raise BadInput(f"--over: {key} has {shown(said)}: give each value once")
+        seen[meaning] = value
 
 
 def same_key(key: str) -> str:

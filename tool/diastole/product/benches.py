@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from diastole.product.c_driver import makefile
 from diastole.product.facts import LICENCE
 from diastole.product.host_view import HostView
 from diastole.product.scene import BASE
@@ -113,4 +114,4 @@ def cocotb_bench(view: HostView) -> str:
 
 def cocotb_makefile(view: HostView) -> str:
     """What starts both benches."""
-    return _heading(view, "#") + _text("bench.mk").replace("MACHINE", view.name)
+    return _heading(view, "#") + makefile("bench.mk", view.name, inside=".")

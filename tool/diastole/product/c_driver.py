@@ -49,7 +49,14 @@ def c_board(view: HostView) -> str:
 def host_makefile(view: HostView) -> str:
     """What builds both."""
     heading = f"# SPDX-License-Identifier: {LICENCE}\n# {view.origin}; do not edit.\n"
-    return heading + _text("host.mk").replace("MACHINE", view.name)
+    return heading + makefile("host.mk", view.name, inside="build")
+
+
+def makefile(text: str, name: str, *, inside: str) -> str:
+    """Return a Makefile of a machine; ``inside``: where it builds, if it can build in its own
+    folder."""
+    scratch = _text("scratch.mk").replace("INSIDE", inside)
+    return _text(text).replace("SCRATCH\n", scratch + "\n").replace("MACHINE", name)
 
 
 def _text(name: str) -> str:

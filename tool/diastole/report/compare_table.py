@@ -11,6 +11,8 @@ HEADING = (
     "error", "NAND2/MAC", "passes", "area x passes", "bits", "cycles/step",
 )  # fmt: skip
 
+TOO_WIDE = 1e6
+
 
 def comparison_lines(compared: Sequence[Compared]) -> list[str]:
     """A line for each configuration, that of its float32 before the first that has it."""
@@ -48,7 +50,7 @@ def _mean(found: Spread | None, form: str, unit: int) -> list[str]:
     if found is None:
         return ["-", "-"]
     deviation = None if found.deviation is None else unit * found.deviation
-    return [format(unit * found.mean, form), _number(deviation, form)]
+    return [_number(unit * found.mean, form), _number(deviation, form)]
 
 
 def _over(each: Compared, value: str, form: str, plain: str, unit: int) -> list[str]:
@@ -56,11 +58,14 @@ def _over(each: Compared, value: str, form: str, plain: str, unit: int) -> list[
     if found is None:
         return ["-", "-"]
     error = None if found.error is None else unit * found.error
-    return [format(unit * found.mean, form), _number(error, plain)]
+    return [_number(unit * found.mean, form), _number(error, plain)]
 
 
 def _number(value: float | None, form: str) -> str:
-    return "-" if value is None else format(value, form)
+    """``-`` for none; a number that would widen the column has an exponent."""
+    if value is None:
+        return "-"
+    return format(value, form if abs(value) < TOO_WIDE else form.replace(".4f", ".4g"))
 
 
 def comparison_legend(seeds: Sequence[int]) -> list[str]:

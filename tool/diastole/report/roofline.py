@@ -52,7 +52,7 @@ class _Limits:
 
 @dataclass
 class _Label:
-    """Products of one phase that lie side by side."""
+    """Products of one phase, by its name in the table, that lie side by side."""
 
     phase: str
     place: tuple[float, float]
@@ -86,10 +86,10 @@ def write_roofline(
     bottom = min(ys) / 2
     axes.set_xlim(min(xs) / 3, max(xs) * 4)
     axes.set_ylim(bottom, limits.peak * (limits.peak / bottom) ** ABOVE)
-    phases = list(dict.fromkeys(cost.phase for cost in shown))
+    phases = list(dict.fromkeys(cost.what for cost in shown))
     colours = dict(zip(phases, COLOURS, strict=False))
     for phase in phases:
-        here = [at for at, cost in zip(places, shown, strict=True) if cost.phase == phase]
+        here = [at for at, cost in zip(places, shown, strict=True) if cost.what == phase]
         axes.scatter(*zip(*here, strict=True), s=22, label=phase, alpha=0.7, color=colours[phase])
     plain_ticks(axes)
     axes.set_xlabel("operations per byte read or written")
@@ -159,13 +159,12 @@ def _labels(
         near = [
             label
             for label in found
-            if label.phase == cost.phase
-            and hypot(x - label.on_page[0], y - label.on_page[1]) < NEAR
+            if label.phase == cost.what and hypot(x - label.on_page[0], y - label.on_page[1]) < NEAR
         ]
         if not near and len(found) == MOST_LABELS:
             continue
         if not near:
-            near = [_Label(cost.phase, places[number], (x, y), roof - y)]
+            near = [_Label(cost.what, places[number], (x, y), roof - y)]
             found += near
         near[0].names.append(cost.name)
     return sorted(found, key=lambda label: label.on_page)

@@ -8,13 +8,15 @@ from typing import Any
 from diastole.console import one_line
 from diastole.files import atomic
 from diastole.report.format_table import align
+from diastole_sim.codes.quality import ResultQuality
 from diastole_sim.codes.survey import Bits, Survey
 
 Surveys = Mapping[str, Sequence[Survey]]
 """By tensor, every format in one order."""
 
 LEGEND = (
-    "SNR: signal to quantisation noise; saturated, underflowed: shares of the elements;",
+    "SNR: signal to quantisation noise of the elements that are neither NaN, Inf nor subnormal;",
+    "-: no element is left for that; saturated, underflowed: shares of all elements;",
     "spread: of the exponents within a group, in bits; rows, columns: deficits of the groups, in",
     "bits; each as 99 % and the largest",
 )
@@ -27,7 +29,7 @@ def tensor_table(name: str, shape: tuple[int, int], surveys: Sequence[Survey]) -
         [
             each.format,
             each.grouping,
-            "exact" if each.snr_db is None else f"{each.snr_db:.1f}",
+            decibels(each),
             f"{each.saturated:.3%}",
             f"{each.underflowed:.3%}",
             _both(each.spread),
@@ -39,6 +41,13 @@ def tensor_table(name: str, shape: tuple[int, int], surveys: Sequence[Survey]) -
     return [f"{name} ({shape[0]} x {shape[1]})", *align([[*heading, "columns"], *rows])]
 
 
+def decibels(each: Survey | ResultQuality) -> str:
+    """The signal to noise for people; ``-`` where no element has one."""
+    if each.snr_db is None:
+        return "exact" if each.counted else "-"
+    return f"{each.snr_db:.1f}"
+
+
 def _both(bits: Bits | None) -> str:
     return "-" if bits is None else f"{bits.usual} {bits.largest:>2}"
 
@@ -47,8 +56,13 @@ def _deficits(each: Survey) -> list[Bits]:
     return [bits for bits in (each.row_deficit, each.column_deficit) if bits is not None]
 
 
+def signal_to_noise(each: Survey) -> float | None:
+    """Return the decibels of a survey; None without noise."""
+    return each.snr_db
+
+
 PANELS: tuple[tuple[str, Callable[[Survey], float | None], str], ...] = (
-    ("signal to noise, dB", lambda each: each.snr_db, "{:.0f}"),
+    ("signal to noise, dB", signal_to_noise, "{:.0f}"),
     ("saturated, %", lambda each: 100 * each.saturated, "{:.2g}"),
     ("underflowed, %", lambda each: 100 * each.underflowed, "{:.2g}"),
     (
@@ -72,7 +86,8 @@ PANELS: tuple[tuple[str, Callable[[Survey], float | None], str], ...] = (
 def write_picture(surveys: Surveys, path: Path, title: str) -> None:
     """Maps of tensors and formats, one for each figure of merit; .png or .svg. Needs matplotlib.
 
-    A cell without a number (no noise, no group) is blank.
+    A cell without a number (no noise, no group) is blank; one without an element that has a part in
+    the noise says ``-``.
     """
     from matplotlib.figure import Figure  # slow to import; without pyplot there is no window
 
@@ -83,6 +98,8 @@ def write_picture(surveys: Surveys, path: Path, title: str) -> None:
     for axes, (heading, figure_of, shown) in zip(figure.subplots(3, 2).flat, PANELS, strict=True):
         values = [[figure_of(each) for each in surveys[name]] for name in names]
         _draw_map(axes, values, shown)
+        if figure_of is signal_to_noise:
+            _draw_uncounted(axes, [[each.counted for each in surveys[name]] for name in names])
         axes.set_title(heading, fontsize=10)
         axes.set_xticks(range(len(formats)), formats, rotation=90, fontsize=8)
         # a name is no formula, though it may have dollars
@@ -105,3 +122,10 @@ def _draw_map(axes: Any, values: list[list[float | None]], shown: str) -> None:
                 colour = "white" if value > middle else "black"
                 text = shown.format(value)
                 axes.text(x, y, text, ha="center", va="center", fontsize=7, color=colour)
+
+
+def _draw_uncounted(axes: Any, counted: list[list[int]]) -> None:
+    for y, row in enumerate(counted):
+        for x, count in enumerate(row):
+            if not count:
+                axes.text(x, y, "-", ha="center", va="center", fontsize=7)

@@ -7,6 +7,7 @@ from typing import Any
 
 from diastole.layers.cell_areas import areas, cell_area
 from diastole.report.format_table import align
+from diastole.report.survey_table import decibels
 from diastole.trials.mixtures import Settings
 from diastole.trials.trial import Trial
 from diastole_sim.codes.quality import ResultQuality, Worst
@@ -14,7 +15,8 @@ from diastole_sim.spec.numerics import CLASS_NAMES
 
 PRODUCTS_LEGEND = (
     "dB: signal to noise beside the float64 product of the same float32 tensors; row, column: of",
-    "the worst row and column. Rows of dW and columns of dX are channels of X, and so on",
+    "the worst row and column; -: NaN or Inf reach every element in float64. Rows of dW and",
+    "columns of dX are channels of X, and so on",
 )
 
 
@@ -84,20 +86,30 @@ def products_table(trials: Sequence[Trial]) -> list[str]:
     names = list(trials[0].products)
     heading = [word for name in names for word in (f"{name} dB", "row", "column")]
     rows = [
-        [trial.mixture.name, *(_decibels(each) for name in names for each in _three(trial, name))]
+        [trial.mixture.name, *(each for name in names for each in _three(trial.products[name]))]
         for trial in trials
     ]
     return align([["format", *heading], *rows], left=1)
 
 
-def _three(trial: Trial, name: str) -> list[float | None]:
-    quality = trial.products[name]
-    places = (quality.row, quality.column)
-    return [quality.snr_db, *(None if each is None else each.snr_db for each in places)]
+def _three(quality: ResultQuality) -> list[str]:
+    return [decibels(quality), *(_worst(quality.counted, each) for each in _places(quality))]
 
 
-def _decibels(value: float | None) -> str:
-    return "exact" if value is None else f"{value:.1f}"
+def _places(quality: ResultQuality) -> tuple[Worst | None, Worst | None]:
+    return quality.row, quality.column
+
+
+def _worst(counted: int, place: Worst | None) -> str:
+    if place is None:
+        return "exact" if counted else "-"
+    return f"{place.snr_db:.1f}"
+
+
+def _worst_of_all(trial: Trial) -> str:
+    """``-`` where a product has no element to judge, unless another product has an error."""
+    counted = min(each.counted for each in trial.products.values())
+    return _worst(counted, trial.lost and trial.lost.place)
 
 
 def ranking_table(verdict: Verdict) -> list[str]:
@@ -110,7 +122,7 @@ def ranking_table(verdict: Verdict) -> list[str]:
             f"{trial.bits:.5g}",
             f"{trial.bits_both:.5g}",
             "-" if (area := _area(trial)) is None else f"{area:.0f}",
-            _decibels(trial.lost and trial.lost.place.snr_db),
+            _worst_of_all(trial),
             _where(trial),
             *([] if least_db is None else ["yes" if trial.reaches(least_db) else "no"]),
         ]
@@ -139,7 +151,7 @@ def conclusion(verdict: Verdict, settings: Settings) -> list[str]:
     asked = f"{verdict.least_db:g} dB in the worst row and column of every product"
     best = verdict.nearest
     if best is not None:
-        least = f"{_decibels(_least(best))} dB in {_where(best)}"
+        least = f"{_worst_of_all(best)} dB in {_where(best)}"
         lines = [f"none has {asked};", f"  nearest: {best.mixture.name}, {least}"]
     else:
         best, cell = verdict.enough[0], verdict.smallest_cell
@@ -190,6 +202,7 @@ def _record(trial: Trial, least_db: float | None) -> dict[str, Any]:
 
 def _quality(quality: ResultQuality) -> dict[str, Any]:
     return {
+        "counted": quality.counted,
         "snr_db": quality.snr_db,
         "worst_row": _place(quality.row),
         "worst_column": _place(quality.column),

@@ -2,21 +2,43 @@
 
 import re
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cache
+from itertools import pairwise
 from pathlib import Path
 
-_TOKEN = re.compile(r'"[^"]*"|[\w.+\-*!/\[\]&|^\']+|[(){}:;,]')
+from diastole_sim.spec.check import real_number, shown
+
+_TOKEN = re.compile(r'\n|"[^"]*"|[\w.+\-*!/\[\]&|^\']+|[(){}:;,]')
 _IGNORED = re.compile(r"/\*.*?\*/|\\\n", re.DOTALL)
+DEEPEST = 100
+"""Groups within each other."""
+TABLES = frozenset(
+    f"{of}{edge}{what}"
+    for edge in ("rise", "fall")
+    for of, what in (("cell_", ""), ("", "_transition"), ("", "_constraint"))
+)
+"""What is read of an arc."""
+
+
+class LibertyError(ValueError):
+    """A file that is no library of delays: the line, and what is wrong there."""
+
+    def __init__(self, line: int, text: str):
+        super().__init__(f"line {line}: {text}")
 
 
 @dataclass
 class Group:
-    """``kind (name) { ... }``: its attributes, of which lists have several values, and groups."""
+    """``kind (name) { ... }`` from a ``line`` on: its attributes, of which lists have several
+    values, with their lines, and groups."""
 
     kind: str
     name: str
+    line: int
     values: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
+    lines: dict[str, int] = field(default_factory=dict[str, int])
     groups: "list[Group]" = field(default_factory=list)
 
     def of(self, kind: str) -> "list[Group]":
@@ -26,6 +48,29 @@ class Group:
     def text(self, name: str) -> str:
         """A simple attribute; empty where there is none."""
         return next(iter(self.values.get(name, [])), "")
+
+    def number(self, name: str) -> float | None:
+        """Return a number that is not negative; None where the attribute is absent."""
+        if name not in self.values:
+            return None
+        value = real_number(self.text(name).strip())
+        if value is None or value < 0:
+            said = shown(self.text(name)) or "nothing"
+            raise LibertyError(self.lines[name], f"{name} must be a number from 0, not {said}")
+        return value
+
+    def numbers(self, name: str) -> tuple[float, ...]:
+        """Return the numbers of a list; none where the attribute is absent."""
+        found: list[float] = []
+        for text in self.values.get(name, []):
+            for word in text.replace(",", " ").split():
+                value = real_number(word)
+                if value is None:
+                    raise LibertyError(
+                        self.lines[name], f"{name} must be numbers, not {shown(word)}"
+                    )
+                found.append(value)
+        return tuple(found)
 
 
 @dataclass(frozen=True)
@@ -38,11 +83,21 @@ class Table:
 
     @classmethod
     def of(cls, group: Group) -> "Table":
-        rows, cols = (_numbers(group.values.get(f"index_{n}", [])) for n in (1, 2))
-        values = tuple(_numbers([row]) for row in group.values["values"])
-        if not cols:  # one index: one row
-            return cls((0.0,), rows, values)
-        return cls(rows, cols, values)
+        """Return the table of a group. LibertyError where its indices do not rise, or do not have
+        as many points as there are values."""
+        rows, cols = (_index(group, f"index_{n}") for n in (1, 2))
+        if not cols:  # one index, or none beside a single value: one row
+            rows, cols = (0.0,), rows or (0.0,)
+        numbers = group.numbers("values")
+        if len(numbers) != len(rows) * len(cols):
+            points = f"{len(rows)} x {len(cols)} points of index_1 and index_2"
+            raise LibertyError(
+                group.lines.get("values", group.line),
+                f"values of {group.kind} must be as many as the {points}, not {len(numbers)}",
+            )
+        width = len(cols)
+        places = range(0, len(numbers), width)
+        return cls(rows, cols, tuple(numbers[place : place + width] for place in places))
 
     def at(self, row: float, col: float) -> float:
         i, u = _between(self.rows, row)
@@ -57,13 +112,20 @@ class Table:
 class Arc:
     """From an input to an output (or from a clock to an input that must be there before it).
 
-    ``tables``: by the names of Liberty.
+    ``tables``: by the names of Liberty. ``line``: where it begins in the file.
     """
 
     source: str
     sense: str
     kind: str
     tables: dict[str, Table]
+    line: int = 0
+
+    def table(self, name: str) -> Table:
+        """Return one of the tables; LibertyError if the arc has none of that name."""
+        if name not in self.tables:
+            raise LibertyError(self.line, f"timing of {self.source} must have {name}")
+        return self.tables[name]
 
 
 @dataclass(frozen=True)
@@ -81,19 +143,28 @@ DelayLibrary = dict[str, dict[str, Pin]]
 """By cell, by pin; in the units of the file."""
 
 
+@cache
+def read_delays(path: Path) -> tuple[DelayLibrary, float]:
+    """Return the cells of a Liberty file, and nanoseconds in its unit of time. LibertyError if it
+    is none."""
+    library = read_groups(path)
+    return cells_of(library), time_unit_ns(library)
+
+
 def read_library(path: Path) -> DelayLibrary:
-    """The cells of a Liberty file. ValueError if it is none."""
+    """The cells of a Liberty file. LibertyError if it is none."""
     return cells_of(read_groups(path))
 
 
 def time_unit_ns(library: Group) -> float:
     """Nanoseconds in its unit of time."""
     text = library.text("time_unit") or "1ns"
-    found = re.fullmatch(r"([\d.]+)\s*([unpf]s)", text)
-    if found is None:
-        raise ValueError(f"time_unit must be a time, not {text}")
-    number, unit = found.groups()
-    return float(number) * {"us": 1e3, "ns": 1.0, "ps": 1e-3, "fs": 1e-6}[unit]
+    found = re.fullmatch(r"([0-9.]+)\s*([unpf]s)", text)
+    number = found and real_number(found[1])
+    if not found or not number:
+        line = library.lines["time_unit"]
+        raise LibertyError(line, f"time_unit must be a time, such as 1ns, not {shown(text)}")
+    return number * {"us": 1e3, "ns": 1.0, "ps": 1e-3, "fs": 1e-6}[found[2]]
 
 
 def cells_of(library: Group) -> DelayLibrary:
@@ -102,13 +173,14 @@ def cells_of(library: Group) -> DelayLibrary:
 
 
 def read_groups(path: Path) -> Group:
-    """The library of a Liberty file. ValueError if it is none."""
-    tokens = iter(_TOKEN.findall(_IGNORED.sub("", path.read_text())))
-    top = Group("", "")
-    _fill(top, tokens)
+    """The library of a Liberty file. LibertyError if it is none."""
+    text = path.read_text(errors="replace")
+    words = _Words(_IGNORED.sub(lambda found: "\n" * found[0].count("\n"), text))
+    top = Group("", "", 1)
+    _fill(top, words, 0)
     libraries = top.of("library")
     if not libraries:
-        raise ValueError(f"{path} must be a Liberty file")
+        raise LibertyError(1, "there must be a library")
     return libraries[0]
 
 
@@ -119,42 +191,84 @@ def _pin(group: Group) -> tuple[str, Pin]:
             source=timing.text("related_pin"),
             sense=timing.text("timing_sense"),
             kind=timing.text("timing_type") or "combinational",
-            tables={table.kind: Table.of(table) for table in timing.groups if table.values},
+            tables={table.kind: Table.of(table) for table in timing.groups if table.kind in TABLES},
+            line=timing.line,
         )
         for timing in group.of("timing")
     )
-    most = group.text("max_capacitance")
-    capacitance = float(group.text("capacitance") or 0)
-    return group.name, Pin(capacitance, output, arcs, float(most) if most else None)
+    capacitance = group.number("capacitance") or 0.0
+    return group.name, Pin(capacitance, output, arcs, group.number("max_capacitance"))
 
 
-def _fill(group: Group, tokens: Iterator[str]) -> None:
-    """Everything up to the end of the group."""
-    for word in tokens:
-        if word == "}":
+class _Words:
+    """The words of a text, with the line of the last one."""
+
+    def __init__(self, text: str):
+        self._words: Iterator[str] = iter(_TOKEN.findall(text))
+        self.line = 1
+
+    def next(self) -> str:
+        """Return the next word; empty at the end."""
+        for word in self._words:
+            self.line += word.count("\n")
+            if word != "\n":
+                return word
+        return ""
+
+    def of(self, group: Group) -> str:
+        """Return the next word, which ``group`` must have. LibertyError at the end of the text."""
+        word = self.next()
+        if not word:
+            raise LibertyError(self.line, f"the file ends within {group.kind} of line {group.line}")
+        return word
+
+
+def _fill(group: Group, words: _Words, depth: int) -> None:
+    """Everything up to the end of the group, or of the file for one without a kind."""
+    while word := words.of(group) if depth else words.next():
+        if word == "}" and depth:
             return
         if word == ";":
             continue
-        following = next(tokens)
+        line = words.line
+        following = words.of(group) if depth else words.next()
         if following == ":":
-            group.values[word] = [next(tokens).strip('"')]
-            continue
-        arguments: list[str] = []
-        while (argument := next(tokens)) != ")":
-            if argument != ",":
-                arguments.append(argument.strip('"'))
-        if next(tokens) == "{":
-            group.groups.append(inner := Group(word, arguments[0] if arguments else ""))
-            _fill(inner, tokens)
+            group.values[word], group.lines[word] = [words.of(group).strip('"')], line
+        elif following == "(":
+            _call(group, word, line, words, depth)
         else:
-            group.values[word] = arguments
+            raise LibertyError(line, f"after {shown(word)} there must be : or (")
 
 
-def _numbers(texts: list[str]) -> tuple[float, ...]:
-    return tuple(float(number) for text in texts for number in text.replace(",", " ").split())
+def _call(group: Group, name: str, line: int, words: _Words, depth: int) -> None:
+    """A group within a group, or a list."""
+    inner = Group(name, "", line)
+    arguments: list[str] = []
+    while (argument := words.of(inner)) != ")":
+        if argument != ",":
+            arguments.append(argument.strip('"'))
+    following = words.next()
+    if following != "{":
+        group.values[name], group.lines[name] = arguments, line
+        if following == "}":
+            raise LibertyError(line, f"after {shown(name)}(...) there must be ; before }}")
+        return
+    if depth == DEEPEST:
+        raise LibertyError(line, f"there must be at most {DEEPEST} groups within each other")
+    inner.name = arguments[0] if arguments else ""
+    group.groups.append(inner)
+    _fill(inner, words, depth + 1)
 
 
-def _between(points: tuple[float, ...], value: float) -> tuple[int, float]:
+def _index(group: Group, name: str) -> tuple[float, ...]:
+    points = group.numbers(name)
+    if any(left >= right for left, right in pairwise(points)):
+        said = shown(", ".join(f"{point:g}" for point in points))
+        raise LibertyError(group.lines[name], f"{name} must rise from point to point, not {said}")
+    return points
+
+
+def _between(points: Sequence[float], value: float) -> tuple[int, float]:
     """The interval that a value is in, or nearest to, and where in it: 0 to 1, if it is in it."""
     if len(points) == 1:
         return 0, 0.0

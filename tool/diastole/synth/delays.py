@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from diastole.errors import BadInput
-from diastole.synth.delay_tables import DelayLibrary, cells_of, read_groups, time_unit_ns
+from diastole.synth.delay_tables import DelayLibrary, LibertyError, read_delays
 from diastole.synth.liberty import Library
 from diastole.synth.path_delay import Buffer, PathEnd, Timing
 from diastole.synth.paths import LongestPath, PathPoint, longest_path
@@ -87,12 +87,22 @@ def find_delays(
 
     BadInput if the library says nothing of delays that is understood here.
     """
+    cells, unit = delays_of(library)
     try:
-        groups = read_groups(library.path)
-        cells, unit = cells_of(groups), time_unit_ns(groups)
         return _delays(library, cells, unit, netlist, top, asked_mhz, prefix)
+    except LibertyError as error:
+        raise BadInput(f"{library.path}: {error}") from error
     except (IndexError, KeyError, ValueError, ZeroDivisionError) as error:
         raise BadInput(f"{library.path}: its delays are not understood: {error}") from error
+
+
+def delays_of(library: Library) -> tuple[DelayLibrary, float]:
+    """Return what a library says of delays, and nanoseconds in its unit of time. BadInput with the
+    line and the attribute that is wrong."""
+    try:
+        return read_delays(library.path)
+    except LibertyError as error:
+        raise BadInput(f"{library.path}: {error}") from error
 
 
 def _delays(

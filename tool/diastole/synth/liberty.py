@@ -9,6 +9,7 @@ from pathlib import Path
 
 from diastole.errors import BadInput
 from diastole.files.reading import read_content
+from diastole_sim.spec.check import real_number, shown
 
 _COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*", re.DOTALL)
 _CELL = re.compile(r"\bcell\s*\(\s*\"?([^\s\")]+)\"?\s*\)\s*\{")
@@ -82,11 +83,13 @@ MAX_BYTES = 1 << 30
 
 @cache
 def _read(path: Path) -> Library:
-    text = read_content(path, MAX_BYTES, "library of cells").decode(errors="replace")
+    content = read_content(path, MAX_BYTES, "library of cells", pipes=False)  # Yosys reads it too
+    text = content.decode(errors="replace")
     try:
-        cells = {cell.name: cell for cell in _cells(_COMMENT.sub(" ", text))}
+        plain = _COMMENT.sub(lambda found: " " + "\n" * found[0].count("\n"), text)
+        cells = {cell.name: cell for cell in _cells(plain)}
     except ValueError as error:  # a number that is none
-        raise BadInput(f"{path}: is no library of cells: {error}") from error
+        raise BadInput(f"{path}: {error}") from error
     nands = [cell.area for cell in cells.values() if cell.is_nand2 and cell.area > 0]
     if not nands:
         raise BadInput(f"{path}: is no library of cells with a NAND of two inputs")
@@ -95,17 +98,24 @@ def _read(path: Path) -> Library:
 
 def _cells(text: str) -> Iterator[LibraryCell]:
     for found in _CELL.finditer(text):
-        yield _cell(found.group(1), _block(text, found.end()))
+        line = text.count("\n", 0, found.start()) + 1
+        yield _cell(found.group(1), _block(text, found.end()), line)
 
 
-def _cell(name: str, text: str) -> LibraryCell:
+def _cell(name: str, text: str, line: int) -> LibraryCell:
     pins = {found.group(1): _block(text, found.end()) for found in _PIN.finditer(text)}
     # what stands before the first pin or inner group of that name may follow it as well
-    area = re.search(r"\barea\s*:\s*\"?([\d.eE+-]+)", text)
+    said = re.search(r"\barea\s*:\s*\"?([^\s\";}]*)", text)
+    area = real_number(said[1]) if said else 0.0
+    if area is None or area < 0:
+        what = shown(said[1]) if said and said[1] else "nothing"
+        raise ValueError(
+            f"line {line}: cell {shown(name)}: area must be a number from 0, not {what}"
+        )
     functions = (re.search(r"\bfunction\s*:\s*\"([^\"]*)\"", pin) for pin in pins.values())
     return LibraryCell(
         name=name,
-        area=float(area.group(1)) if area else 0.0,
+        area=area,
         inputs=tuple(pin for pin, words in pins.items() if _is_input(words)),
         functions=tuple(found.group(1) for found in functions if found),
         sequential=re.search(r"\b(ff|latch|ff_bank|latch_bank|statetable)\s*\(", text) is not None,

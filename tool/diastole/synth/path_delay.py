@@ -139,7 +139,7 @@ class Timing:
                     if arc.kind != "setup_rising":
                         continue
                     for edge, came in arrivals.get(bit, nothing).items():
-                        setup = arc.tables[f"{edge}_constraint"].at(came.slew, FASTEST_SLEW)
+                        setup = arc.table(f"{edge}_constraint").at(came.slew, FASTEST_SLEW)
                         yield PathEnd(name, came.time + setup * registers, came)
 
     def _arrivals(self, *, registers: bool) -> dict[Any, Edges]:
@@ -189,8 +189,8 @@ class Timing:
             for edge in EDGES:
                 for cause in _causes(arc, edge):
                     came = before[cause]
-                    delay = arc.tables[f"cell_{edge}"].at(came.slew, load)
-                    slew = arc.tables[f"{edge}_transition"].at(came.slew, load)
+                    delay = arc.table(f"cell_{edge}").at(came.slew, load)
+                    slew = arc.table(f"{edge}_transition").at(came.slew, load)
                     there = NetArrival(came.time + delay, slew, self.drivers[bit][0], came)
                     found[edge].append(self._through_buffer(there, edge) if buffered else there)
         return {
@@ -213,8 +213,8 @@ class Timing:
     def _through_buffer(self, came: NetArrival, edge: str) -> NetArrival:
         assert self.buffer is not None
         (arc,) = self.library[self.buffer.cell][self.buffer.output].arcs
-        delay = arc.tables[f"cell_{edge}"].at(came.slew, self.buffer.load)
-        slew = arc.tables[f"{edge}_transition"].at(came.slew, self.buffer.load)
+        delay = arc.table(f"cell_{edge}").at(came.slew, self.buffer.load)
+        slew = arc.table(f"{edge}_transition").at(came.slew, self.buffer.load)
         return NetArrival(came.time + delay, slew, came.cell, came.before)
 
 

@@ -47,7 +47,9 @@ def test_the_whole_hides_a_row_that_is_lost():
 def test_no_error():
     plain = np.array([[1.0, 2]])
     found = result_quality(plain, result([1, 2], exact=True))
-    assert found == ResultQuality(snr_db=None, row=None, column=None, exact=True, overflow=False)
+    assert found == ResultQuality(
+        counted=2, snr_db=None, row=None, column=None, exact=True, overflow=False
+    )
 
 
 def test_what_is_zero_exactly_has_no_ratio():
@@ -73,6 +75,9 @@ def test_what_nan_and_inf_reach_does_not_count():
     found = result_quality(plain, result([1, 2, 3, 5]))
     assert found.snr_db == decibels(25, 1)
     assert found.column == Worst(index=3, snr_db=decibels(16, 1))
+    assert found.counted == 2
+    nothing = result_quality(np.full((2, 3), np.inf), result([1, 2, 3], [4, 5, 6]))
+    assert (nothing.counted, nothing.snr_db, nothing.row) == (0, None, None)
 
 
 def tensors():

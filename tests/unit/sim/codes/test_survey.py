@@ -113,6 +113,16 @@ def test_specials_and_subnormals_are_no_noise():
     assert found.snr_db is None
     assert (found.saturated, found.underflowed) == (0, 0)
     assert found.spread == bits(1)
+    assert found.counted == 2
+
+
+@pytest.mark.parametrize(
+    "value, counted",
+    [(np.nan, 0), (np.inf, 0), (-np.inf, 0), (1e-40, 0), (0, 4), (-0.0, 4), (2.0**-126, 4), (3, 4)],
+)
+def test_what_has_a_part_in_the_noise(value, counted):
+    """Subnormals of float32 lie below 2^-126."""
+    assert survey(np.full((2, 2), value, np.float32), "bfp4", block=2).counted == counted
 
 
 def test_a_tensor_of_zeros_has_no_groups():

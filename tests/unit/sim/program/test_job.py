@@ -1,6 +1,7 @@
 """A training whose every step the machine does: what comes back."""
 
 import hashlib
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -8,12 +9,14 @@ import pytest
 
 from diastole_sim.golden.machine import GoldenMachine
 from diastole_sim.program.job import run_program
+from diastole_sim.program.not_finite import WatchedRun, first_not_finite
 from diastole_sim.program.options import ProgramOptions
 from diastole_sim.program.program import TRAINING
-from diastole_sim.program.recipe import Sgd
-from diastole_sim.program.run import ProgramRun, golden_machine
+from diastole_sim.program.recipe import LossScaling, Sgd
+from diastole_sim.program.run import MachineStoppedError, ProgramRun, golden_machine
 from diastole_sim.program.tasks import task_program
 from diastole_sim.program.verified_run import VerifiedRun, memory_needed
+from diastole_sim.spec.command_errors import ErrorCode
 from diastole_sim.spec.registers import WAIT_REGISTERS
 from diastole_sim.train.samples import Samples
 from diastole_sim.train.tasks import given_task
@@ -206,3 +209,60 @@ def test_a_float_run_that_is_not_finite(np_rng):
     assert good.not_finite == []
     assert result.history.not_finite == {}
     assert result.not_finite[0] == "float32: step 0: the loss of the minibatch is NaN"
+
+
+def stopped(made, kind=GoldenMachine):
+    """The error of a run that ends with one."""
+    with pytest.raises(MachineStoppedError) as caught:
+        result_of(made, ProgramRun(program=made.program, machine=machine_of(made, kind)))
+    return caught.value
+
+
+def test_the_tensor_that_stopped_a_machine(np_rng):
+    """An update begins at the last layer. The parameters are those of another run, which ends
+    before the loss of step 2 is not finite."""
+    made = growing(np_rng, 1)
+    found = stopped(made)
+    assert (found.code, found.step) == (ErrorCode.NOT_FINITE, 2)
+    run = ProgramRun(program=made.program, machine=machine_of(made))
+    run.train(1)
+    assert all(np.isfinite(values).all() for values in run.parameters().values())
+    run.train(1)
+    wrong = {name: np.isinf(values).sum() for name, values in run.parameters().items()}
+    assert wrong["layer 0 w"]
+    assert wrong["layer 1 w"]
+    pattern = (
+        rf"step 1, command \d+: layer 1 w, panel has {wrong['layer 1 w']} Inf among 128 numbers"
+    )
+    assert re.fullmatch(pattern, found.not_finite)
+    assert str(found).endswith(f"; first not finite: {found.not_finite}")
+
+
+def test_a_machine_of_other_numbers_that_stops(made):
+    """The golden model has no such number; the parameters of the machine do. It stops in step 2,
+    for it takes two steps at a time."""
+    place = made.program.areas["layer 1 bias w"].address
+
+    def spoil(machine):
+        machine.write(place, np.full(3, np.nan, np.float32).view(np.uint8))
+
+    kind = faulty(spoil, number=len(made.program.training) - 1, step=0)
+    kind.training = made.program.areas[TRAINING].address
+    assert stopped(made, kind).not_finite == ("step 2: layer 1 bias w has 3 NaN among 3 numbers")
+
+
+def test_gradients_of_steps_that_are_skipped(np_rng):
+    """A scale of the loss that is too large gives Inf, which is no fault: the step is skipped."""
+    scaling = LossScaling(exponent=24, smallest=0, largest=24, window=100)
+    made = growing(np_rng, STEPS, loss_scaling=scaling)
+    length = made.program.areas["training samples"].length
+    made.program.initial["training samples"] = np.full(length // 4, 1e33, "<f4").tobytes()
+    golden = machine_of(made)
+    watched = WatchedRun(program=made.program, machine=golden, golden=golden)
+    seen = []
+    while watched.done < STEPS:
+        watched.train(1)
+        seen.append(watched.machine.loss.exponent)
+    assert seen[0] < 24, "an overflow"
+    assert watched.first is None
+    assert first_not_finite(made.program, machine_of(made), STEPS) is None

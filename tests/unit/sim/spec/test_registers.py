@@ -1,5 +1,6 @@
 """The register map against the addresses that drivers rely on, and what is published of it."""
 
+import re
 import shutil
 import subprocess
 
@@ -218,6 +219,26 @@ def test_header_compiles_and_has_everything(tmp_path):
     command = [compiler, "-std=c11", "-Wall", "-Werror", "-c", str(source), "-o", "/dev/null"]
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
+
+
+def test_header_says_which_fields_go_on_in_the_next_word():
+    """Whoever shifts into one word must read so. By the oracle's table of fields: turn_lanes has
+    bits 31 to 33, an address has 40 bits."""
+    header = c_header(published())
+    assert (
+        "#define MACHINE_INSTRUCTION_TURN_LANES_BITS 3 /* goes on in bits 0 to 1 of word 1 */"
+        in header
+    )
+    assert "#define MACHINE_ADDRESS_X_BITS 40 /* goes on in bits 0 to 7 of word 5 */" in header
+    defined = dict(re.findall(r"^#define MACHINE_(\w+) (\d+)\b", header, re.MULTILINE))
+    said = set(re.findall(r"MACHINE_(\w+)_BITS \d+ /\* goes on in ", header))
+    words = {name.removesuffix("_WORD") for name in defined if name.endswith("_WORD")}
+    names = {name for name in words if f"{name}_BITS" in defined}
+    assert {"OPCODE", "INSTRUCTION_OP", "STREAM_KIND"} <= names
+    for name in names:
+        crosses = int(defined[f"{name}_LOW"]) + int(defined[f"{name}_BITS"]) > 32
+        assert crosses == (name in said), name
+    assert "some widths are 32 and more" in " ".join(header.split())
 
 
 def test_header_says_how_registers_are_reached():

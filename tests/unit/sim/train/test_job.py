@@ -314,6 +314,36 @@ def test_a_training_that_diverges_is_told_by_step_and_tensor(steps):
     assert "float32: step 0: weights[0] has " in "".join(result.not_finite)
 
 
+@pytest.mark.parametrize(
+    "tensor, name", [("Y", "layer 1 Y"), ("dX", "layer 1 dX"), ("dW", "layer 1 dW")]
+)
+def test_the_first_tensor_that_is_not_finite(tensor, name):
+    """Before the loss, or the weights, that follow from it. Layer 1 is the last."""
+
+    def spoil(op, call, result):
+        if (op, call) == (("forward", 1) if tensor == "Y" else ("backward", 0)):
+            result.values[tensor].flat[3] = np.inf
+        return result
+
+    with np.errstate(all="ignore"):
+        result = train(Wrapped(spoil), steps=2)
+    first = next(iter(result.history.not_finite.values()))
+    assert first.startswith(f"step 0: {name} has 1 Inf among ")
+    assert len([each for each in result.history.not_finite if each.startswith("layer ")]) == 1
+
+
+def test_the_first_tensor_of_an_evaluation():
+    """Its samples have a NaN; those of the training have none."""
+    task = find_task("digits")
+    training, held_out = task.split(task.load(), seed=0)
+    held_out.inputs[3, 5] = np.nan
+    spoilt = replace(task, split=lambda *_, **__: (training, held_out))
+    result = run_task(spoilt, GoldenDevice(NANO, 0), backend="golden", steps=1)
+    assert next(iter(result.history.not_finite.values())) == (
+        f"step 0: layer 0 X of the held-out samples has 1 NaN among {held_out.inputs.size} numbers"
+    )
+
+
 def test_utilisation_is_of_the_product_commands():
     def count(op, call, result):
         if op == "convert":

@@ -158,7 +158,7 @@ def test_a_vector_unit_is_warned_of(diastole, quick):
     assert result.err == [
         (
             "diastole: warning: programs of whole steps seldom fit the memory of ulx3s: "
-            "vector.enable = false"
+            "--set vector.enable=false leaves the vector unit out"
         )
     ]
     assert diastole("board", "litex", *words).err == []

@@ -20,7 +20,7 @@ def test_check_a_good_file(diastole):
         "  dy: bfp4 by 8x8, scale floor, rounded stochastic-b\n"
         "  products: exact in 8 bits\n"
         f"  {usual_use(shaped(3))}\n"
-        "next: diastole generate nano.toml -o product\n"
+        "next: diastole generate nano.toml --set=array.rows=3 -o product\n"
     )
 
 

@@ -228,8 +228,8 @@ def test_configurations_that_are_no_machines(diastole, data):
     )
     assert result.code == 0
     assert result.err[0] == (
-        "diastole: left out: bfp4 low: --precision is of machines with the format fast; this one "
-        "has none"
+        "diastole: left out: bfp4 low: --precision is of machines with the format fast, and this "
+        "one has none: give --set format.x=fast --set format.w=fast --set format.dy=fast"
     )
     result = diastole(
         *MINE, "--configuration", "format=bfp4", "--configuration", "format=bfp99", "--seeds", "0"
@@ -364,3 +364,45 @@ def test_whose_key_goes_before(overrides, of_plan, own, formats):
     (settled,), refused = compare.settle(given, Plan(settings=of_plan), named, "digits")
     assert refused == []
     assert (settled.config.format.x, settled.config.format.w) == formats
+
+
+OF_PICO = ("compare", "--data", "mine.npz", "--jobs", "1", "--preset", "pico")
+
+
+def test_networks_of_several_layers(diastole, data):
+    """Each row is of its own network: the model counts more cycles for more layers, and float32 of
+    the same network stands before it. Values with commas are in brackets or quotes."""
+    over = ("--set", "vector.enable=true", "--over", 'hidden=8,[8,8],"8,8,8"', "--steps", "2")
+    result = diastole(*OF_PICO, *over, "--seeds", "0", "--json")
+    assert result.code == 0
+    found = result.json["configurations"]
+    assert [each["name"] for each in found] == ["hidden=8", "hidden=[8,8]", "hidden=8,8,8"]
+    cycles = [each["cycles_per_step"] for each in found]
+    assert cycles == sorted(set(cycles))
+    losses = [each["float32"]["loss"]["mean"] for each in found]
+    assert len(set(losses)) == 3
+
+
+def test_a_row_that_ends_in_nan_is_the_only_one(diastole, data):
+    """It has no loss; the others keep theirs, and the exit code tells."""
+    wild = "wild: hidden=4 rate=1000 weight-decay=1000"
+    named = [
+        word
+        for text in ("a: hidden=8", wild, "b: hidden=8,8")
+        for word in ("--configuration", text)
+    ]
+    words = (*OF_PICO, "--set", "vector.enable=true", "--steps", "8", "--seeds", "0,1", *named)
+    result = diastole(*words, "--json")
+    assert result.code == 1
+    found = {each["name"]: each for each in result.json["configurations"]}
+    assert list(found) == ["a", "wild", "b"]
+    assert {name: each["loss"] is None for name, each in found.items()} == {
+        "a": False, "wild": True, "b": False,
+    }  # fmt: skip
+    names = {text.split(",")[0] for text in result.json["failures"]}
+    assert names == {"wild", "float32 hidden=4 rate=1000 weight-decay=1000"}
+    alone = diastole(
+        *words[:-6], "--configuration", "a: hidden=8", "--results", "r.jsonl", "--json"
+    )
+    assert alone.code == 0
+    assert alone.json["configurations"][0]["loss"] == found["a"]["loss"]

@@ -90,7 +90,7 @@ def test_what_nobody_could_read_is_refused(diastole, observed):
         2,
         error(
             "diastole_edge has 48 lanes side by side, a page shows 32 at most; make it smaller "
-            "with --set array.rows=... and array.cols=..., or take --preset nano"
+            "with --set array.rows=... --set array.cols=..., or take --preset nano"
         ),
     )
     found = diastole("explain", "--preset", "pico", "--sizes", "100,100,100", "-o", "p.html")

@@ -196,6 +196,7 @@ def test_data_as_json(diastole, tensors):
             "format": "nvfp4",
             "grouping": "1x16",
             "copies": 2,
+            "counted": 4,
             "snr_db": expected.snr_db,
             "saturated": 0,
             "underflowed": expected.underflowed,

@@ -1,7 +1,10 @@
 """Help, version, and arguments that are wrong."""
 
+import argparse
+import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -37,6 +40,42 @@ def test_every_command_has_help_with_an_example(capsys, command):
     assert f"usage: diastole {command}" in text
     _, example = text.split("example: diastole ")
     assert cli.make_parser().parse_args(example.split()).execute
+
+
+def numeric_options():
+    """Every option of every command whose type makes a number of a text."""
+    parsers = cli.make_parser()._subparsers._group_actions[0].choices
+    return [
+        pytest.param(action.type, id=f"{name} {action.option_strings[-1]}")
+        for name, parser in parsers.items()
+        for action in parser._actions
+        if action.type is not None and action.type is not Path
+    ]
+
+
+@pytest.mark.parametrize("parse", numeric_options())
+@pytest.mark.parametrize("text", ["\u0663", "1_0", "nan", "inf", "1e999", "\uff18", "9" * 5000])
+def test_numbers_are_of_the_digits_0_to_9(parse, text):
+    """Alone, and where an option takes several."""
+    for words in (text, f"{text},{text}", f"{text},{text},{text}"):
+        with pytest.raises(argparse.ArgumentTypeError) as caught:
+            parse(words)
+        assert len(str(caught.value)) < 250
+
+
+def test_defaults_that_help_states():
+    """Where an option has a default of its own, its help says that one."""
+    parsers = cli.make_parser()._subparsers._group_actions[0].choices
+    seen = 0
+    for name, parser in parsers.items():
+        for action in parser._actions:
+            said = re.search(r"\(default: ([^)]*)\)", action.help or "")
+            own = action.default not in (None, False, argparse.SUPPRESS) and action.default != []
+            assert bool(said) or not own, f"{name} {action.dest}: no default is said"
+            if own and said[1] not in ("every name",):
+                assert said[1] == str(action.default), f"{name} {action.dest}"
+                seen += 1
+    assert seen >= 12
 
 
 def test_version(capsys):

@@ -583,3 +583,32 @@ def test_a_part_in_codes(diastole, npz):
 def test_a_part_that_there_is_not(part, why, diastole, npz):
     result = diastole(*RUN, "--op", "forward", "--part", part)
     assert (result.code, result.err) == (2, error(f"--part: {why}"))
+
+
+NVFP4 = [word for name in ("x", "w", "dy") for word in ("--set", f"format.{name}=nvfp4")]
+
+
+def test_numbers_that_float32_does_not_reach(diastole, tmp_path):
+    """T = 117 is the smallest with amax <= 2688 * 2^T, and 341.3 = amax / (6 * 2^117) is nearer to
+    352 than to 320; 5.8 becomes 6, and 6 * 352 * 2^117 = 1.03 * 2^128. Times 2^-112, which W has
+    beside 2688 = 6 * 448, it is a float32."""
+    x, w = np.full((4, 16), np.finfo(np.float32).max), np.eye(16) * 2688 * 2.0**-112
+    np.savez(tmp_path / "a.npz", X=x, W=w, dY=np.ones((4, 16), np.float32))
+    words = (*RUN, *NVFP4, "--op")
+    record = diastole(*words, "forward", "--json").json
+    assert record["beyond_float32"] == {"X": 2 * 64}, "both copies"
+    assert (record["inf"], record["overflow"], record["saturated"]) == ([], False, 0)
+    with np.load("b.npz") as written:
+        assert np.isinf(written["X_q_k"]).all()
+        assert np.all(written["Y"] == 6 * 352 * 2688 * 2.0**5)
+    out = diastole(*words, "forward").out
+    assert "X_q has Inf for 128 elements: they are stored, and multiplied, as finite numbers" in out
+    assert diastole(*words, "dx", "--json").json["beyond_float32"] == {}
+
+
+def test_an_inf_that_is_stored_is_no_such_number(diastole, tmp_path):
+    """E5M2 has a code for it, and its flag."""
+    np.savez(tmp_path / "a.npz", X=np.array([[np.inf, 1]]), W=np.ones((2, 2), np.float32))
+    chosen = ("--set", "format.x=fp8_e5m2", "--set", "special=poison")
+    record = diastole(*RUN, *chosen, "--op", "forward", "--json").json
+    assert (record["inf"], record["beyond_float32"]) == (["X"], {})

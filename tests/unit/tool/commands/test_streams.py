@@ -54,6 +54,14 @@ def test_a_full_disk(shell, command):
     assert shell(f"diastole {command} >{FULL}") == (2, "", NO_SPACE)
 
 
+@pytest.mark.parametrize("command", ["--help", "--version", "check --help"])
+def test_a_full_disk_that_is_noticed_at_once(shell, command):
+    """argparse ignores it; a container often has Python's output without a buffer."""
+    if not FULL.exists():
+        pytest.skip(f"no {FULL}")
+    assert shell(f"diastole {command} >{FULL}", PYTHONUNBUFFERED="1") == (2, "", NO_SPACE)
+
+
 def test_nobody_to_tell(shell):
     assert shell("diastole check no.toml 2>&-") == (2, "", "")
     if FULL.exists():

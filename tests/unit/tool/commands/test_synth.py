@@ -80,7 +80,6 @@ SEE = "(see diastole synth --help)"
             "--target ecp5 --delays",
             "--delays is for libraries of cells, not ecp5: use --pnr",
         ),
-        ("--target ecp5 --pnr --freq 0", "--freq must be in 1..2000, in MHz, not 0"),
         ("--target ecp5 --picture a.pdf", "--picture must end in .png or .svg, not a.pdf"),
         ("--target ecp5 --out no/a.json", "no/a.json: there is no folder no"),
         ("--target ecp5 --least 2", f"argument --least: must be a number from 0 to 1, not 2 {SEE}"),
@@ -173,3 +172,16 @@ def test_what_does_not_fit(routes, monkeypatch):
     result = routes("synth", "nano.toml", "--target", "ecp5", "--pnr")
     assert result.code == 1
     assert "error: nextpnr-ecp5 0.9: ERROR: Unable to place cell" in "".join(result.err)
+
+
+def test_a_library_without_delays_is_refused_before_the_work(diastole, tmp_path, monkeypatch):
+    """With the line and the attribute; without --delays nobody reads them."""
+    cell = 'cell (NAND) { area : 2; pin (Y) { direction : output; function : "!(A&B)"; @ } '
+    pins = "".join(f"pin ({name}) {{ direction : input; }} " for name in "AB")
+    (tmp_path / "my.lib").write_text(
+        f"library (my) {{\n{cell}{pins} }} }}\n".replace("@", "max_capacitance : 1pF;")
+    )
+    monkeypatch.setattr("diastole.commands.synth.synthesise", lambda *_: pytest.fail("work"))
+    result = diastole("synth", "nano.toml", "--target", "my.lib", "--delays")
+    said = f"{tmp_path / 'my.lib'}: line 2: max_capacitance must be a number from 0, not 1pF"
+    assert (result.code, result.err) == (2, error(said))

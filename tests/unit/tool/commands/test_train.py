@@ -122,9 +122,13 @@ def test_train_options_that_do_not_go_together(diastole):
     """With the machine, and with each other."""
     cases = {
         (*TRAIN, "--precision", "low"): (
-            "--precision is of machines with the format fast; this one has none"
+            "--precision is of machines with the format fast, and this one has none: give "
+            "--set format.x=fast --set format.w=fast --set format.dy=fast"
         ),
-        (*TRAIN, "--alpha", ".5"): "--alpha is of machines with the format fast; this one has none",
+        (*TRAIN, "--alpha", ".5"): (
+            "--alpha is of machines with the format fast, and this one has none: give "
+            "--set format.x=fast --set format.w=fast --set format.dy=fast"
+        ),
         fast("--precision", "high", "--beta", "0.1"): "--beta is of --precision fast, not of high",
         fast("--switch", "3"): "--switch is of --precision low-to-high, not of fast",
         fast("--precision", "low-to-high"): (

@@ -22,11 +22,14 @@ UNIT = ("--set", "vector.enable=true")
 TRAIN = ("train", "nano.toml", "--task", "digits", "--steps", "5", *UNIT)
 GOLDEN = (*TRAIN, "--backend", "golden")
 OF_A_HOST = (
-    "is of machines that a host trains (vector.enable = false); with vector.enable = true the "
-    "machine"
+    "is of machines that a host trains: give --set vector.enable=false; with vector.enable = true "
+    "the machine"
 )
 NO_WEIGHTS = f"{OF_A_HOST} keeps its weights itself, in float32"
-NOT_FAST = "is of machines with the format fast; this one has none"
+NOT_FAST = (
+    "is of machines with the format fast, and this one has none: give --set format.x=fast "
+    "--set format.w=fast --set format.dy=fast"
+)
 
 A_MOMENTUM = "argument --momentum: must be a number from 0, below 1"
 A_DECAY = "argument --weight-decay: must be a number from 0, at most 1000"
@@ -235,7 +238,8 @@ def test_a_loss_that_is_not_finite(diastole, monkeypatch, verify):
     assert result.code == 1
     last = result.err[-1]
     assert last.startswith("diastole: error: step 2: the loss is NaN or Inf, so that command ")
-    assert ", chain, stopped the machine; cycles_total " in last
+    first = "step 2: layer 1 bias w has 10 NaN among 10 numbers"
+    assert f", chain, stopped the machine; first not finite: {first}; cycles_total " in last
     assert " wait_load " in last
     assert ("first mismatch: " in last) == bool(verify)
 
@@ -316,7 +320,7 @@ def test_scales_that_a_host_gives(diastole):
     words = ("--set", "format.x=fp8_e4m3", "--set", "scale.source=given")
     assert diastole(*GOLDEN, *words).err == error(
         "scale.source must be current or delayed for training with vector.enable = true, not "
-        "given: no host gives scales; with vector.enable = false one does"
+        "given: no host gives scales; with --set vector.enable=false one does"
     )
 
 
@@ -412,7 +416,8 @@ def test_names_that_are_not_known(diastole):
 def test_other_machines_and_tasks(diastole, option, value):
     words = ("train", "nano.toml", "--task", "digits", "--backend", "golden", option, value)
     assert diastole(*words).err == error(
-        f"{option} is of machines with a vector unit: it needs vector.enable = true"
+        f"{option} is of machines with a vector unit, and this one has none: give --set "
+        "vector.enable=true"
     )
     text = [word if word != "digits" else "text" for word in words]
     for more in (UNIT, ()):
@@ -463,8 +468,8 @@ def test_widths_that_stay(diastole, kind, passes):
 def test_widths_that_no_machine_chooses(diastole):
     words = ("--precision", "low-to-high", "--switch", "3")
     assert diastole(*GOLDEN, *FAST, "--precision", "low-to-high").err == error(
-        "--precision low-to-high is of machines that a host trains (vector.enable = false); with "
-        "vector.enable = true it must be one of fast, low, high"
+        "--precision low-to-high is of machines that a host trains: give --set "
+        "vector.enable=false; with vector.enable = true it must be one of fast, low, high"
     )
     assert diastole(*GOLDEN, *FAST, *words).err == error(
         f"--switch {OF_A_HOST} changes no width at a step"

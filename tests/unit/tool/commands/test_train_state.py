@@ -65,8 +65,9 @@ def formats(name):
         (
             ("--set", "vector.enable=true"),
             (
-                "--state is of trainings whose steps a host ends (vector.enable = false): with "
-                "vector.enable = true the machine keeps part of the state itself"
+                "--state is of trainings whose steps a host ends: give --set "
+                "vector.enable=false; with vector.enable = true the machine keeps part of "
+                "the state itself"
             ),
         ),
         (

@@ -269,3 +269,33 @@ def test_the_presets_formats_are_what_the_default_rounding_is_of():
     for preset in PRESETS.values():
         assert (preset.rounding.x, preset.rounding.w) == ("nearest", "nearest")
         assert preset.rounding.dy == "stochastic-b"
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, 1e300], ids=str)
+def test_what_has_no_number_is_not_exact(diastole, save, value):
+    """1e300 is Inf in float32. A tensor and the product of tensors, in the table and in JSON."""
+    save(X=np.full((8, 8), value), W=ones(8, 8))
+    command = ("formats", "--data", "a.npz", "--formats", "bfp4")
+    out = diastole(*command).out
+    assert "exact" not in out.partition("W (")[0]
+    assert re.search(r"^bfp4 +8x8 +- ", out, re.MULTILINE)
+    assert re.search(r"^bfp4 +- +- +-$", out, re.MULTILINE), "Y"
+    assert re.search(r"^bfp4 +5.125 .* - +-$", out, re.MULTILINE), "the ranking"
+    found = diastole(*command, "--json").json
+    assert [each["formats"][0]["counted"] for each in found["tensors"]] == [0, 64]
+    assert found["mixtures"][0]["products"]["Y"]["counted"] == 0
+    assert diastole(*command, "--least-db", 20).err[-1:] == error(
+        "a.npz: --least-db must have an element of Y to judge, and NaN or Inf reach them all: give "
+        "finite tensors, or leave --least-db out"
+    )
+
+
+def test_a_verdict_says_what_it_leaves_out(diastole, save):
+    x = ones(8, 8)
+    x[3, 4] = np.nan
+    save(X=x, W=ones(8, 8))
+    result = diastole("formats", "--data", "a.npz", "--formats", "bfp4", "--least-db", 20)
+    assert result.err[-1] == (
+        "diastole: warning: --least-db judges 56 of 64 elements of Y: NaN or Inf reach the others"
+    )
+    assert result.code == 0

@@ -109,6 +109,16 @@ over = { beta = [0.1, 0.3] }
 """
 
 
+def test_values_with_commas_in_a_plan(tmp_path):
+    """Of one option: a text or a list is a value, not several."""
+    path = tmp_path / "plan.toml"
+    path.write_text('[over]\nhidden = ["32,32", 64, [8, 4]]\nfast.widths = [[2, 4], [2]]\n')
+    found = [each.settings for each in read_plan(path).configurations]
+    assert [(each["hidden"], each["fast.widths"]) for each in found] == [
+        (hidden, widths) for hidden in ('"32,32"', "64", "[8, 4]") for widths in ("[2, 4]", "[2]")
+    ]
+
+
 def test_a_plan(tmp_path):
     path = tmp_path / "plan.toml"
     path.write_text(PLAN)

@@ -19,6 +19,7 @@ from diastole.config.presets import PRODUCTS_ONLY
 from diastole.errors import BadInput
 from diastole_hw.emit.keywords import KEYWORDS
 from diastole_sim.spec.numerics import Numerics
+from support.sources import ROOT
 
 DRAWS = {"bits": 8, "kind": "counter", "lfsr_bits": 24}
 
@@ -300,3 +301,13 @@ def test_every_key_has_a_default_and_a_description():
 def test_keywords_are_those_of_the_standard():
     assert len(KEYWORDS) == 248
     assert {"wire", "edge", "cell", "logic", "nettype", "xor", "accept_on"} <= KEYWORDS
+
+
+@pytest.mark.parametrize("widths", [[2], [4], [2, 4], [2, 6]], ids=str)
+def test_the_fraction_of_fast_is_that_of_the_document(widths):
+    """`docs/formats.md`: F is 14 + 2 m by default, with the widest m."""
+    text = (ROOT / "docs" / "formats.md").read_text()
+    assert "F is 14 + 2 m by default, with the widest m." in text
+    formats = dict.fromkeys(("x", "w", "dy"), "fast")
+    config = from_document({"format": formats, "fast": {"widths": widths}})
+    assert config.numerics.fraction == 14 + 2 * max(widths)

@@ -145,7 +145,18 @@ TOPOLOGY_READ = (
         ),
         (
             ["name,Layer,M,K,N", "a,b,1,2,3"],
-            ["line 1: the column name is there 2 times: leave one"],
+            ["line 1: the columns name and layer all say name: leave one"],
+        ),
+        (
+            ["layer,Layer,M,K,N", "a,b,1,2,3"],
+            ["line 1: the column layer is there 2 times: leave one"],
+        ),
+        (
+            ["M,K,N", "\u0663,1_0,+4"],
+            [
+                f"line 2: {column} must be an integer in 1..16777215, not {text}"
+                for column, text in (("m", "\u0663"), ("k", "1_0"), ("n", "+4"))
+            ],
         ),
         (
             ["M,K,N", "1,2,3", "1,2,3,4", "1,2,3,,5"],

@@ -26,15 +26,42 @@ def read(overrides):
 
 
 def test_every_combination_in_the_order_of_a_book():
-    assert every_choice(["a=1, 2,1", "b.c=x,y"]) == [
+    assert every_choice(["a=1, 2", "b.c=x,y"]) == [
         ("a=1", "b.c=x"), ("a=1", "b.c=y"), ("a=2", "b.c=x"), ("a=2", "b.c=y"),
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "text, values",
+    [
+        ("[2,4],[2, 8]", ["[2,4]", "[2, 8]"]),
+        ('"32,32",64', ['"32,32"', "64"]),
+        ("'a,b', {c = 1, d = [2,3]},e", ["'a,b'", "{c = 1, d = [2,3]}", "e"]),
+        ("a],b", ["a]", "b"]),
+        ('"a,b', ['"a,b']),
+    ],
+)
+def test_values_with_commas_of_their_own(text, values):
+    assert every_choice([f"k={text}"]) == [(f"k={value}",) for value in values]
 
 
 @pytest.mark.parametrize("text", ["", "a", "=1,2", "a=", "a=1,", "a=1,,2"])
 def test_texts_that_name_none(text):
     with pytest.raises(BadInput, match=r"--over must be KEY=VALUE,VALUE,\.\.\., not"):
         every_choice([text])
+
+
+@pytest.mark.parametrize(
+    "values, said",
+    [("2,2", "2 twice"), ("1,2, 1", "1 twice"), ("2,0x2", "2 and 0x2"), ('bfp4,"bfp4"', None)],
+)
+def test_a_value_twice_is_no_sweep(values, said):
+    """TOML has other spellings of a value."""
+    with pytest.raises(BadInput) as caught:
+        every_choice([f"array.rows={values}"])
+    said = said or 'bfp4 and "bfp4"'
+    assert caught.value.problems == (f"--over: array.rows has {said}: give each value once",)
+    assert len(every_choice(["a=1,1.0,true"])) == 3, "other types are other values"
 
 
 def test_too_many():

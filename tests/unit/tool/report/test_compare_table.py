@@ -56,6 +56,11 @@ def test_a_line():
     ]  # fmt: skip
 
 
+def test_a_loss_without_measure_keeps_the_columns():
+    found = cells(compared("a", [2e33, 4e33], [0.25, 0.5]))
+    assert found[:5] == ["a", "3e+33", "1.414e+33", "+3e+33", "1e+33"]
+
+
 def test_what_is_not_known():
     cost = Cost(
         area_per_mac_nand2=None, bits_per_element=3.0, passes=1.0, cycles_per_step=None, **STEP

@@ -58,5 +58,8 @@ def test_what_is_written(costs, tmp_path, monkeypatch, clock, texts):
         for place in shown:
             text = axis.get_major_formatter()(place, 0)
             assert float(text.replace(",", "")) == pytest.approx(place, rel=0.01)
+    legend = [text.get_text() for text in axes.get_legend().get_texts()]
+    table = {cost.what for cost in costs if cost.product is not None}
+    assert set(legend) == table == {"forward", "fused"}, "the table has the words of the legend"
     roof = max(line.get_ydata().max() for line in axes.lines if len(line.get_ydata()) == 3)
     assert all(y <= roof for spots in axes.collections for _, y in spots.get_offsets())

@@ -13,6 +13,7 @@ EXACT = Survey(
     format="bf16",
     grouping="tensor",
     copies=1,
+    counted=4,
     snr_db=None,
     saturated=0.0,
     underflowed=0.0,
@@ -24,6 +25,7 @@ NOISY = Survey(
     format="mxfp4_e2m1",
     grouping="1x32",
     copies=2,
+    counted=4,
     snr_db=17.25,
     saturated=0.125,
     underflowed=0.5,
@@ -41,6 +43,15 @@ def test_table():
         "mxfp4_e2m1  1x32      17.2    12.500%      50.000%    5 12  1  3     2 10",
     ]
     assert max(map(len, LEGEND)) <= 100
+
+
+def test_no_element_with_a_noise_is_not_exact(tmp_path, texts):
+    found = survey(np.full((4, 4), np.nan, np.float32), "bfp4", block=4)
+    assert tensor_table("X", (4, 4), [found])[-1].split()[:3] == ["bfp4", "4x4", "-"]
+    assert any("-: no element" in line for line in LEGEND)
+    for surveys, dashes in (([found, EXACT], 1), ([EXACT, EXACT], 0)):
+        write_picture({"X": surveys}, tmp_path / "a.svg", "title")
+        assert texts(tmp_path / "a.svg").count("-") == dashes
 
 
 def test_figures_of_the_panels():

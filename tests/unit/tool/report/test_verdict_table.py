@@ -22,7 +22,7 @@ from diastole.trials.trial import Trial
 from diastole_sim.codes.quality import ResultQuality, Worst
 
 BLOCK = Settings(block=8)
-ALONE = ResultQuality(snr_db=None, row=None, column=None, exact=True, overflow=False)
+ALONE = ResultQuality(counted=4, snr_db=None, row=None, column=None, exact=True, overflow=False)
 
 
 @pytest.fixture(autouse=True)
@@ -39,6 +39,7 @@ def measured(tmp_path, monkeypatch):
 
 def quality(whole, row, column):
     return ResultQuality(
+        counted=4,
         snr_db=whole,
         row=Worst(index=3, snr_db=row),
         column=Worst(index=71, snr_db=column),
@@ -169,6 +170,7 @@ def test_as_plain_values():
         "scale": {"x": "floor", "w": "floor", "dy": "fixed"},
         "products": {
             "Y": {
+                "counted": 4,
                 "snr_db": 20,
                 "worst_row": {"index": 3, "snr_db": 18},
                 "worst_column": {"index": 71, "snr_db": 4.5},
@@ -176,6 +178,7 @@ def test_as_plain_values():
                 "overflow": True,
             },
             "dX": {
+                "counted": 4,
                 "snr_db": 9,
                 "worst_row": {"index": 3, "snr_db": 8},
                 "worst_column": {"index": 71, "snr_db": 7},
@@ -210,6 +213,7 @@ def test_an_exact_product_as_plain_values():
     (found,) = records(verdict_of([trial("bf16", bits=16.125, Y=ALONE)], 20))
     assert found["worst"] is None
     assert found["products"]["Y"] == {
+        "counted": 4,
         "snr_db": None,
         "worst_row": None,
         "worst_column": None,

@@ -1,5 +1,6 @@
 """Areas and functions out of Liberty files, ours and small ones."""
 
+import os
 import re
 
 import pytest
@@ -109,3 +110,20 @@ def test_functions(function, true_for):
 @pytest.mark.parametrize("function", ["A+C", "A+", "(A", "A)", "A ? B", ""])
 def test_what_is_no_function_of_the_pins(function):
     assert evaluated(function, {"A": True, "B": True}) is None
+
+
+@pytest.mark.parametrize("area", ["lots", "nan", "-2", "1e999", "\u0661", ""])
+def test_an_area_that_is_none(tmp_path, area):
+    path = tmp_path / "small.lib"
+    path.write_text(f"library (x) {{\n/* a\nb */ cell (INV) {{\n area : {area}; }} }}")
+    with pytest.raises(BadInput) as caught:
+        Library.read(path)
+    said = f"line 3: cell INV: area must be a number from 0, not {area or 'nothing'}"
+    assert caught.value.problems == (f"{path}: {said}",)
+
+
+def test_a_pipe_is_no_library(tmp_path):
+    """Yosys reads the file after us."""
+    os.mkfifo(tmp_path / "pipe.lib")
+    with pytest.raises(BadInput, match=r"pipe\.lib: is no regular file"):
+        Library.read(tmp_path / "pipe.lib")

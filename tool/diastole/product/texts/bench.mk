@@ -1,27 +1,22 @@
 # `make` runs the bench in cocotb, `make bench` the one in plain Verilog, which needs no Python; with
-# SIM=verilator on Verilator, else on Icarus. Verilator cannot build in a folder whose path has a
-# space: the build is then in a temporary folder, whose name is kept in build_folder.
+# SIM=verilator on Verilator, else on Icarus.
 SIM ?= icarus
 SOURCES := $(addprefix ../,$(shell cat ../MACHINE.f))
 QUIET := -Wno-fatal -Wno-lint -Wno-style -Wno-INITIALDLY -Wno-UNOPTFLAT
-ifeq ($(words $(CURDIR)),1)
-BUILD := .
-else
-BUILD := $(shell cat build_folder 2>/dev/null || mktemp -d | tee build_folder)
-endif
-
+SCRATCH
 ifeq ($(MAKECMDGOALS),bench)
 .PHONY: bench
 ifeq ($(SIM),verilator)
 bench:
 	mkdir -p $(BUILD)
-	verilator --binary --timing $(QUIET) -Mdir $(BUILD)/bench_build -o bench \
-	  --top-module MACHINE_tb MACHINE_tb.v $(SOURCES) > bench_build.log
+	+verilator --binary --timing $(JOBS) $(QUIET) -Mdir $(BUILD)/bench_build -o bench \
+	  --top-module MACHINE_tb MACHINE_tb.v $(SOURCES) > $(BUILD)/bench_build.log
 	$(BUILD)/bench_build/bench
 else
 bench:
-	iverilog -g2012 -o bench.vvp MACHINE_tb.v $(SOURCES)
-	vvp -n bench.vvp
+	mkdir -p $(BUILD)
+	iverilog -g2012 -o $(BUILD)/bench.vvp MACHINE_tb.v $(SOURCES)
+	vvp -n $(BUILD)/bench.vvp
 endif
 else
 TOPLEVEL_LANG = verilog
@@ -31,6 +26,7 @@ COCOTB_TEST_MODULES = test_MACHINE
 COCOTB_HDL_TIMEUNIT = 1ns
 COCOTB_HDL_TIMEPRECISION = 1ps
 SIM_BUILD ?= $(BUILD)/sim_build
+COCOTB_RESULTS_FILE ?= $(BUILD)/results.xml
 ifeq ($(SIM),verilator)
 COMPILE_ARGS += $(QUIET)
 endif

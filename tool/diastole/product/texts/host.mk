@@ -1,13 +1,7 @@
-# `make` builds the machine in Verilator with host.c, and runs it. Verilator cannot build in a folder
-# whose path has a space: the build is then in a temporary folder, whose name is kept in build_folder.
+# `make` builds the machine in Verilator with host.c, in the folder build, and runs it.
 SOURCES := $(addprefix ../,$(shell cat ../MACHINE.f))
 QUIET := -Wno-fatal -Wno-lint -Wno-style -Wno-INITIALDLY -Wno-UNOPTFLAT
-ifeq ($(words $(CURDIR)),1)
-BUILD := build
-else
-BUILD := $(shell cat build_folder 2>/dev/null || mktemp -d | tee build_folder)
-endif
-
+SCRATCH
 .PHONY: run
 run: $(BUILD)/host
 	$(BUILD)/host
@@ -16,6 +10,6 @@ run: $(BUILD)/host
 $(BUILD)/host: host.c board.cpp MACHINE.h MACHINE_driver.h MACHINE_vectors.h $(SOURCES)
 	mkdir -p $(BUILD)
 	ln -sfn "$(CURDIR)" $(BUILD)/sw
-	verilator --cc --exe --build -j 2 $(QUIET) --prefix Vmachine --top-module MACHINE \
+	+verilator --cc --exe --build $(JOBS) $(QUIET) --prefix Vmachine --top-module MACHINE \
 	  -Mdir $(BUILD) -o host -CFLAGS -Isw \
-	  $(SOURCES) sw/host.c sw/board.cpp > build.log
+	  $(SOURCES) sw/host.c sw/board.cpp > $(BUILD)/build.log

@@ -1,0 +1,59 @@
+"""A program command by command: their order, what each of them writes, and how that is called."""
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from diastole_sim.golden.areas import Area
+from diastole_sim.golden.machine import GoldenMachine, StoppedError
+from diastole_sim.program.program import TrainingProgram
+from diastole_sim.program.run import ProgramMachine
+from diastole_sim.spec.command import Command
+from diastole_sim.spec.command_table import Opcode
+from diastole_sim.spec.limits import STORED, VectorTable
+
+ELEMENTS = {"f32": "<f4", "row": "<f4", "column": "<f4", "bf16": "<u2", "int32": "<i4"}
+"""By the kind of an area, the type of its elements; bytes for others."""
+OF_TABLES = {VectorTable.AMAX: "<u4", VectorTable.WIDTHS: "<u4"}
+"""By the table, the type of its elements; floats for others."""
+FLOATS = "<f4"
+
+
+def in_turn(
+    commands: Sequence[Command], machine: ProgramMachine, first: int, step_end: int
+) -> Iterator[tuple[int, Command]]:
+    """Yield every command with its number, as a machine does them from ``first`` on, until they
+    end. The caller does the command before it asks for the next one."""
+    number = first
+    while number < len(commands):
+        command = commands[number]
+        yield number, command
+        ends = command.opcode != Opcode.NEXT or machine.step >= step_end
+        number = number + 1 if ends else command.target
+
+
+def areas_written(machine: GoldenMachine, command: Command) -> list[Area]:
+    """Return what a command writes that is about to be done, as far as it can be read."""
+    try:
+        found = machine.written(command)
+    except StoppedError:  # is refused: nothing is written
+        return []
+    return [area for area in found if area.which is None or area.which in STORED]
+
+
+def described(program: TrainingProgram, block: int, area: Area) -> tuple[str, str, int]:
+    """Return the name of an area, the type of its elements, and how many a row has."""
+    if area.which == VectorTable.PANEL:
+        for name, (first, end) in program.panel.items():
+            if first <= area.first < end:
+                return name, FLOATS, block
+    if area.which is not None:
+        name = f"{area.which.name.lower()} {area.first}"
+        return name, OF_TABLES.get(area.which, FLOATS), 1
+    planned = next(
+        each
+        for each in program.areas.values()
+        if each.address <= area.first < each.address + max(each.length, 1)
+    )
+    kind = ELEMENTS.get(planned.kind, "u1")
+    return planned.name, kind, area.length // np.dtype(kind).itemsize
