@@ -8,6 +8,7 @@ from command_line import error
 from diastole.commands import synth
 from diastole.errors import CheckFailed
 from diastole.synth.flow import Request, Synthesis
+from diastole.synth.mapper import Design
 from diastole.synth.route import Routed
 from diastole.synth.targets import ECP5
 from diastole.synth.tree import Component
@@ -109,7 +110,7 @@ def routed(mhz):
             request=Request(target=ECP5, route=True),
             tree=Component(name="t", instances=1, own={"sites": 1}, parts=()),
             harness={},
-            memory_bits=0,
+            design=Design(top="t", machine=""),
             versions={},
             routed=Routed(fmax_mhz=mhz, asked_mhz=request.mhz, path=None, utilisation={}),
             bitstream=b"bits" if request.bitstream else None,
