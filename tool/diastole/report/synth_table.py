@@ -128,8 +128,8 @@ def _shapes(memories: Memories) -> list[str]:
     """What there is of each shape; no line ends within a shape."""
     gap = "\0"
     shapes = ", ".join(str(each).replace(" ", gap) for each in memories.shapes)
-    indents = {"initial_indent": "  ", "subsequent_indent": "  "}
-    lines = textwrap.wrap(f"words x bits: {shapes}", WIDTH, **indents, break_long_words=False)
+    wrapper = textwrap.TextWrapper(WIDTH, initial_indent="  ", subsequent_indent="  ")
+    lines = wrapper.wrap(f"words x bits: {shapes}")
     return [line.replace(gap, " ") for line in lines]
 
 

@@ -36,7 +36,9 @@ def ice40_alone(cells: Cells) -> Iterator[tuple[str, str]]:
     registers and carries have cells of their own, and so has a carry that logic reads."""
     users, luts = _users(cells), list(_of_types(cells, "SB_LUT4"))
     drives = {_bit(cell, "O") for _, cell in luts}
-    inputs = Counter((_bit(c, "I1"), _bit(c, "I2"), _bit(c, "I3")) for _, c in luts)
+    inputs: Counter[tuple[int | str | None, ...]] = Counter(
+        (_bit(c, "I1"), _bit(c, "I2"), _bit(c, "I3")) for _, c in luts
+    )
     carries = list(_of_types(cells, "SB_CARRY"))
     out_of = {_bit(cell, "CO") for _, cell in carries}
     into = {_bit(cell, "CI") for _, cell in carries}
@@ -102,9 +104,9 @@ def _bit(cell: Mapping[str, Any], port: str) -> int | str | None:
     return bits[0] if bits else None
 
 
-def _users(cells: Cells) -> Counter[int | str]:
+def _users(cells: Cells) -> Counter[int | str | None]:
     """By net how many inputs of cells it has."""
-    found: Counter[int | str] = Counter()
+    found: Counter[int | str | None] = Counter()
     for cell in cells.values():
         directions = cell.get("port_directions", {})
         for port, bits in cell["connections"].items():
