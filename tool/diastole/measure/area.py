@@ -44,7 +44,7 @@ fixed loops, one command at a time and half the rate of conversion, without any 
 BEFORE = {"edge": (1_257_500, 0.04), "server": (7_229_400, 0.07)}
 """By preset what it had then, with a bus of 64 bits and without any memory, and the most that may
 have been added since, as a part of the area of its cells."""
-PER_MAC = {"nano": 1200, "edge": 580}
+PER_MAC = {"nano": 1200, "edge": 575}
 """By preset the most that is asked of it without a vector unit, per MAC."""
 
 

@@ -181,7 +181,7 @@ def _delayed(found: Synthesis) -> list[str]:
         [each.component, f"{each.ns:.2f}", str(each.begin), str(each.end)]
         for each in delays.components[:MOST_DELAYS]
     ]
-    how = "by the library's delays, without wires, of memories nothing"
+    how = "by the library's delays, without wires, of clocked memories nothing"
     return [
         f"{delays.mhz:.1f} MHz, cells sized for {delays.asked_mhz:g} MHz: {how}",
         *path_lines(delays.path),

@@ -27,7 +27,7 @@ def test_figures():
     found = [(each.what, each.measured, each.met) for each in figures(map_machine)]
     assert found == [
         ("sites of `pico` on ECP5, flat", "17,001", False),
-        ("sites of `nano` on ECP5, flat", "60,000", True),
+        ("sites of `nano` on ECP5, flat", "60,000", None),
         ("NAND2 per MAC of `nano`: nano", "200.0", None),
         ("NAND2 per MAC of `nano`: array", "101.0", None),
         ("NAND2 per MAC of `nano`: cell", "90.0", None),

@@ -35,8 +35,8 @@ def test_a_table_of_delays():
     delays = Delays(asked_mhz=400, ns=2.5, path=PATH, components=(component,) * 12)
     lines = synth_lines(replace(found(target=sg13g2()), delays=delays), 0.02)
     at = lines.index(
-        "400.0 MHz, cells sized for 400 MHz: by the library's delays, without wires, of memories "
-        "nothing"
+        "400.0 MHz, cells sized for 400 MHz: by the library's delays, without wires, of clocked "
+        "memories nothing"
     )
     assert lines[at + 1].startswith("longest path: 5.00 ns")
     assert lines[-12] == "longest path into each component's registers:"
