@@ -62,18 +62,13 @@ def ice40_alone(cells: Cells) -> Iterator[tuple[str, str]]:
             yield name, SITE
 
 
-def gowin_alone(cells: Cells) -> Iterator[tuple[str, str]]:
-    """A register is behind a LUT or an ALU: where neither drives it, a LUT passes its word on. A
-    carry enters a chain by an ALU of its own, and leaves it by another one where logic reads it."""
+def gowin_chains(cells: Cells) -> Iterator[tuple[str, str]]:
+    """A carry enters a chain by an ALU of its own, and leaves it by another one where logic reads
+    it."""
     users = _users(cells)
-    drives = {_bit(cell, "F") for _, cell in _of_types(cells, "LUT1", "LUT2", "LUT3", "LUT4")}
     alus = list(_of_types(cells, "ALU"))
-    drives |= {_bit(cell, "SUM") for _, cell in alus}
     out_of = {_bit(cell, "COUT") for _, cell in alus}
     into = {_bit(cell, "CIN") for _, cell in alus}
-    for name, cell in cells.items():
-        if cell["type"].startswith("DFF") and _bit(cell, "D") not in drives:
-            yield name, SITE
     for name, cell in alus:
         carry = _bit(cell, "COUT")
         if _bit(cell, "CIN") not in out_of:

@@ -13,7 +13,7 @@ from diastole.synth.sites import (
     SITE,
     Added,
     ecp5_chains,
-    gowin_alone,
+    gowin_chains,
     ice40_alone,
     xilinx_carries,
 )
@@ -221,12 +221,12 @@ GOWIN = Fpga(
     cells={
         r"LUT[1-4]": (LUTS, 1, 1),
         "ALU": (CARRY, 1, 1),
-        r"RAM16S\w*": (LUT_RAM, 1, 6),  # 4 hold the words, writing takes 2
+        r"RAM16S\w*": (LUT_RAM, 1, 8),  # a whole block of slices
         r"DFF\w*": (REGISTERS, 1, 0),
         r"MULT\w*": (DSPS, 1, 0),
         r"SP|SPX9|SDP|SDPB|SDPX9B?|DPB?|DPX9B?|pROM|pROMX9": (BLOCK_RAMS, 1, 0),
     },
-    added=gowin_alone,
+    added=gowin_chains,
     block_ram="18 kbit",
     devices={
         "gw1n-9": Chip(
