@@ -1,11 +1,12 @@
 """Places and routes a machine on an ECP5, and runs the tests that need nextpnr.
 
-    python scripts/route.py [FOLDER] [--preset pico | nano] [--require]
+    python scripts/route.py [FOLDER] [--preset pico | nano] [--plain] [--require]
 
 build/pnr, an environment of their own, gets Yosys and nextpnr once, as for the ULX3S; FOLDER
 (build/route) gets the report of the machine without its vector unit, and with the keys that make it
 fast: `pico` from four seeds, half an hour, `nano` from three, some hours. Says these keys, and the
 clock beside what is asked; exit 1 if a test fails, or with ``--require`` if the clock is missed.
+``--plain``: without these keys, as the preset is; of that clock nothing is asked.
 """
 
 import argparse
@@ -18,6 +19,7 @@ from ulx3s import ROOT, environment
 
 from diastole.cli import exit_code
 from diastole.cli import main as diastole
+from diastole.config.clock import CLOCK_KEYS, as_overrides
 from diastole.errors import CheckFailed
 from diastole_sim.rtl import children
 
@@ -26,21 +28,25 @@ SEEDS = {"pico": 4, "nano": 3}
 """How many: clocks differ between them."""
 PLACER = "static"
 """Placed by heap, `pico` has a third more wire, and `nano` has not been routed."""
-KEYS = ("vector.enable=false", "cell.pipeline=full", "memory.output_register=true")
+PLAIN = ("vector.enable=false",)
+KEYS = (*PLAIN, *as_overrides(CLOCK_KEYS))
 TESTS = "tests/unit/tool/synth/test_route.py"
 
 
-def main(folder: Path, preset: str, *, require: bool) -> int:
+def main(folder: Path, preset: str, *, plain: bool, require: bool) -> int:
     folder.mkdir(parents=True, exist_ok=True)
     os.environ["PATH"] = os.pathsep.join([str(environment()), os.environ.get("PATH", os.defpath)])
     tests = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", TESTS]
     if children.call(tests, cwd=ROOT):
         raise CheckFailed(f"{TESTS} failed")
-    report, asked = folder / f"{preset}.json", ASKED_MHZ[preset]
-    print(preset, "with", ", ".join(KEYS), f"({asked} MHz are asked):", flush=True)
-    machine = ["--preset", preset, *(part for key in KEYS for part in ("--set", key))]
+    report = folder / f"{preset}{'_plain' if plain else ''}.json"
+    keys, asked = (PLAIN, None) if plain else (KEYS, ASKED_MHZ[preset])
+    said = "nothing is asked" if asked is None else f"{asked} MHz are asked"
+    print(preset, "with", ", ".join(keys), f"({said}):", flush=True)
+    machine = ["--preset", preset, *(part for key in keys for part in ("--set", key))]
     routed = ["--target", "ecp5", "--pnr", "--placer", PLACER]
-    routed += ["--times", str(SEEDS[preset]), "--freq", str(asked)]
+    routed += ["--times", str(SEEDS[preset])]
+    routed += [] if asked is None else ["--freq", str(asked)]
     report.unlink(missing_ok=True)
     code = diastole(["synth", *machine, *routed, "--out", str(report)])
     missed = report.exists() and not json.loads(report.read_text())["routed"]["met"]
@@ -51,6 +57,8 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("folder", type=Path, nargs="?", default=Path("build/route"))
     parser.add_argument("--preset", choices=ASKED_MHZ, default="pico", help="(default: pico)")
+    parser.add_argument("--plain", action="store_true", help="as the preset is, without the keys")
     parser.add_argument("--require", action="store_true", help="exit 1 if the clock is missed")
     given = parser.parse_args()
-    sys.exit(exit_code(lambda: main(given.folder.absolute(), given.preset, require=given.require)))
+    options = {"plain": given.plain, "require": given.require}
+    sys.exit(exit_code(lambda: main(given.folder.absolute(), given.preset, **options)))

@@ -36,6 +36,7 @@ def write_stub(folder, *, data_width=64, memory_ports=1, name="mine", side=1, bo
         "parameters": parameters_of(numerics, data_width)
         | {"ports": memory_ports, "rows": side, "cols": side},
         "memories": [],
+        "macs": side * side * 16,
         "ports": [dict(zip(("name", "direction", "width"), port, strict=True)) for port in ports],
     }
     (folder / "manifest.json").write_text(json.dumps(manifest))

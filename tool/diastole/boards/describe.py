@@ -4,6 +4,8 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
+from diastole.config.clock import CLOCK_KEYS, clock_keys
+from diastole.config.keys import Config
 from diastole.config.presets import BOARD_MACHINES
 from diastole.errors import BadInput
 
@@ -19,8 +21,10 @@ class BoardKind:
     """``about``: one line for people. ``part``: as vendors write it; ``family`` and ``device``: as
     ``diastole synth`` calls it, empty where the chip is not known. ``serial``: it has no processor;
     a host reaches the machine over a serial line, and its memory is on the chip, of ``memory_kib``
-    unless told otherwise. ``clock_mhz``: of the machine, unless told otherwise. ``added``: what a
-    flow adds to the machine, of which the chip is not asked."""
+    unless told otherwise. ``clock_mhz``: of the machine, unless told otherwise. ``plain_mhz``: what
+    place and route reached for the board's machine without :data:`CLOCK_KEYS`, None where no such
+    clock was measured. ``added``: what a flow adds to the machine, of which the chip is not
+    asked."""
 
     name: str
     about: str
@@ -29,6 +33,7 @@ class BoardKind:
     device: str
     serial: bool
     clock_mhz: int
+    plain_mhz: float | None = None
     memory_kib: int = 0
     added: str = ""
 
@@ -37,6 +42,14 @@ class BoardKind:
         """Which machine fits, for people: its file in the sources, and its preset. KeyError where
         there is none."""
         return f"a machine that fits: {MACHINES[self.name]} (--preset {self.name})"
+
+    def lacking_keys(self, config: Config, clock_mhz: float) -> dict[str, str | bool]:
+        """Return the keys that a machine lacks for a clock: none up to the clock that is known
+        without them, and none where the chip is not known."""
+        if not self.device or (self.plain_mhz is not None and clock_mhz <= self.plain_mhz):
+            return {}
+        there = clock_keys(config)
+        return {key: value for key, value in CLOCK_KEYS.items() if there[key] != value}
 
 
 BOARDS = {
@@ -50,6 +63,7 @@ BOARDS = {
             device="85k",
             serial=True,
             clock_mhz=25,
+            plain_mhz=44.8,
             memory_kib=256,
         ),
         BoardKind(

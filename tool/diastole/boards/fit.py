@@ -18,6 +18,8 @@ from diastole_sim.rtl.product import Product
 
 FULL = 0.9
 """Of a chip: place and route of more may fail, or be slower than asked for."""
+COUNTED = 2
+"""The rules by which sites are counted: answers by other ones are asked for again."""
 _RECORD = "fit.json"
 _VECTOR_UNIT = re.compile(r"(.*_)?vector_engine")
 
@@ -74,7 +76,8 @@ def find_fit(
 ) -> Fit:
     """Map a product and the Verilog of its board, ``files`` by path, to the board's chip.
 
-    The answer is kept in the user's cache folder for the same Verilog and the same Yosys.
+    The answer is kept in the user's cache folder for the same Verilog, the same Yosys and the same
+    way of counting.
     ToolMissing without Yosys; CheckFailed if Yosys refuses.
     """
     target = FPGAS[kind.family]
@@ -82,7 +85,8 @@ def find_fit(
     tools = Tools.find(request)
     whole = whole_design(kind, product, files)
     parts = (whole.top, whole.machine, whole.memories, target.name, kind.device)
-    text = "\0".join((*map(without_comments, parts), json.dumps(tools.versions)))
+    counting = json.dumps([dict(target.cells), target.added.__name__, COUNTED])
+    text = "\0".join((*map(without_comments, parts), json.dumps(tools.versions), counting))
     key = hashlib.sha256(text.encode()).hexdigest()[:24]
 
     def ask(folder: Path) -> None:

@@ -18,6 +18,8 @@ from diastole.commands.arguments import (
     integer,
     read_config,
 )
+from diastole.config.clock import CLOCK_KEYS, as_overrides
+from diastole.config.keys import Config
 from diastole.console import note, print_json, say, say_next, warn
 from diastole.errors import BadInput
 from diastole.files.outputs import check_folder
@@ -103,20 +105,34 @@ def execute(arguments: argparse.Namespace) -> int:
             f"programs of whole steps seldom fit the memory of {kind.name}: --set "
             "vector.enable=false leaves the vector unit out"
         )
+    clock_mhz = settings.clock_hz // 1_000_000
     refuse_what_is_no_board(arguments.output)
     product = Product.load(generated_product(config))
     ask = None if arguments.no_fit or not kind.family else partial(require_fit, kind, product)
     record = write_board(kind, product, arguments.output, settings=settings, ask=ask)
+    _tell_keys(kind, config, clock_mhz)
     if arguments.json:
         print_json(record)
         return 0
-    said = f"{product.name} on {kind.name}, {settings.clock_hz // 1_000_000} MHz"
+    said = f"{product.name} on {kind.name}, {clock_mhz} MHz"
     say(f"wrote {arguments.output}: {said}, {len(record['files'])} files")
     if record["fit"] is not None:
         say(f"the {kind.device} has room: {Fit(**record['fit']).text}")
     output = shlex.quote(str(arguments.output))
     say_next(NEXT[kind.name].format(output=output, name=product.name))
     return 0
+
+
+def _tell_keys(kind: BoardKind, config: Config, clock_mhz: int) -> None:
+    """Warn of a machine without the keys that its clock needs."""
+    if lacking := kind.lacking_keys(config, clock_mhz):
+        known = "no clock" if kind.plain_mhz is None else f"{kind.plain_mhz:g} MHz"
+        fast = " and ".join(as_overrides(CLOCK_KEYS))
+        added = " ".join(f"--set {key}" for key in as_overrides(lacking))
+        warn(
+            f"{known} is known of {kind.name} without {fast}, and {clock_mhz} MHz are asked for: "
+            f"add {added}"
+        )
 
 
 def require_fit(kind: BoardKind, product: Product, files: Mapping[str, str]) -> Fit:

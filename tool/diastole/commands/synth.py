@@ -17,6 +17,7 @@ from diastole.commands.arguments import (
     megahertz,
     read_config,
 )
+from diastole.config.clock import CLOCK_KEYS, as_overrides, clock_keys
 from diastole.config.keys import Config
 from diastole.console import note, print_json, say
 from diastole.errors import BadInput, CheckFailed
@@ -109,7 +110,8 @@ def execute(arguments: argparse.Namespace) -> int:
     design = Design.of_product(cached(config, _generate))
     note(f"mapping {design.top} to {request.target.title}")
     found = synthesise(request, design, tools, note)
-    record = {"name": config.name, "config_sha256": config.config_sha256, **found.record()}
+    record: dict[str, Any] = {"name": config.name, "config_sha256": config.config_sha256}
+    record |= {"clock_keys": clock_keys(config), **found.record()}
     if arguments.out is not None:
         text = json.dumps(record, indent=2) + "\n"
         atomic.replace(arguments.out, lambda file: file.write(text.encode()))
@@ -141,6 +143,11 @@ def _say(arguments: argparse.Namespace, found: Synthesis, record: dict[str, Any]
 
     for line in synth_lines(found, arguments.least):
         say(line)
+    if found.routed is not None or found.delays is not None:
+        keys = record["clock_keys"]
+        fast = ", ".join(as_overrides(CLOCK_KEYS))
+        faster = "" if keys == CLOCK_KEYS else f"; {fast} make it faster"
+        say(f"that clock is of a machine with {', '.join(as_overrides(keys))}{faster}")
     for path in (arguments.out, arguments.bitstream, arguments.picture):
         if path is not None:
             say(f"wrote {path}")

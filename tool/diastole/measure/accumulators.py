@@ -10,7 +10,7 @@ from diastole.config.file import from_document
 from diastole.config.keys import Config
 from diastole.config.presets import PRODUCTS_ONLY
 from diastole.measure import area_accumulators
-from diastole.measure.area import Mapper
+from diastole.measure.area import LEFT_OUT, Mapper
 from diastole.measure.figure import Figure, at_most, shown
 from diastole.measure.utilisation import SIDE, convert, multiply_held, normal_operands, used
 from diastole_sim.golden.device import GoldenDevice
@@ -72,9 +72,9 @@ def figures(mapper: Mapper) -> Iterator[Figure]:
 
 
 def whole(mapper: Mapper, config: Config = PRODUCTS_ONLY["nano"]) -> Iterator[Figure]:
-    """Of all of a machine but its memories."""
+    """Of all of a machine but its memories with a clocked read."""
     for one in (config, floating(config)):
-        what = f"NAND2 equivalents of {one.name}, without memories"
+        what = f"NAND2 equivalents of {one.name}, {LEFT_OUT}"
         yield shown(what, mapper.machine(one).whole, "{:,.0f}")
 
 

@@ -1,4 +1,4 @@
-"""LUTs of whole machines on an ECP5, mapped flat, and what a MAC of one takes in gates."""
+"""Sites of whole machines on an ECP5, mapped flat, and what a MAC of one takes in gates."""
 
 from collections.abc import Callable, Iterator, Mapping
 
@@ -9,11 +9,12 @@ from diastole.product.generate import product_contents
 from diastole.synth.flow import Request, Tools, synthesise
 from diastole.synth.mapper import Design
 from diastole.synth.programs import YOSYS
-from diastole.synth.targets import ECP5, LUTS, NAND2, Target, sg13g2
+from diastole.synth.targets import ECP5, NAND2, SITES, Target, sg13g2
 from diastole.synth.tree import Component
 
-MOST_LUTS: Mapping[str, int] = {"pico": 14_000, "nano": 45_000}
-"""LUT4 that are asked of the presets at most, without their vector unit."""
+MOST_SITES: Mapping[str, int | None] = {"pico": 17_000, "nano": None}
+"""Sites that are asked of the presets at most, without their vector unit; None: as many as may
+be."""
 PER_MAC = "nano"
 """The preset whose components are told in gates per MAC."""
 LEAST_SHARE = 0.02
@@ -31,10 +32,14 @@ def mapped(config: Config, target: Target, flat: bool) -> Component:
 
 
 def figures(map_machine: MapMachine = mapped) -> Iterator[Figure]:
-    """LUTs of each preset, then NAND2 equivalents per MAC of the largest components of one."""
-    for preset, most in MOST_LUTS.items():
-        luts = map_machine(PRODUCTS_ONLY[preset], ECP5, True).total[LUTS]
-        yield at_most(f"LUT4 of `{preset}` on ECP5, flat", luts, most, "{:,.0f}")
+    """Sites of each preset, then NAND2 equivalents per MAC of the largest components of one."""
+    for preset, most in MOST_SITES.items():
+        sites = map_machine(PRODUCTS_ONLY[preset], ECP5, True).total[SITES]
+        what = f"sites of `{preset}` on ECP5, flat"
+        if most is None:
+            yield shown(what, sites, "{:,.0f}")
+        else:
+            yield at_most(what, sites, most, "{:,.0f}")
     config = PRODUCTS_ONLY[PER_MAC]
     tree = map_machine(config, sg13g2(), False)
     least = LEAST_SHARE * tree.total[NAND2]

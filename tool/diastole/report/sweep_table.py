@@ -16,7 +16,10 @@ FRONT = {
     "multipliers": "pareto: no other machine takes fewer cycles with as few multipliers, "
     "for no cells like these were measured",
 }
-REST = "memories, bus and control are not in that area: diastole synth counts a whole machine"
+REST = (
+    "that area is of the array's cells alone, without converter, queues, vector unit and bus: "
+    "diastole synth --target sg13g2 counts all but clocked memories"
+)
 MOST_NAMES = 14
 """Points of a picture with names."""
 

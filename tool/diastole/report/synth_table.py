@@ -1,15 +1,18 @@
 """What a mapped machine takes, for people: a tree of what matters, its device, its longest path."""
 
+import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 
 from diastole.report.format_table import align
 from diastole.synth.flow import Synthesis
+from diastole.synth.memories import Memories
 from diastole.synth.paths import LongestPath
 from diastole.synth.route import Routed
 from diastole.synth.targets import (
     BLOCK_RAMS,
     CARRY,
     DSPS,
+    LATCHES,
     LUT_RAM,
     LUTS,
     NAND2,
@@ -25,6 +28,7 @@ HEADINGS = {
     CARRY: "carry",
     LUT_RAM: "LUT RAM",
     REGISTERS: "registers",
+    LATCHES: "latches",
     DSPS: "DSPs",
     BLOCK_RAMS: "block RAMs",
     NAND2: "NAND2",
@@ -33,25 +37,27 @@ SCARCE = (DSPS, BLOCK_RAMS)
 """A component that takes FEW of these is shown whatever else it takes."""
 MOST_DELAYS = 10
 """Components whose longest paths are shown."""
+WIDTH = 100
+"""Columns of a list of memories."""
 FEW = 5
 """Times the least share that is shown."""
 
 
 def synth_lines(found: Synthesis, least: float) -> list[str]:
     """The table with components that take at least the share ``least`` of the machine."""
-    target = found.request.target
-    heading = ["component", "times", *(HEADINGS[each] for each in target.resources), "share"]
-    whole = found.tree.total
+    target, whole = found.request.target, found.tree.total
+    shown = [each for each in target.resources if each != LATCHES or whole.get(LATCHES)]
+    heading = ["component", "times", *(HEADINGS[each] for each in shown), "share"]
     rows = [
         [
             "  " * depth + part.name,
             f"{part.instances:,}",
-            *(f"{part.total.get(each, 0):,.0f}" for each in target.resources),
+            *(f"{part.total.get(each, 0):,.0f}" for each in shown),
             f"{share(part.total, whole, target.main):.1%}",
         ]
         for depth, part in what_matters(found.tree, least, target.main)
     ]
-    below = (_legend(found), _device(found), _routed(found), _delayed(found))
+    below = (_legend(found), _memories(found), _device(found), _routed(found), _delayed(found))
     return [*align([heading, *rows]), "", *(line for lines in below for line in lines)]
 
 
@@ -79,16 +85,52 @@ def share(part: Mapping[str, float], whole: Mapping[str, float], resource: str) 
 def _legend(found: Synthesis) -> list[str]:
     target = found.request.target
     tools = ", ".join(f"{name} {version}" for name, version in found.versions.items())
-    flat = found.request.flat or found.routed is not None
-    how = "flat: a cell counts where the signal is that it is named after" if flat else (
+    how = "flat: a cell counts where the signal is that it is named after" if found.flat else (
         "by component: each is mapped once, times: how many there are"
     )  # fmt: skip
-    memories = f"{found.memory_bits / 8192:,.1f} KiB of memories"
+    lines = [f"{target.title}, {tools}; {how}"]
     if isinstance(target, Fpga):
-        about = f"sites: LUTs with those of carry and LUT RAM; a block RAM has {target.block_ram}"
-        return [f"{target.title}, {tools}; {how}", f"{about}; {memories}"]
-    about = f"NAND2: area over that of the smallest NAND2; without {memories}"
-    return [f"{target.title}, {tools}; {how}", about]
+        said = "sites: places of a LUT that LUTs, carry chains and LUT RAM take"
+        lines.append(f"{said}; a block RAM has {target.block_ram}")
+    else:
+        said = "NAND2: area over that of the smallest NAND2"
+        lines.append(f"{said}, of all but the memories with a clocked read")
+    if found.per_mac is not None:
+        unit = f"{HEADINGS[target.main]} per MAC, {found.design.macs:,} MACs"
+        lines.append(f"{found.per_mac:,.0f} {unit}")
+    return lines
+
+
+def _memories(found: Synthesis) -> list[str]:
+    """The memories of both kinds, with their shapes."""
+    within, clocked = found.design.within_cycle, found.design.clocked
+    main = found.request.target.main
+    counted = isinstance(found.request.target, Fpga)
+    lines: list[str] = []
+    if within.count:
+        built = " and ".join(f"{n:,} {HEADINGS[name]}" for name, n in found.built_of.items())
+        if not found.flat:
+            built += f", {found.within_cycle.get(main, 0):,.0f} {HEADINGS[main]}"
+        lines.append(f"memories read within the cycle, counted: {_size(within)}, built of {built}")
+        lines += _shapes(within)
+    if clocked.count:
+        how = "counted" if counted else "not counted"
+        lines.append(f"memories with a clocked read, {how}: {_size(clocked)}")
+        lines += _shapes(clocked)
+    return lines
+
+
+def _size(memories: Memories) -> str:
+    return f"{memories.count:,} of {memories.bits:,} bits"
+
+
+def _shapes(memories: Memories) -> list[str]:
+    """What there is of each shape; no line ends within a shape."""
+    gap = "\0"
+    shapes = ", ".join(str(each).replace(" ", gap) for each in memories.shapes)
+    wrapper = textwrap.TextWrapper(WIDTH, initial_indent="  ", subsequent_indent="  ")
+    lines = wrapper.wrap(f"words x bits: {shapes}")
+    return [line.replace(gap, " ") for line in lines]
 
 
 def _device(found: Synthesis) -> list[str]:
@@ -139,7 +181,7 @@ def _delayed(found: Synthesis) -> list[str]:
         [each.component, f"{each.ns:.2f}", str(each.begin), str(each.end)]
         for each in delays.components[:MOST_DELAYS]
     ]
-    how = "by the library's delays, without wires, of memories nothing"
+    how = "by the library's delays, without wires, of clocked memories nothing"
     return [
         f"{delays.mhz:.1f} MHz, cells sized for {delays.asked_mhz:g} MHz: {how}",
         *path_lines(delays.path),

@@ -1,7 +1,8 @@
 """The clock of a machine in standard cells, by the delays of its library, in names of ours.
 
 Components are mapped each for itself and sized for a period; then they are put together as they are
-and timed as one. There are no wires, and memories take and give words at a clock edge in no time.
+and timed as one. There are no wires. Memories with a clocked read take and give words at a clock
+edge in no time; paths through memories that are read within the cycle count like all others.
 """
 
 import re
@@ -83,7 +84,8 @@ def buffer_of(library: Library, delays: DelayLibrary) -> Buffer | None:
 def find_delays(
     library: Library, netlist: Mapping[str, Any], top: str, *, asked_mhz: float, prefix: str
 ) -> Delays:
-    """Of what ``write_json`` has of a design that was flattened, its memories as black boxes.
+    """Of what ``write_json`` has of a design that was flattened, its memories with a clocked read
+    as black boxes.
 
     BadInput if the library says nothing of delays that is understood here.
     """

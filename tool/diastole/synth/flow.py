@@ -1,6 +1,7 @@
 """From a product to a report: mapping, and place and route where it is asked for."""
 
 import json
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,11 +12,13 @@ from diastole.synth.delays import USUAL_MHZ, Delays, find_delays
 from diastole.synth.mapper import NETLIST, Design, map_design, working_folder
 from diastole.synth.programs import PACKERS, ROUTERS, YOSYS
 from diastole.synth.route import Routed, pack, place_and_route_fastest
-from diastole.synth.targets import Cells, Fpga, Target
-from diastole.synth.tree import Component
+from diastole.synth.targets import BLOCK_RAMS, LATCHES, LUT_RAM, REGISTERS, Cells, Fpga, Target
+from diastole.synth.tree import Component, amounts
 from diastole_sim.rtl.programs import Program
 
 Said = Callable[[str], None]
+STORING = (LATCHES, REGISTERS, LUT_RAM, BLOCK_RAMS)
+"""Resources that hold words."""
 ASKED_MHZ = 85.0
 """What place and route is asked for where nobody says."""
 
@@ -93,13 +96,13 @@ class Tools:
 
 @dataclass(frozen=True, kw_only=True)
 class Synthesis:
-    """A machine by component, with what place and route found, or the delays of its cells;
+    """A ``design`` by component, with what place and route found, or the delays of its cells;
     ``harness``: what its pins cost."""
 
     request: Request
+    design: Design
     tree: Component
     harness: Mapping[str, float]
-    memory_bits: int
     versions: Mapping[str, str]
     routed: Routed | None
     bitstream: bytes | None
@@ -113,16 +116,45 @@ class Synthesis:
             return {}
         return target.devices[self.request.device_name].holds
 
+    @property
+    def flat(self) -> bool:
+        """Whether everything was mapped as one."""
+        return self.request.flat or self.routed is not None
+
+    @property
+    def within_cycle(self) -> dict[str, float]:
+        """The resources of all memories that are read within the cycle. Mapped flat, gates between
+        them and what they feed may count there."""
+        found: Counter[str] = Counter()
+        for module in self.design.within_cycle.modules:
+            for part in self.tree.everywhere(module.removeprefix(self.design.prefix)):
+                found.update(part.total)
+        return dict(found)
+
+    @property
+    def built_of(self) -> dict[str, int]:
+        """The cells that hold the words of those memories: how many there are of each kind."""
+        return {name: round(n) for name, n in self.within_cycle.items() if name in STORING and n}
+
+    @property
+    def per_mac(self) -> float | None:
+        """The area, or the sites, for each multiplier; None where nothing is counted per MAC."""
+        macs = self.design.macs
+        return self.tree.total.get(self.request.target.main, 0) / macs if macs else None
+
     def record(self) -> dict[str, Any]:
         """The one object of ``--json``."""
         target = self.request.target
-        flat = self.request.flat or self.routed is not None
         found: dict[str, Any] = {
             "target": target.name,
             "device": self.request.device_name or None,
-            "mapping": "flat" if flat else "by component",
+            "mapping": "flat" if self.flat else "by component",
             "tools": dict(self.versions),
-            "memory_bits": self.memory_bits,
+            "macs": self.design.macs,
+            "per_mac": None
+            if self.per_mac is None
+            else amounts({target.main: self.per_mac}, (target.main,)),
+            "memories": self._memories(),
             "holds": dict(self.holds),
             "tree": self.tree.record(target.resources),
         }
@@ -135,6 +167,16 @@ class Synthesis:
             found["harness"] = dict(self.harness)
             found["routed"] = self.routed.record()
         return found
+
+    def _memories(self) -> dict[str, Any]:
+        """Which are in the tree and which are not. An FPGA's block RAMs are."""
+        target = self.request.target
+        own = None if self.flat else amounts(self.within_cycle, target.resources)
+        return {
+            "within_cycle": self.design.within_cycle.record()
+            | {"counted": True, "built_of": self.built_of, "total": own},
+            "clocked": self.design.clocked.record() | {"counted": isinstance(target, Fpga)},
+        }
 
 
 def synthesise(
@@ -186,9 +228,9 @@ def synthesise(
                 bitstream = pack(tools.packer, device, folder).read_bytes()
     return Synthesis(
         request=request,
+        design=design,
         tree=tree,
         harness=harness,
-        memory_bits=design.memory_bits,
         versions=tools.versions,
         routed=routed,
         bitstream=bitstream,

@@ -15,18 +15,22 @@ _COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*", re.DOTALL)
 _CELL = re.compile(r"\bcell\s*\(\s*\"?([^\s\")]+)\"?\s*\)\s*\{")
 _PIN = re.compile(r"\bpin\s*\(\s*\"?([^\s\")]+)\"?\s*\)\s*\{")
 _BRACE = re.compile(r"[{}]")
+_STATE = re.compile(r"\b(ff|latch|ff_bank|latch_bank|statetable)\s*\(")
+_LATCH = re.compile(r"\b(latch|latch_bank)\s*\(")
 _TOKEN = re.compile(r"\s*([A-Za-z_]\w*|[01]|[!'*&+|^()])")
 
 
 @dataclass(frozen=True, kw_only=True)
 class LibraryCell:
-    """A cell: its area in the library's unit, its input pins, the function of each output."""
+    """A cell: its area in the library's unit, its input pins, the function of each output.
+    ``latch``: whether its state is a latch's; ``sequential`` is true of latches too."""
 
     name: str
     area: float
     inputs: tuple[str, ...]
     functions: tuple[str, ...]
     sequential: bool
+    latch: bool = False
 
     @property
     def is_nand2(self) -> bool:
@@ -118,7 +122,8 @@ def _cell(name: str, text: str, line: int) -> LibraryCell:
         area=area,
         inputs=tuple(pin for pin, words in pins.items() if _is_input(words)),
         functions=tuple(found.group(1) for found in functions if found),
-        sequential=re.search(r"\b(ff|latch|ff_bank|latch_bank|statetable)\s*\(", text) is not None,
+        sequential=_STATE.search(text) is not None,
+        latch=_LATCH.search(text) is not None,
     )
 
 

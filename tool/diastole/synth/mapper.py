@@ -4,13 +4,15 @@ import json
 import re
 import shutil
 import tempfile
+from collections import Counter
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from diastole.synth.harness import harness_text
+from diastole.synth.memories import Memories, is_clocked
 from diastole.synth.programs import run
 from diastole.synth.targets import Cells, Target
 from diastole.synth.tree import Component, from_cells, from_modules
@@ -19,7 +21,7 @@ from diastole_sim.rtl.programs import Program
 Said = Callable[[str], None]
 """Told in words how far the work is."""
 MODULE = re.compile(r"^module (\S+?)\s*\(", re.MULTILINE)
-NETLIST = "netlist.json"
+NETLIST, STATISTICS = "netlist.json", "stat.json"
 _READ = ("verilog", "memory")
 """Kinds of files of a product that are mapped."""
 # What is printed once for every module that is mapped: for LUTs, for cells.
@@ -30,14 +32,18 @@ _COMMENT = re.compile(r"^[ \t]*(?://.*)?\n|[ \t]*//.*$", re.MULTILINE)
 
 @dataclass(frozen=True, kw_only=True)
 class Design:
-    """Verilog to be mapped: its top, all but memories, memories, and the ports of the top, each
-    with ``name``, ``direction`` and ``width``."""
+    """Verilog to be mapped: its top, all but memories, and ``memories``, of which there are two
+    kinds, ``clocked`` and ``within_cycle``. ``ports``: of the top, each with ``name``,
+    ``direction`` and ``width``. ``macs``: multipliers of a machine, 0 where nothing is counted per
+    MAC."""
 
     top: str
     machine: str
-    memories: str
-    ports: tuple[Mapping[str, Any], ...]
-    memory_bits: int
+    memories: str = ""
+    ports: tuple[Mapping[str, Any], ...] = ()
+    clocked: Memories = field(default_factory=Memories)
+    within_cycle: Memories = field(default_factory=Memories)
+    macs: int = 0
 
     @classmethod
     def of_contents(cls, contents: Mapping[str, str], manifest: Mapping[str, Any]) -> "Design":
@@ -46,14 +52,15 @@ class Design:
         for file in manifest["files"]:
             if file["kind"] in text:
                 text[file["kind"]] += contents[file["path"]]
+        entries = manifest["memories"]
         return cls(
             top=manifest["top"],
             machine=text["verilog"],
             memories=text["memory"],
             ports=tuple(manifest["ports"]),
-            memory_bits=sum(
-                each["width"] * each["depth"] * each["instances"] for each in manifest["memories"]
-            ),
+            clocked=Memories.of([each for each in entries if is_clocked(each)]),
+            within_cycle=Memories.of([each for each in entries if not is_clocked(each)]),
+            macs=manifest["macs"],
         )
 
     @classmethod
@@ -72,13 +79,14 @@ class Design:
     def in_harness(self) -> "Design":
         """The same behind four pins, see :mod:`diastole.synth.harness`."""
         text = harness_text(self.top, self.ports)
-        return Design(
-            top=f"{self.top}_harness",
-            machine=self.machine + text,
-            memories=self.memories,
-            ports=(),
-            memory_bits=self.memory_bits,
-        )
+        top = f"{self.top}_harness"
+        return replace(self, top=top, machine=self.machine + text, ports=())
+
+    def mapped_modules(self, target: Target) -> int:
+        """Return how many modules become cells of a target: standard cells leave memories with a
+        clocked read out, as black boxes."""
+        left_out = len(self.clocked.modules) if isinstance(target, Cells) else 0
+        return len(MODULE.findall(self.machine + self.memories)) - left_out
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -117,19 +125,29 @@ def map_design(
     """
     prefix = design.prefix if prefix is None else prefix
     _write_inputs(folder, design, target, device, flat, sized_mhz)
-    mapped = design.machine if isinstance(target, Cells) else design.machine + design.memories
-    count = 1 if flat else len(MODULE.findall(mapped))
+    count = 1 if flat else design.mapped_modules(target)
     heard = None if said is None else _progress(said, count)
     run(yosys, ["-q", "-l", "map.log", "map.ys"], folder, heard, log="map.log")
     if flat:
         return _read_flat(folder / NETLIST, design.top, target, prefix)
-    modules = {
-        name.removeprefix("\\"): found["num_cells_by_type"]
-        for name, found in json.loads((folder / "stat.json").read_text())["modules"].items()
-    }
+    modules = _modules(folder, target)
     return MappedDesign(
         tree=from_modules(modules, design.top, target.counted, prefix=prefix), scopes={}
     )
+
+
+def _modules(folder: Path, target: Target) -> dict[str, Mapping[str, int]]:
+    """By module the number of each type of cell in it, additions of place and route among them."""
+    if isinstance(target, Cells):
+        found: dict[str, Any] = json.loads((folder / STATISTICS).read_text())["modules"]
+        return {name.removeprefix("\\"): of["num_cells_by_type"] for name, of in found.items()}
+    counts: dict[str, Mapping[str, int]] = {}
+    for name, module in json.loads((folder / NETLIST).read_text())["modules"].items():
+        if not {"blackbox", "whitebox"} & module["attributes"].keys():
+            cells: dict[str, Any] = module["cells"]
+            types = [cell["type"] for cell in cells.values()]
+            counts[name] = Counter([*types, *(kind for _, kind in target.added(cells))])
+    return counts
 
 
 def without_comments(text: str) -> str:
@@ -149,21 +167,23 @@ def _write_inputs(
 ) -> None:
     (folder / "machine.v").write_text(without_comments(design.machine))
     (folder / "memories.v").write_text(without_comments(design.memories))
-    top = design.top
-    black_boxes = isinstance(target, Cells)
-    read = "read_verilog -lib memories.v\n" if black_boxes else "read_verilog memories.v\n"
+    top, black_boxes = design.top, ""
     if isinstance(target, Cells):
         shutil.copyfile(target.library.path, folder / "cells.lib")
         (folder / "cells.constr").write_text(target.constraints)
         commands = target.script(top, flat=flat, sized_mhz=sized_mhz)
+        black_boxes = "".join(f"blackbox {module}\n" for module in design.clocked.modules)
     else:
         commands = target.script(top, device, flat=flat)
     # cells are told apart by their names: those of some flows have none of ours
     netlist = f"autoname\nwrite_json {NETLIST}"
-    report = netlist if flat else "tee -q -o stat.json stat -json"
+    statistics = f"tee -q -o {STATISTICS} stat -json"
+    report = statistics if isinstance(target, Cells) else f"write_json {NETLIST}"
+    report = netlist if flat else report
     if sized_mhz is not None and not flat:
         report += f"\nflatten\nwrite_json {NETLIST}"
-    (folder / "map.ys").write_text(f"{read}read_verilog machine.v\n{commands}{report}\n")
+    read = f"read_verilog memories.v\nread_verilog machine.v\n{black_boxes}"
+    (folder / "map.ys").write_text(f"{read}{commands}{report}\n")
 
 
 def _progress(said: Said, count: int) -> Callable[[str], None]:
@@ -187,6 +207,8 @@ def _read_flat(netlist: Path, top: str, target: Target, prefix: str) -> MappedDe
         for name, cell in found.items()
         if cell["type"] == "$scopeinfo" and "module" in cell["attributes"]
     }
-    cells = ((name, cell["type"]) for name, cell in found.items())
+    cells = [(name, cell["type"]) for name, cell in found.items()]
+    if not isinstance(target, Cells):
+        cells += target.added(found)
     tree = from_cells(cells, scopes, top, target.counted, prefix=prefix)
     return MappedDesign(tree=tree, scopes=scopes)

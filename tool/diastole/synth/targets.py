@@ -9,9 +9,17 @@ from pathlib import Path
 from diastole.errors import BadInput
 from diastole.nearest import meant
 from diastole.synth.liberty import Library
+from diastole.synth.sites import (
+    SITE,
+    Added,
+    ecp5_chains,
+    gowin_chains,
+    ice40_alone,
+    xilinx_carries,
+)
 
-LUTS, CARRY, LUT_RAM, REGISTERS, DSPS, BLOCK_RAMS, NAND2 = (
-    "luts", "carry", "lut_ram", "registers", "dsps", "block_rams", "nand2",
+LUTS, CARRY, LUT_RAM, REGISTERS, LATCHES, DSPS, BLOCK_RAMS, NAND2 = (
+    "luts", "carry", "lut_ram", "registers", "latches", "dsps", "block_rams", "nand2",
 )  # fmt: skip
 """Resources, as reports name them: cells of each kind; ``block_rams`` as the family counts them."""
 SITES = "sites"
@@ -37,8 +45,9 @@ class Fpga:
 
     ``cells``: by a pattern of whole names of cells the resource, how many of it one cell is, and
     how many sites one takes. What is in none of them, like multiplexers that the LUTs have behind
-    them, costs nothing. ``block_ram``: what one is. ``router``: the program that places and routes;
-    none has none. The first device is what is meant without a name.
+    them, costs nothing. ``added``: the cells that place and route adds. ``block_ram``: what one is.
+    ``router``: the program that places and routes; none has none. The first device is what is meant
+    without a name.
     """
 
     name: str
@@ -47,6 +56,7 @@ class Fpga:
     hierarchical: str
     flat: str = ""
     cells: Mapping[str, tuple[str, int, int]]
+    added: Added
     block_ram: str
     devices: Mapping[str, Chip]
     router: str | None = None
@@ -75,6 +85,8 @@ class Fpga:
 
     def counted(self, kind: str) -> Mapping[str, float]:
         """Resources of a cell of this type."""
+        if kind == SITE:
+            return {SITES: 1}
         for pattern, (resource, number, sites) in _patterns(self):
             if pattern.fullmatch(kind):
                 return {resource: number, SITES: sites} if sites else {resource: number}
@@ -92,7 +104,8 @@ def _patterns(target: Fpga) -> list[tuple[re.Pattern[str], tuple[str, int, int]]
 
 @dataclass(frozen=True, kw_only=True)
 class Cells:
-    """A library of standard cells. Memories are left out: a flow has macros for them."""
+    """A library of standard cells. Memories with a clocked read are left out: a flow has macros for
+    them. Memories that are read within the cycle are cells like all else."""
 
     name: str
     library: Library
@@ -101,7 +114,7 @@ class Cells:
 
     @property
     def resources(self) -> tuple[str, ...]:
-        return (NAND2, REGISTERS)
+        return (NAND2, REGISTERS, LATCHES)
 
     @property
     def constraints(self) -> str:
@@ -120,12 +133,14 @@ class Cells:
         )
 
     def counted(self, kind: str) -> Mapping[str, float]:
-        """NAND2 equivalents of a cell of this type, and whether it is a register."""
+        """NAND2 equivalents of a cell of this type, and whether it is a register or a latch."""
         cell = self.library.cells.get(kind)
         if cell is None:
             return {}
         area = {NAND2: cell.area / self.library.nand2_area}
-        return area | {REGISTERS: 1} if cell.sequential else area
+        if not cell.sequential:
+            return area
+        return area | {LATCHES if cell.latch else REGISTERS: 1}
 
 
 def _ecp5(luts: int, rams: int, dsps: int, route: str) -> Chip:
@@ -141,11 +156,12 @@ ECP5 = Fpga(
     cells={
         "LUT4": (LUTS, 1, 1),
         "CCU2C": (CARRY, 1, 2),
-        "TRELLIS_DPR16X4": (LUT_RAM, 1, 4),
+        "TRELLIS_DPR16X4": (LUT_RAM, 1, 6),  # 4 hold the words, writing takes 2
         "TRELLIS_FF": (REGISTERS, 1, 0),
         r"MULT18X18D|MULT9X9D": (DSPS, 1, 0),
         r"DP16KD|PDPW16KD": (BLOCK_RAMS, 1, 0),
     },
+    added=ecp5_chains,
     block_ram="18 kbit",
     devices={
         "85k": _ecp5(83_640, 208, 156, "--85k --package CABGA381 --speed 6"),
@@ -168,6 +184,7 @@ ICE40 = Fpga(
         "SB_MAC16": (DSPS, 1, 0),
         r"SB_RAM40_4K\w*": (BLOCK_RAMS, 1, 0),
     },
+    added=ice40_alone,
     block_ram="4 kbit",
     devices={
         "up5k": Chip(
@@ -204,11 +221,12 @@ GOWIN = Fpga(
     cells={
         r"LUT[1-4]": (LUTS, 1, 1),
         "ALU": (CARRY, 1, 1),
-        r"RAM16S\w*": (LUT_RAM, 1, 4),
+        r"RAM16S\w*": (LUT_RAM, 1, 8),  # a whole block of slices
         r"DFF\w*": (REGISTERS, 1, 0),
         r"MULT\w*": (DSPS, 1, 0),
         r"SP|SPX9|SDP|SDPB|SDPX9B?|DPB?|DPX9B?|pROM|pROMX9": (BLOCK_RAMS, 1, 0),
     },
+    added=gowin_chains,
     block_ram="18 kbit",
     devices={
         "gw1n-9": Chip(
@@ -236,15 +254,18 @@ XILINX = Fpga(
     cells={
         r"LUT[1-6]": (LUTS, 1, 1),
         "CARRY[48]": (CARRY, 1, 0),  # behind LUTs that it takes no places from
-        r"RAM(32M|64M|64X1D)": (LUT_RAM, 1, 4),
-        r"RAM(32X1D|64X1S)": (LUT_RAM, 1, 2),
-        r"RAM(32M16|64M8)": (LUT_RAM, 1, 8),
+        # UG474, table 2-3
+        r"RAM(32|64)X1S": (LUT_RAM, 1, 1),
+        r"RAM((32|64)X1D|128X1S|32X2S)": (LUT_RAM, 1, 2),
+        r"RAM(32M|64M|128X1D|256X1S)": (LUT_RAM, 1, 4),
+        r"RAM(32M16|64M8|512X1S|256X1D)": (LUT_RAM, 1, 8),
         r"SRL\w*": (LUT_RAM, 1, 1),
         r"FD[RSCP]E(_1)?": (REGISTERS, 1, 0),
         r"DSP48E[12]": (DSPS, 1, 0),
         r"RAMB18E[12]": (BLOCK_RAMS, 1, 0),
         r"RAMB36E[12]": (BLOCK_RAMS, 2, 0),
     },
+    added=xilinx_carries,
     block_ram="18 kbit",
     devices={
         "7z020": Chip(

@@ -34,8 +34,8 @@ class Component:
         return {
             "component": self.name,
             "instances": self.instances,
-            "own": _amounts(self.own, resources),
-            "total": _amounts(self.total, resources),
+            "own": amounts(self.own, resources),
+            "total": amounts(self.total, resources),
             "parts": [part.record(resources) for part in self.parts],
         }
 
@@ -45,7 +45,8 @@ class Component:
         return found + [each for part in self.parts for each in part.everywhere(name)]
 
 
-def _amounts(of: Mapping[str, float], resources: tuple[str, ...]) -> dict[str, float]:
+def amounts(of: Mapping[str, float], resources: tuple[str, ...]) -> dict[str, float]:
+    """Return these resources as JSON has them, rounded to a tenth."""
     rounded = {each: round(of.get(each, 0), 1) for each in resources}
     return {each: int(value) if value == int(value) else value for each, value in rounded.items()}
 

@@ -102,7 +102,7 @@ def text_of(dut):
 def test_one_dsp_block_and_nothing_else(target, device):
     count = {ECP5.name: 2, XILINX.name: 3}[target.name]
     machine = text_of(make(bfp(4), bfp(4), count))
-    design = Design(top="unit", machine=machine, memories="", ports=(), memory_bits=0)
+    design = Design(top="unit", machine=machine)
     with working_folder() as folder:
         mapped = map_design(YOSYS.find(), design, target, folder, device=device)
     assert mapped.tree.total == {"dsps": 1}

@@ -1,9 +1,13 @@
 """Boards by name, their texts, and settings that go together."""
 
+import re
+
 import pytest
 
 from diastole.boards import describe
 from diastole.boards.describe import BOARDS, SerialSettings, board_text
+from diastole.config.clock import CLOCK_KEYS
+from diastole.config.file import read
 from diastole.config.keys import Config
 from diastole.config.presets import BOARD_MACHINES
 from diastole.errors import BadInput
@@ -42,3 +46,27 @@ def test_there_is_a_machine_for_each(name):
     config = Config.read(file)
     assert config.bus.ports == 1
     assert config.vector.enable == (name == "kv260")
+    assert BOARDS[name].lacking_keys(config, BOARDS[name].clock_mhz) == {}
+
+
+@pytest.mark.parametrize("key", CLOCK_KEYS)
+@pytest.mark.parametrize("name", ["pynq-z2", "kv260"])
+def test_a_machine_without_a_key_that_the_clock_needs(name, key):
+    """No clock of these chips is known without the keys, which the files have."""
+    kind = BOARDS[name]
+    usual = {"cell.pipeline": "none", "memory.output_register": "false"}
+    config = read(ROOT / "boards" / name / "machine.toml", [f"{key}={usual[key]}"])
+    assert kind.plain_mhz is None
+    assert kind.lacking_keys(config, kind.clock_mhz) == {key: CLOCK_KEYS[key]}
+
+
+def test_the_clock_of_the_ulx3s_needs_no_keys():
+    """Its routed clock is a figure of docs/design.md, and above what is asked for."""
+    text = (ROOT / "docs" / "design.md").read_text()
+    (said,) = re.findall(r"([\d.]+) MHz where (\d+) are asked for \(`make board-ulx3s`", text)
+    kind = BOARDS["ulx3s"]
+    assert (float(said[0]), int(said[1])) == (kind.plain_mhz, kind.clock_mhz)
+    config = Config.read(ROOT / "boards" / "ulx3s" / "machine.toml")
+    assert kind.lacking_keys(config, 44) == {}
+    assert kind.lacking_keys(config, 50) == dict(CLOCK_KEYS)
+    assert BOARDS["litex"].lacking_keys(config, 1000) == {}

@@ -56,7 +56,25 @@ def test_a_board_is_written(diastole, quick, tmp_path):
     assert second == f"the k26 has room: {usage}"
     assert third == "next: vivado -mode batch -source out/build.tcl"
     text = "not counted: what the flow adds, two SmartConnects and a reset block"
-    assert result.err == [f"diastole: {text}"]
+    keys = "cell.pipeline=full and memory.output_register=true"
+    added = "--set cell.pipeline=full --set memory.output_register=true"
+    lacks = f"no clock is known of kv260 without {keys}, and 100 MHz are asked for: add {added}"
+    assert result.err == [f"diastole: {text}", f"diastole: warning: {lacks}"]
+
+
+def test_keys_that_a_clock_needs(diastole, quick):
+    """What is measured without them is no reason for a warning, nor is a machine that has them."""
+    said = "44.8 MHz is known of ulx3s without cell.pipeline=full and memory.output_register=true, "
+    found = diastole("board", "ulx3s", "nano.toml", "-o", "out", "--clock", "75")
+    assert any(said + "and 75 MHz are asked for" in line for line in found.err)
+    one = ("--set", "cell.pipeline=full")
+    found = diastole("board", "ulx3s", "nano.toml", "-o", "out", "--clock", "75", *one)
+    assert any(line.endswith("add --set memory.output_register=true") for line in found.err)
+    found = diastole("board", "ulx3s", "nano.toml", "-o", "out")
+    assert "MHz" not in "".join(found.err)
+    both = (*one, "--set", "memory.output_register=true")
+    found = diastole("board", "kv260", "nano.toml", "-o", "out", *both)
+    assert "is known of" not in "".join(found.err)
 
 
 @pytest.mark.parametrize("board", ["ulx3s", "pynq-z2", "kv260"])

@@ -8,6 +8,7 @@ from command_line import error
 from diastole.commands import synth
 from diastole.errors import CheckFailed
 from diastole.synth.flow import Request, Synthesis
+from diastole.synth.mapper import Design
 from diastole.synth.route import Routed
 from diastole.synth.targets import ECP5
 from diastole.synth.tree import Component
@@ -43,6 +44,7 @@ def test_json_report_and_picture(small, tmp_path):
     assert record == json.loads((tmp_path / "r.json").read_text())
     assert (record["name"], record["target"]) == ("diastole_pico", "sg13g2")
     assert record["tree"]["total"]["nand2"] > 100
+    assert record["clock_keys"] == {"cell.pipeline": "none", "memory.output_register": False}
     assert (tmp_path / "p.svg").read_text().startswith("<?xml")
     again = small(*words)
     assert again.out == result.out
@@ -108,7 +110,7 @@ def routed(mhz):
             request=Request(target=ECP5, route=True),
             tree=Component(name="t", instances=1, own={"sites": 1}, parts=()),
             harness={},
-            memory_bits=0,
+            design=Design(top="t", machine=""),
             versions={},
             routed=Routed(fmax_mhz=mhz, asked_mhz=request.mhz, path=None, utilisation={}),
             bitstream=b"bits" if request.bitstream else None,
@@ -132,6 +134,13 @@ def test_a_clock_that_is_missed(routes, tmp_path):
     result = routes(*words)
     assert result.code == 0
     assert "80.00 MHz, asked for 85 MHz" in result.out
+    fast = "cell.pipeline=full, memory.output_register=true"
+    plain = "cell.pipeline=none, memory.output_register=false"
+    said = f"that clock is of a machine with {plain}; {fast} make it faster"
+    assert said in result.out.splitlines()
+    keys = [part for key in fast.split(", ") for part in ("--set", key)]
+    said = f"that clock is of a machine with {fast}"
+    assert said in routes(*words, *keys).out.splitlines()
     assert (tmp_path / "a.bit").read_bytes() == b"bits"
     assert "diastole: routing" in "".join(result.err)
     assert routes(*words, "--freq", "80").code == 0

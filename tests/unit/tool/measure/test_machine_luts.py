@@ -15,19 +15,19 @@ WHOLE = Component(name="nano", instances=1, own={"nand2": 256 * 99}, parts=(ARRA
 
 def test_figures():
     asked = []
-    luts = {"diastole_pico": 14_001, "diastole_nano": 45_000}
+    sites = {"diastole_pico": 17_001, "diastole_nano": 60_000}
 
     def map_machine(config, target, flat):
         asked.append((config.name, target.name, flat))
         if flat:
-            own = {"luts": luts[config.name], "sites": 99_999}
+            own = {"sites": sites[config.name], "luts": 99_999}
             return Component(name=config.name, instances=1, own=own, parts=())
         return WHOLE
 
     found = [(each.what, each.measured, each.met) for each in figures(map_machine)]
     assert found == [
-        ("LUT4 of `pico` on ECP5, flat", "14,001", False),
-        ("LUT4 of `nano` on ECP5, flat", "45,000", True),
+        ("sites of `pico` on ECP5, flat", "17,001", False),
+        ("sites of `nano` on ECP5, flat", "60,000", None),
         ("NAND2 per MAC of `nano`: nano", "200.0", None),
         ("NAND2 per MAC of `nano`: array", "101.0", None),
         ("NAND2 per MAC of `nano`: cell", "90.0", None),
@@ -57,13 +57,13 @@ def test_a_machine_is_mapped_by_the_pinned_yosys(monkeypatch):
     monkeypatch.setattr(machine_luts, "synthesise", synthesise)
     config = PRODUCTS_ONLY["pico"]
     contents = {
-        "top": config.name, "files": [], "ports": [], "memories": [],
+        "top": config.name, "files": [], "ports": [], "memories": [], "macs": 0,
     }  # fmt: skip
     monkeypatch.setattr(machine_luts, "product_contents", lambda config: ({}, contents))
     assert machine_luts.mapped(config, machine_luts.ECP5, True) is WHOLE
     assert told == {"flat": True, "target": "ecp5", "top": config.name, "tools": {"yosys"}}
 
 
-@pytest.mark.parametrize("preset", machine_luts.MOST_LUTS)
+@pytest.mark.parametrize("preset", machine_luts.MOST_SITES)
 def test_presets_that_are_asked_of(preset):
     assert preset in PRODUCTS_ONLY

@@ -4,6 +4,7 @@ import pytest
 
 from diastole.report.synth_picture import write_synthesis
 from diastole.synth.flow import Request, Synthesis
+from diastole.synth.mapper import Design
 from diastole.synth.targets import ECP5
 from diastole.synth.tree import Component
 
@@ -18,7 +19,7 @@ def found():
         request=Request(target=ECP5),
         tree=TREE,
         harness={},
-        memory_bits=0,
+        design=Design(top="t", machine=""),
         versions={},
         routed=None,
         bitstream=None,

@@ -5,16 +5,19 @@ from dataclasses import replace
 from diastole.report.synth_table import path_lines, share, synth_lines, what_matters
 from diastole.synth.delays import ComponentDelay, Delays
 from diastole.synth.flow import Request, Synthesis
+from diastole.synth.memories import Memories
 from diastole.synth.paths import LongestPath, PathPoint, Stretch
 from diastole.synth.route import Routed
 from diastole.synth.targets import ECP5, sg13g2
 from diastole.synth.tree import Component
+from support.small_product import DESIGN
 
 SMALL = Component(name="small", instances=4, own={"sites": 1, "luts": 1}, parts=())
 RAM = Component(name="ram", instances=1, own={"block_rams": 3}, parts=())
+QUEUE = Component(name="queue", instances=1, own={"registers": 15}, parts=())
 LARGE = Component(name="large", instances=2, own={"sites": 60, "luts": 60}, parts=(RAM,))
 TREE = Component(
-    name="m", instances=1, own={"sites": 39, "luts": 35, "carry": 2}, parts=(SMALL, LARGE)
+    name="m", instances=1, own={"sites": 39, "luts": 35, "carry": 2}, parts=(SMALL, LARGE, QUEUE)
 )
 PLACE = PathPoint(component="core.unit", signal="level[3]")
 PATH = LongestPath(
@@ -32,8 +35,8 @@ def test_a_table_of_delays():
     delays = Delays(asked_mhz=400, ns=2.5, path=PATH, components=(component,) * 12)
     lines = synth_lines(replace(found(target=sg13g2()), delays=delays), 0.02)
     at = lines.index(
-        "400.0 MHz, cells sized for 400 MHz: by the library's delays, without wires, of memories "
-        "nothing"
+        "400.0 MHz, cells sized for 400 MHz: by the library's delays, without wires, of clocked "
+        "memories nothing"
     )
     assert lines[at + 1].startswith("longest path: 5.00 ns")
     assert lines[-12] == "longest path into each component's registers:"
@@ -43,9 +46,9 @@ def test_a_table_of_delays():
 def found(target=ECP5, tree=TREE, routed=None, **options):
     return Synthesis(
         request=Request(target=target, **options),
+        design=DESIGN,
         tree=tree,
         harness={},
-        memory_bits=16_384,
         versions={"yosys": "0.70"},
         routed=routed,
         bitstream=None,
@@ -71,14 +74,19 @@ def test_a_table_of_an_fpga():
     assert lines[0].split() == (
         "component times sites LUTs carry LUT RAM registers DSPs block RAMs share".split()
     )
-    assert lines[1].split() == "m 1 100 96 2 0 0 0 3 100.0%".split()
+    assert lines[1].split() == "m 1 100 96 2 0 15 0 3 100.0%".split()
     assert lines[2].split() == "large 2 60 60 0 0 0 0 3 60.0%".split()
     assert lines[2].startswith("  large")
     assert lines[3].startswith("    ram")
-    used = "sites 100 of 83,640 (0%), registers 0 of 83,640 (0%), block RAMs 3 of 208 (1%)"
+    used = "sites 100 of 83,640 (0%), registers 15 of 83,640 (0%), block RAMs 3 of 208 (1%)"
     assert lines[5:] == [
         "Lattice ECP5, yosys 0.70; by component: each is mapped once, times: how many there are",
-        "sites: LUTs with those of carry and LUT RAM; a block RAM has 18 kbit; 2.0 KiB of memories",
+        "sites: places of a LUT that LUTs, carry chains and LUT RAM take; a block RAM has 18 kbit",
+        "25 sites per MAC, 4 MACs",
+        "memories read within the cycle, counted: 1 of 15 bits, built of 15 registers, 0 sites",
+        "  words x bits: 3 x 5",
+        "memories with a clocked read, counted: 1 of 2,048 bits",
+        "  words x bits: 256 x 8",
         f"85k: {used}, DSPs 0 of 156 (0%)",
     ]
 
@@ -91,12 +99,47 @@ def test_what_does_not_fit():
 
 
 def test_a_table_of_a_library():
-    tree = Component(name="m", instances=1, own={"nand2": 1234.6, "registers": 7}, parts=())
+    queue = Component(name="queue", instances=1, own={"nand2": 64, "registers": 9}, parts=())
+    tree = Component(name="m", instances=1, own={"nand2": 1170.6, "registers": 7}, parts=(queue,))
     lines = synth_lines(found(sg13g2(), tree, flat=True), 0.02)
     assert lines[0].split() == "component times NAND2 registers share".split()
-    assert lines[1].split() == "m 1 1,235 7 100.0%".split()
-    assert lines[3].endswith("; flat: a cell counts where the signal is that it is named after")
-    assert lines[4] == "NAND2: area over that of the smallest NAND2; without 2.0 KiB of memories"
+    assert lines[1].split() == "m 1 1,235 16 100.0%".split()
+    assert lines[4].endswith("; flat: a cell counts where the signal is that it is named after")
+    assert lines[5:] == [
+        "NAND2: area over that of the smallest NAND2, of all but the memories with a clocked read",
+        "309 NAND2 per MAC, 4 MACs",
+        "memories read within the cycle, counted: 1 of 15 bits, built of 9 registers",
+        "  words x bits: 3 x 5",
+        "memories with a clocked read, not counted: 1 of 2,048 bits",
+        "  words x bits: 256 x 8",
+    ]
+
+
+def test_latches_are_told_where_there_are_some():
+    queue = Component(name="queue", instances=1, own={"nand2": 64, "latches": 15}, parts=())
+    tree = Component(name="m", instances=1, own={"nand2": 100}, parts=(queue,))
+    lines = synth_lines(found(sg13g2(), tree), 0.02)
+    assert lines[0].split() == "component times NAND2 registers latches share".split()
+    assert lines[2].split() == "queue 1 64 0 15 39.0%".split()
+    said = "memories read within the cycle, counted: 1 of 15 bits, built of 15 latches, 64 NAND2"
+    assert said in lines
+
+
+def test_shapes_are_whole_on_their_lines():
+    port = {"kind": "write"}, {"kind": "read", "latency_cycles": 0}
+    entries = [
+        {"module": f"m{depth}", "depth": depth, "width": 100, "instances": 2, "ports": port}
+        for depth in range(2, 20)
+    ]
+    design = replace(DESIGN, within_cycle=Memories.of(entries))
+    lines = synth_lines(replace(found(), design=design), 0.02)
+    begin = next(n for n, line in enumerate(lines) if line.startswith("  words x bits: "))
+    said = lines[begin : lines.index("memories with a clocked read, counted: 1 of 2,048 bits")]
+    assert max(map(len, said)) <= 100
+    assert len(said) == 3
+    shapes = " ".join(said).split("bits: ")[1].split(",")
+    assert [each.strip() for each in shapes] == [f"2 of {n} x 100" for n in range(19, 1, -1)]
+    assert all(line.endswith(("100", "100,")) for line in said)
 
 
 def test_a_longest_path():

@@ -11,7 +11,7 @@ from diastole.synth.route import Routed
 from diastole.synth.targets import ECP5, XILINX, sg13g2
 from diastole.synth.tree import Component
 from diastole_sim.rtl.programs import Program, ToolMissing
-from support.small_product import DESIGN, REGISTERS
+from support.small_product import DESIGN, QUEUE_BITS, REGISTERS
 
 
 @pytest.mark.parametrize(
@@ -37,7 +37,13 @@ def test_a_report_of_a_mapping():
         "25k",
         "by component",
     )
-    assert (record["memory_bits"], record["holds"]["sites"]) == (2048, 24_288)
+    assert (record["macs"], record["holds"]["sites"]) == (4, 24_288)
+    assert record["per_mac"] == {
+        "sites": pytest.approx(record["tree"]["total"]["sites"] / 4, abs=0.06)
+    }
+    clocked, within = record["memories"]["clocked"], record["memories"]["within_cycle"]
+    assert (clocked["bits"], clocked["counted"]) == (2048, True)
+    assert (within["bits"], within["counted"]) == (QUEUE_BITS, True)
     assert set(record["tools"]) == {"yosys"}
     assert record["tree"]["component"] == "t"
     assert "routed" not in record

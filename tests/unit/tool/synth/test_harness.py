@@ -49,9 +49,7 @@ def test_ports_are_connected_in_their_order():
 
 
 def test_nothing_of_the_machine_is_optimised_away():
-    design = Design(
-        top="unit", machine=MACHINE, memories="", ports=tuple(PORTS), memory_bits=0
-    ).in_harness()
+    design = Design(top="unit", machine=MACHINE, ports=tuple(PORTS)).in_harness()
     with working_folder() as folder:
         mapped = map_design(YOSYS.find(), design, ECP5, folder, device="85k", flat=True)
     of_harness = 1 + 5 + sum(levels(6))  # the chain's last bit is behind the last port

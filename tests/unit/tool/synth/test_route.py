@@ -137,6 +137,12 @@ def test_pins_of_a_harness_where_nothing_else_places_them():
         assert len({line.split()[2] for line in lines}) == 4
 
 
+COUNTED_SITES = {
+    ECP5.name: (("TRELLIS_COMB",), 0),
+    ICE40.name: (("ICESTORM_LC",), 0.1),
+    GOWIN.name: (("LUT4",), 0),
+}
+"""By family what nextpnr calls the sites that it takes, and how far our count may be off."""
 ROUTED = [(target, name) for target in (ECP5, ICE40, GOWIN) for name in target.devices]
 USUAL = {(target.name, target.device(None)) for target in (ECP5, ICE40, GOWIN)}
 
@@ -168,3 +174,6 @@ def test_for_real(target, name):
     assert routed.path is not None
     assert routed.path.ns > 0
     assert len(bitstream) > 1000
+    names, more = COUNTED_SITES[target.name]
+    used = sum(routed.utilisation[each][0] for each in names)
+    assert abs(used - mapped.tree.total["sites"]) <= more * used + 2  # constants are cells too

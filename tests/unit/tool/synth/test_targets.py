@@ -20,7 +20,7 @@ from diastole.synth.targets import (
     [
         (ECP5, "LUT4", {"luts": 1, "sites": 1}),
         (ECP5, "CCU2C", {"carry": 1, "sites": 2}),
-        (ECP5, "TRELLIS_DPR16X4", {"lut_ram": 1, "sites": 4}),
+        (ECP5, "TRELLIS_DPR16X4", {"lut_ram": 1, "sites": 6}),
         (ECP5, "TRELLIS_FF", {"registers": 1}),
         (ECP5, "DP16KD", {"block_rams": 1}),
         (ECP5, "PFUMX", {}),
@@ -35,6 +35,10 @@ from diastole.synth.targets import (
         (XILINX, "RAMB36E1", {"block_rams": 2}),
         (XILINX, "LUT6", {"luts": 1, "sites": 1}),
         (XILINX, "RAM32M", {"lut_ram": 1, "sites": 4}),
+        (XILINX, "RAM64X1S", {"lut_ram": 1, "sites": 1}),
+        (XILINX, "RAM64X1D", {"lut_ram": 1, "sites": 2}),
+        (XILINX, "RAM128X1D", {"lut_ram": 1, "sites": 4}),
+        (XILINX, "RAM32M16", {"lut_ram": 1, "sites": 8}),
         (XILINX, "FDRE", {"registers": 1}),
     ],
 )
@@ -46,6 +50,7 @@ def test_cells_of_a_library():
     cells = sg13g2()
     assert cells.counted("sg13g2_nand2_1") == {"nand2": 1}
     assert cells.counted("sg13g2_dfrbpq_1") == {"nand2": pytest.approx(6.75), "registers": 1}
+    assert cells.counted("sg13g2_dlhq_1") == {"nand2": pytest.approx(4.25), "latches": 1}
     assert cells.counted("another_module") == {}
 
 

@@ -1,0 +1,75 @@
+"""The memories of a machine in two kinds: a clock reads them, or they are read within the cycle.
+
+No SRAM macro shows a word without a clock. Memories that are read within the cycle therefore become
+latches or registers of an ASIC, and every area counts them. Memories with a clocked read may become
+macros, so areas of standard cells leave them out, and reports list their shapes.
+"""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+
+@dataclass(frozen=True, kw_only=True)
+class MemoryShape:
+    """``count`` memories of ``words`` words of ``bits`` bits, each with these ports."""
+
+    words: int
+    bits: int
+    read_ports: int
+    write_ports: int
+    count: int
+
+    @property
+    def total_bits(self) -> int:
+        return self.words * self.bits * self.count
+
+    def __str__(self) -> str:
+        count = f"{self.count} of " if self.count > 1 else ""
+        plain = (self.read_ports, self.write_ports) == (1, 1)
+        ports = "" if plain else f" ({self.read_ports} read ports, {self.write_ports} write ports)"
+        return f"{count}{self.words} x {self.bits}{ports}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Memories:
+    """The memories of one kind: their ``shapes``, the one with the most bits first, and the names
+    of their ``modules``."""
+
+    shapes: tuple[MemoryShape, ...] = ()
+    modules: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, entries: Sequence[Mapping[str, Any]]) -> "Memories":
+        """Return the memories of entries of a manifest; entries of one shape are added up."""
+        counts: Counter[tuple[int, int, int, int]] = Counter()
+        for entry in entries:
+            kinds = Counter(port["kind"] for port in entry["ports"])
+            shape = (entry["depth"], entry["width"], kinds["read"], kinds["write"])
+            counts[shape] += entry["instances"]
+        shapes = [
+            MemoryShape(words=words, bits=bits, read_ports=reads, write_ports=writes, count=count)
+            for (words, bits, reads, writes), count in counts.items()
+        ]
+        shapes.sort(key=lambda each: (-each.total_bits, str(each)))
+        return cls(shapes=tuple(shapes), modules=tuple(entry["module"] for entry in entries))
+
+    @property
+    def count(self) -> int:
+        return sum(each.count for each in self.shapes)
+
+    @property
+    def bits(self) -> int:
+        return sum(each.total_bits for each in self.shapes)
+
+    def record(self) -> dict[str, Any]:
+        """As JSON has them."""
+        shapes = [asdict(each) for each in self.shapes]
+        return {"count": self.count, "bits": self.bits, "shapes": shapes}
+
+
+def is_clocked(entry: Mapping[str, Any]) -> bool:
+    """Return whether a clock reads a memory of a manifest, at each of its read ports."""
+    reads = [port for port in entry["ports"] if port["kind"] == "read"]
+    return all(port["latency_cycles"] > 0 for port in reads)

@@ -1,0 +1,110 @@
+"""Sites that a netlist takes beyond those of its cells: what place and route has to add to it.
+
+A site is a place of the size of a LUT. Each rule reads the cells of one module, as ``write_json``
+of Yosys has them, and names a cell for every addition, with the type of the cell that is added.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+Cells = Mapping[str, Mapping[str, Any]]
+"""By name ``type``, ``connections`` (port to bits: numbers of nets, or constants as text) and
+``port_directions``."""
+Added = Callable[[Cells], Iterator[tuple[str, str]]]
+"""Of the cells of a module the additions: a cell beside which it is, and a type."""
+SITE = "$site"
+"""The type of an addition that is a site and nothing else."""
+
+
+def ecp5_chains(cells: Cells) -> Iterator[tuple[str, str]]:
+    """A carry enters a chain by a CCU2C of its own and leaves it by another one, and so does a
+    carry that logic reads in the middle. nextpnr does that at every chain."""
+    into = {_bit(cell, "CIN") for _, cell in _of_types(cells, "CCU2C")}
+    out_of = {_bit(cell, "COUT") for _, cell in _of_types(cells, "CCU2C")}
+    users = _users(cells)
+    for name, cell in _of_types(cells, "CCU2C"):
+        carry = _bit(cell, "COUT")
+        if _bit(cell, "CIN") not in out_of:
+            yield name, "CCU2C"
+        if carry not in into or users[carry] > 1:
+            yield name, "CCU2C"
+
+
+def ice40_alone(cells: Cells) -> Iterator[tuple[str, str]]:
+    """A cell holds a LUT, the register that it drives alone, and the carry of its inputs: other
+    registers and carries have cells of their own, and so has a carry that logic reads."""
+    users, luts = _users(cells), list(_of_types(cells, "SB_LUT4"))
+    drives = {_bit(cell, "O") for _, cell in luts}
+    inputs: Counter[tuple[int | str | None, ...]] = Counter(
+        (_bit(c, "I1"), _bit(c, "I2"), _bit(c, "I3")) for _, c in luts
+    )
+    carries = list(_of_types(cells, "SB_CARRY"))
+    out_of = {_bit(cell, "CO") for _, cell in carries}
+    into = {_bit(cell, "CI") for _, cell in carries}
+    thirds = Counter(_bit(c, "I3") for _, c in luts)
+    for name, cell in cells.items():
+        if cell["type"].startswith("SB_DFF"):
+            word = _bit(cell, "D")
+            if word not in drives or users[word] > 1:
+                yield name, SITE
+    for name, cell in carries:
+        operands = _bit(cell, "I0"), _bit(cell, "I1"), _bit(cell, "CI")
+        if inputs[operands]:
+            inputs[operands] -= 1
+        else:
+            yield name, SITE
+        carry = _bit(cell, "CO")
+        beside = users[carry] - thirds[carry] - (carry in into)
+        if isinstance(_bit(cell, "CI"), int) and _bit(cell, "CI") not in out_of:
+            yield name, SITE
+        if beside > 0 or (thirds[carry] and carry not in into):
+            yield name, SITE
+
+
+def gowin_chains(cells: Cells) -> Iterator[tuple[str, str]]:
+    """A carry enters a chain by an ALU of its own, and leaves it by another one where logic reads
+    it."""
+    users = _users(cells)
+    alus = list(_of_types(cells, "ALU"))
+    out_of = {_bit(cell, "COUT") for _, cell in alus}
+    into = {_bit(cell, "CIN") for _, cell in alus}
+    for name, cell in alus:
+        carry = _bit(cell, "COUT")
+        if _bit(cell, "CIN") not in out_of:
+            yield name, "ALU"
+        if users[carry] > (carry in into):
+            yield name, "ALU"
+
+
+def xilinx_carries(cells: Cells) -> Iterator[tuple[str, str]]:
+    """A carry cell stands behind the LUTs of its place: where no LUT drives a bit of its S, one
+    passes the bit on."""
+    drives = {_bit(c, "O") for _, c in _of_types(cells, *(f"LUT{n}" for n in range(1, 7)))}
+    for name, cell in _of_types(cells, "CARRY4", "CARRY8"):
+        for bit in cell["connections"]["S"]:
+            if isinstance(bit, int) and bit not in drives:
+                yield name, SITE
+
+
+def _of_types(cells: Cells, *types: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    for name, cell in cells.items():
+        if cell["type"] in types:
+            yield name, cell
+
+
+def _bit(cell: Mapping[str, Any], port: str) -> int | str | None:
+    """The one bit of a port; None where it is open."""
+    bits = cell["connections"].get(port)
+    return bits[0] if bits else None
+
+
+def _users(cells: Cells) -> Counter[int | str | None]:
+    """By net how many inputs of cells it has."""
+    found: Counter[int | str | None] = Counter()
+    for cell in cells.values():
+        directions = cell.get("port_directions", {})
+        for port, bits in cell["connections"].items():
+            if directions.get(port) == "input":
+                found.update(bits)
+    return found
