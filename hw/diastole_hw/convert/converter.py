@@ -37,7 +37,7 @@ from diastole_sim.spec.check import require_int
 from diastole_sim.spec.numerics import Numerics
 
 _FEWEST_AHEAD, _MOST_AHEAD = 4, 8  # tiles that are asked for, and not yet read
-_IN_MEMORY = 4  # words of short queues of tiles, few enough, and enough for a small memory
+_TO_REQUEST = 1  # tiles that are walked, and whose data are not asked for
 _BEATS_AHEAD = 256  # of which these are more than a far memory takes to answer
 
 
@@ -192,7 +192,7 @@ class Converter(wiring.Component):
         m.submodules.walk = place(walk, platform)
         m.submodules.requests = place(requests := ReadRequests(**self._sizes), platform)
         m.submodules.intake = place(intake := Intake(**self._sizes, fed=self.fed), platform)
-        to_request = StreamFifo(shape=asked_layout(self.geometry), depth=_IN_MEMORY)
+        to_request = StreamFifo(shape=asked_layout(self.geometry), depth=_TO_REQUEST)
         to_read = StreamFifo(shape=tile_layout(self.geometry), depth=self._tiles_ahead)
         m.submodules.to_request = place(to_request, platform)
         m.submodules.to_read = place(to_read, platform)
@@ -272,7 +272,7 @@ class Converter(wiring.Component):
         gather = Gather(**self._sizes, reduction=largest, **keys)
         m.submodules.gather = place(gather, platform)
         m.submodules.quantiser = place(quantiser := TileQuantiser(**self._sizes), platform)
-        tiles = StreamFifo(shape=tile_layout(sizes), depth=_IN_MEMORY)
+        tiles = StreamFifo(shape=tile_layout(sizes), depth=max(2, sizes.halves))
         pieces = max(2, sizes.halves * sizes.most_pieces)
         squares = StreamFifo(shape=squares_layout(sizes), depth=pieces)
         m.submodules.tiles = place(tiles, platform)

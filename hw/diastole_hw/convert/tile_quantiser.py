@@ -24,7 +24,7 @@ from diastole_hw.stream.fifo import StreamFifo
 from diastole_sim.spec.formats import NAN_EXPONENT
 from diastole_sim.spec.numerics import CLASS_NAMES, Numerics
 
-_PLACES = 4  # of words that the unit of draws has not taken, few enough for a small memory
+_PLACES = 2  # of words that the unit of draws has not taken
 
 
 class TileQuantiser(wiring.Component):
@@ -199,7 +199,9 @@ class TileQuantiser(wiring.Component):
 
     def _connect_draws(self, m, platform, index, draws):
         sizes = self.geometry
-        kinds = {"lanes": sizes.lanes, "copies": sizes.drawn_copies}
+        # Draws wait for their word only where some words before it need none: those of a trial.
+        prompt = not any(sizes.finds)
+        kinds = {"lanes": sizes.lanes, "copies": sizes.drawn_copies, "prompt": prompt}
         unit = draw_unit(self.numerics, **kinds, **self._drawn)
         m.submodules.draws = place(unit, platform)
         # Whether the unit takes one hangs on what it is; a word goes to all its targets or none.

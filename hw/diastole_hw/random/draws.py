@@ -21,6 +21,8 @@ _DRAWS_PER_HASH = 4
 _SLOW = 4  # cycles of a hash, at most
 _NUMBERS = 4  # of groups, that wait for such a unit
 _GROUPS_AHEAD = 16  # that are asked for, and not yet in a word
+_GROUPS_HERE = 2  # of these that wait for a word where no word waits to be taken
+_GROUPS_OF_RINGS = 4  # likewise, where results of a hash unit come in bursts
 
 
 def words_ahead(lanes: int) -> int:
@@ -61,6 +63,9 @@ class Draws(wiring.Component):
         For which every element draws (1 or 2).
     rows : int
         That are drawn side by side (1 to 32).
+    prompt : bool
+        Whoever takes ``o`` never waits: ``o.ready`` is high in every cycle in which ``o.valid`` is.
+        Then few groups wait, as they are cut at the rate at which they were asked for.
 
     Members
     -------
@@ -75,12 +80,14 @@ class Draws(wiring.Component):
     ValueError if out of range.
     """
 
-    def __init__(self, *, lanes: int, random_bits: int, copies: int, rows: int):
+    def __init__(
+        self, *, lanes: int, random_bits: int, copies: int, rows: int, prompt: bool = False
+    ):
         require_choice("lanes", lanes, (1, 2, 4, 8, 16))
         require_int("random_bits", random_bits, 1, DRAW_BITS)
         self.copies = require_int("copies", copies, 1, 2)
         self.rows = require_int("rows", rows, 1, 32)
-        self.lanes, self.random_bits = lanes, random_bits
+        self.lanes, self.random_bits, self.prompt = lanes, random_bits, prompt
         self.tags = copies if random_bits > SHARED_DRAW_BITS else 1
         self.group = max(_DRAWS_PER_HASH, lanes)  # draws of one round of hashes, aligned
         words = data.ArrayLayout(unsigned(lanes * random_bits), copies)
@@ -112,6 +119,13 @@ class Draws(wiring.Component):
         return max(1, _DRAWS_PER_HASH // self.lanes)
 
     @property
+    def _groups_kept(self) -> int:
+        """Groups that may wait for their words."""
+        if not self.prompt:
+            return _GROUPS_AHEAD
+        return _GROUPS_HERE if self._hash_cycles == 1 else _GROUPS_OF_RINGS
+
+    @property
     def latency(self) -> int:
         """Cycles from a word to its draws."""
         return hash_latency(self._hash_cycles) + 2 + (self._hash_cycles < _SLOW)
@@ -123,7 +137,7 @@ class Draws(wiring.Component):
         )
         m.submodules.cuts = place(cuts, platform)
         m.submodules.asked = place(asked := Credit(most=_GROUPS_AHEAD), platform)
-        groups = StreamFifo(shape=self._groups_layout, depth=_GROUPS_AHEAD, still=True)
+        groups = StreamFifo(shape=self._groups_layout, depth=self._groups_kept, still=True)
         m.submodules.groups = place(groups, platform)
         drawn = Signal(self._groups_layout)
         numbers, done = self._hashes(m, platform, drawn)
@@ -142,6 +156,9 @@ class Draws(wiring.Component):
                 m.d.comb += [given.valid.eq(done), given.payload.eq(drawn)]
                 m.d.comb += groups.i.valid.eq(done & ~given.ready)
         invariant(m, platform, ~groups.i.valid | groups.i.ready, "no room for a group")
+        if self.prompt:
+            taken = ~self.o.valid | self.o.ready
+            invariant(m, platform, taken, "a word waits whose taker said that none does")
         self._plan(m, cuts.i, numbers, asked.full)
         self._cut(m, platform, cuts.o, given)
         return m
