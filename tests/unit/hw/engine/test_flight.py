@@ -159,7 +159,7 @@ class Stages:
             assert (numbers[0], numbers[1]) == (self.load.number, self.load.command)
             assert marks[0] == self.load.mark
         if self.cut:
-            assert cut_mark == self.cut.mark
+            assert cut_mark == self.cut.mark % 2 ** len(dut.execute.product.held_stride)
             if "execute" not in self.cut.stages:
                 self.begins("execute", self.cut)
         for place, name in enumerate(self.tiles, start=1):
@@ -222,7 +222,8 @@ class Stages:
             self.flown.append(self.began)
             self.setting = self.began, self.rng.randint(2, 6)
             record = {"mode": self.began.mode, "north": NORTH[self.began.mode]}
-            record |= {"t_size": self.began.mark, "held_stride": self.began.mark}
+            low = self.began.mark % 2 ** len(self.dut.execute.product.held_stride)
+            record |= {"t_size": self.began.mark, "held_stride": low}
             record |= {"t_step": self.began.t_step}
             if self.dut.plan.vector is not None:
                 record |= {"chain": self.began.mark & 1}
