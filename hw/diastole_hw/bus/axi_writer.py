@@ -1,13 +1,13 @@
 """Writes memory: requests of any length and their beats in, in the same order."""
 
-from amaranth.hdl import Module, Mux, Signal, unsigned
+from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import exact_log2
 
 from diastole_hw.bus.services import owned_request_layout, write_beat_layout
 from diastole_hw.bus.signature import CACHE, INCR, PROT, AxiWriteSignature
-from diastole_hw.bus.split import BurstSplitter
+from diastole_hw.bus.split import BURST_BEATS, BurstSplitter
 from diastole_hw.place import place
 from diastole_hw.registers import data_output, data_register
 from diastole_hw.stream.fifo import StreamFifo
@@ -97,7 +97,7 @@ class AxiWriter(wiring.Component):
         m = Module()
         axi = self.axi
         split = BurstSplitter(data_width=self.data_width)
-        lengths = StreamFifo(unsigned(8), self.outstanding)  # of bursts that lack data
+        lengths = StreamFifo(range(BURST_BEATS), self.outstanding)  # of bursts that lack data
         open_ = StreamFifo(_OPEN, self.outstanding, quick=True)  # bursts that lack a response
         m.submodules.split = place(split, platform)
         m.submodules.open = place(open_, platform)
@@ -173,7 +173,7 @@ class AxiWriter(wiring.Component):
         """Fill the output register while there is a burst to fill; with strobes 0 once stopped."""
         axi = self.axi
         filling = Signal()  # a burst
-        left = data_register(8)  # beats of it after this one
+        left = data_register(range(BURST_BEATS))  # beats of it after this one
         last = data_register()  # there are none
         word = data_output(m, axi.wdata, "word")
         strobes, ends = data_output(m, axi.wstrb, "strobes"), data_output(m, axi.wlast, "ends")

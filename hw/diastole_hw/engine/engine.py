@@ -344,7 +344,10 @@ class ProductEngine(wiring.Component):
             held.give.eq(freed.held),
             west.give.eq(freed.west),
             stages.chunks.i.valid.eq(take),
-            *(stages.chunks.i.p[each].eq(chunk[each]) for each in stages.chunks.i.p.shape().members),
+            *(
+                stages.chunks.i.p[each].eq(chunk[each])
+                for each in stages.chunks.i.p.shape().members
+            ),
             flight.opens.eq(take & chunk.first),
         ]
         full = [

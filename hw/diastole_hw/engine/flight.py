@@ -117,8 +117,9 @@ class StoreSignature(wiring.Signature):
     product, number, command : Out(stored_layout(plan, direction)), Out(1), Out(1)
         The product whose tiles it may take; constant while ``busy``.
     result : Out(RESULT)
-        Its result; ``tile_pitch`` from 2 cycles after the product is shown on: the first tile of a
-        product needs none.
+        Its result. ``rows`` are there where tiles may be turned, in the north of a machine with a
+        fused pass. ``tile_pitch`` is right from 2 cycles after the product is shown on: the first
+        tile of a product needs none.
     oldest : Out(1)
         Of those in flight that product is the oldest; there in a machine with a vector unit.
     """
@@ -322,18 +323,23 @@ class Flight(wiring.Component):
         return at
 
     def _result(self, m, platform, name, newest):
-        """Both products' in a table; shows the drain's, and returns its pitch."""
+        """Both products' in a table; shows the drain's, and returns its pitch. Only where tiles are
+        turned a drain asks how many rows there are."""
         store, given = getattr(self, name), self.results[name]
-        ram = DistributedRam(width=GIVEN_RESULT.size, depth=2)
+        kept = dict(GIVEN_RESULT.members)
+        if not (name == "north" and self.plan.fused):
+            del kept["rows"]
+        layout = data.StructLayout(kept)
+        ram = DistributedRam(width=layout.size, depth=2)
         m.submodules[f"{name}_results"] = place(ram, platform)
-        result = Signal(GIVEN_RESULT, name=f"result_{name}")
+        result = Signal(layout, name=f"result_{name}")
         m.d.comb += [
             ram.write_en.eq(self.start),
             ram.write_addr.eq(~newest),
-            ram.write_data.eq(given),
+            ram.write_data.eq(Cat(given[member] for member in kept)),
             ram.read_addr.eq(store.number),
             _bits(result).eq(ram.read_data),
-            *(store.result[member].eq(result[member]) for member in GIVEN_RESULT.members),
+            *(store.result[member].eq(result[member]) for member in kept),
         ]
         return result.pitch
 

@@ -95,9 +95,12 @@ def length_shapes(plan: Plan) -> dict[str, Shape]:
 
 
 def product_layout(plan: Plan) -> data.StructLayout:
-    """``PRODUCT``, its lengths as wide as the longest ones of the machine; where commands say in how many planes tensors are, ``planes`` has that less 1,
-    by class, and ``lengths`` the bytes from one plane of an image to the next. Where there is a
-    vector unit, ``chain``: the result goes to a chain of its, block by block."""
+    """``PRODUCT``, its lengths as wide as the longest ones of the machine.
+
+    Where commands say in how many planes tensors are, ``planes`` has that less 1, by class, and
+    ``lengths`` the bytes from one plane of an image to the next. Where there is a vector unit,
+    ``chain``: the result goes to a chain of its, block by block.
+    """
     own: dict = {**length_shapes(plan)}
     if plan.planar:
         own |= {

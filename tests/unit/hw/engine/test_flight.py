@@ -87,7 +87,7 @@ class Stages:
             self.began = self.waiting.pop(0)
             ctx.set(dut.command, self.began.command)
         mark = self.began.mark if start else 7
-        ctx.set(dut.results, {name: {"rows": mark, "pitch": mark} for name in self.tiles})
+        ctx.set(dut.results, {name: {"base": mark, "pitch": mark} for name in self.tiles})
 
     def sets_up(self, ctx):
         dut = self.dut
@@ -141,7 +141,7 @@ class Stages:
         ports = [dut.load, dut.east, dut.north]
         told = [signal for port in ports for signal in (port.number, port.command)]
         marks = [dut.load.product.t_size]
-        marks += [dut.east.result.rows, dut.north.result.rows]
+        marks += [dut.east.result.base, dut.north.result.base]
         pitches = [dut.east.result.tile_pitch, dut.north.result.tile_pitch]
         execute = dut.execute.product.held_stride
         _, _, load, anew, done, whose, cut_mark, *rest = await ctx.tick().sample(
