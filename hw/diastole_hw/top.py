@@ -19,12 +19,7 @@ from amaranth.lib import wiring
 from diastole_hw.bus.axi_reader import AxiReader
 from diastole_hw.bus.axi_writer import AxiWriter
 from diastole_hw.bus.axil_registers import AxilRegisters
-from diastole_hw.bus.services import (
-    BETWEEN,
-    WRITTEN_AHEAD,
-    owned_request_layout,
-    write_beat_layout,
-)
+from diastole_hw.bus.services import BETWEEN, owned_request_layout, write_beat_layout
 from diastole_hw.bus.signature import AxiLiteSignature, AxiSignature, join_halves, top_ports
 from diastole_hw.command.counters import Counters
 from diastole_hw.command.dispatch import elements_of
@@ -230,7 +225,7 @@ class Top(Elaboratable):
         of what is read are in the core, one for each who reads."""
         queues = {
             "write_requests": StreamFifo(owned_request_layout(), BETWEEN),
-            "write_beats": StreamFifo(write_beat_layout(self.plan.data_width), WRITTEN_AHEAD),
+            "write_beats": StreamFifo(write_beat_layout(self.plan.data_width), BETWEEN),
         }
         for name, queue in queues.items():
             named = port_name(f"{name}_queue", port)

@@ -16,10 +16,6 @@ BETWEEN = 2
 """Words of each queue between the machine and a bus engine: the fewest that pass one in every cycle
 while both handshakes are registers. No queue hides the latency of a memory."""
 
-WRITTEN_AHEAD = 4
-"""Words of the queue of beats to write: a request's beats come up to so many cycles before the
-writer has a burst for them. With fewer, rows of one or two beats are written more slowly."""
-
 OWNERS = 4
 """Units that may share a service."""
 
