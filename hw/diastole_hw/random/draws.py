@@ -102,11 +102,21 @@ class Draws(wiring.Component):
         )
 
     @property
+    def _planned_layout(self):
+        """How to cut a word: whether a new group is taken for its first element, where in its group
+        that is, and in which row."""
+        fields = {"first": 1, "offset": range(self.group), "row": range(self.rows)}
+        return data.StructLayout(fields)
+
+    @property
     def _cut_layout(self):
-        """How to cut a word: how many new groups to take first, from where, in one or in both, and
-        in which row."""
+        """Likewise: how many new groups to take first, from where, in one or in both."""
         fields = {"groups": range(3), "both": 1} if self._straddles else {"groups": range(2)}
         return data.StructLayout(fields | {"offset": range(self.group), "row": range(self.rows)})
+
+    def _goes_over(self, offset):
+        """Whether a word ends in the group behind that of its first element."""
+        return (offset + (self.lanes - 1))[len(offset) :].any()
 
     @property
     def _straddles(self) -> bool:
@@ -133,7 +143,7 @@ class Draws(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         cuts = StreamFifo(
-            shape=self._cut_layout, depth=words_ahead(self.lanes), quick=True, still=True
+            shape=self._planned_layout, depth=words_ahead(self.lanes), quick=True, still=True
         )
         m.submodules.cuts = place(cuts, platform)
         m.submodules.asked = place(asked := Credit(most=_GROUPS_AHEAD), platform)
@@ -224,17 +234,15 @@ class Draws(wiring.Component):
         may = Signal()
         m.d.comb += [
             need_first.eq(~asked_first & ~(place_.goes_on & offset.any())),
-            need_end.eq((offset + (self.lanes - 1))[shift:].any()),
+            need_end.eq(self._goes_over(offset)),
             may.eq(groups.ready & ~full),
             groups.p.first.eq(place_.index[shift:]),
             groups.p.following.eq(~need_first),
             groups.valid.eq(self.i.valid & cuts.ready & ~full & (need_first | need_end)),
-            cuts.p.groups.eq((need_first | asked_first) + need_end),
+            cuts.p.first.eq(need_first | asked_first),
             cuts.p.offset.eq(offset),
             cuts.p.row.eq(place_.row),
         ]
-        if self._straddles:
-            m.d.comb += cuts.p.both.eq(need_end)
         with m.If(need_first & need_end):  # two groups: stay for the second
             with m.If(groups.valid & groups.ready):
                 m.d.sync += asked_first.eq(1)
@@ -266,7 +274,11 @@ class Draws(wiring.Component):
             load.eq(cuts.valid & cuts.ready),
         ]
         with m.If(cuts.ready):
-            m.d.sync += [full.eq(cuts.valid), cut.eq(cuts.p)]
+            over = self._goes_over(cuts.p.offset)
+            m.d.sync += [full.eq(cuts.valid), cut.groups.eq(cuts.p.first + over)]
+            m.d.sync += [cut.offset.eq(cuts.p.offset), cut.row.eq(cuts.p.row)]
+            if self._straddles:
+                m.d.sync += cut.both.eq(over)
         with m.If(took):
             m.d.sync += first.eq(alone)
         with m.If(took & (alone | (self.rows == 1))):

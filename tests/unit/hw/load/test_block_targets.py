@@ -6,6 +6,7 @@ import pytest
 
 from diastole_hw.load.block_targets import BlockTargets
 from diastole_hw.plan.uses import Mode
+from diastole_hw.schedule.lengths import longest_lengths
 from diastole_hw.schedule.tokens import Region
 from support.bench import design, run
 from support.plans import make_numerics, make_plan
@@ -131,8 +132,10 @@ class Chunk:
         banks = plan.rows if piece.kind == Region.WEST else plan.cols
         blocks = plan.held_blocks if piece.kind == Region.HELD else plan.stream_blocks
         later = -(-across // banks) - 1  # slices behind the first
-        most = min((blocks - within) // max(later, 1), 40)
-        stride = rng.randrange(within, max(most, within) + 1)
+        longest = longest_lengths(plan)
+        longest = max(longest["t_step"], longest["held_stride"])
+        most = min((blocks - within) // max(later, 1), 40, longest)
+        stride = min(rng.randrange(within, max(most, within) + 1), longest)
         return {"base": rng.randrange(blocks - later * stride - within + 1), "stride": stride}
 
     def _group(self, piece, region, row, col, first, blocks):

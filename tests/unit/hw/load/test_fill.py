@@ -15,6 +15,7 @@ from amaranth.lib.wiring import In, Out
 from diastole_hw.load.fill import Fill
 from diastole_hw.memory.maxima import Maxima
 from diastole_hw.plan.uses import Mode
+from diastole_hw.schedule.lengths import longest_lengths
 from diastole_hw.schedule.tokens import Region, region_layout, scratch_write_layout
 from support.bench import design, put, run
 from support.elements import array_element, fall, precision, stored_value
@@ -303,7 +304,9 @@ class Case:
         side = plan.rows if kind == Region.WEST else plan.cols
         blocks = plan.held_blocks if kind == Region.HELD else plan.stream_blocks
         later = -(-across // side) - 1  # slices behind the first
-        loose = (later + 1) * (within + 4) <= blocks
+        lengths = longest_lengths(plan)
+        longest = max(lengths["t_step"], lengths["held_stride"])
+        loose = (later + 1) * (within + 4) <= blocks and within + 4 <= longest
         stride = rng.randrange(within, within + 5) if loose else within
         return {"base": rng.randrange(blocks - later * stride - within + 1), "stride": stride}
 
