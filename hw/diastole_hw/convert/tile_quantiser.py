@@ -137,7 +137,7 @@ class TileQuantiser(wiring.Component):
     def _beside(self) -> dict:
         """Flags of a word that goes through the lanes."""
         sizes = self.geometry
-        flags = ["last", "strip_last"]
+        flags = ["last", "strip_last"][: self._copies]
         flags += ["find", "row_end", "last_row"] * any(sizes.finds)
         return {flag: unsigned(1) for flag in flags}
 
@@ -356,9 +356,9 @@ class TileQuantiser(wiring.Component):
             late = delayed_record(m, late, f"late{cycle + 1}", control=("valid",))
         stored = Signal()
         m.d.comb += stored.eq(late.valid & ~late.find if any(sizes.finds) else late.valid)
-        lasts = [late.last, late.strip_last][: self._copies]
+        lasts = ("last", "strip_last")[: self._copies]
         for port, there, last in zip(self._ports, used, lasts, strict=True):
-            m.d.comb += [port.write_en.eq(stored & there), port.filled.eq(stored & last)]
+            m.d.comb += [port.write_en.eq(stored & there), port.filled.eq(stored & late[last])]
         m.d.comb += [
             self.write_at.eq(late.at),
             self.nan.eq(self._is_special(m, late.valid, sets[0], "nan")),
