@@ -221,13 +221,21 @@ class Setup(wiring.Component):
         """The lengths of tiles and chunks, and what a chunk takes of the scratchpads: of the
         command's own fields, kept, so that no product of two lengths waits for these."""
         plan = self.plan
-        fields = {name: self.operands[name].shape() for name in NEST_OPERANDS}
-        given = data_register(data.StructLayout(fields), name="given_nest")
-        with m.If(self.start):
-            m.d.sync += [given[name].eq(self.operands[name]) for name in NEST_OPERANDS]
         of_modes: dict[Mode, NestLimits] = {
             mode: getattr(plan.nests, OPERATION_OF[mode].name) for mode in PRODUCTS
         }
+        # As wide as the longest that the machine takes: longer ones were refused before.
+        longest = {
+            f"nest_{name}": max(getattr(limits, field)[-1] for limits in of_modes.values())
+            for name, field in (("t", "t_blocks"), ("groups", "groups"), ("chunk", "chunk"))
+        }
+        fields = {
+            name: range(longest[name] + 1) if name in longest else self.operands[name].shape()
+            for name in NEST_OPERANDS
+        }
+        given = data_register(data.StructLayout(fields), name="given_nest")
+        with m.If(self.start):
+            m.d.sync += [given[name].eq(self.operands[name]) for name in NEST_OPERANDS]
         most_groups = max(limits.groups[-1] for limits in of_modes.values())
         most_slices = max(limits.chunk[-1] // limits.chunk_side for limits in of_modes.values())
         groups = data_register(range(most_groups + 1), name="nest_groups")

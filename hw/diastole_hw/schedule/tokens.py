@@ -223,11 +223,11 @@ def region_layout(plan: Plan) -> data.StructLayout:
             "by_column": 1,  # which bank: by the block's column, or by its row
             "turned": 1,
             "stream_offset": range(plan.beat_bytes),  # of the tile's first maximum in its beat
-            "held_offset": range(plan.beat_bytes),
+            # Likewise; in the fused pass the first block of the contraction, of all of dY's.
+            "held_offset": range(max(plan.beat_bytes, plan.fused_blocks_m + 1)),
             "beats": range(blocks * entries // plan.beat_bytes + 3),  # maxima only
             "base": range(max(plan.held_blocks, plan.stream_blocks)),  # in each of its banks
             "stride": range(max(lengths["t_step"], lengths["held_stride"]) + 1),  # of slices there
-            "c0": range(plan.fused_blocks_m + 1),
             "fused": 1,
             "tile": range(plan.tiling.tiles_in_flight),
             "last": 1,  # of its chunk's blocks, or of its chunk's maxima

@@ -87,6 +87,7 @@ class Stages:
             self.began = self.waiting.pop(0)
             ctx.set(dut.command, self.began.command)
         mark = self.began.mark if start else 7
+        mark *= dut.plan.beat_bytes
         ctx.set(dut.results, {name: {"base": mark, "pitch": mark} for name in self.tiles})
 
     def sets_up(self, ctx):
@@ -166,9 +167,10 @@ class Stages:
             if self.drains[name]:
                 at = self.drains[name][0]
                 assert (numbers[2 * place], numbers[2 * place + 1]) == (at.number, at.command)
-                assert marks[place] == at.mark
+                beat = self.dut.plan.beat_bytes
+                assert marks[place] == at.mark * beat
                 # Known from the second cycle of a drain on, before its second tile.
-                tile = at.t_step * self.dut.plan.block  # rows
+                tile = at.t_step * self.dut.plan.block * beat  # rows
                 assert pitches[place - 1] == at.mark * tile or self.before[name] is not at
                 if chains:
                     chain, oldest = chains[2 * (place - 1) :][:2]

@@ -93,7 +93,7 @@ class Chunk:
             }
             self.first |= {"l": 0, "c": rng.randrange(plan.fused_slices_m) * plan.cols}
         self.shared = {
-            "tile": number % 4, "fused": self.fused, "c0": self.first["c"] if self.fused else 0,
+            "tile": number % 4, "fused": self.fused,
         }  # fmt: skip
         self.groups, self.want = [], []  # for each group, what is said of its blocks
         found = pieces(mode, [length is not None for length in self.vectors], self.in_place)
@@ -112,7 +112,7 @@ class Chunk:
             "kind": piece.kind, "cls": piece.cls, "rows": rows, "cols": cols, "offset": offset,
             "by_column": piece.by_column, "turned": piece.turned, "last": last,
             "stream_offset": self.first["t"] * per_block % beat,
-            "held_offset": self.first["l"] * per_block % beat,
+            "held_offset": self.first["c"] if self.fused else self.first["l"] * per_block % beat,
         } | self._room(piece, rows, cols)  # fmt: skip
         if "planes" in self.name:
             region["plane"] = rng.randrange(max(self.plan.most_planes))

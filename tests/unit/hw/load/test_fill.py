@@ -197,9 +197,9 @@ class Case:
         if self.fused:
             self.t = rng.randrange(1, plan.fused_tile_blocks + 1)
             self.l = rng.randrange(1, plan.fused_blocks_n + 1)
-        self.at = {"tile": tile % 4, "fused": self.fused, "c0": 0}
+        self.at, self.c0 = {"tile": tile % 4, "fused": self.fused}, 0
         if self.fused:
-            self.at["c0"] = rng.randrange(plan.fused_slices_m) * plan.cols
+            self.c0 = rng.randrange(plan.fused_slices_m) * plan.cols
         self.t0, self.l0 = rng.randrange(100), 0 if self.fused else rng.randrange(100)
         self.regions, self.beats, self.writes = [], [], []
         self.maxima, self.maxima_beats = {}, 0  # by their region: entry to value
@@ -218,7 +218,7 @@ class Case:
         kind = Region.MAXIMA_NORTH if north else Region.MAXIMA_EAST
         self._maxima(kind, use.held, self._rows(held, not use.held_by_lanes), self.l0)
         if self.fused:
-            c0 = self.at["c0"]
+            c0 = self.c0
             rows = {entry + c0: value for entry, value in self._rows(held, False).items()}
             self._maxima(Region.MAXIMA_NORTH, use.held, rows, 0)
             self._region(Region.WEST, west, False, 0)
@@ -280,7 +280,8 @@ class Case:
                 "kind": kind, "cls": blocks.cls, "rows": blocks.rows, "cols": blocks.cols,
                 "offset": blocks.offset, "by_column": by_column, "turned": turned,
                 "stream_offset": self.t0 * per_block % plan.beat_bytes,
-                "held_offset": self.l0 * per_block % plan.beat_bytes, "last": last,
+                "held_offset": self.c0 if self.fused else self.l0 * per_block % plan.beat_bytes,
+                "last": last,
             } | self.at | place
         )  # fmt: skip
         own = range(self.port, blocks.rows, plan.ports)
@@ -360,7 +361,7 @@ class Case:
         if Region.MAXIMA_EAST in self.maxima:
             found["deficit"] = deficit(self.maxima[Region.MAXIMA_EAST], q)
         if Region.MAXIMA_NORTH in self.maxima:
-            entry = p + self.at["c0"] if self.fused else p
+            entry = p + self.c0 if self.fused else p
             found["deficit_north"] = deficit(self.maxima[Region.MAXIMA_NORTH], entry)
         return found
 

@@ -96,7 +96,8 @@ class Case:
         rng, plan = self.rng, self.plan
         shared = {
             "base": rng.randrange(plan.stream_blocks), "tile": rng.randrange(4),
-            "stride": rng.randint(0, longest_lengths(plan)["held_stride"]), "last": rng.randrange(2),
+            "stride": rng.randint(0, longest_lengths(plan)["held_stride"]),
+            "last": rng.randrange(2),
             "by_column": rng.randrange(2), "turned": rng.randrange(2),
             "stream_offset": rng.randrange(plan.beat_bytes),
         }  # fmt: skip

@@ -281,11 +281,10 @@ def check_shared(plan, mode, got, chunk, step):
     assert (got.tile, got.fused) == (chunk["tile"], mode == Mode.FUSED)
     if plan.planar and not piece.side:
         assert got.plane == chunk["held_plane" if got.kind == Region.HELD else "stream_plane"]
-    if mode == Mode.FUSED:
-        assert got.c0 == chunk["c"][0]
     per_block = plan.block if vectors[got.cls] else 1
     assert got.stream_offset == chunk["t"][0] * per_block % plan.beat_bytes
-    assert got.held_offset == chunk["l"][0] * per_block % plan.beat_bytes
+    of_held = chunk["l"][0] * per_block % plan.beat_bytes
+    assert got.held_offset == (chunk["c"][0] if mode == Mode.FUSED else of_held)
     if not piece.side:
         assert (got.by_column, got.turned) == (piece.by_column, piece.turned)
 
