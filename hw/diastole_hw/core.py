@@ -258,10 +258,11 @@ class Core(wiring.Component):
         wiring.connect(m, queue.o, beats)
         return queue.i
 
-    def _asking(self, m, platform, name, requests, command):
+    def _asking(self, m, platform, name, requests, command, *, words=1):
         """A short queue behind the requests of a reader, with their command: who else asks is
-        decided behind it. Returns where they come out."""
-        queue = StreamFifo(owned_request_layout(), BETWEEN)
+        decided behind it. Returns where they come out. ``words``: 1 where requests come in every
+        second cycle at most, as those of products do."""
+        queue = StreamFifo(owned_request_layout(), words)
         m.submodules[f"{name}_requests_queue"] = place(queue, platform)
         m.d.comb += [
             queue.i.valid.eq(requests.valid),
@@ -304,7 +305,7 @@ class Core(wiring.Component):
             m.d.comb += pair.first_command.eq(dispatch.vector_number)
             m.d.comb += pair.second_command.eq(dispatch.convert_number)
             limited, number = pair.service, pair.command
-        asked = self._asking(m, platform, "limited", limited.requests, number)
+        asked = self._asking(m, platform, "limited", limited.requests, number, words=BETWEEN)
         self._hand(m, asked, limit.source.requests)
         wiring.connect(m, limit.source.beats, limited.beats)
         m.d.comb += limit.limited.eq(engine.busy)

@@ -1,13 +1,13 @@
 """Writes memory: requests of any length and their beats in, in the same order."""
 
-from amaranth.hdl import Module, Mux, Signal, unsigned
+from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import exact_log2
 
 from diastole_hw.bus.services import owned_request_layout, write_beat_layout
 from diastole_hw.bus.signature import CACHE, INCR, PROT, AxiWriteSignature
-from diastole_hw.bus.split import BurstSplitter
+from diastole_hw.bus.split import BURST_BEATS, BurstSplitter
 from diastole_hw.place import place
 from diastole_hw.registers import data_output, data_register
 from diastole_hw.stream.fifo import StreamFifo
@@ -20,6 +20,9 @@ _OPEN = data.StructLayout({"last": 1, "command": 1})
 """Of a burst: whether it is the last of its request, and of which command."""
 OPEN_WRITES = 16
 """Bursts that a writer may have open at a time, if nothing else is said."""
+ASKED_AHEAD = 4
+"""Bursts whose addresses are given while the data of the one before them have not ended, at most:
+more than a request takes to be a burst."""
 
 
 class AxiWriter(wiring.Component):
@@ -33,7 +36,8 @@ class AxiWriter(wiring.Component):
     before its address is accepted, as AXI4 allows.
 
     Timing: one beat per cycle; a beat is offered to the bus in the cycle after it was taken. A
-    burst's address is offered 2 cycles after its request, its data 4; then one burst per cycle.
+    burst's address is offered 2 cycles after its request, its data 3; then one burst per cycle.
+    Addresses are offered up to :data:`ASKED_AHEAD` bursts before their data.
     ``data.ready`` is combinational from ``axi.wready``. Valid signals of ``axi`` are registers, 0
     in reset; responses are always accepted.
 
@@ -97,7 +101,7 @@ class AxiWriter(wiring.Component):
         m = Module()
         axi = self.axi
         split = BurstSplitter(data_width=self.data_width)
-        lengths = StreamFifo(unsigned(8), self.outstanding)  # of bursts that lack data
+        lengths = StreamFifo(range(BURST_BEATS), ASKED_AHEAD)  # of bursts that lack data
         open_ = StreamFifo(_OPEN, self.outstanding, quick=True)  # bursts that lack a response
         m.submodules.split = place(split, platform)
         m.submodules.open = place(open_, platform)
@@ -119,7 +123,6 @@ class AxiWriter(wiring.Component):
             split.clear.eq(self.clear),
             split.o.ready.eq((~axi.awvalid | axi.awready) & room),
             asked.eq(split.o.valid & split.o.ready),
-            lengths.i.valid.eq(asked),
             lengths.i.payload.eq(split.o.p.len),
             axi.bready.eq(1),
             ended.eq(axi.bvalid & axi.bready),
@@ -132,7 +135,7 @@ class AxiWriter(wiring.Component):
             self.idle.eq(~split.held & (open_.level == 0)),
         ]
         self._ask(m, split.o.p, asked)
-        self._beats(m, lengths.o, stop)
+        self._beats(m, lengths, asked, stop)
 
         answered_badly = ended & axi.bresp[1]
         m.d.comb += fails.eq((answered_badly | split.outside) & ~stop)
@@ -169,21 +172,25 @@ class AxiWriter(wiring.Component):
                 axi.awvalid.eq(1),
             ]
 
-    def _beats(self, m, length, stop):
-        """Fill the output register while there is a burst to fill; with strobes 0 once stopped."""
-        axi = self.axi
+    def _beats(self, m, lengths, asked, stop):
+        """Fill the output register while there is a burst to fill; with strobes 0 once stopped. A
+        burst that is ``asked`` for while none waits is filled from the next cycle on."""
+        axi, length = self.axi, lengths.o
         filling = Signal()  # a burst
-        left = data_register(8)  # beats of it after this one
+        left = data_register(range(BURST_BEATS))  # beats of it after this one
         last = data_register()  # there are none
         word = data_output(m, axi.wdata, "word")
         strobes, ends = data_output(m, axi.wstrb, "strobes"), data_output(m, axi.wlast, "ends")
         free = Signal()
         taken = Signal()
+        beats = Signal(range(BURST_BEATS))  # of the next burst, less 1
         m.d.comb += [
             free.eq(filling & (~axi.wvalid | axi.wready)),
             self.data.ready.eq(free & ~stop),
             taken.eq(free & (stop | self.data.valid)),
             length.ready.eq(~filling | (taken & last)),
+            lengths.i.valid.eq(asked & ~(length.ready & ~length.valid)),
+            beats.eq(Mux(length.valid, length.payload, lengths.i.payload)),
             self.moved.eq(axi.wvalid & axi.wready),
         ]
         with m.If(axi.wready):
@@ -195,5 +202,4 @@ class AxiWriter(wiring.Component):
             with m.If(stop):
                 m.d.sync += strobes.eq(0)
         with m.If(length.ready):
-            m.d.sync += [filling.eq(length.valid), left.eq(length.payload)]
-            m.d.sync += last.eq(length.payload == 0)
+            m.d.sync += [filling.eq(length.valid | asked), left.eq(beats), last.eq(beats == 0)]

@@ -12,9 +12,9 @@ def request_layout() -> data.StructLayout:
     return data.StructLayout({"addr": unsigned(ADDRESS_BITS), "beats": unsigned(16)})
 
 
-BETWEEN = 4
-"""Words of each queue between the machine and a bus engine: the fewest that stand in a memory, and
-of whose number a bit says that the queue is full."""
+BETWEEN = 2
+"""Words of each queue between the machine and a bus engine: the fewest that pass one in every cycle
+while both handshakes are registers. No queue hides the latency of a memory."""
 
 OWNERS = 4
 """Units that may share a service."""

@@ -22,10 +22,16 @@ from diastole_hw.convert.quantise import MONITORED
 from diastole_hw.convert.reduction import Largest
 from diastole_hw.convert.reorder import Reorder
 from diastole_hw.convert.scale import tensor_scale
+from diastole_hw.convert.tile_index import TileIndex
 from diastole_hw.convert.tile_quantiser import TileQuantiser
 from diastole_hw.convert.turned import TurnedReorder
 from diastole_hw.convert.turns import CopyTurns
-from diastole_hw.convert.walk import ReadRequests, TensorWalk, asked_layout, tile_layout
+from diastole_hw.convert.walk import (
+    ReadRequests,
+    TensorWalk,
+    asked_layout,
+    waiting_tile_layout,
+)
 from diastole_hw.invariant import invariant
 from diastole_hw.memory.ram import Ram
 from diastole_hw.place import place
@@ -37,7 +43,7 @@ from diastole_sim.spec.check import require_int
 from diastole_sim.spec.numerics import Numerics
 
 _FEWEST_AHEAD, _MOST_AHEAD = 4, 8  # tiles that are asked for, and not yet read
-_IN_MEMORY = 4  # words of short queues of tiles, few enough, and enough for a small memory
+_TO_REQUEST = 1  # tiles that are walked, and whose data are not asked for
 _BEATS_AHEAD = 256  # of which these are more than a far memory takes to answer
 
 
@@ -192,8 +198,8 @@ class Converter(wiring.Component):
         m.submodules.walk = place(walk, platform)
         m.submodules.requests = place(requests := ReadRequests(**self._sizes), platform)
         m.submodules.intake = place(intake := Intake(**self._sizes, fed=self.fed), platform)
-        to_request = StreamFifo(shape=asked_layout(self.geometry), depth=_IN_MEMORY)
-        to_read = StreamFifo(shape=tile_layout(self.geometry), depth=self._tiles_ahead)
+        to_request = StreamFifo(shape=asked_layout(self.geometry), depth=_TO_REQUEST)
+        to_read = StreamFifo(shape=self._waiting_tile, depth=self._tiles_ahead)
         m.submodules.to_request = place(to_request, platform)
         m.submodules.to_read = place(to_read, platform)
         pitch = Signal(PITCH_BITS)
@@ -231,9 +237,34 @@ class Converter(wiring.Component):
         else:
             connect(m, to_request.o, requests.i)
         connect(m, requests.o, flipped(self.read.requests))
-        connect(m, to_read.o, intake.tile)
+        indexed = any(self.geometry.draws_at_intake)
+        self._tile(m, platform, job, walk.start, to_read.o, intake.tile, "read", indexed=indexed)
         connect(m, flipped(self.read.beats), intake.data)
         return intake, feeds
+
+    @property
+    def _waiting_tile(self):
+        return waiting_tile_layout(self.geometry, in_patches=bool(self.kept_rows))
+
+    def _tile(self, m, platform, job, start, waiting, taken, name, *, indexed):
+        """From a queue to who takes its tiles, with the index where that is asked for."""
+        m.d.comb += [
+            taken.valid.eq(waiting.valid),
+            waiting.ready.eq(taken.ready),
+            *(taken.p[each].eq(waiting.p[each]) for each in waiting.p.shape().members),
+        ]
+        if self.kept_rows or not indexed:
+            return
+        unit = TileIndex(**self._sizes)
+        m.submodules[f"index_{name}"] = place(unit, platform)
+        m.d.comb += [
+            unit.start.eq(start),
+            unit.cls.eq(job.cls),
+            unit.cols.eq(job.cols),
+            unit.leaves.eq(taken.valid & taken.ready),
+            unit.last_col.eq(waiting.p.last_col),
+            taken.p.index.eq(unit.index),
+        ]
 
     def _tiles_of(self, m, job, name):
         """How the tensor is cut, in tiles."""
@@ -272,7 +303,7 @@ class Converter(wiring.Component):
         gather = Gather(**self._sizes, reduction=largest, **keys)
         m.submodules.gather = place(gather, platform)
         m.submodules.quantiser = place(quantiser := TileQuantiser(**self._sizes), platform)
-        tiles = StreamFifo(shape=tile_layout(sizes), depth=_IN_MEMORY)
+        tiles = StreamFifo(shape=self._waiting_tile, depth=max(2, sizes.halves))
         pieces = max(2, sizes.halves * sizes.most_pieces)
         squares = StreamFifo(shape=squares_layout(sizes), depth=pieces)
         m.submodules.tiles = place(tiles, platform)
@@ -282,8 +313,13 @@ class Converter(wiring.Component):
         # Each holds tiles, or their pieces, that are in the buffer.
         invariant(m, platform, ~intake.taken.valid | tiles.i.ready, "no room for a tile")
         invariant(m, platform, ~gather.done | squares.i.ready, "no room for a piece's squares")
-        connect(m, intake.taken, tiles.i)
-        connect(m, tiles.o, quantiser.tile)
+        m.d.comb += [
+            tiles.i.valid.eq(intake.taken.valid),
+            intake.taken.ready.eq(tiles.i.ready),
+            *(tiles.i.p[each].eq(intake.taken.p[each]) for each in tiles.i.p.shape().members),
+        ]
+        indexed = any(sizes.draws)
+        self._tile(m, platform, job, start, tiles.o, quantiser.tile, "quantised", indexed=indexed)
         connect(m, squares.o, quantiser.squares)
         m.d.comb += [
             gather.cls.eq(job.cls),

@@ -306,7 +306,8 @@ class Intake(wiring.Component):
         words = StreamFifo(shape=layout, depth=words_ahead(sizes.lanes), quick=True)
         m.submodules.words = place(words, platform)
         rows = {"block": sizes.block, "rows": sizes.block}
-        draws = draw_unit(self.numerics, lanes=sizes.lanes, copies=1, **rows)
+        # All words of a tensor are drawn, or none: one waits for its draws, and they not for it.
+        draws = draw_unit(self.numerics, lanes=sizes.lanes, copies=1, prompt=True, **rows)
         m.submodules.draws = place(draws, platform)
         drawn = by_class(m, self.cls, map(int, sizes.draws_at_intake), "drawn").bool()
         offset = Signal(INDEX_BITS)  # of the row's first element from the tile's

@@ -24,7 +24,7 @@ from diastole_hw.stream.fifo import StreamFifo
 from diastole_sim.spec.formats import NAN_EXPONENT
 from diastole_sim.spec.numerics import CLASS_NAMES, Numerics
 
-_PLACES = 4  # of words that the unit of draws has not taken, few enough for a small memory
+_PLACES = 2  # of words that the unit of draws has not taken
 
 
 class TileQuantiser(wiring.Component):
@@ -137,7 +137,7 @@ class TileQuantiser(wiring.Component):
     def _beside(self) -> dict:
         """Flags of a word that goes through the lanes."""
         sizes = self.geometry
-        flags = ["last", "strip_last"]
+        flags = ["last", "strip_last"][: self._copies]
         flags += ["find", "row_end", "last_row"] * any(sizes.finds)
         return {flag: unsigned(1) for flag in flags}
 
@@ -199,7 +199,9 @@ class TileQuantiser(wiring.Component):
 
     def _connect_draws(self, m, platform, index, draws):
         sizes = self.geometry
-        kinds = {"lanes": sizes.lanes, "copies": sizes.drawn_copies}
+        # Draws wait for their word only where some words before it need none: those of a trial.
+        prompt = not any(sizes.finds)
+        kinds = {"lanes": sizes.lanes, "copies": sizes.drawn_copies, "prompt": prompt}
         unit = draw_unit(self.numerics, **kinds, **self._drawn)
         m.submodules.draws = place(unit, platform)
         # Whether the unit takes one hangs on what it is; a word goes to all its targets or none.
@@ -354,9 +356,9 @@ class TileQuantiser(wiring.Component):
             late = delayed_record(m, late, f"late{cycle + 1}", control=("valid",))
         stored = Signal()
         m.d.comb += stored.eq(late.valid & ~late.find if any(sizes.finds) else late.valid)
-        lasts = [late.last, late.strip_last][: self._copies]
+        lasts = ("last", "strip_last")[: self._copies]
         for port, there, last in zip(self._ports, used, lasts, strict=True):
-            m.d.comb += [port.write_en.eq(stored & there), port.filled.eq(stored & last)]
+            m.d.comb += [port.write_en.eq(stored & there), port.filled.eq(stored & late[last])]
         m.d.comb += [
             self.write_at.eq(late.at),
             self.nan.eq(self._is_special(m, late.valid, sets[0], "nan")),

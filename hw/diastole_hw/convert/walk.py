@@ -8,6 +8,7 @@ from amaranth.utils import exact_log2
 from diastole_hw.bus.services import request_layout
 from diastole_hw.convert.geometry import EXTENT_BITS, PITCH_BITS, Geometry, by_class
 from diastole_hw.convert.order import TileOrder, cut_layout, follow_tiles
+from diastole_hw.convert.tile_index import of_tile_rows
 from diastole_hw.invariant import invariant
 from diastole_hw.place import place
 from diastole_hw.random.draws import INDEX_BITS
@@ -50,6 +51,13 @@ def tile_layout(sizes: Geometry) -> data.StructLayout:
     return data.StructLayout(dict(walked_layout(sizes).members) | in_beat)
 
 
+def waiting_tile_layout(sizes: Geometry, *, in_patches: bool) -> data.StructLayout:
+    """A tile in a queue: with its index only where tensors may come in patches."""
+    members = tile_layout(sizes).members.items()
+    kept = {name: shape for name, shape in members if in_patches or name != "index"}
+    return data.StructLayout(kept)
+
+
 class TensorWalk(wiring.Component):
     """Visit the tiles of a tensor, row of tiles by row of tiles, or patch by patch.
 
@@ -78,6 +86,8 @@ class TensorWalk(wiring.Component):
     cut : In(:func:`diastole_hw.convert.order.cut_layout`)
         With ``in_patches``, as ``rows``; ``address`` is anything where the tensor is cut.
     o : Out(stream of :func:`walked_layout`)
+        ``index`` is there with ``in_patches``; else
+        :class:`diastole_hw.convert.tile_index.TileIndex` counts it.
     """
 
     def __init__(self, *, numerics: Numerics, data_width: int, in_patches: bool = False):
@@ -115,9 +125,7 @@ class TensorWalk(wiring.Component):
         rows_left = data_register(EXTENT_BITS)
         cols_left = data_register(EXTENT_BITS)
         row_address = data_register(ADDRESS_BITS)
-        row_index = data_register(INDEX_BITS)
         address = data_register(ADDRESS_BITS)
-        index = data_register(INDEX_BITS)
         first_row = data_register()
         first_col = data_register()
         tile = self.o.p
@@ -125,32 +133,28 @@ class TensorWalk(wiring.Component):
             tile.first_row.eq(first_row),
             tile.first_col.eq(first_col),
             tile.address.eq(address),
-            tile.index.eq(index),
             tile.rows.eq(Mux(tile.last_row, rows_left, tile_rows)),
             tile.cols.eq(Mux(tile.last_col, cols_left, tile_cols)),
             tile.last_row.eq(rows_left <= tile_rows),
             tile.last_col.eq(cols_left <= tile_cols),
         ]
-        next_address = (row_address + self._rows_of(m, self.pitch, "pitch"))[:ADDRESS_BITS]
-        next_index = (row_index + self._rows_of(m, self.cols, "elements"))[:INDEX_BITS]
+        row_bytes = of_tile_rows(m, sizes, self.cls, self.pitch, "pitch")
+        next_address = (row_address + row_bytes)[:ADDRESS_BITS]
         with m.If(self.o.valid & self.o.ready):
             m.d.sync += [
                 cols_left.eq(cols_left - tile_cols),
                 address.eq(whole(address + (tile_cols << 2))),
-                index.eq(index + tile_cols),
                 first_col.eq(0),
             ]
             with m.If(tile.last_col):
                 m.d.sync += [rows_left.eq(rows_left - tile_rows), cols_left.eq(self.cols)]
                 m.d.sync += [row_address.eq(whole(next_address)), address.eq(whole(next_address))]
-                m.d.sync += [row_index.eq(next_index), index.eq(next_index)]
                 m.d.sync += [first_row.eq(0), first_col.eq(1)]
                 with m.If(tile.last_row):
                     m.d.sync += self.o.valid.eq(0)
         with m.If(self.start):
             m.d.sync += [rows_left.eq(self.rows), cols_left.eq(self.cols)]
             m.d.sync += [row_address.eq(whole(self.source)), address.eq(whole(self.source))]
-            m.d.sync += [row_index.eq(0), index.eq(0)]
             m.d.sync += [first_row.eq(1), first_col.eq(1), self.o.valid.eq(1)]
         return m
 
@@ -158,8 +162,8 @@ class TensorWalk(wiring.Component):
         """The tiles in the order of a chain."""
         m.submodules.order = place(order := TileOrder(), platform)
         tile = self.o.p
-        row_bytes = self._rows_of(m, self.pitch, "pitch")
-        row_elements = self._rows_of(m, self.cols, "elements")
+        row_bytes = of_tile_rows(m, self.geometry, self.cls, self.pitch, "pitch")
+        row_elements = of_tile_rows(m, self.geometry, self.cls, self.cols)
         rows_left, _ = follow_tiles(m, order, self.rows, 0, -tile_rows, "rows_left")
         cols_left, _ = follow_tiles(m, order, self.cols, -tile_cols, 0, "cols_left")
         origin = Const(0, INDEX_BITS)
@@ -184,19 +188,6 @@ class TensorWalk(wiring.Component):
             m.d.sync += self.o.valid.eq(0)
         with m.If(self.start):
             m.d.sync += self.o.valid.eq(1)
-
-    def _rows_of(self, m, one, name):
-        """What a row of tiles has of something of which a row of elements has ``one``."""
-        sizes = self.geometry
-        shifts = [exact_log2(rows) for rows in sizes.of_classes(sizes.tile_rows)]
-        if len(set(shifts)) == 1:
-            return one << shifts[0]
-        shifted = Signal(len(one) + max(shifts), name=f"tile_{name}")
-        with m.Switch(self.cls):
-            for cls, shift in enumerate(shifts):
-                with m.Case(cls):
-                    m.d.comb += shifted.eq(one << shift)
-        return shifted
 
 
 class ReadRequests(wiring.Component):

@@ -26,20 +26,23 @@ from diastole_hw.ports import any_port, of_ports, per_port, port_name
 from diastole_hw.schedule.ring import RingSpace
 from diastole_hw.schedule.room import SumRoom
 from diastole_hw.schedule.tokens import (
-    chunk_layout,
+    loaded_chunk_layout,
     pass_layout,
     region_layout,
+    summed_layout,
 )
 from diastole_hw.schedule.walk import TileWalk
 from diastole_hw.store.arbiter import StoreArbiter
 from diastole_hw.store.drain import Drain
+from diastole_hw.store.drain_walk import turns
 from diastole_hw.store.float_pipe import FloatPipe
+from diastole_hw.store.tile_places import TilePlaces
 from diastole_hw.stream.credit import Credit
 from diastole_hw.stream.fifo import StreamFifo
 from diastole_hw.vector.product_walk import tiles_layout
 
 REGIONS_AHEAD = 8  # asked for, and not yet here
-CHUNKS_AHEAD = 15  # asked for, and whose last pass has not begun
+CHUNKS_AHEAD = 6  # asked for, and whose last pass has not begun
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -183,7 +186,7 @@ class ProductEngine(wiring.Component):
             requests=RegionRequests(plan),
             regions=StreamFifo(region_layout(plan), REGIONS_AHEAD),
             fill=Fill(plan),
-            chunks=StreamFifo(chunk_layout(plan), CHUNKS_AHEAD, ahead=plan.output_register),
+            chunks=StreamFifo(loaded_chunk_layout(plan), CHUNKS_AHEAD, ahead=plan.output_register),
             pass_walk=PassWalk(plan),
             passes=StreamFifo(pass_layout(plan), 1),
             pass_run=PassRun(plan),
@@ -341,7 +344,10 @@ class ProductEngine(wiring.Component):
             held.give.eq(freed.held),
             west.give.eq(freed.west),
             stages.chunks.i.valid.eq(take),
-            stages.chunks.i.payload.eq(chunk),
+            *(
+                stages.chunks.i.p[each].eq(chunk[each])
+                for each in stages.chunks.i.p.shape().members
+            ),
             flight.opens.eq(take & chunk.first),
         ]
         full = [
@@ -455,11 +461,14 @@ class ProductEngine(wiring.Component):
     def _drain(self, m, platform, stages, name, arbiters) -> Drain:
         """One direction: its drain, the tiles it waits for, and the room for sums it frees."""
         plan, north = self.plan, name == "north"
-        drain = Drain(plan, north=north)
-        tiles = StreamFifo(drain.tiles.p.shape(), TILES_OF_SUMS, ahead=plan.output_register)
+        drain, turned = Drain(plan, north=north), turns(plan, north=north)
+        places = TilePlaces(plan, turned=turned)
+        waiting = summed_layout(plan, turned=turned)
+        tiles = StreamFifo(waiting, TILES_OF_SUMS, ahead=plan.output_register)
         banks, ended = SumRoom(), Credit(most=TILES_OF_SUMS)
         m.submodules[f"{name}_drain"] = place(drain, platform)
         m.submodules[f"{name}_tiles"] = place(tiles, platform)
+        m.submodules[f"{name}_places"] = place(places, platform)
         m.submodules[f"{name}_banks"] = place(banks, platform)
         m.submodules[f"{name}_ended"] = place(ended, platform)
         pass_walk, flight = stages.pass_walk, stages.flight
@@ -483,7 +492,11 @@ class ProductEngine(wiring.Component):
             ended.take.eq(side.done),
             ended.give.eq(drain.tiles.ready),  # which means that the tile was offered
             drain.tiles.valid.eq(offered),
-            drain.tiles.payload.eq(tiles.o.payload),
+            places.tile.eq(tiles.o.payload),
+            places.leaves.eq(drain.tiles.ready),
+            places.lanes_outermost.eq(product.lanes_outermost),
+            places.t_step.eq(product.t_step),
+            drain.tiles.payload.eq(places.drained),
             tiles.o.ready.eq(drain.tiles.ready),
             drain.mode.eq(product.mode),
             drain.exponents.eq(product.exponents),

@@ -1,8 +1,9 @@
 """Two products in flight: which stage of the engine is at which of them, and when they end."""
 
-from amaranth.hdl import Array, Cat, Module, Mux, Signal, Value
+from amaranth.hdl import Array, Cat, Module, Mux, Shape, Signal, Value
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
+from amaranth.utils import exact_log2
 
 from diastole_hw.memory.distributed_ram import DistributedRam
 from diastole_hw.place import place
@@ -117,8 +118,9 @@ class StoreSignature(wiring.Signature):
     product, number, command : Out(stored_layout(plan, direction)), Out(1), Out(1)
         The product whose tiles it may take; constant while ``busy``.
     result : Out(RESULT)
-        Its result; ``tile_pitch`` from 2 cycles after the product is shown on: the first tile of a
-        product needs none.
+        Its result. ``rows`` are there where tiles may be turned, in the north of a machine with a
+        fused pass. ``tile_pitch`` is right from 2 cycles after the product is shown on: the first
+        tile of a product needs none.
     oldest : Out(1)
         Of those in flight that product is the oldest; there in a machine with a vector unit.
     """
@@ -173,7 +175,8 @@ class Flight(wiring.Component):
     ready : Out(1)
         Nothing is in flight but a product of which the load unit has done all.
     results : In(GIVEN_RESULTS)
-        With ``start``: those of the product.
+        With ``start``: those of the product. ``base`` and ``pitch`` are multiples of a beat: their
+        lowest bits are not looked at.
     set_up, set_up_done : In(product_layout(plan)), In(1)
         The newer product, as set-up has it; ``set_up_done`` is 0 from the cycle after ``start``
         until it is right, 2 cycles at the least.
@@ -322,20 +325,27 @@ class Flight(wiring.Component):
         return at
 
     def _result(self, m, platform, name, newest):
-        """Both products' in a table; shows the drain's, and returns its pitch."""
+        """Both products' in a table; shows the drain's, and returns its pitch. Only where tiles are
+        turned a drain asks how many rows there are."""
         store, given = getattr(self, name), self.results[name]
-        ram = DistributedRam(width=GIVEN_RESULT.size, depth=2)
+        low = exact_log2(self.plan.beat_bytes)  # bits that are 0 of what is a multiple of beats
+        kept = {each: Shape.cast(shape).width for each, shape in GIVEN_RESULT.members.items()}
+        zeros = dict.fromkeys(kept, 0) | {"base": low, "pitch": low}
+        if not (name == "north" and self.plan.fused):
+            del kept["rows"]
+        layout = data.StructLayout({each: bits - zeros[each] for each, bits in kept.items()})
+        ram = DistributedRam(width=layout.size, depth=2)
         m.submodules[f"{name}_results"] = place(ram, platform)
-        result = Signal(GIVEN_RESULT, name=f"result_{name}")
+        result = Signal(layout, name=f"result_{name}")
         m.d.comb += [
             ram.write_en.eq(self.start),
             ram.write_addr.eq(~newest),
-            ram.write_data.eq(given),
+            ram.write_data.eq(Cat(given[each][zeros[each] :] for each in kept)),
             ram.read_addr.eq(store.number),
             _bits(result).eq(ram.read_data),
-            *(store.result[member].eq(result[member]) for member in GIVEN_RESULT.members),
+            *(store.result[each].eq(result[each] << zeros[each]) for each in kept),
         ]
-        return result.pitch
+        return store.result.pitch
 
     def _tile_pitches(self, m, pitches):
         """What T tiles take of results, whose lengths are powers of two: of one direction after the

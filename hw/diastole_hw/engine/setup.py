@@ -12,7 +12,6 @@ from diastole_hw.registers import data_output, data_register
 from diastole_hw.schedule.lengths import nest_lengths, nest_slabs
 from diastole_hw.schedule.tokens import (
     GIVEN_RESULTS,
-    LENGTH,
     NEST_OPERANDS,
     operands_layout,
     product_layout,
@@ -22,7 +21,7 @@ from diastole_hw.transfer.times import times
 from diastole_sim.spec import operations
 from diastole_sim.spec.command_table import ADDRESS_BITS
 from diastole_sim.spec.image import GROUP_BLOCKS
-from diastole_sim.spec.nest import Nest, NestLimits
+from diastole_sim.spec.nest import NestLimits
 from diastole_sim.spec.operations import DW, DX, Tensor
 
 
@@ -35,16 +34,6 @@ def transposed_modes(operand: Tensor) -> list[Mode]:
         for read in operation.reads
         if read.operand == operand and read.copy == 1 and not read.second
     ]
-
-
-def longest_length(plan: Plan) -> int:
-    """Blocks of the longest of a tile, a chunk, and what these take of a bank, in any nest."""
-    lengths = [plan.fused_blocks_n, plan.fused_slices_n * plan.rows] if plan.fused else []
-    for mode in PRODUCTS:
-        limits: NestLimits = getattr(plan.nests, OPERATION_OF[mode].name)
-        lengths += [limits.t_blocks[-1], limits.chunk[-1], limits.groups[-1] * limits.lane_side]
-        lengths += limits.slabs(Nest())
-    return max(lengths)
 
 
 class Setup(wiring.Component):
@@ -87,7 +76,6 @@ class Setup(wiring.Component):
 
     def __init__(self, plan: Plan):
         self.plan = plan
-        assert longest_length(plan) < 1 << LENGTH.width
         super().__init__(
             {
                 "start": In(1),
@@ -233,13 +221,21 @@ class Setup(wiring.Component):
         """The lengths of tiles and chunks, and what a chunk takes of the scratchpads: of the
         command's own fields, kept, so that no product of two lengths waits for these."""
         plan = self.plan
-        fields = {name: self.operands[name].shape() for name in NEST_OPERANDS}
-        given = data_register(data.StructLayout(fields), name="given_nest")
-        with m.If(self.start):
-            m.d.sync += [given[name].eq(self.operands[name]) for name in NEST_OPERANDS]
         of_modes: dict[Mode, NestLimits] = {
             mode: getattr(plan.nests, OPERATION_OF[mode].name) for mode in PRODUCTS
         }
+        # As wide as the longest that the machine takes: longer ones were refused before.
+        longest = {
+            f"nest_{name}": max(getattr(limits, field)[-1] for limits in of_modes.values())
+            for name, field in (("t", "t_blocks"), ("groups", "groups"), ("chunk", "chunk"))
+        }
+        fields = {
+            name: range(longest[name] + 1) if name in longest else self.operands[name].shape()
+            for name in NEST_OPERANDS
+        }
+        given = data_register(data.StructLayout(fields), name="given_nest")
+        with m.If(self.start):
+            m.d.sync += [given[name].eq(self.operands[name]) for name in NEST_OPERANDS]
         most_groups = max(limits.groups[-1] for limits in of_modes.values())
         most_slices = max(limits.chunk[-1] // limits.chunk_side for limits in of_modes.values())
         groups = data_register(range(most_groups + 1), name="nest_groups")

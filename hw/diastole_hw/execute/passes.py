@@ -11,7 +11,7 @@ from diastole_hw.plan.plan import TILES_OF_SUMS, Plan
 from diastole_hw.registers import data_register
 from diastole_hw.schedule.halves import west_word
 from diastole_hw.schedule.room import place_of_sums
-from diastole_hw.schedule.tokens import LENGTH, PLANE, chunk_layout, pass_layout
+from diastole_hw.schedule.tokens import PLANE, length_shapes, loaded_chunk_layout, pass_layout
 
 BANKS = wiring.Signature({"free": In(1), "take": Out(1)})
 """Room for the sums of a tile of one direction: there is some; it is taken, in the cycle in which
@@ -81,13 +81,13 @@ class PassWalk(wiring.Component):
     north, fused : In(1), In(1)
         A product from west to north; the fused pass, with ``north`` 0. Stable from the first chunk
         of a product to the last, as what follows.
-    t_step, held_stride : In(LENGTH), In(LENGTH)
+    t_step, held_stride : In(length_shapes(plan)[name])
         Of the product, in blocks.
     east_whole, north_whole : In(1), In(1)
         Whether its tiles take whole memories of sums.
     planes : In(array of 3 times PLANE)
         As in :func:`diastole_hw.schedule.tokens.product_layout`; in a machine of planes only.
-    chunks : In(stream of chunk_layout(plan))
+    chunks : In(stream of loaded_chunk_layout(plan))
         At least one block along the contraction and the lanes, and one vector; in the fused pass
         at most one slice of the contraction. Not checked.
     loaded : Out({"blocks": Out(LOADED), "maxima": Out(LOADED)})
@@ -97,7 +97,7 @@ class PassWalk(wiring.Component):
         ``fresh`` of a direction that is not used mean nothing. Where sums are floats ``fresh`` is
         true of the first chunk that a float is made of, and ``begins`` and ``ends`` say where such
         a chunk has its first and last slice.
-    tile : Out(chunk_layout(plan))
+    tile : Out(loaded_chunk_layout(plan))
         The chunk whose pass is shown.
     banks : Out({"east": Out(BANKS), "north": Out(BANKS)})
     wait_load : Out(1)
@@ -110,19 +110,18 @@ class PassWalk(wiring.Component):
     passes: stream.Interface
 
     def __init__(self, plan: Plan):
-        self.plan = plan
+        self.plan, lengths = plan, length_shapes(plan)
         super().__init__(
             {
                 "north": In(1),  # from west to north alone
                 "fused": In(1),
-                "t_step": In(LENGTH),
-                "held_stride": In(LENGTH),
+                **{name: In(lengths[name]) for name in ("t_step", "held_stride")},
                 "east_whole": In(1),
                 "north_whole": In(1),
-                "chunks": In(stream.Signature(chunk_layout(plan))),
+                "chunks": In(stream.Signature(loaded_chunk_layout(plan))),
                 "loaded": Out(wiring.Signature(dict.fromkeys(LOADS, Out(LOADED)))),
                 "passes": Out(stream.Signature(pass_layout(plan))),
-                "tile": Out(chunk_layout(plan)),  # the chunk whose pass is shown
+                "tile": Out(loaded_chunk_layout(plan)),  # the chunk whose pass is shown
                 "banks": Out(wiring.Signature({"east": Out(BANKS), "north": Out(BANKS)})),
                 "wait_load": Out(1),
                 "wait_accumulator": Out(1),

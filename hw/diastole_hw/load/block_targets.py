@@ -173,7 +173,7 @@ class BlockTargets(wiring.Component):
             "south": (stream_slot, region.stream_offset + q),
             "west": (stream_slot, region.stream_offset + q),
             "east": (held_slot, held_first + q),
-            "north": (held_slot, Mux(region.fused, region.c0, region.held_offset) + p),
+            "north": (held_slot, region.held_offset + p),
         }
         shift = exact_log2(plan.beat_bytes)
         for name in maxima_names(plan):

@@ -21,6 +21,8 @@ _DRAWS_PER_HASH = 4
 _SLOW = 4  # cycles of a hash, at most
 _NUMBERS = 4  # of groups, that wait for such a unit
 _GROUPS_AHEAD = 16  # that are asked for, and not yet in a word
+_GROUPS_HERE = 2  # of these that wait for a word where no word waits to be taken
+_GROUPS_OF_RINGS = 4  # likewise, where results of a hash unit come in bursts
 
 
 def words_ahead(lanes: int) -> int:
@@ -61,6 +63,9 @@ class Draws(wiring.Component):
         For which every element draws (1 or 2).
     rows : int
         That are drawn side by side (1 to 32).
+    prompt : bool
+        Whoever takes ``o`` never waits: ``o.ready`` is high in every cycle in which ``o.valid`` is.
+        Then few groups wait, as they are cut at the rate at which they were asked for.
 
     Members
     -------
@@ -75,12 +80,14 @@ class Draws(wiring.Component):
     ValueError if out of range.
     """
 
-    def __init__(self, *, lanes: int, random_bits: int, copies: int, rows: int):
+    def __init__(
+        self, *, lanes: int, random_bits: int, copies: int, rows: int, prompt: bool = False
+    ):
         require_choice("lanes", lanes, (1, 2, 4, 8, 16))
         require_int("random_bits", random_bits, 1, DRAW_BITS)
         self.copies = require_int("copies", copies, 1, 2)
         self.rows = require_int("rows", rows, 1, 32)
-        self.lanes, self.random_bits = lanes, random_bits
+        self.lanes, self.random_bits, self.prompt = lanes, random_bits, prompt
         self.tags = copies if random_bits > SHARED_DRAW_BITS else 1
         self.group = max(_DRAWS_PER_HASH, lanes)  # draws of one round of hashes, aligned
         words = data.ArrayLayout(unsigned(lanes * random_bits), copies)
@@ -95,11 +102,21 @@ class Draws(wiring.Component):
         )
 
     @property
+    def _planned_layout(self):
+        """How to cut a word: whether a new group is taken for its first element, where in its group
+        that is, and in which row."""
+        fields = {"first": 1, "offset": range(self.group), "row": range(self.rows)}
+        return data.StructLayout(fields)
+
+    @property
     def _cut_layout(self):
-        """How to cut a word: how many new groups to take first, from where, in one or in both, and
-        in which row."""
+        """Likewise: how many new groups to take first, from where, in one or in both."""
         fields = {"groups": range(3), "both": 1} if self._straddles else {"groups": range(2)}
         return data.StructLayout(fields | {"offset": range(self.group), "row": range(self.rows)})
+
+    def _goes_over(self, offset):
+        """Whether a word ends in the group behind that of its first element."""
+        return (offset + (self.lanes - 1))[len(offset) :].any()
 
     @property
     def _straddles(self) -> bool:
@@ -112,6 +129,13 @@ class Draws(wiring.Component):
         return max(1, _DRAWS_PER_HASH // self.lanes)
 
     @property
+    def _groups_kept(self) -> int:
+        """Groups that may wait for their words."""
+        if not self.prompt:
+            return _GROUPS_AHEAD
+        return _GROUPS_HERE if self._hash_cycles == 1 else _GROUPS_OF_RINGS
+
+    @property
     def latency(self) -> int:
         """Cycles from a word to its draws."""
         return hash_latency(self._hash_cycles) + 2 + (self._hash_cycles < _SLOW)
@@ -119,11 +143,11 @@ class Draws(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         cuts = StreamFifo(
-            shape=self._cut_layout, depth=words_ahead(self.lanes), quick=True, still=True
+            shape=self._planned_layout, depth=words_ahead(self.lanes), quick=True, still=True
         )
         m.submodules.cuts = place(cuts, platform)
         m.submodules.asked = place(asked := Credit(most=_GROUPS_AHEAD), platform)
-        groups = StreamFifo(shape=self._groups_layout, depth=_GROUPS_AHEAD, still=True)
+        groups = StreamFifo(shape=self._groups_layout, depth=self._groups_kept, still=True)
         m.submodules.groups = place(groups, platform)
         drawn = Signal(self._groups_layout)
         numbers, done = self._hashes(m, platform, drawn)
@@ -142,6 +166,9 @@ class Draws(wiring.Component):
                 m.d.comb += [given.valid.eq(done), given.payload.eq(drawn)]
                 m.d.comb += groups.i.valid.eq(done & ~given.ready)
         invariant(m, platform, ~groups.i.valid | groups.i.ready, "no room for a group")
+        if self.prompt:
+            taken = ~self.o.valid | self.o.ready
+            invariant(m, platform, taken, "a word waits whose taker said that none does")
         self._plan(m, cuts.i, numbers, asked.full)
         self._cut(m, platform, cuts.o, given)
         return m
@@ -207,17 +234,15 @@ class Draws(wiring.Component):
         may = Signal()
         m.d.comb += [
             need_first.eq(~asked_first & ~(place_.goes_on & offset.any())),
-            need_end.eq((offset + (self.lanes - 1))[shift:].any()),
+            need_end.eq(self._goes_over(offset)),
             may.eq(groups.ready & ~full),
             groups.p.first.eq(place_.index[shift:]),
             groups.p.following.eq(~need_first),
             groups.valid.eq(self.i.valid & cuts.ready & ~full & (need_first | need_end)),
-            cuts.p.groups.eq((need_first | asked_first) + need_end),
+            cuts.p.first.eq(need_first | asked_first),
             cuts.p.offset.eq(offset),
             cuts.p.row.eq(place_.row),
         ]
-        if self._straddles:
-            m.d.comb += cuts.p.both.eq(need_end)
         with m.If(need_first & need_end):  # two groups: stay for the second
             with m.If(groups.valid & groups.ready):
                 m.d.sync += asked_first.eq(1)
@@ -249,7 +274,11 @@ class Draws(wiring.Component):
             load.eq(cuts.valid & cuts.ready),
         ]
         with m.If(cuts.ready):
-            m.d.sync += [full.eq(cuts.valid), cut.eq(cuts.p)]
+            over = self._goes_over(cuts.p.offset)
+            m.d.sync += [full.eq(cuts.valid), cut.groups.eq(cuts.p.first + over)]
+            m.d.sync += [cut.offset.eq(cuts.p.offset), cut.row.eq(cuts.p.row)]
+            if self._straddles:
+                m.d.sync += cut.both.eq(over)
         with m.If(took):
             m.d.sync += first.eq(alone)
         with m.If(took & (alone | (self.rows == 1))):

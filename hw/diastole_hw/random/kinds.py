@@ -15,14 +15,14 @@ def word_place_layout(numerics: Numerics, *, block: int, rows: int) -> data.Stru
 
 
 def draw_unit(
-    numerics: Numerics, *, lanes: int, copies: int, block: int, rows: int
+    numerics: Numerics, *, lanes: int, copies: int, block: int, rows: int, prompt: bool
 ) -> wiring.Component:
     """``block``: rows whose words come in turns, a block's; ``rows``: those of a tile, which come
-    again in the next one. All kinds have ``i``, ``o``, ``seed``, ``tag`` and ``step``; those by
-    rows ``start`` and ``height`` too."""
+    again in the next one; ``prompt``: as of :class:`Draws`. All kinds have ``i``, ``o``, ``seed``,
+    ``tag`` and ``step``; those by rows ``start`` and ``height`` too."""
     bits = numerics.random_bits
     if not numerics.draws_by_rows:
-        return Draws(lanes=lanes, random_bits=bits, copies=copies, rows=block)
+        return Draws(lanes=lanes, random_bits=bits, copies=copies, rows=block, prompt=prompt)
     return RowDraws(
         lanes=lanes,
         random_bits=bits,

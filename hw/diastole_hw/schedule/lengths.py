@@ -5,8 +5,10 @@ from typing import NamedTuple
 from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import data
 
+from diastole_hw.plan.plan import Plan
+from diastole_hw.plan.uses import OPERATION_OF, PRODUCTS
 from diastole_hw.transfer.times import times
-from diastole_sim.spec.nest import NestLimits
+from diastole_sim.spec.nest import Nest, NestLimits
 
 
 class NestLengths(NamedTuple):
@@ -26,6 +28,37 @@ class NestSlabs(NamedTuple):
     stream_slab: Signal
     held_slab: Signal
     sums: Signal
+
+
+def longest_lengths(plan: Plan) -> dict[str, int]:
+    """Blocks of the longest tile, lane tile and chunk of any nest, of what a chunk takes of a bank,
+    and of the longest way from one slice of a held bank to the next; by their names in a product's
+    record."""
+    found = [
+        {
+            "t_step": limits.t_blocks[-1],
+            "l_step": limits.groups[-1] * limits.lane_side,
+            "c_step": limits.chunk[-1],
+            "stream_slab": limits.slabs(Nest())[0],
+            "held_slab": limits.slabs(Nest())[1],
+            "held_stride": plan.rows
+            * max(limits.groups[-1], limits.chunk[-1] // limits.chunk_side),
+        }
+        for limits in (getattr(plan.nests, OPERATION_OF[mode].name) for mode in PRODUCTS)
+    ]
+    if plan.fused:
+        of_slice = plan.fused_slices_n * plan.rows
+        found.append(
+            {
+                "t_step": plan.fused_tile_blocks,
+                "l_step": plan.fused_blocks_n,
+                "c_step": plan.cols,
+                "stream_slab": plan.fused_tile_blocks,
+                "held_slab": of_slice,
+                "held_stride": of_slice,
+            }
+        )
+    return {name: max(each[name] for each in found) for name in found[0]}
 
 
 def nest_lengths(m: Module, name: str, limits: NestLimits, given: data.View) -> NestLengths:

@@ -3,18 +3,20 @@
 Positions and lengths are in blocks unless a name says ``count`` or ``size`` (elements).
 """
 
-from amaranth.hdl import signed, unsigned
+from amaranth.hdl import Shape, signed, unsigned
 from amaranth.lib import data, enum
 
 from diastole_hw.plan.plan import MAX_ELEMENT_BITS, Plan
 from diastole_hw.plan.uses import Mode
+from diastole_hw.schedule.lengths import longest_lengths
 from diastole_sim.spec.command_table import ADDRESS_BITS
 from diastole_sim.spec.formats import SCALE_SIGNIFICAND_BITS
 from diastole_sim.spec.image import GROUP_BLOCKS
 
 POSITION = unsigned(MAX_ELEMENT_BITS)
 LENGTH = unsigned(16)
-"""Of a tile, a chunk, or what these take of a bank: as wide as the longest field of a nest."""
+"""Of a tile, a chunk, or what these take of a bank: as wide as the longest field of a nest. A
+machine's own are as wide as its longest ones: :func:`length_shapes`."""
 
 
 class Region(enum.Enum, shape=3):
@@ -87,11 +89,19 @@ PLANE = unsigned(2)
 """Number of a plane of a tensor, or how many it has less 1."""
 
 
+def length_shapes(plan: Plan) -> dict[str, Shape]:
+    """The lengths of a product's nest, by name."""
+    return {name: Shape.cast(range(most + 1)) for name, most in longest_lengths(plan).items()}
+
+
 def product_layout(plan: Plan) -> data.StructLayout:
-    """``PRODUCT``; where commands say in how many planes tensors are, ``planes`` has that less 1,
-    by class, and ``lengths`` the bytes from one plane of an image to the next. Where there is a
-    vector unit, ``chain``: the result goes to a chain of its, block by block."""
-    own: dict = {}
+    """``PRODUCT``, its lengths as wide as the longest ones of the machine.
+
+    Where commands say in how many planes tensors are, ``planes`` has that less 1, by class, and
+    ``lengths`` the bytes from one plane of an image to the next. Where there is a vector unit,
+    ``chain``: the result goes to a chain of its, block by block.
+    """
+    own: dict = {**length_shapes(plan)}
     if plan.planar:
         own |= {
             "planes": data.ArrayLayout(PLANE, 3),
@@ -99,7 +109,7 @@ def product_layout(plan: Plan) -> data.StructLayout:
         }
     if plan.vector is not None:
         own["chain"] = 1
-    return data.StructLayout(PRODUCT.members | own) if own else PRODUCT
+    return data.StructLayout(PRODUCT.members | own)
 
 
 def operands_layout(plan: Plan) -> data.StructLayout:
@@ -155,21 +165,41 @@ def chunk_layout(plan: Plan) -> data.StructLayout:
             "last": 1,
             "first_t": 1,  # its tile is the first along T, or along the lanes
             "first_l": 1,
+            "last_t": 1,  # or the last
+            "last_l": 1,
             "product": 1,  # which of the two products in flight it is of
             "tile": range(plan.tiling.tiles_in_flight),  # number of the output tile, modulo as many
         }
-        | ({"first_c": 1} if plan.fused else {})  # it is the first along its contraction
         | (_plane_members() if plan.planar else {})
     )
 
 
-def drained_layout(plan: Plan, *, turned: bool) -> data.StructLayout:
-    """A tile of sums, as its drain asks of its last chunk; ``turned``: whether some are."""
-    names = ["t0", "t_count", "l0", "l_blocks", "first_t", "first_l", "last", "product", "tile"]
-    if turned:
-        names += ["t_blocks", "c0", "c_blocks", "first_c"]
+_POSITIONS = ("t0", "t_blocks", "l0", "c0", "first_t", "first_l")
+
+
+def loaded_chunk_layout(plan: Plan) -> data.StructLayout:
+    """A chunk without its position: what is left to be known when its data have been asked for."""
+    members = chunk_layout(plan).members.items()
+    return data.StructLayout({name: shape for name, shape in members if name not in _POSITIONS})
+
+
+def summed_layout(plan: Plan, *, turned: bool) -> data.StructLayout:
+    """A tile of sums that waits for its drain, of its last chunk; its position follows from the
+    tiles before it. ``turned``: some tiles are, of which each chunk has one, and ``last`` says that
+    it is the last chunk."""
+    names = ["t_count", "l_blocks", "last", "last_t", "last_l", "product", "tile"]
     members = chunk_layout(plan).members
-    return data.StructLayout({name: members[name] for name in names})
+    return data.StructLayout({name: members[name] for name in names + ["c_blocks"] * turned})
+
+
+def drained_layout(plan: Plan, *, turned: bool) -> data.StructLayout:
+    """A tile of sums, as its drain walks it; ``turned``: whether some are."""
+    names = ["t0", "t_count", "l0", "l_blocks", "first_t", "first_l", "last", "tile"]
+    if turned:
+        names += ["t_blocks", "c0", "c_blocks"]
+    members = chunk_layout(plan).members
+    first = {"first_c": 1} if turned else {}  # it is the first along its contraction
+    return data.StructLayout({name: members[name] for name in names} | first)
 
 
 def region_layout(plan: Plan) -> data.StructLayout:
@@ -182,6 +212,7 @@ def region_layout(plan: Plan) -> data.StructLayout:
         plan.fused_blocks_m,
     )
     entries = max(plan.stream_entries, plan.held_entries)
+    lengths = longest_lengths(plan)
     return data.StructLayout(
         {
             "kind": Region,
@@ -192,11 +223,11 @@ def region_layout(plan: Plan) -> data.StructLayout:
             "by_column": 1,  # which bank: by the block's column, or by its row
             "turned": 1,
             "stream_offset": range(plan.beat_bytes),  # of the tile's first maximum in its beat
-            "held_offset": range(plan.beat_bytes),
+            # Likewise; in the fused pass the first block of the contraction, of all of dY's.
+            "held_offset": range(max(plan.beat_bytes, plan.fused_blocks_m + 1)),
             "beats": range(blocks * entries // plan.beat_bytes + 3),  # maxima only
             "base": range(max(plan.held_blocks, plan.stream_blocks)),  # in each of its banks
-            "stride": LENGTH,  # of slices there
-            "c0": range(plan.fused_blocks_m + 1),
+            "stride": range(max(lengths["t_step"], lengths["held_stride"]) + 1),  # of slices there
             "fused": 1,
             "tile": range(plan.tiling.tiles_in_flight),
             "last": 1,  # of its chunk's blocks, or of its chunk's maxima

@@ -157,10 +157,10 @@ class TileWalk(wiring.Component):
             chunk.last.eq(ends),
             chunk.first_t.eq(at.first_t),
             chunk.first_l.eq(at.first_l),
+            chunk.last_t.eq(at.last_t),
+            chunk.last_l.eq(at.last_l),
             chunk.product.eq(self.number),
         ]
-        if plan.fused:
-            m.d.comb += chunk.first_c.eq(first_c)
         self._tiles(m, starts, moves & ends)
         # What streams has a panel for each T tile, over which the loop over lanes goes, or one for
         # all of them, if that loop is outermost; what is held the other way round.

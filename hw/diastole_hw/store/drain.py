@@ -15,7 +15,7 @@ from diastole_hw.plan.plan import Plan
 from diastole_hw.plan.uses import Mode
 from diastole_hw.ports import of_ports, per_port
 from diastole_hw.registers import data_register
-from diastole_hw.schedule.tokens import LENGTH, PRODUCT, RESULT, drained_layout
+from diastole_hw.schedule.tokens import PRODUCT, RESULT, drained_layout, length_shapes
 from diastole_hw.store.deal import EmitPorts
 from diastole_hw.store.drain_walk import DrainWalk, operands, turns
 from diastole_hw.store.float_pipe import DrainedSignature
@@ -61,7 +61,7 @@ class Drain(wiring.Component):
     result : In(RESULT)
     lanes_outermost : In(1)
         Its tiles come column by column.
-    t_step, whole : In(LENGTH), In(1)
+    t_step, whole : In(length_shapes(plan)["t_step"]), In(1)
         Blocks of a T tile; whether a tile takes a whole memory of sums.
     chained : In(1)
         Stable as ``mode``; 0 where tiles are turned, not checked. There in a machine with a vector
@@ -113,7 +113,7 @@ class Drain(wiring.Component):
                 "exponents": In(EXPONENTS),
                 "result": In(RESULT),
                 "lanes_outermost": In(1),
-                "t_step": In(LENGTH),
+                "t_step": In(length_shapes(plan)["t_step"]),
                 "whole": In(1),
                 "tiles": In(
                     stream.Signature(drained_layout(plan, turned=turns(plan, north=north)))

@@ -14,7 +14,7 @@ from diastole_hw.plan.policy import pow2ceil
 from diastole_hw.plan.uses import DY, PRODUCTS, Mode, W, X
 from diastole_hw.registers import data_register
 from diastole_hw.schedule.room import place_of_sums
-from diastole_hw.schedule.tokens import LENGTH, RESULT, drained_layout, span_layout
+from diastole_hw.schedule.tokens import RESULT, drained_layout, length_shapes, span_layout
 from diastole_hw.store.turn import column_vectors
 from diastole_hw.successor import is_successor
 from diastole_hw.transfer.address import whole_beats
@@ -99,7 +99,7 @@ class DrainWalk(wiring.Component):
     chained : In(1)
         Stable as ``mode``; 0 where tiles are turned, not checked. There in a machine with a vector
         unit.
-    t_step, whole : In(LENGTH), In(1)
+    t_step, whole : In(length_shapes(plan)["t_step"]), In(1)
         Stable as ``mode``: blocks of a T tile, whether a tile takes a whole memory of sums.
     taken : In(SUM_MEMORIES)
         As of :class:`diastole_hw.memory.accumulators.SumsReadSignature`.
@@ -145,7 +145,7 @@ class DrainWalk(wiring.Component):
                 "mode": In(Mode),
                 "result": In(RESULT),
                 "lanes_outermost": In(1),
-                "t_step": In(LENGTH),
+                "t_step": In(length_shapes(plan)["t_step"]),
                 "whole": In(1),
                 "taken": In(SUM_MEMORIES),
                 "tiles": In(

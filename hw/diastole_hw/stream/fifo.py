@@ -47,7 +47,8 @@ class StreamFifo(wiring.Component):
         known late.
     ahead : bool
         The oldest word is in a register, which the next one is read into as it leaves: what waits
-        for it does not wait for a memory. Only where words are in distributed RAM.
+        for it does not wait for a memory. Only where words are in distributed RAM; of two words the
+        oldest is always in a register.
 
     Members
     -------
@@ -160,6 +161,9 @@ class StreamFifo(wiring.Component):
         if self.ahead and self.in_distributed_ram:
             self._ahead(m, taken, given, platform)
             return
+        if self.in_registers and self.depth == 2:
+            self._two(m, taken, given)
+            return
         write = Signal(range(self.depth))
         read = Signal(range(self.depth))
         with m.If(taken):
@@ -185,6 +189,19 @@ class StreamFifo(wiring.Component):
         ]
         collides = ram.write_en & self.o.valid & (write == read)
         invariant(m, platform, ~collides, "a queue shows the word that it writes")
+
+    def _two(self, m, taken, given):
+        """Two words are two registers and no memory: the oldest one, and the one behind it."""
+        width = Shape.cast(self.shape).width
+        oldest = data_register(width, name="oldest")
+        behind = data_register(width, name="behind")
+        moves = Signal()
+        full = self.level[1]
+        m.d.comb += [moves.eq(given | ~self.o.valid), Value.cast(self.o.payload).eq(oldest)]
+        with m.If(moves & (full | taken) if self.still else moves):
+            m.d.sync += oldest.eq(Mux(full, behind, self.i.payload))
+        with m.If(taken if self.still else self.i.ready):
+            m.d.sync += behind.eq(self.i.payload)
 
     def _ahead(self, m, taken, given, platform):
         """The oldest value is in a register, the others in the memory behind it."""

@@ -10,7 +10,7 @@ from diastole_sim.perf.walk import Chunk
 
 TILES_IN_FLIGHT = 8
 """Output tiles between the first request for one and the last of its sums that is read."""
-CHUNKS_AHEAD = 15
+CHUNKS_AHEAD = 6
 """Chunks that are asked for and whose first pass has not begun."""
 WEST_HALVES = 2
 """Of the banks in the west, in the fused pass."""

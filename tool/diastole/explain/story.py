@@ -23,10 +23,10 @@ from diastole_hw.cell.shape import Element
 from diastole_hw.plan.plan import Plan
 from diastole_hw.plan.uses import Mode
 from diastole_hw.schedule.tokens import (
-    PRODUCT,
     chunk_layout,
     held_read_layout,
     pass_layout,
+    product_layout,
     slot_layout,
 )
 from diastole_sim.spec.operations import MatrixProduct, Tensor
@@ -37,7 +37,7 @@ Sums = NDArray[np.int64]
 def signals(plan: Plan) -> list[str]:
     """What of the waves :func:`runs_of` reads."""
     engine = ("walk.start", "flight_start", "flight_results", "flight_set_up", "pass_walk.taken",
-              "pass_walk.tile", "pass_walk.c_done",
+              "walk.chunks__payload", "chunks.i__valid", "pass_walk.c_done",
               "pass_walk.l_done", "pass_walk.passes__payload", "pass_walk.wait_load",
               "pass_walk.wait_accumulator")  # fmt: skip
     names = [ENGINE + name for name in engine]
@@ -77,6 +77,7 @@ class _Reader:
         words = held_read_layout(plan)
         self.loads = [at for at, value in enumerate(held) if member(words, value, "valid")]
         self.taken = waves.high(f"{ENGINE}pass_walk.taken")
+        self.asked = waves.high(f"{ENGINE}chunks.i__valid")  # for chunks
         self.traffic = Traffic(waves, plan, self.taken)
 
     def runs(self) -> Iterator[Run]:
@@ -84,7 +85,7 @@ class _Reader:
         bounds = [*starts[1:], self.waves.cycles]
         for start, end in zip(starts, bounds, strict=True):
             record = self.waves[f"{ENGINE}flight_set_up"][start]
-            mode = Mode(member(PRODUCT, record, "mode"))
+            mode = Mode(member(product_layout(self.plan), record, "mode"))
             run = Run(mode=mode, ways=ways_of(self.plan, mode))
             factors = [self._factors(way) for way in run.ways]
             numbers = [n for n, at in enumerate(self.taken) if start <= at < end]
@@ -99,13 +100,17 @@ class _Reader:
         plan, waves = self.plan, self.waves
         chunks, passes = chunk_layout(plan), pass_layout(plan)
         before = sum(1 for at in self.slots if at < start)
+        asked = iter([at for at in self.asked if at >= start])
+        chunk = 0
         for number in numbers:
             at = self.taken[number]
-            chunk = waves[f"{ENGINE}pass_walk.tile"][at]
             say = waves[f"{ENGINE}pass_walk.passes__payload"][at]
             north = run.ways[0].direction == NORTH
-            lane = member(chunks, chunk, "l0") + waves[f"{ENGINE}pass_walk.l_done"][at]
-            c = member(chunks, chunk, "c0") + waves[f"{ENGINE}pass_walk.c_done"][at]
+            lane, c = (waves[f"{ENGINE}pass_walk.{name}_done"][at] for name in "lc")
+            if not lane and not c:  # the first pass of the next chunk
+                chunk = waves[f"{ENGINE}walk.chunks__payload"][next(asked)]
+            lane += member(chunks, chunk, "l0")
+            c += member(chunks, chunk, "c0")
             count = member(passes, say, "t_count")
             first = self.slots[before]
             used = count * len(run.ways)

@@ -8,9 +8,9 @@ from diastole.explain.waves import PackedLayout, Waves, member
 from diastole_hw.plan.plan import Plan
 from diastole_hw.schedule.tokens import (
     GIVEN_RESULTS,
-    PRODUCT,
     Region,
     pass_layout,
+    product_layout,
     scratch_write_layout,
 )
 
@@ -96,7 +96,7 @@ class Traffic:
     def memory(self, run: Run, record: int, start: int, end: int) -> None:
         """Beats of both directions, to the last one that is written."""
         tensors = {
-            tensor.name: member(PRODUCT, record, "tensors", tensor.number, "base")
+            tensor.name: member(product_layout(self.plan), record, "tensors", tensor.number, "base")
             for way in run.ways
             for tensor in way.product.factors
         }

@@ -422,7 +422,7 @@ def test_cycles_of_a_request_and_of_its_beats():
     run(dut, ask, give, background=[memory.serve, watch])
     first = seen["taken"][0]
     assert seen["asked"] == [first + 2 + n for n in range(4)]
-    assert seen["given"] == seen["moved"] == [first + 4 + n for n in range(67)]
+    assert seen["given"] == seen["moved"] == [first + 3 + n for n in range(67)]
 
 
 def test_refused_parameter():

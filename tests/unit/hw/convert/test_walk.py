@@ -2,7 +2,10 @@
 """Tiles of tensors and requests for their rows, against loops over rows and columns."""
 
 import pytest
+from amaranth.hdl import Module
+from amaranth.lib import wiring
 
+from diastole_hw.convert.tile_index import TileIndex
 from diastole_hw.convert.walk import ReadRequests, TensorWalk
 from support.bench import design, get, put, run
 from support.converter_bench import patches_of
@@ -14,6 +17,31 @@ ASKED = ("address", "rows", "cols")
 SHAPES = [(1, 1), (3, 5), (17, 70), (40, 9), (1, 257), (130, 3)]
 NAMES = list(MACHINES)
 LARGEST = 2**24 - 1
+
+
+class IndexedWalk(wiring.Component):
+    """The walk, and what counts the indices of its tiles."""
+
+    def __init__(self, **sizes):
+        self.sizes = sizes
+        super().__init__(TensorWalk(**sizes).signature)
+
+    def elaborate(self, platform):
+        m = Module()
+        m.submodules.walk = walk = TensorWalk(**self.sizes)
+        m.submodules.count = count = TileIndex(**self.sizes)
+        for name in ("start", "cls", "rows", "cols", "source", "pitch"):
+            m.d.comb += getattr(walk, name).eq(getattr(self, name))
+        m.d.comb += [
+            *(getattr(count, name).eq(getattr(self, name)) for name in ("start", "cls", "cols")),
+            count.leaves.eq(self.o.valid & self.o.ready),
+            count.last_col.eq(walk.o.p.last_col),
+            self.o.valid.eq(walk.o.valid),
+            self.o.payload.eq(walk.o.payload),
+            self.o.p.index.eq(count.index),
+            walk.o.ready.eq(self.o.ready),
+        ]
+        return m
 
 
 def tile_items(numerics, data_width, cls, shape, source):
@@ -37,7 +65,7 @@ def plain(payload):
 def test_tiles(name, p_ready, rng):
     """Tensors of all classes one after the other; nothing of one is left for the next."""
     numerics, data_width = machine(name)
-    dut = design(TensorWalk, numerics=numerics, data_width=data_width)
+    dut = design(IndexedWalk, numerics=numerics, data_width=data_width)
     jobs = [(cls, shape) for shape in SHAPES for cls in range(3)]
     rng.shuffle(jobs)
 
@@ -102,7 +130,7 @@ def test_patches(name, rng):
 def test_a_long_walk_ends_where_it_should(rng):
     """Largest numbers of columns, rows so far down that an index needs all of its bits."""
     numerics, data_width = machine("squares")
-    dut = design(TensorWalk, numerics=numerics, data_width=data_width)
+    dut = design(IndexedWalk, numerics=numerics, data_width=data_width)
     height, width = tile_shape(numerics, 1)
 
     async def main(ctx):
@@ -128,7 +156,7 @@ def test_a_long_walk_ends_where_it_should(rng):
 def test_timing_of_walk(cls):
     """The first tile in the cycle after ``start``, then one per cycle; a tile waits unchanged."""
     numerics, data_width = machine("vectors")
-    dut = design(TensorWalk, numerics=numerics, data_width=data_width)
+    dut = design(IndexedWalk, numerics=numerics, data_width=data_width)
     shape = (37, 100)
     items, pitch = tile_items(numerics, data_width, cls, shape, 0)
 

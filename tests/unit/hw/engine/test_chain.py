@@ -6,6 +6,7 @@ import pytest
 
 from diastole_hw.engine.chain import ChainedResults
 from diastole_hw.plan.uses import PRODUCTS
+from diastole_hw.schedule.lengths import longest_lengths
 from diastole_hw.schedule.tokens import GIVEN_RESULTS, product_layout
 from support.bench import design, get, run
 from support.plans import make_numerics, make_plan, with_vector
@@ -58,7 +59,8 @@ def test_how_results_are_cut(rng):
     products = []
     for _ in range(20):
         sizes = {name: rng.randrange(1, 2**24) for name in ("rows", "cols")}
-        nest = {name: rng.randrange(1, 2**16) for name in ("t_step", "l_step")}
+        longest = longest_lengths(BOTH)
+        nest = {name: rng.randint(1, longest[name]) for name in ("t_step", "l_step")}
         nest |= {"lanes_outermost": rng.randrange(2)}
         products.append((sizes, nest))
 

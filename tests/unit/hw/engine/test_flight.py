@@ -87,7 +87,8 @@ class Stages:
             self.began = self.waiting.pop(0)
             ctx.set(dut.command, self.began.command)
         mark = self.began.mark if start else 7
-        ctx.set(dut.results, {name: {"rows": mark, "pitch": mark} for name in self.tiles})
+        mark *= dut.plan.beat_bytes
+        ctx.set(dut.results, {name: {"base": mark, "pitch": mark} for name in self.tiles})
 
     def sets_up(self, ctx):
         dut = self.dut
@@ -141,7 +142,7 @@ class Stages:
         ports = [dut.load, dut.east, dut.north]
         told = [signal for port in ports for signal in (port.number, port.command)]
         marks = [dut.load.product.t_size]
-        marks += [dut.east.result.rows, dut.north.result.rows]
+        marks += [dut.east.result.base, dut.north.result.base]
         pitches = [dut.east.result.tile_pitch, dut.north.result.tile_pitch]
         execute = dut.execute.product.held_stride
         _, _, load, anew, done, whose, cut_mark, *rest = await ctx.tick().sample(
@@ -159,16 +160,17 @@ class Stages:
             assert (numbers[0], numbers[1]) == (self.load.number, self.load.command)
             assert marks[0] == self.load.mark
         if self.cut:
-            assert cut_mark == self.cut.mark
+            assert cut_mark == self.cut.mark % 2 ** len(dut.execute.product.held_stride)
             if "execute" not in self.cut.stages:
                 self.begins("execute", self.cut)
         for place, name in enumerate(self.tiles, start=1):
             if self.drains[name]:
                 at = self.drains[name][0]
                 assert (numbers[2 * place], numbers[2 * place + 1]) == (at.number, at.command)
-                assert marks[place] == at.mark
+                beat = self.dut.plan.beat_bytes
+                assert marks[place] == at.mark * beat
                 # Known from the second cycle of a drain on, before its second tile.
-                tile = at.t_step * self.dut.plan.block  # rows
+                tile = at.t_step * self.dut.plan.block * beat  # rows
                 assert pitches[place - 1] == at.mark * tile or self.before[name] is not at
                 if chains:
                     chain, oldest = chains[2 * (place - 1) :][:2]
@@ -222,7 +224,8 @@ class Stages:
             self.flown.append(self.began)
             self.setting = self.began, self.rng.randint(2, 6)
             record = {"mode": self.began.mode, "north": NORTH[self.began.mode]}
-            record |= {"t_size": self.began.mark, "held_stride": self.began.mark}
+            low = self.began.mark % 2 ** len(self.dut.execute.product.held_stride)
+            record |= {"t_size": self.began.mark, "held_stride": low}
             record |= {"t_step": self.began.t_step}
             if self.dut.plan.vector is not None:
                 record |= {"chain": self.began.mark & 1}

@@ -4,9 +4,10 @@ from itertools import product
 
 import pytest
 
-from diastole_hw.engine.setup import Setup, longest_length
+from diastole_hw.engine.setup import Setup
 from diastole_hw.plan.plan import MAX_ELEMENT_BITS
 from diastole_hw.plan.uses import Mode
+from diastole_hw.schedule.lengths import longest_lengths
 from diastole_hw.schedule.tokens import LENGTH
 from diastole_sim.spec.image import FloatLayout, ImageLayout
 from support.bench import design, run
@@ -56,8 +57,11 @@ def random_operands(rng, plan, large):
 def test_lengths_of_large_machines_fit(rows, cols):
     """Some have memories of more blocks than a length can count; no chunk takes so many."""
     plan = make_plan(make_numerics(block=1, formats="bfp4"), rows, cols, data_width=512)
-    assert longest_length(plan) >= plan.tile_blocks
-    assert longest_length(plan) < 2**LENGTH.width
+    longest = longest_lengths(plan)
+    assert longest["t_step"] == plan.tile_blocks
+    assert longest["stream_slab"] <= plan.stream_blocks
+    assert longest["held_slab"] <= plan.held_blocks
+    assert max(longest.values()) < 2**LENGTH.width
 
 
 def is_whole(plan, words):

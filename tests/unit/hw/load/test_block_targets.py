@@ -6,6 +6,7 @@ import pytest
 
 from diastole_hw.load.block_targets import BlockTargets
 from diastole_hw.plan.uses import Mode
+from diastole_hw.schedule.lengths import longest_lengths
 from diastole_hw.schedule.tokens import Region
 from support.bench import design, run
 from support.plans import make_numerics, make_plan
@@ -92,7 +93,7 @@ class Chunk:
             }
             self.first |= {"l": 0, "c": rng.randrange(plan.fused_slices_m) * plan.cols}
         self.shared = {
-            "tile": number % 4, "fused": self.fused, "c0": self.first["c"] if self.fused else 0,
+            "tile": number % 4, "fused": self.fused,
         }  # fmt: skip
         self.groups, self.want = [], []  # for each group, what is said of its blocks
         found = pieces(mode, [length is not None for length in self.vectors], self.in_place)
@@ -111,7 +112,7 @@ class Chunk:
             "kind": piece.kind, "cls": piece.cls, "rows": rows, "cols": cols, "offset": offset,
             "by_column": piece.by_column, "turned": piece.turned, "last": last,
             "stream_offset": self.first["t"] * per_block % beat,
-            "held_offset": self.first["l"] * per_block % beat,
+            "held_offset": self.first["c"] if self.fused else self.first["l"] * per_block % beat,
         } | self._room(piece, rows, cols)  # fmt: skip
         if "planes" in self.name:
             region["plane"] = rng.randrange(max(self.plan.most_planes))
@@ -131,8 +132,10 @@ class Chunk:
         banks = plan.rows if piece.kind == Region.WEST else plan.cols
         blocks = plan.held_blocks if piece.kind == Region.HELD else plan.stream_blocks
         later = -(-across // banks) - 1  # slices behind the first
-        most = min((blocks - within) // max(later, 1), 40)
-        stride = rng.randrange(within, max(most, within) + 1)
+        longest = longest_lengths(plan)
+        longest = max(longest["t_step"], longest["held_stride"])
+        most = min((blocks - within) // max(later, 1), 40, longest)
+        stride = min(rng.randrange(within, max(most, within) + 1), longest)
         return {"base": rng.randrange(blocks - later * stride - within + 1), "stride": stride}
 
     def _group(self, piece, region, row, col, first, blocks):

@@ -15,6 +15,7 @@ from amaranth.lib.wiring import In, Out
 from diastole_hw.load.fill import Fill
 from diastole_hw.memory.maxima import Maxima
 from diastole_hw.plan.uses import Mode
+from diastole_hw.schedule.lengths import longest_lengths
 from diastole_hw.schedule.tokens import Region, region_layout, scratch_write_layout
 from support.bench import design, put, run
 from support.elements import array_element, fall, precision, stored_value
@@ -196,9 +197,9 @@ class Case:
         if self.fused:
             self.t = rng.randrange(1, plan.fused_tile_blocks + 1)
             self.l = rng.randrange(1, plan.fused_blocks_n + 1)
-        self.at = {"tile": tile % 4, "fused": self.fused, "c0": 0}
+        self.at, self.c0 = {"tile": tile % 4, "fused": self.fused}, 0
         if self.fused:
-            self.at["c0"] = rng.randrange(plan.fused_slices_m) * plan.cols
+            self.c0 = rng.randrange(plan.fused_slices_m) * plan.cols
         self.t0, self.l0 = rng.randrange(100), 0 if self.fused else rng.randrange(100)
         self.regions, self.beats, self.writes = [], [], []
         self.maxima, self.maxima_beats = {}, 0  # by their region: entry to value
@@ -217,7 +218,7 @@ class Case:
         kind = Region.MAXIMA_NORTH if north else Region.MAXIMA_EAST
         self._maxima(kind, use.held, self._rows(held, not use.held_by_lanes), self.l0)
         if self.fused:
-            c0 = self.at["c0"]
+            c0 = self.c0
             rows = {entry + c0: value for entry, value in self._rows(held, False).items()}
             self._maxima(Region.MAXIMA_NORTH, use.held, rows, 0)
             self._region(Region.WEST, west, False, 0)
@@ -279,7 +280,8 @@ class Case:
                 "kind": kind, "cls": blocks.cls, "rows": blocks.rows, "cols": blocks.cols,
                 "offset": blocks.offset, "by_column": by_column, "turned": turned,
                 "stream_offset": self.t0 * per_block % plan.beat_bytes,
-                "held_offset": self.l0 * per_block % plan.beat_bytes, "last": last,
+                "held_offset": self.c0 if self.fused else self.l0 * per_block % plan.beat_bytes,
+                "last": last,
             } | self.at | place
         )  # fmt: skip
         own = range(self.port, blocks.rows, plan.ports)
@@ -303,7 +305,9 @@ class Case:
         side = plan.rows if kind == Region.WEST else plan.cols
         blocks = plan.held_blocks if kind == Region.HELD else plan.stream_blocks
         later = -(-across // side) - 1  # slices behind the first
-        loose = (later + 1) * (within + 4) <= blocks
+        lengths = longest_lengths(plan)
+        longest = max(lengths["t_step"], lengths["held_stride"])
+        loose = (later + 1) * (within + 4) <= blocks and within + 4 <= longest
         stride = rng.randrange(within, within + 5) if loose else within
         return {"base": rng.randrange(blocks - later * stride - within + 1), "stride": stride}
 
@@ -357,7 +361,7 @@ class Case:
         if Region.MAXIMA_EAST in self.maxima:
             found["deficit"] = deficit(self.maxima[Region.MAXIMA_EAST], q)
         if Region.MAXIMA_NORTH in self.maxima:
-            entry = p + self.at["c0"] if self.fused else p
+            entry = p + self.c0 if self.fused else p
             found["deficit_north"] = deficit(self.maxima[Region.MAXIMA_NORTH], entry)
         return found
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import pytest
 
 from diastole_hw.load.parse import RegionParse
+from diastole_hw.schedule.lengths import longest_lengths
 from diastole_hw.schedule.tokens import Region
 from support.bench import design, put, run
 from support.plans import make_numerics, make_plan
@@ -95,7 +96,8 @@ class Case:
         rng, plan = self.rng, self.plan
         shared = {
             "base": rng.randrange(plan.stream_blocks), "tile": rng.randrange(4),
-            "stride": rng.randrange(1000), "last": rng.randrange(2),
+            "stride": rng.randint(0, longest_lengths(plan)["held_stride"]),
+            "last": rng.randrange(2),
             "by_column": rng.randrange(2), "turned": rng.randrange(2),
             "stream_offset": rng.randrange(plan.beat_bytes),
         }  # fmt: skip

@@ -69,6 +69,28 @@ def test_matches_model(lanes, bits, copies, rows, p_ready, rng):
     run(dut, drive, check)
 
 
+@pytest.mark.parametrize("lanes, bits", [(1, 16), (2, 9), (4, 1), (8, 5), (16, 3)])
+@pytest.mark.parametrize("copies, rows, p_put", [(1, 4, 1.0), (2, 1, 0.3), (2, 8, 0.8)])
+@pytest.mark.sampled(3)
+def test_few_groups_wait_where_words_are_taken_at_once(lanes, bits, copies, rows, p_put, rng):
+    """Whatever is asked for: the unit itself says if it has no room for a group."""
+    keys = {"lanes": lanes, "random_bits": bits, "copies": copies, "rows": rows}
+    dut = design(Draws, **keys, prompt=True)
+    places = [each for _ in range(4) for each in rows_side_by_side(lanes, rows, rng)]
+
+    async def drive(ctx):
+        await set_keys(ctx, dut, 1, 2, 3)
+        await put(ctx, dut.i, places, lambda: rng.random() < p_put)
+
+    async def check(ctx):
+        for place in places:
+            got = await get(ctx, dut.o)
+            want = of_copies(copies, place["index"], lanes, bits, 1, 2, 3)
+            assert [got[n] for n in range(copies)] == want, f"{place=}"
+
+    run(dut, drive, check)
+
+
 def test_model_agrees_with_golden():
     want = tensor_draws(3, 5, seed=1, tag=2, step=3, bits=8).reshape(-1)
     assert [model(n, 1, 8, 1, 2, 3) for n in range(15)] == want.tolist()

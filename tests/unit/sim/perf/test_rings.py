@@ -118,9 +118,9 @@ def test_the_fused_pass():
 
 
 def test_chunks_ahead():
-    """The sixteenth waits until the first has begun, the next one for the second."""
+    """The seventh waits until the first has begun, the next one for the second."""
     found = room((1, 1))
-    for number in range(15):
+    for number in range(6):
         assert found.take(chunk()) == 0
         ran(found, chunk(), 200 + number, 300)
     assert found.take(chunk()) == 200

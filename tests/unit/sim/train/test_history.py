@@ -25,3 +25,15 @@ def test_nothing_to_say():
     history = History()
     history.look_at("w", np.float32([0.0, -3.4e38, 1e-45]), "step 0")
     assert history == History()
+
+
+def test_a_step_that_is_skipped_is_forgotten():
+    history = History()
+    history.look_at("a", np.inf, "step 1")
+    noted = set(history.not_finite)
+    for name in ("b", "c"):
+        history.look_at(name, np.nan, "step 2")
+    history.forget_all_but(noted)
+    assert list(history.not_finite) == ["a"]
+    history.look_at("b", np.nan, "step 3")
+    assert history.not_finite["b"] == "step 3: b is NaN"

@@ -1,0 +1,98 @@
+"""Where tiles of sums lie in their result: found out anew, not carried along with them."""
+
+from amaranth.hdl import Module, Signal
+from amaranth.lib import data, wiring
+from amaranth.lib.wiring import In, Out
+
+from diastole_hw.plan.plan import Plan
+from diastole_hw.schedule.tokens import drained_layout, length_shapes, summed_layout
+
+
+class TilePlaces(wiring.Component):
+    """Say of each tile of sums where it lies, by counting the tiles of its direction.
+
+    Tiles come in the order of :class:`diastole_hw.schedule.walk.TileWalk`, all of one product and
+    then all of the next one. The lengths of a tile, and whether it is the last one of a loop, say
+    where the next tile begins. So no queue on the way holds a position.
+
+    Timing: ``drained`` is of ``tile`` in the same cycle. Its positions are registers, which move
+    with ``leaves``.
+
+    Parameters
+    ----------
+    plan : Plan
+    turned : bool
+        Some tiles of the direction are turned: each is one chunk of a contraction, and the
+        contraction is the innermost loop.
+
+    Members
+    -------
+    tile : In(summed_layout(plan, turned=turned))
+        The oldest tile. The sum of all lengths of a loop is the length of its dimension, not
+        checked.
+    leaves : In(1)
+        The tile has been drained. The next cycle shows the one behind it.
+    lanes_outermost, t_step : In(1), In(length_shapes(plan)["t_step"])
+        Of the product that the tile is of: the order of its loops over tiles, blocks of a T tile.
+    drained : Out(drained_layout(plan, turned=turned))
+    """
+
+    tile: data.View
+    drained: data.View
+
+    def __init__(self, plan: Plan, *, turned: bool):
+        self.plan, self.turned = plan, turned
+        super().__init__(
+            {
+                "tile": In(summed_layout(plan, turned=turned)),
+                "leaves": In(1),
+                "lanes_outermost": In(1),
+                "t_step": In(length_shapes(plan)["t_step"]),
+                "drained": Out(drained_layout(plan, turned=turned)),
+            }
+        )
+
+    def elaborate(self, platform):
+        m = Module()
+        plan, tile, drained = self.plan, self.tile, self.drained
+        t0 = Signal.like(drained.t0, name="t0")
+        l0 = Signal.like(drained.l0, name="l0")
+        first_t = Signal(init=1)
+        first_l = Signal(init=1)
+        both = [name for name in tile.shape().members if name in drained.shape().members]
+        m.d.comb += [drained[name].eq(tile[name]) for name in both]
+        m.d.comb += [
+            drained.t0.eq(t0),
+            drained.l0.eq(l0),
+            drained.first_t.eq(first_t),
+            drained.first_l.eq(first_l),
+        ]
+        if self.turned:
+            c0 = Signal.like(drained.c0, name="c0")
+            first_c = Signal(init=1)
+            m.d.comb += [
+                drained.t_blocks.eq((tile.t_count + (plan.block - 1)) >> plan.log_block),
+                drained.c0.eq(c0),
+                drained.first_c.eq(first_c),
+            ]
+            with m.If(self.leaves):
+                m.d.sync += [c0.eq(c0 + tile.c_blocks), first_c.eq(tile.last)]
+                with m.If(tile.last):
+                    m.d.sync += c0.eq(0)
+        moves_t, moves_l = self._moves()
+        with m.If(self.leaves & tile.last):
+            with m.If(moves_t):
+                m.d.sync += [t0.eq(t0 + self.t_step), first_t.eq(tile.last_t)]
+                with m.If(tile.last_t):
+                    m.d.sync += t0.eq(0)
+            with m.If(moves_l):
+                m.d.sync += [l0.eq(l0 + tile.l_blocks), first_l.eq(tile.last_l)]
+                with m.If(tile.last_l):
+                    m.d.sync += l0.eq(0)
+        return m
+
+    def _moves(self):
+        """Whether the loop over T tiles goes on or begins again, and whether that over lane tiles
+        does: the inner one always, the outer one as that begins again."""
+        outermost = self.lanes_outermost
+        return outermost | self.tile.last_l, ~outermost | self.tile.last_t
