@@ -12,12 +12,13 @@ from diastole_sim.program.job import run_program
 from diastole_sim.program.not_finite import WatchedRun, first_not_finite
 from diastole_sim.program.options import ProgramOptions
 from diastole_sim.program.program import TRAINING
-from diastole_sim.program.recipe import LossScaling, Sgd
+from diastole_sim.program.recipe import Sgd
 from diastole_sim.program.run import MachineStoppedError, ProgramRun, golden_machine
 from diastole_sim.program.tasks import task_program
 from diastole_sim.program.verified_run import VerifiedRun, memory_needed
 from diastole_sim.spec.command_errors import ErrorCode
 from diastole_sim.spec.registers import WAIT_REGISTERS
+from diastole_sim.train.loss_scaling import LossScaling
 from diastole_sim.train.samples import Samples
 from diastole_sim.train.tasks import given_task
 from support.numerics import make_numerics

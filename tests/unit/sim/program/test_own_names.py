@@ -10,8 +10,9 @@ from diastole_sim.program.chains.updates import CLIP_FACTOR, Options, update_cha
 from diastole_sim.program.float_run import FloatRun
 from diastole_sim.program.perceptron import perceptron_program
 from diastole_sim.program.perceptron_tensors import PerceptronRecipe
-from diastole_sim.program.recipe import LossScaling, Sgd
+from diastole_sim.program.recipe import Sgd
 from diastole_sim.program.run import ProgramRun, golden_machine
+from diastole_sim.train.loss_scaling import LossScaling
 from diastole_sim.train.samples import Samples
 from support.numerics import make_numerics
 from support.small_programs import BATCH, SAMPLES, WIDTHS, make_limits, samples, values
