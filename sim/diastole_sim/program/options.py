@@ -5,7 +5,7 @@ from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from diastole_sim.program.chains.activations import ACTIVATIONS, Activation
-from diastole_sim.program.optimizers import (
+from diastole_sim.program.optimizer_table import (
     FIRST_RATE,
     OF_OPTIMIZERS,
     OPTIMIZERS,

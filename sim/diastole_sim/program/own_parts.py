@@ -16,7 +16,7 @@ from diastole_sim.program.assembly import AssemblyError
 from diastole_sim.program.chain import INVERSE_LOSS_SCALE, LOSS_SCALE, Chain, holds_what_is_written
 from diastole_sim.program.chains.activations import Activation
 from diastole_sim.program.chains.updates import CLIP_FACTOR, OWN_STREAMS, Options
-from diastole_sim.program.optimizers import FIRST_RATE, OF_OPTIMIZERS, OptimizerChoice
+from diastole_sim.program.optimizer_table import FIRST_RATE, OF_OPTIMIZERS, OptimizerChoice
 from diastole_sim.program.own_code import OwnCode, OwnCodeError, guarded
 from diastole_sim.program.program_tables import STEP_CONSTANTS
 from diastole_sim.program.recipe import Optimiser

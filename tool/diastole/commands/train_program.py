@@ -16,7 +16,7 @@ from diastole.config.numbers import NUMBERS
 from diastole.errors import BadInput, CheckFailed
 from diastole_sim.program.chains.activations import ACTIVATIONS
 from diastole_sim.program.job import ProgramResult, run_program
-from diastole_sim.program.optimizers import (
+from diastole_sim.program.optimizer_table import (
     BETAS,
     DECOUPLED_DECAY,
     OF_OPTIMIZERS,

@@ -5,7 +5,7 @@ import pytest
 
 from diastole_sim.program.chains.activations import ACTIVATIONS
 from diastole_sim.program.float_run import FloatRun
-from diastole_sim.program.optimizers import OPTIMIZERS
+from diastole_sim.program.optimizer_table import OPTIMIZERS
 from diastole_sim.program.options import ProgramOptions
 from diastole_sim.program.run import ProgramRun, golden_machine
 from diastole_sim.train.float_device import FloatDevice

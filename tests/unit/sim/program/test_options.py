@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from diastole_sim.program.chains.activations import ACTIVATIONS
-from diastole_sim.program.optimizers import OPTIMIZERS
+from diastole_sim.program.optimizer_table import OPTIMIZERS
 from diastole_sim.program.options import (
     MOST_LAYERS,
     ProgramOptions,

@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 
 from diastole_sim.program.chains.activations import ACTIVATIONS
-from diastole_sim.program.optimizers import OPTIMIZERS
+from diastole_sim.program.optimizer_table import OPTIMIZERS
 from diastole_sim.spec.registers import WAIT_CAUSES
 
 PAGE = Path(__file__).parents[4] / "docs" / "training.md"
