@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from diastole.commands import train_program
+from diastole.commands import loss_scale, train_program
 from diastole.commands.arguments import (
     MAX_LATENCY,
     Commands,
@@ -126,6 +126,7 @@ def add_parser(commands: Commands) -> None:
         help="a roofline, or, with --over, cycles against area; .png or .svg",
     )
     train_program.add_program(parser, "of --task, as of train")
+    loss_scale.add_loss_scale(parser)
     add_json(parser)
     parser.set_defaults(execute=execute)
 
@@ -133,7 +134,7 @@ def add_parser(commands: Commands) -> None:
 def execute(arguments: argparse.Namespace) -> int:
     if arguments.task is not None:
         return _one_step(arguments)
-    for name in train_program.OPTIONS:
+    for name in (*train_program.OPTIONS, *loss_scale.OPTIONS):
         if getattr(arguments, name) is not None:
             raise BadInput(f"{train_program.option(name)} is of a step of a task: it needs --task")
     phases = parse_phases(arguments.phases)

@@ -252,10 +252,10 @@ def test_options_that_it_has_not(own):
 @pytest.mark.parametrize(
     "words, said",
     [
-        (("--set", "vector.enable=false"), ("--optimizer is of machines with a vector unit: it "
-         "needs vector.enable = true")),
-        (("--state", "state.npz"), ("--state is of trainings whose steps a host ends "
-         "(vector.enable = false): with vector.enable = true the machine keeps part of the state "
+        (("--set", "vector.enable=false"), ("--optimizer is of machines with a vector unit, and "
+         "this one has none: give --set vector.enable=true")),
+        (("--state", "state.npz"), ("--state is of trainings whose steps a host ends: give --set "
+         "vector.enable=false; with vector.enable = true the machine keeps part of the state "
          "itself")),
     ],
 )  # fmt: skip

@@ -128,6 +128,7 @@ def test_figures():
 
 FAKE_YOSYS = """#!{python}
 import json
+import re
 from pathlib import Path
 machine, memories = Path("machine.v").read_text(), Path("memories.v").read_text()
 assert "module diastole_pico (" in machine and "module diastole_pico_mem_" not in machine
@@ -135,13 +136,13 @@ assert "module diastole_pico_mem_" in memories and Path("cells.lib").exists()
 script = Path("map.ys").read_text().splitlines()
 left_out = {{line.split()[1] for line in script if line.startswith("blackbox ")}}
 assert left_out and all("_distributed" not in each for each in left_out)
-assert "module diastole_pico_mem_2x115_distributed" in memories
+of_queues = re.search(r"module (diastole_pico_mem_\\w+_distributed)", memories)[1]
 cells = {{"sg13g2_nand2_1": 20}}
 modules = {{
     "\\\\diastole_pico": {{"diastole_pico_cell": 3, "diastole_pico_mem_1": 9, **cells,
-                         "diastole_pico_mem_2x115_distributed": 2}},
+                         of_queues: 2}},
     "\\\\diastole_pico_cell": cells,
-    "\\\\diastole_pico_mem_2x115_distributed": cells,
+    "\\\\" + of_queues: cells,
 }}
 found = {{name: {{"num_cells_by_type": kinds}} for name, kinds in modules.items()}}
 Path("stat.json").write_text(json.dumps({{"modules": found}}))
