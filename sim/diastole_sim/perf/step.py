@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from diastole_sim.perf.chain import ChainTimes, estimate_chain
 from diastole_sim.perf.conversion import estimate_conversion, slot_cycles
@@ -110,12 +111,15 @@ class StepEstimate:
         """Cycles as the counters of a machine have them: each with a vector that enters the array
         is one of ``busy_slots``, each without by what its command waits for."""
         found = Counter[str]()
-        before = 0
+        before, waited = 0, "wait_command"
         for each in self.commands:
             here = each.done - before
             before = each.done
             found["busy_slots"] += each.slots
             here -= each.slots
+            if here < 0:  # vectors entered while the command before still waited
+                found[waited] += here
+                here = 0
             product = each.opcode in CHAINED
             for cause, cycles in (
                 ("wait_vector" if product else "wait_store", each.stalled),
@@ -131,6 +135,7 @@ class StepEstimate:
             elif each.opcode in MULTIPLYING and not product:
                 rest = "wait_command"
             found[rest] += here
+            waited = rest
         found["wait_command"] += self.cycles - before
         return dict(found)
 
@@ -166,7 +171,7 @@ class StepModel:
         self.machine, self.vector, self.read = machine, vector, read
         self.chosen_bits = chosen_bits
         self.tables = ProgramState()
-        self.converter_free = 0
+        self.converter_free = self.array_free = 0
 
     @property
     def fetch(self) -> int:
@@ -192,7 +197,7 @@ class StepModel:
                 self.tables.load(each, self.read)
         found: list[CommandTimes] = []
         taken, unit = 0, 0
-        self.converter_free = 0
+        self.converter_free = self.array_free = 0
         for number in range(first, end):
             command = commands[number]
             before = [each.done for each in found[-2:]]
@@ -214,7 +219,7 @@ class StepModel:
         for each in commands[:number]:
             if each.opcode == Opcode.LOAD:
                 self.tables.load(each, self.read)
-        self.converter_free = 0
+        self.converter_free = self.array_free = 0
         if commands[number].opcode == Opcode.NEXT:
             return RUNG + self.fetch - 1
         times, _ = self._command(number, commands[number], 0, 0, step)
@@ -266,7 +271,15 @@ class StepModel:
             nest_of(command),
             self._widths(command),
         )
-        return _of_product(number, opcode, started, started + product.cycles, product), unit
+        begun = self._begun(started, product)
+        return _of_product(number, opcode, started, begun + product.cycles, product), unit
+
+    def _begun(self, started: int, product: Estimate) -> int:
+        """The cycle in which a product begins that starts in a cycle: its first vector enters the
+        array when the last one of the product before has."""
+        begun = max(started, self.array_free - product.waits["start"])
+        self.array_free = begun + product.cycles - product.idle["tail"]
+        return begun
 
     def _widths(self, command: Command) -> Widths:
         """Bits of magnitude of a product's operands: the widest are meant by a machine's own
@@ -300,7 +313,8 @@ class StepModel:
         self, number: int, command: Command, started: int, now: int, step: int
     ) -> tuple[CommandTimes, int]:
         opcode = Opcode(command.opcode)
-        times = estimate_drained(
+        drained = partial(
+            estimate_drained,
             self.machine,
             self.vector,
             CHAINED[opcode].name,
@@ -308,16 +322,19 @@ class StepModel:
             self.tables.task(command, block=self.vector.block, step=step),
             nest=nest_of(command),
             widths=self._widths(command),
-            unit_free=now - started,
-            converter_free=self.converter_free - started,
         )
+        free = self.converter_free
+        times = drained(unit_free=now - started, converter_free=free - started)
+        begun = self._begun(started, times.product)
+        if begun > started:
+            times = drained(unit_free=now - begun, converter_free=free - begun)
         chain = times.chain
-        self.converter_free = max(self.converter_free, started + chain.converted)
-        done = started + ended(chain)
+        self.converter_free = max(free, begun + chain.converted)
+        done = begun + ended(chain)
         beats = chain.read_beats + chain.write_beats
         found = _of_product(number, opcode, started, done, times.product, beats)
-        answering = max(0, done - started - max(chain.done, chain.converted))
-        return replace(found, stalled=times.stalled, answering=answering), started + chain.done
+        answering = max(0, done - begun - max(chain.done, chain.converted))
+        return replace(found, stalled=times.stalled, answering=answering), begun + chain.done
 
 
 def _of_product(

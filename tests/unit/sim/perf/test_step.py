@@ -95,6 +95,34 @@ def test_products_are_busy(monkeypatch):
     assert sum(found.by_cause.values()) == found.cycles
 
 
+@pytest.mark.parametrize("first", ["chained", "plain"])
+@pytest.mark.parametrize("second", ["chained", "plain"])
+def test_products_in_flight_share_one_array(first, second, monkeypatch):
+    """A product that is ahead enters the array behind the one before: no step is shorter than its
+    vectors, and no cause is negative."""
+    table = TABLE.replace(
+        Descriptor(kind=Kind.F32).encode(), Descriptor(kind=Kind.PRODUCT).encode()
+    )
+    monkeypatch.setitem(MEMORY, 1000, table)
+    place, nest = ProgramPlace(first=3, length=1, streams=8), Nest(t_blocks=2)
+    sizes = {"m": 64, "n": 128, "k": 256}
+    made = {
+        "plain": Command.product(
+            Opcode.FORWARD, nest=nest, address_x=0, address_w=1 << 16, out_a=1 << 17, **sizes
+        ),
+        "chained": Command.chained(
+            Opcode.FORWARD_CHAIN, place, nest=nest, address_x=0, address_w=1 << 16, **sizes
+        ),
+    }
+    for ahead in (0, 1):
+        found = step_of(made[first], replace(made[second], ahead=ahead))
+        slots = sum(each.slots for each in found.commands)
+        assert slots == 2 * 64 * 128 * 256 // model().machine.multipliers
+        assert slots == found.by_cause["busy_slots"] < found.cycles
+        assert sum(found.by_cause.values()) == found.cycles
+        assert all(cycles >= 0 for cycles in found.by_cause.values())
+
+
 def test_alone_it_is_fetched_first():
     """As `nano` counted it."""
     commands = [*LOADS, chain()]
