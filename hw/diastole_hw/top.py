@@ -34,7 +34,7 @@ from diastole_hw.stream.fifo import StreamFifo
 from diastole_sim.spec.command_errors import COMMAND_VERSION
 from diastole_sim.spec.command_table import ADDRESS_BITS
 from diastole_sim.spec.image import MAX_SIZE
-from diastole_sim.spec.limits import Limits, planes_by_class
+from diastole_sim.spec.limits import Limits, planes_by_class, slot_words
 from diastole_sim.spec.registers import version_of
 
 
@@ -133,6 +133,7 @@ class Top(Elaboratable):
                     nests=plan.nests,
                     planes=planes_by_class(plan.numerics),
                     vector=vector_limits(self.plan),
+                    slot_words=slot_words(plan.numerics),
                 )
             ),
             "reader": AxiReader(data_width=plan.data_width),

@@ -21,6 +21,7 @@ from support.sweep import sweep
 MEMORY_BYTES = 1 << 18
 COMMANDS, INSTRUCTIONS, STREAMS, VALUES = 0x0, 0x1000, 0x1800, 0x2000
 SLOTS = 0x1C00
+SLOT_WORDS = 24
 OPERANDS, SECOND, IMAGE, TURNED = (0x10000, 0x14000), (0x12000, 0x16000), 0x20000, 0x30000
 MOVE = Instruction(op=MicroOp.MOV, a=Source.S0, o=0)
 PLACE = ProgramPlace(first=0, length=1, streams=0)
@@ -42,7 +43,7 @@ ALWAYS = ("squares",)
 
 def commands_of(config, opcode, sizes, nest):
     """Both operands converted, then their product with an image at its drain."""
-    yield Command.load(VectorTable.AMAX, address=SLOTS, first=0, count=8)
+    yield Command.load(VectorTable.AMAX, address=SLOTS, first=0, count=SLOT_WORDS)
     where = {}
     for number, read in enumerate(CHAINED[opcode].reads):
         operand = read.operand
@@ -61,17 +62,19 @@ def commands_of(config, opcode, sizes, nest):
     yield Command.load(VectorTable.INSTRUCTIONS, address=INSTRUCTIONS, first=0, count=1)
     yield Command.load(VectorTable.DESCRIPTORS, address=STREAMS, first=0, count=8)
     yield Command.chained(opcode, PLACE, **sizes, **where, nest=nest)
-    yield Command.store(VectorTable.AMAX, address=SLOTS, first=0, count=8)
+    yield Command.store(VectorTable.AMAX, address=SLOTS, first=0, count=SLOT_WORDS)
 
 
 def memory_of(commands, image, rng):
     memory = np.full(MEMORY_BYTES, 0xA5, np.uint8)
     values = rng.standard_normal(0x8000 // 4).astype(np.float32)
-    memory[SLOTS : SLOTS + 32] = 0
+    kept = np.exp2(rng.uniform(-3, 6, SLOT_WORDS)).astype(np.float32)
+    kept[::3] *= rng.integers(0, 2, len(kept[::3]))  # some of them none
     slots = [Descriptor(kind=Kind.PRODUCT), *[Descriptor()] * 7]
     slots[4] = image
     for address, data in (
         (VALUES, values.tobytes()),
+        (SLOTS, kept.tobytes()),
         (INSTRUCTIONS, MOVE.encode().to_bytes(8, "little")),
         (STREAMS, b"".join(slot.encode() for slot in slots)),
         (COMMANDS, b"".join(each.encode() for each in commands)),

@@ -41,7 +41,7 @@ DELAYED = {
     "name": "steps_delayed",
     "bus": {"data_width": 64},
     "format": dict.fromkeys(("x", "w", "dy"), "fp8_e4m3"),
-    "scale": {"source": "delayed"},
+    "scale": {"source": "delayed", "history": 3, "margin": 1},
 }
 
 

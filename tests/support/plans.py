@@ -5,7 +5,7 @@ from dataclasses import replace
 from diastole_hw.plan.plan import Plan
 from diastole_hw.plan.policy import default_tiling
 from diastole_hw.plan.vector import VectorShape
-from diastole_sim.spec.limits import decided_classes, planes_by_class
+from diastole_sim.spec.limits import decided_classes, planes_by_class, slot_words
 from diastole_sim.spec.numerics import Numerics
 from support.numerics import make_numerics
 
@@ -34,6 +34,7 @@ def with_vector(plan: Plan) -> Plan:
     """The machine with a vector unit beside it."""
     sizes = {"block": plan.block, "data_width": plan.data_width}
     sizes |= {"choices": decided_classes(planes_by_class(plan.numerics))}
+    sizes |= {"slot_words": slot_words(plan.numerics)}
     return replace(plan, vector=VectorShape.of(**sizes, specials=None, panel_kib=64))
 
 

@@ -1,9 +1,10 @@
 """Who gives the converter tensors, and the scales that are kept for them."""
 
-from amaranth.hdl import Array, Const, Module, Mux, Signal, unsigned
+from amaranth.hdl import Array, Const, Module, Mux, Signal, Value, unsigned
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
+from diastole_hw.command.scale_slots import MAGNITUDE_BITS, ScaleSlots
 from diastole_hw.command.widths import WidthDecision
 from diastole_hw.convert.control import ConverterControl, convert_layout
 from diastole_hw.convert.order import cut_layout
@@ -13,12 +14,13 @@ from diastole_hw.plan.plan import Plan
 from diastole_hw.registers import data_register
 from diastole_hw.vector.control import image_layout
 from diastole_hw.vector.tables import WIDTH_PORTS
-from diastole_sim.spec.limits import SCALE_SLOTS
 from diastole_sim.spec.numerics import CLASS_NAMES
 from diastole_sim.spec.stream_table import CHOICE_FIELDS
 
 ONE = 0x3F800000
-"""1.0: what an empty slot counts as."""
+"""1.0: the magnitude that a slot without steps before gives."""
+LARGEST = 0x7F7FFFFF
+"""The largest finite magnitude."""
 
 
 def conversion_layout(plan: Plan) -> data.StructLayout:
@@ -33,14 +35,15 @@ class Conversions(wiring.Component):
     """Give the converter what commands ask for, and images of chains, one after the other, these
     first; with the scales that the slots have, and keep theirs there.
 
-    A slot has the magnitude of its last conversion; an empty one counts as 1.0. An image without
-    one has the scale 1.
+    A slot gives the largest magnitude of its tensor in steps before; a slot without such a step
+    counts as 1.0. An image without a slot has the scale 1.
 
     Timing: a conversion is taken when none is under way, and offered to the converter in the next
-    cycle, with a slot 2 cycles later. ``done`` and ``image_done`` come with the converter's; the
-    next one is taken from the cycle after that on. One that decides the next width is done when
-    :class:`diastole_hw.command.widths.WidthDecision` is. ``ready`` of a command depends on whether
-    there is an image.
+    cycle, an image and a conversion with a slot 2 cycles later; on a machine with tensor scales a
+    slot takes 1 + ``slot_words`` cycles more. ``done`` and ``image_done`` come with the
+    converter's; the next one is taken from the cycle after that on. One that decides the next width
+    is done when :class:`diastole_hw.command.widths.WidthDecision` is. ``ready`` of a command
+    depends on whether there is an image.
 
     Parameters
     ----------
@@ -62,9 +65,9 @@ class Conversions(wiring.Component):
     cls : Out(2)
         Its class.
     converter : Out(ConverterControl(planes=plan.planar, fed=True))
-    amax_en, amax_at, amax : Out(1), Out(range(255)), In(32)
+    amax_en, amax_at, amax : Out(1), Out(range(plan.vector.slot_entries)), In(32)
         The slots; a word comes one cycle later.
-    amax_put_en, amax_put_at, amax_put : Out(1), Out(range(255)), Out(32)
+    amax_put_en, amax_put_at, amax_put : Out(1), Out(range(plan.vector.slot_entries)), Out(32)
     eps, widths, width_put_en, width_put : In(18), In(2), Out(1), Out(2)
         Of the same slots, on a machine that decides widths.
     """
@@ -76,6 +79,9 @@ class Conversions(wiring.Component):
     def __init__(self, plan: Plan):
         self.plan = plan
         ports = {name: each for name, each in WIDTH_PORTS.items() if name != "last"}
+        assert plan.vector is not None, "a machine without a vector unit has no scale slots"
+        self.vector = plan.vector
+        entry = Out(range(self.vector.slot_entries))
         super().__init__(
             {
                 "asked": In(stream.Signature(conversion_layout(plan))),
@@ -87,10 +93,10 @@ class Conversions(wiring.Component):
                 "cls": Out(2),
                 "converter": Out(ConverterControl(planes=plan.planar, fed=True)),
                 "amax_en": Out(1),
-                "amax_at": Out(range(SCALE_SLOTS)),
+                "amax_at": entry,
                 "amax": In(32),
                 "amax_put_en": Out(1),
-                "amax_put_at": Out(range(SCALE_SLOTS)),
+                "amax_put_at": entry,
                 "amax_put": Out(32),
             }
             | ({name: each.flip() for name, each in ports.items()} if plan.has_choices else {})
@@ -108,10 +114,8 @@ class Conversions(wiring.Component):
             given.fed.eq(self.of_image),
             given.cut.eq(cut),
             self.cls.eq(job.cls),
-            self.amax_at.eq(job.slot - 1),
-            self.amax_put_at.eq(job.slot - 1),
-            self.amax_put.eq(control.amax),
         ]
+        slots = self._slots(m, platform, job)
         with m.FSM():
             with m.State("IDLE"):
                 m.d.comb += [self.image.ready.eq(1), self.asked.ready.eq(~self.image.valid)]
@@ -125,10 +129,18 @@ class Conversions(wiring.Component):
                     with m.If(self.asked.p.slot != 0):
                         m.next = "SLOT"
             with m.State("SLOT"):
-                m.d.comb += self.amax_en.eq(job.slot != 0)
                 m.next = "SCALE"
+                if slots is None:
+                    m.d.comb += self.amax_en.eq(job.slot != 0)
+                else:
+                    with m.If(job.slot != 0):
+                        m.d.comb += slots.start.eq(1)
+                        m.next = "MAGNITUDES"
+            if slots is not None:
+                with m.State("MAGNITUDES"), m.If(slots.done):
+                    m.next = "SCALE"
             with m.State("SCALE"):
-                m.d.sync += job.scale.eq(self._scale(m, job))
+                m.d.sync += job.scale.eq(0 if slots is None else self._scale(m, job, slots))
                 if decision is not None:
                     with m.If(job.by_slot):
                         m.d.sync += job.planes.eq(self.widths[1])
@@ -140,24 +152,51 @@ class Conversions(wiring.Component):
             with m.State("UNDER WAY"):
                 with m.If(control.done):
                     if decision is None:
-                        self._end(m, job)
+                        self._end(m, job, slots)
                     else:
                         m.d.comb += decision.start.eq(job.decides)
                         with m.If(job.decides):
                             m.next = "DECIDE"
                         with m.Else():
-                            self._end(m, job)
+                            self._end(m, job, slots)
             if decision is not None:
                 with m.State("DECIDE"), m.If(decision.done):
-                    self._end(m, job)
+                    self._end(m, job, slots)
         return m
 
-    def _end(self, m, job):
+    def _slots(self, m, platform, job):
+        """The unit that keeps magnitudes over steps, beside the table. None on a machine without
+        tensor scales: there a slot has the magnitude of its last conversion."""
+        shape, magnitude = self.vector, self.converter.amax
+        if shape.slot_words == 1:
+            m.d.comb += [
+                self.amax_at.eq(job.slot - 1),
+                self.amax_put_at.eq(job.slot - 1),
+                self.amax_put.eq(magnitude),
+            ]
+            return None
+        slots = ScaleSlots(shape)
+        m.submodules.slots = place(slots, platform)
+        m.d.comb += [
+            slots.slot.eq(job.slot - 1),
+            slots.step.eq(job.step),
+            slots.amax.eq(magnitude),
+            self.amax_en.eq(slots.read_en),
+            self.amax_at.eq(slots.read_at),
+            slots.word.eq(self.amax),
+            self.amax_put_en.eq(slots.put_en),
+            self.amax_put_at.eq(slots.put_at),
+            self.amax_put.eq(slots.put),
+        ]
+        return slots
+
+    def _end(self, m, job, slots):
         """Of the conversion that is under way."""
+        noted = self.amax_put_en if slots is None else slots.note
         m.d.comb += [
             self.done.eq(~self.of_image),
             self.image_done.eq(self.of_image),
-            self.amax_put_en.eq(job.slot != 0),
+            noted.eq(job.slot != 0),
         ]
         if self.plan.has_choices:
             m.d.comb += self.width_put_en.eq(job.by_slot | job.decides)
@@ -195,14 +234,15 @@ class Conversions(wiring.Component):
         if plan.planar:
             yield job.planes.eq(Array(count - 1 for count in plan.most_planes)[image.cls])
 
-    def _scale(self, m, job):
-        """The field of the command, from the slot's magnitude; 0 where a class has no such."""
-        value = Signal(31, name="magnitude")
-        kept = Mux(self.amax[:31] == 0, ONE, self.amax[:31])
-        m.d.comb += value.eq(Mux(job.slot == 0, 0, kept))
-        classes = (self.plan.chosen(number) for number in range(len(CLASS_NAMES)))
-        scales = [
-            tensor_scale(m, number, chosen, value) if chosen.has_tensor_scale else Const(0, 8)
-            for number, chosen in enumerate(classes)
-        ]
+    def _scale(self, m, job, slots):
+        """The field of the command, from the slot's magnitudes; 0 where a class has no such."""
+        value = Signal(MAGNITUDE_BITS, name="magnitude")
+        before = Mux(slots.largest == 0, ONE, slots.largest)
+        before = Mux(slots.largest[23:].all(), LARGEST, before)  # a program has loaded Inf or NaN
+        m.d.comb += value.eq(Mux(job.slot == 0, 0, before))
+        scales: list[Value] = [Const(0, 8)] * len(CLASS_NAMES)
+        for number in range(len(CLASS_NAMES)):
+            chosen = self.plan.chosen(number)
+            if chosen.has_tensor_scale:
+                scales[number] = tensor_scale(m, number, chosen, value, self.plan.numerics.margin)
         return Array(scales)[job.cls]

@@ -42,19 +42,24 @@ def raised(chosen: TensorClass, fraction):
     return Const(0)
 
 
-def tensor_scale(m, cls: int, chosen: TensorClass, amax):
+def tensor_scale(m, cls: int, chosen: TensorClass, amax, margin: int = 0):
     """Scale of a command, 8 bits, that follows from a tensor's largest magnitude, 31 bits; of 0
-    that of the scale 1."""
+    that of the scale 1. ``margin``: binades that the scale is raised by, up to the largest one."""
     field, fraction = amax[23:], amax[:23]
     scale = Signal(8, name=f"tensor_scale{cls}")
     if chosen.format.two_level:
-        found = _two_level_scale(chosen, field, fraction)
+        found = _raised(_two_level_scale(chosen, field, fraction), margin, LARGEST_BYTE + 1)
         m.d.comb += scale.eq(Mux(amax.any(), found, chosen.format.tensor_scale_bias))
     else:
         one = chosen.format.top_exponent + EXPONENT_BIAS
-        found = _limited(field, raised(chosen, fraction))
+        found = _raised(_limited(field, raised(chosen, fraction)), margin, LARGEST_BYTE)
         m.d.comb += scale.eq(Mux(amax.any(), found, one))
     return scale
+
+
+def _raised(scale, margin: int, most: int):
+    """``scale`` + ``margin``, at most ``most``."""
+    return Mux(scale + margin > most, most, scale + margin) if margin else scale
 
 
 def _two_level_scale(chosen, field, fraction):

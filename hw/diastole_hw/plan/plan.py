@@ -22,7 +22,7 @@ from diastole_sim.spec.accumulator import FloatAccumulator
 from diastole_sim.spec.check import require_choice, require_int
 from diastole_sim.spec.formats import Format
 from diastole_sim.spec.image import GROUP_BLOCKS, MAX_CONVERT_BLOCKS, MAX_SIZE, GroupLayout
-from diastole_sim.spec.limits import decided_classes, planes_by_class
+from diastole_sim.spec.limits import decided_classes, planes_by_class, slot_words
 from diastole_sim.spec.nest import ProductNests
 from diastole_sim.spec.numerics import CLASS_NAMES, Numerics, TensorClass
 from diastole_sim.spec.operations import summed_inside
@@ -89,6 +89,9 @@ class Plan:
         decided = decided_classes(planes_by_class(self.numerics))
         if self.vector is not None and self.vector.choices != decided:
             raise ValueError(f"vector.choices must be {decided}, as the numbers have it")
+        words = slot_words(self.numerics)
+        if self.vector is not None and self.vector.slot_words != words:
+            raise ValueError(f"vector.slot_words must be {words}, as the numbers have it")
         if problem := self._tiling_problem():
             raise ValueError(f"tiling: {problem}")
 

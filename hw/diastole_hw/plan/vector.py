@@ -6,6 +6,7 @@ from amaranth.utils import exact_log2
 
 from diastole_sim.spec.check import require_choice, require_int
 from diastole_sim.spec.image import DATA_WIDTHS, MAX_SIZE
+from diastole_sim.spec.limits import SCALE_SLOTS
 from diastole_sim.spec.numerics import BLOCK_SIDES
 
 PIPELINE = 8
@@ -20,14 +21,16 @@ WORD = 32
 class VectorShape:
     """``block``: B, lanes and rows of a block. ``data_width``: D, bits of a beat. ``specials``:
     special lanes, 1 to B. ``panel_vectors``: of the panel, a power of two, each B numbers.
-    ``choices``: by class, whether the machine decides the widths of its tensors. ValueError if one
-    is out of range."""
+    ``choices``: by class, whether the machine decides the widths of its tensors. ``slot_words``: of
+    a scale slot, as :func:`diastole_sim.spec.limits.slot_words`. ValueError if one is out of
+    range."""
 
     block: int
     data_width: int
     specials: int
     panel_vectors: int
     choices: tuple[bool, bool, bool] = (False, False, False)
+    slot_words: int = 1
 
     def __post_init__(self) -> None:
         require_choice("block", self.block, BLOCK_SIDES)
@@ -45,6 +48,7 @@ class VectorShape:
         specials: int | None,
         panel_kib: int,
         choices: tuple[bool, bool, bool] = (False, False, False),
+        slot_words: int = 1,
     ) -> "VectorShape":
         """With a panel of so many KiB; ``specials`` None: a quarter of the lanes, at least one."""
         return cls(
@@ -53,12 +57,18 @@ class VectorShape:
             specials=max(1, block // 4) if specials is None else specials,
             panel_vectors=1024 * panel_kib // (WORD // 8 * block),
             choices=choices,
+            slot_words=slot_words,
         )
 
     @property
     def has_choices(self) -> bool:
         """Whether it decides any."""
         return any(self.choices)
+
+    @property
+    def slot_entries(self) -> int:
+        """Entries of all scale slots in the table ``AMAX``."""
+        return SCALE_SLOTS * self.slot_words
 
     @property
     def row_bits(self) -> int:

@@ -24,7 +24,7 @@ from diastole_hw.vector.shape import WORD, VectorShape, row_layout
 from diastole_hw.vector.tables import WIDTH_PORTS, VectorTables, constant_layout, floor_layout
 from diastole_hw.vector.transfer import TableTransfer, transfer_layout
 from diastole_sim.spec.command_errors import ErrorCode
-from diastole_sim.spec.limits import SCALE_SLOTS, VectorTable
+from diastole_sim.spec.limits import VectorTable
 from diastole_sim.spec.micro import FLOOR, INPUTS, OUTPUTS
 from diastole_sim.spec.patches import PatchLimits
 from diastole_sim.spec.stream_table import CHOICE_FIELDS, Kind
@@ -113,10 +113,10 @@ class VectorEngine(wiring.Component):
                 "constant_put": In(constant_layout()),
                 "floor": Out(floor_layout()),
                 "amax_en": In(1),
-                "amax_at": In(range(SCALE_SLOTS)),
+                "amax_at": In(range(shape.slot_entries)),
                 "amax": Out(WORD),
                 "amax_put_en": In(1),
-                "amax_put_at": In(range(SCALE_SLOTS)),
+                "amax_put_at": In(range(shape.slot_entries)),
                 "amax_put": In(WORD),
                 "working": Out(1),
             }

@@ -46,7 +46,7 @@ def entries(shape: VectorShape, table: VectorTable) -> int:
     return {
         VectorTable.INSTRUCTIONS: INSTRUCTIONS,
         VectorTable.CONSTANTS: CONSTANTS,
-        VectorTable.AMAX: SCALE_SLOTS,
+        VectorTable.AMAX: shape.slot_entries,
         VectorTable.PANEL: shape.panel_vectors,
         VectorTable.DESCRIPTORS: SLOTS,
         **dict.fromkeys(OF_CHOICES, SCALE_SLOTS),
@@ -132,9 +132,9 @@ class VectorTables(wiring.Component):
     constant_en, constant_at, constant : In(1), In(range(256)), Out(32)
     constant_put : In(array of 2 of constant_layout())
         Of the outputs of chains, and from outside.
-    amax_en, amax_at, amax : In(1), In(range(255)), Out(32)
+    amax_en, amax_at, amax : In(1), In(range(shape.slot_entries)), Out(32)
         Of scale slots, from outside.
-    amax_put_en, amax_put_at, amax_put : In(1), In(range(255)), In(32)
+    amax_put_en, amax_put_at, amax_put : In(1), In(range(shape.slot_entries)), In(32)
         Likewise.
     eps, widths : Out(18), Out(2)
         Of the same slot as ``amax``. This and what follows with ``shape.has_choices``.
@@ -152,7 +152,7 @@ class VectorTables(wiring.Component):
 
     def __init__(self, shape: VectorShape):
         self.shape = shape
-        instructions, slots = In(range(INSTRUCTIONS)), In(range(SCALE_SLOTS))
+        instructions, slots = In(range(INSTRUCTIONS)), In(range(shape.slot_entries))
         vectors, row = In(range(shape.panel_vectors)), row_layout(shape)
         super().__init__(
             {

@@ -16,7 +16,8 @@ each product that converts is one, each product of a stack, each conversion alon
 same order give the same bits, and a stack those of the loop over it. Two calls with the same
 ``tags`` and ``step`` draw the same numbers, and so do two devices with one seed whose calls come in
 the same order: pass another ``step`` for other draws. (Where scales are ``delayed``
-a tag also names a tensor over time; there it stays that of layer 0.)
+a tag also names a tensor over time; there it stays that of layer 0, and ``step`` must be passed,
+since a scale comes from the steps before.)
 
 A class in vector groups (``1x16``) has two quantised *copies* of every tensor, both made from the
 wide values, since groups run along the contraction of the product that reads them: copy 0 has them
@@ -169,8 +170,10 @@ class DeviceProtocol(Protocol):
 
         ``scale``: of a tensor with a scale of its own where ``scale.source`` is ``given``, the
         exponent of its largest elements' binade, or T of NVFP4; None is a scale of 1. ValueError
-        elsewhere, and out of range. Where it is ``delayed``, the scale is what the last tensor of
-        this class and tag that this device converted would have had, unless that was zero.
+        elsewhere, and out of range. Where it is ``delayed``, the scale follows from the largest
+        magnitude of all tensors of this class and tag that this device converted in the last steps
+        before this one (``scale.history`` of them, ``scale.margin`` binades more). It is measured
+        where there are none, or nothing but zeros: so ``step`` has to tell the steps apart.
         ``width``: bits of a magnitude of a class of format ``fast``, None for the widest;
         ValueError elsewhere, and where the machine does not have it.
         ``beside``: it may be done while the next product runs, where that is of other tensors.

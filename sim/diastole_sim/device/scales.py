@@ -1,21 +1,42 @@
 """The scales of whole tensors, as far as a host chooses them."""
 
+from collections import deque
+
 from diastole_sim.spec.numerics import Numerics
-from diastole_sim.spec.scales import amax_exponent
+from diastole_sim.spec.scales import amax_exponent, delayed_exponent
+
+
+class Magnitudes:
+    """The largest magnitudes of one tensor, binary32 bits: in ``step``, and in the ``history``
+    steps before that converted the tensor."""
+
+    def __init__(self, step: int, history: int):
+        self.step = step
+        self.largest = 0
+        self.before: deque[int] = deque([0], maxlen=history)
+
+    def begin(self, step: int) -> None:
+        """Close the step before, if ``step`` is another one."""
+        if step != self.step:
+            self.before.append(self.largest)
+            self.step, self.largest = step, 0
 
 
 class TensorScales:
     """The host's part of tensor scales: what a conversion is told, and what is kept of it.
 
-    One per device, for ``numerics``; it remembers the largest magnitude that each class and tag
-    was last converted with, where scales are ``delayed``.
+    One per device, for ``numerics``. Where scales are ``delayed``, it remembers the largest
+    magnitude of all conversions with the same class, tag and step, in this step and in
+    ``numerics.history`` steps before.
     """
 
     def __init__(self, numerics: Numerics):
         self.numerics = numerics
-        self._amax: dict[tuple[str, int], int] = {}
+        self._magnitudes: dict[tuple[str, int], Magnitudes] = {}
 
-    def choose(self, tensor_class: str, tag: int, given: int | None = None) -> int | None:
+    def choose(
+        self, tensor_class: str, tag: int, *, step: int, given: int | None = None
+    ) -> int | None:
         """The scale to convert with, None to measure it; ``given``: what the caller asks for.
 
         ValueError if ``given`` has no place here.
@@ -30,9 +51,17 @@ class TensorScales:
             return None
         if source == "given":
             return amax_exponent(0, chosen) if given is None else given
-        before = self._amax.get((tensor_class, tag), 0)
-        return amax_exponent(before, chosen) if before else None
+        before = self._of(tensor_class, tag, step).before
+        return delayed_exponent(before, chosen, self.numerics.margin)
 
-    def remember(self, tensor_class: str, tag: int, amax: int) -> None:
+    def remember(self, tensor_class: str, tag: int, *, step: int, amax: int) -> None:
         """A tensor was converted whose largest finite magnitude has these bits as binary32."""
-        self._amax[tensor_class, tag] = amax
+        if self.numerics.source == "delayed":
+            kept = self._of(tensor_class, tag, step)
+            kept.largest = max(kept.largest, amax)
+
+    def _of(self, tensor_class: str, tag: int, step: int) -> Magnitudes:
+        made = Magnitudes(step, self.numerics.history)
+        found = self._magnitudes.setdefault((tensor_class, tag), made)
+        found.begin(step)
+        return found

@@ -76,7 +76,7 @@ def _of_convert(command: Command, setting: Setting) -> Iterator[Area]:
         width = _next_width(command.slot, setting)
     addresses = command.address_w, command.address_dy
     yield from _of_image(name, (command.m, command.n), width, addresses, setting)
-    yield from _of_slot(command.slot, command)
+    yield from _of_slot(command.slot, command, setting)
 
 
 def _of_image(
@@ -97,10 +97,11 @@ def _next_width(slot_plus_1: int, setting: Setting) -> int:
     return PLANE_BITS * (1 + setting.tables.next(slot_plus_1 - 1))
 
 
-def _of_slot(slot_plus_1: int, of: Command | Descriptor) -> Iterator[Area]:
+def _of_slot(slot_plus_1: int, of: Command | Descriptor, setting: Setting) -> Iterator[Area]:
     first = slot_plus_1 - 1
     if slot_plus_1:
-        yield Area(name="amax", first=first, length=1, which=VectorTable.AMAX)
+        words = setting.limits.slot_words
+        yield Area(name="amax", first=first * words, length=words, which=VectorTable.AMAX)
     if of.by_slot or of.decides:
         yield Area(name="widths", first=first, length=1, which=VectorTable.WIDTHS)
 
@@ -132,7 +133,7 @@ def _of_chain(command: Command, setting: Setting) -> Iterator[Area]:
             width = _next_width(stream.aux, setting) if stream.by_slot else None
             name = CLASS_NAMES[stream.tensor_class]
             yield from _of_image(name, shape, width, addresses, setting)
-            yield from _of_slot(stream.aux, stream)
+            yield from _of_slot(stream.aux, stream, setting)
         elif stream.kind == Kind.PANEL:
             length = panel_vectors(stream, walk) - stream.address
             yield Area(name=name, first=stream.address, length=length, which=VectorTable.PANEL)

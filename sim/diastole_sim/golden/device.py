@@ -53,10 +53,10 @@ class GoldenDevice(Products[Quantised]):
             seed=self.seed,
             tag=tag,
             step=step,
-            scale=self._scales.choose(tensor_class, tag, scale),
+            scale=self._scales.choose(tensor_class, tag, step=step, given=scale),
             width=width,
         )
-        self._scales.remember(tensor_class, tag, converted.amax)
+        self._scales.remember(tensor_class, tag, step=step, amax=converted.amax)
         return converted
 
     def upload(self, tensor: Quantised) -> Quantised:
@@ -106,7 +106,7 @@ class GoldenDevice(Products[Quantised]):
             return list(
                 one_by_one(arrays, tensor_class, tags=tags, step=step, scale=scale, width=width)
             )
-        chosen = self._scales.choose(tensor_class, tags[0], scale)
+        chosen = self._scales.choose(tensor_class, tags[0], step=step, given=scale)
         found: list[Quantised] = []
         for part in pieces(len(arrays), arrays[0].size):
             found += quantise_stack(

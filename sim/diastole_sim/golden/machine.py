@@ -38,11 +38,11 @@ from diastole_sim.spec.limits import Limits, VectorTable
 from diastole_sim.spec.micro import FLOOR, INPUTS
 from diastole_sim.spec.numerics import CLASS_NAMES, Numerics, TensorClass
 from diastole_sim.spec.operations import MatrixProduct, Operation, Tensor
-from diastole_sim.spec.scales import amax_exponent
+from diastole_sim.spec.scales import amax_exponent, delayed_exponent
 from diastole_sim.spec.stream_table import GATHERED, IN_MEMORY, Descriptor, Kind
 
 ONE_BITS = 0x3F800000
-"""Of 1.0: what an empty scale slot counts as."""
+"""Of 1.0: the largest magnitude that a scale slot without steps before gives."""
 
 
 class StoppedError(Exception):
@@ -92,7 +92,11 @@ class GoldenMachine:
         self.seed = require_int("seed", seed, 0, 2**32 - 1)
         self.memory = GoldenMemory(memory_bytes)
         self.images = Images(memory=self.memory, numerics=numerics, data_width=limits.data_width)
-        self.tables = Tables(block=limits.block, panel_vectors=limits.vector.panel_vectors)
+        self.tables = Tables(
+            block=limits.block,
+            panel_vectors=limits.vector.panel_vectors,
+            slot_words=limits.slot_words,
+        )
         self.loss = LossScale()
         self.step = self.step_end = self.command_first = 0
         self.overflow = False
@@ -231,18 +235,19 @@ class GoldenMachine:
         further = self.tables.next(command.slot - 1) if command.by_slot else command.width
         width = self._width(name, further)
         chosen = self.numerics.converted_class(name, width)
+        step = (command.step + self.step) % 2**32
         scale = None
         if chosen.has_tensor_scale:
             scale = scale_exponent(command.scale, chosen.format)
-            if command.slot:
-                scale = self._slot_exponent(command.slot - 1, chosen)
+        if command.slot:
+            scale = self._slot_exponent(command.slot - 1, chosen, step)
         tensor = quantise(
             values,
             name,
             self.numerics,
             seed=self.seed,
             tag=command.tag,
-            step=(command.step + self.step) % 2**32,
+            step=step,
             scale=scale,
             width=width,
         )
@@ -255,9 +260,15 @@ class GoldenMachine:
         planes = self.numerics.tensor_class(name).format.planes
         return PLANE_BITS * (planes_less_1 + 1) if planes else None
 
-    def _slot_exponent(self, slot: int, chosen: TensorClass) -> int:
-        """Of a tensor's scale, from what was converted before."""
-        return amax_exponent(int(self.tables.amax[slot]) or ONE_BITS, chosen)
+    def _slot_exponent(self, slot: int, chosen: TensorClass, step: int) -> int | None:
+        """Of a tensor's scale, from what was converted in steps before; None where it has none."""
+        if not self.numerics.has_tensor_scales:
+            return None
+        before = self.tables.magnitudes_before(slot, step)
+        if not chosen.has_tensor_scale:
+            return None
+        largest = max(before) or ONE_BITS
+        return delayed_exponent([largest], chosen, self.numerics.margin)
 
     def _decide(self, tensor: Quantised, of: Command | Descriptor) -> None:
         """What the slot of a conversion says from then on."""
@@ -274,7 +285,7 @@ class GoldenMachine:
         seen.underflowed += tensor.underflowed
         seen.amax = tensor.amax
         if slot_plus_1:
-            self.tables.amax[slot_plus_1 - 1] = tensor.amax
+            self.tables.note_magnitude(slot_plus_1 - 1, tensor.amax)
         if name == "dy" and (tensor.nan or tensor.inf):
             self.overflow = True
 
@@ -393,11 +404,9 @@ class GoldenMachine:
         if stream.by_slot:
             width = self._width(name, self.tables.next(stream.aux - 1))
         chosen = self.numerics.converted_class(name, width)
-        scale = None
-        if chosen.has_tensor_scale:
-            scale = amax_exponent(0, chosen)
-            if stream.aux:
-                scale = self._slot_exponent(stream.aux - 1, chosen)
+        scale = amax_exponent(0, chosen) if chosen.has_tensor_scale else None
+        if stream.aux:
+            scale = self._slot_exponent(stream.aux - 1, chosen, self.step)
         tensor = quantise(
             values,
             name,

@@ -11,6 +11,7 @@ from diastole_sim.spec.limits import (
     COUNTED_BITS,
     INSTRUCTIONS,
     SCALE_SLOTS,
+    SlotWord,
     VectorTable,
     entry_words,
 )
@@ -19,17 +20,20 @@ from diastole_sim.spec.stream_table import DESCRIPTOR_BYTES, SLOTS, Descriptor
 
 Floats = NDArray[np.float32]
 
+MAGNITUDE = 0x7FFF_FFFF
+"""Bits of a binary32 that are no sign."""
+
 
 class Tables:
-    """Zeros at first. ``block``: B. ``panel``: (vectors, B). ``amax``: by scale slot, binary32 bits
-    of the magnitude of its last conversion, 0 if there was none. ``eps``: by slot, the threshold of
-    its decisions. ``widths``: by slot, as :data:`diastole_sim.spec.limits.WIDTH_BITS` has them.
+    """Zeros at first. ``block``: B. ``panel``: (vectors, B). ``amax``: (slots, slot_words), the
+    words of :class:`diastole_sim.spec.limits.SlotWord`. ``eps``: by slot, the threshold of its
+    decisions. ``widths``: by slot, as :data:`diastole_sim.spec.limits.WIDTH_BITS` has them.
     ``edition``: another number whenever instructions or streams have been loaded."""
 
-    def __init__(self, *, block: int, panel_vectors: int):
+    def __init__(self, *, block: int, panel_vectors: int, slot_words: int = 1):
         self.block = block
         self.constants: Floats = np.zeros(CONSTANTS, dtype=np.float32)
-        self.amax = np.zeros(SCALE_SLOTS, dtype=np.uint32)
+        self.amax = np.zeros((SCALE_SLOTS, slot_words), dtype=np.uint32)
         self.eps = np.zeros(SCALE_SLOTS, dtype=np.uint32)
         self.widths = np.zeros(SCALE_SLOTS, dtype=np.uint32)
         self.panel: Floats = np.zeros((panel_vectors, block), dtype=np.float32)
@@ -76,6 +80,23 @@ class Tables:
             return np.frombuffer(each, np.uint8)
         return self.store(which, first, count)
 
+    def magnitudes_before(self, slot: int, step: int) -> list[int]:
+        """Begin a conversion with a slot of a machine with tensor scales: the largest magnitudes of
+        the steps before, the latest first. ``step``: of the conversion; another one than that of
+        the slot's last conversion closes the step of the latter."""
+        words = self.amax[slot]
+        if words[SlotWord.STEP] != step:
+            words[SlotWord.BEFORE + 1 :] = words[SlotWord.BEFORE : -1].copy()
+            words[SlotWord.BEFORE] = words[SlotWord.LARGEST]
+            words[SlotWord.LARGEST], words[SlotWord.STEP] = 0, step
+        return (words[SlotWord.BEFORE :] & MAGNITUDE).tolist()
+
+    def note_magnitude(self, slot: int, amax: int) -> None:
+        """End a conversion with a slot, of a tensor whose largest magnitude is ``amax``."""
+        words = self.amax[slot]
+        before = int(words[SlotWord.LARGEST] & MAGNITUDE) if len(words) > 1 else 0
+        words[SlotWord.LARGEST] = max(before, amax)
+
     def last(self, slot: int) -> int:
         """Planes less 1 of the slot's last tensor."""
         return int(self.widths[slot]) & 1
@@ -96,7 +117,7 @@ class Tables:
     def _numbers(self, which: int) -> NDArray[Any]:
         return {
             VectorTable.CONSTANTS: self.constants,
-            VectorTable.AMAX: self.amax,
+            VectorTable.AMAX: self.amax.reshape(-1),
             VectorTable.PANEL: self.panel,
             VectorTable.EPS: self.eps,
             VectorTable.WIDTHS: self.widths,

@@ -16,6 +16,7 @@ from diastole_sim.perf.machine import OUTSTANDING, Memory, ceil_div
 from diastole_sim.perf.starts import RowStarts
 from diastole_sim.spec.check import require_choice, require_int
 from diastole_sim.spec.image import MAX_SIZE
+from diastole_sim.spec.limits import slot_words
 from diastole_sim.spec.numerics import CLASS_NAMES, Numerics
 
 # Cycles between units, as they were measured.
@@ -31,6 +32,12 @@ GIVEN = 2  # from the choice between two copies to the first byte
 REPORTED = 3  # from the last response to the command's end
 KEPT = 2  # whole groups of the second copy, whose beats wait
 ASKED_AGAIN = 4  # requests come before what they are for, which is known that much earlier
+
+
+def slot_cycles(numerics: Numerics, slot_plus_1: int) -> int:
+    """Cycles in which a conversion of a program reads the words of its scale slot; ``slot_plus_1``
+    is 0 without one."""
+    return 1 + slot_words(numerics) if slot_plus_1 and numerics.has_tensor_scales else 0
 
 
 @dataclass(frozen=True, kw_only=True)

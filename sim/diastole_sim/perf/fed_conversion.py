@@ -1,6 +1,6 @@
 """A conversion of an image that a chain gives by rows of blocks, or patch by patch."""
 
-from diastole_sim.perf.conversion import KNOWN, ConversionRun, TileReading
+from diastole_sim.perf.conversion import KNOWN, ConversionRun, TileReading, slot_cycles
 from diastole_sim.perf.converter import ModelledConverter
 from diastole_sim.perf.vector import ChainTask, ModelledVector, VisitedBlock
 from diastole_sim.spec.numerics import CLASS_NAMES
@@ -42,6 +42,7 @@ class FedConversion:
             data_width=vector.data_width,
         )
         self.walk = task.walk
+        now += slot_cycles(vector.numerics, image.aux)
         self.run = ConversionRun(self.converter, vector.memory, task.walk.rows, task.walk.cols)
         self.run.begin_at(now)
         self.run.reading = self.reading = FedReading(self.converter, vector, now)

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from diastole_sim.perf.chain import ChainTimes, estimate_chain
-from diastole_sim.perf.conversion import estimate_conversion
+from diastole_sim.perf.conversion import estimate_conversion, slot_cycles
 from diastole_sim.perf.drained import estimate_drained
 from diastole_sim.perf.machine import ModelledMachine, Widths, ceil_div
 from diastole_sim.perf.panels import counting_cycles
@@ -239,8 +239,9 @@ class StepModel:
         if opcode in CHAINED:
             return self._drained(number, command, started, now, step)
         if opcode == Opcode.CONVERT:
+            numerics = self.vector.numerics
             conversion = estimate_conversion(
-                self.vector.numerics,
+                numerics,
                 CLASS_NAMES[command.class_x],
                 command.m,
                 command.n,
@@ -251,7 +252,7 @@ class StepModel:
                 number=number,
                 opcode=opcode,
                 started=started,
-                done=started + conversion.cycles,
+                done=started + conversion.cycles + slot_cycles(numerics, command.slot),
                 beats=conversion.write_beats,
             )
             return found, unit

@@ -35,7 +35,7 @@ from diastole_sim.program.step_widths import StepWidths
 from diastole_sim.program.writer import ChainUse, ProductOf, Writer
 from diastole_sim.spec.command import Command
 from diastole_sim.spec.image import round_up
-from diastole_sim.spec.limits import Limits, VectorTable
+from diastole_sim.spec.limits import Limits, VectorTable, slot_words
 from diastole_sim.spec.micro import FLOOR, INVERSE, SCALE
 from diastole_sim.spec.numerics import CLASS_NAMES, Numerics
 from diastole_sim.spec.stream_table import Descriptor, Kind
@@ -128,9 +128,10 @@ def _empty_slots(plan: MemoryPlan, initial: dict[str, bytes]) -> CommandList:
     """Slots of scales hold anything when a machine begins, or those of a run before."""
     commands = CommandList()
     if plan.slots:
-        area = plan.take("empty slots", "table", (plan.slots,), 4 * plan.slots)
+        words = plan.slots * slot_words(plan.numerics)
+        area = plan.take("empty slots", "table", (words,), 4 * words)
         initial[area.name] = bytes(area.length)
-        load = Command.load(VectorTable.AMAX, address=area.address, first=0, count=plan.slots)
+        load = Command.load(VectorTable.AMAX, address=area.address, first=0, count=words)
         commands.add(load, alone=True)
     return commands
 

@@ -63,7 +63,6 @@ class Waiting:
 
     tensor: DeviceTensor
     command: Command
-    tag: int
     exponent: int | None
     work: int
 
@@ -180,7 +179,7 @@ class Device(Products[DeviceTensor]):
         self.numerics.converted_class(tensor_class, width)  # refuses what it has not
         self.settle()
         require_int("step", step, 0, 2**32 - 1)
-        exponent = self._scales.choose(tensor_class, tag, scale)
+        exponent = self._scales.choose(tensor_class, tag, step=step, given=scale)
         tensor = DeviceTensor(self, (array.shape[0], array.shape[1]), tensor_class, width)
         field = scale_field(exponent, tensor.chosen.format)
         for image in tensor.images:
@@ -198,7 +197,7 @@ class Device(Products[DeviceTensor]):
             planes=tensor.planes,
         )
         self._waiting = Waiting(
-            tensor=tensor, command=command, tag=tag, exponent=exponent, work=2 * array.size
+            tensor=tensor, command=command, exponent=exponent, work=2 * array.size
         )
         tensor.unsettled = True
         if not beside:
@@ -228,7 +227,9 @@ class Device(Products[DeviceTensor]):
                 improvement=self._improvement(tensor),
             )
         )
-        self._scales.remember(tensor.tensor_class, waiting.tag, amax)
+        self._scales.remember(
+            tensor.tensor_class, waiting.command.tag, step=waiting.command.step, amax=amax
+        )
 
     def _improvement(self, tensor: DeviceTensor) -> Improvement | None:
         """What the monitor counted of the tensor that was converted last."""

@@ -225,8 +225,8 @@ _CHAINS = (
         3,
         8,
         _CONVERT,
-        "scale slot + 1 whose magnitude gives the tensor's scale, and that keeps the one of this "
-        "conversion; 0: none",
+        "scale slot + 1 whose magnitudes of steps before give the tensor's scale, and that keeps "
+        "the one of this conversion; 0: none",
     ),
     _field("skip", 0, 1, CHAINS, "1: nothing is done if the step's overflow bit is set", low=23),
     _field("columns", 0, 1, (Opcode.CHAIN,), "1: the walk goes by columns of blocks", low=25),

@@ -17,6 +17,7 @@ from diastole_sim.spec.stream_table import DESCRIPTOR_WORDS, SLOTS
 INSTRUCTIONS = 256
 """That the vector unit holds, of all its programs."""
 SCALE_SLOTS = 255
+"""That the vector unit holds; each has :func:`slot_words` entries of the table ``AMAX``."""
 MOST_ENTRIES = 2**24
 """Of any table, a panel's vectors, in any machine."""
 
@@ -52,6 +53,27 @@ STORED = (VectorTable.CONSTANTS, VectorTable.AMAX, VectorTable.PANEL, VectorTabl
 def vector_tables(*, choices: bool) -> tuple[VectorTable, ...]:
     """Those of a machine with a vector unit; ``choices``: that decides widths."""
     return tuple(each for each in VectorTable if choices or each not in OF_CHOICES)
+
+
+class SlotWord(IntEnum):
+    """Entries of a scale slot in the table ``AMAX`` of a machine with tensor scales, in order.
+
+    ``LARGEST``: the largest magnitude of all conversions with this slot in the step ``STEP``, as
+    binary32 without a sign. ``BEFORE`` and those behind it: the same of the steps before that had
+    such a conversion, the latest first, as many as ``Numerics.history`` says; 0 where there was
+    none. Bit 31 of a magnitude does not count, and Inf and NaN, which only a program puts there,
+    count as the largest finite magnitude.
+    """
+
+    LARGEST = 0
+    STEP = 1
+    BEFORE = 2
+
+
+def slot_words(numerics: Numerics) -> int:
+    """Entries of a scale slot in the table ``AMAX``. Where no class has a tensor scale there is
+    one, the largest magnitude of the slot's last conversion."""
+    return SlotWord.BEFORE + numerics.history if numerics.has_tensor_scales else 1
 
 
 def entry_words(table: VectorTable, block: int) -> int:
@@ -121,7 +143,8 @@ class Limits:
     ``max_size``: largest M, N, K, rows; ``max_convert_cols``: most columns of a tensor to convert.
     ``nests``: the lengths of loops that a product takes; none but 0 where it is left out.
     ``planes``: of a machine with the format ``fast``, by class, in how many a tensor may be stored
-    (:meth:`Numerics.planes_of`). ``vector``: of a machine with a vector unit.
+    (:meth:`Numerics.planes_of`). ``vector``: of a machine with a vector unit. ``slot_words``: as
+    :func:`slot_words`.
     ValueError if one is out of range.
     """
 
@@ -133,6 +156,7 @@ class Limits:
     nests: ProductNests | None = None
     planes: tuple[tuple[int, ...], ...] | None = None
     vector: VectorLimits | None = None
+    slot_words: int = 1
 
     def __post_init__(self) -> None:
         require_choice("block", self.block, BLOCK_SIDES)
@@ -159,6 +183,7 @@ class Limits:
             nests=nests,
             planes=planes_by_class(numerics),
             vector=vector,
+            slot_words=slot_words(numerics),
         )
 
     @property
@@ -191,7 +216,7 @@ class Limits:
         return {
             VectorTable.INSTRUCTIONS: INSTRUCTIONS,
             VectorTable.CONSTANTS: CONSTANTS,
-            VectorTable.AMAX: SCALE_SLOTS,
+            VectorTable.AMAX: SCALE_SLOTS * self.slot_words,
             VectorTable.PANEL: self.vector.panel_vectors,
             VectorTable.DESCRIPTORS: SLOTS,
             **dict.fromkeys(OF_CHOICES, SCALE_SLOTS if self.has_choices else 0),

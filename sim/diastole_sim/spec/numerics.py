@@ -33,7 +33,11 @@ WIDTHS = (2, 4, 6, 8)
 """Bits of a magnitude that a format of planes may have."""
 DEFAULT_WIDTHS = (2, 4)
 SOURCES = ("current", "delayed", "given")
-"""Where a tensor's scale comes from: its data, those of the step before, or the host."""
+"""Where a tensor's scale comes from: its data, its data in steps before, or the host."""
+MOST_HISTORY = 1024
+"""Steps before, at most, whose tensors give a ``delayed`` scale."""
+MOST_MARGIN = 15
+"""Binades, at most, that a ``delayed`` scale is raised by."""
 MIN_WINDOW, MAX_WINDOW = 8, 48
 
 
@@ -82,9 +86,11 @@ class Numerics:
     kind ``lfsr`` (3..24, at least ``random_bits``). ``fraction``: F, bits kept below the unit of an
     aligned block sum (0..32). ``headroom``: G, up to 2^G blocks are summed (1..16).
     ``window``: None, or the bits that a product is rounded to before it enters its tree (8..48), 0
-    for none. ``special``, ``source``: of ``SPECIALS`` and ``SOURCES``. ``widths``: of ``WIDTHS``,
-    ascending, those that a class of format ``fast`` may be converted to. ``accumulator``: None for
-    integers, or the floats that chunks are added in. ValueError if one is out of range, or if they
+    for none. ``special``, ``source``: of ``SPECIALS`` and ``SOURCES``. ``history``, ``margin``: of
+    a ``delayed`` scale, the steps before that count (1..1024), and the powers of two that the scale
+    is raised by (0..15). ``widths``: of ``WIDTHS``, ascending, those that a class of format
+    ``fast`` may be converted to. ``accumulator``: None for integers, or the floats that chunks are
+    added in. ValueError if one is out of range, or if they
     do not go together (:func:`contradictions`).
     """
 
@@ -98,6 +104,8 @@ class Numerics:
     window: int | None = None
     special: str = "flag"
     source: str = "current"
+    history: int = 1
+    margin: int = 0
     widths: tuple[int, ...] = DEFAULT_WIDTHS
     rounding_kind: str = KINDS[0]
     lfsr_bits: int = DEFAULT_LFSR_BITS
@@ -114,6 +122,8 @@ class Numerics:
             require_int("window", self.window, MIN_WINDOW, MAX_WINDOW)
         require_choice("special", self.special, SPECIALS)
         require_choice("source", self.source, SOURCES)
+        require_int("history", self.history, 1, MOST_HISTORY)
+        require_int("margin", self.margin, 0, MOST_MARGIN)
         require_widths(self.widths)
         for _, text in contradictions(self):
             raise ValueError(text)
@@ -192,6 +202,11 @@ class Numerics:
         return windowed and chosen.format.depth > 0 and chosen.grouping.kind == "tensor"
 
     @property
+    def has_tensor_scales(self) -> bool:
+        """Whether a class has a scale for the whole tensor."""
+        return any(self.tensor_class(name).has_tensor_scale for name in CLASS_NAMES)
+
+    @property
     def scale_significands(self) -> bool:
         """Whether groups have scales that are no powers of two (NVFP4)."""
         return self.x.format.two_level
@@ -268,14 +283,16 @@ class Numerics:
         kind = {} if self.rounding_kind == KINDS[0] else {"rounding_kind": self.rounding_kind}
         lfsr = {"lfsr_bits": self.lfsr_bits} if self.rounding_kind == "lfsr" else {}
         floats = {"accumulator": self.accumulator.to_dict()} if self.accumulator else {}
+        before = {"history": self.history, "margin": self.margin}
+        delayed = before if self.source == "delayed" else {}
         scalars = {key: getattr(self, key) for key in _SCALARS}
-        return scalars | kind | lfsr | widths | floats | classes
+        return scalars | delayed | kind | lfsr | widths | floats | classes
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> "Numerics":
         """The inverse of :meth:`to_dict`; what is absent of ``window``, ``special``, ``source``,
-        ``widths``, ``rounding_kind``, ``lfsr_bits``, ``accumulator`` and of a class's ``grouping``,
-        ``scale`` and ``overflow`` has its default (or is None).
+        ``history``, ``margin``, ``widths``, ``rounding_kind``, ``lfsr_bits``, ``accumulator`` and
+        of a class's ``grouping``, ``scale`` and ``overflow`` has its default (or is None).
 
         ValueError for a key that is missing or unknown.
         """
@@ -297,7 +314,7 @@ class Numerics:
 _REQUIRED = ("block", "random_bits", "fraction", "headroom")
 _DEFAULTED = ("window", "special", "source")
 _SCALARS = (*_REQUIRED, *_DEFAULTED)
-_LATER = ("widths", "rounding_kind", "lfsr_bits")
+_LATER = ("widths", "rounding_kind", "lfsr_bits", "history", "margin")
 """Said of machines only that have something of them: what others were before, they are."""
 
 
@@ -355,6 +372,7 @@ def contradictions(numerics: Numerics) -> Iterator[tuple[tuple[str, ...], str]]:
             )
     yield from _unspecified(classes)
     yield from _misdrawn(numerics)
+    yield from _not_delayed(numerics)
     if numerics.accumulator is not None and numerics.accumulator.chunk % numerics.block:
         yield (
             ("accumulator.chunk", "array.block"),
@@ -425,6 +443,21 @@ def _misdrawn(numerics: Numerics) -> Iterator[tuple[tuple[str, ...], str]]:
                 f"is lfsr, not {numerics.lfsr_bits}"
             ),
         )
+
+
+def _not_delayed(numerics: Numerics) -> Iterator[tuple[tuple[str, ...], str]]:
+    """Keys of delayed scales where scales are not delayed."""
+    usual = {"history": 1, "margin": 0}
+    for name, value in usual.items():
+        given = getattr(numerics, name)
+        if given != value and numerics.source != "delayed":
+            yield (
+                (f"scale.{name}", "scale.source"),
+                (
+                    f"scale.{name} must be {value} where scale.source is {numerics.source}, not "
+                    f"{given}: it belongs to scale.source = delayed"
+                ),
+            )
 
 
 def require_widths(widths: tuple[int, ...]) -> None:

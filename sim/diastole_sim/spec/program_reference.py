@@ -1,7 +1,13 @@
 """The tables of the vector unit as Markdown: what `load` puts there, and what its bits mean."""
 
 from diastole_sim.spec.command_table import Opcode
-from diastole_sim.spec.limits import Limits, VectorTable, entry_words, vector_tables
+from diastole_sim.spec.limits import (
+    Limits,
+    SlotWord,
+    VectorTable,
+    entry_words,
+    vector_tables,
+)
 from diastole_sim.spec.micro import (
     CONSTANTS,
     FAR_TURN,
@@ -109,13 +115,27 @@ def _tables(limits: Limits) -> list[str]:
         about = {
             VectorTable.CONSTANTS: f"K, of {CONSTANTS} floats; {SCALE} and {INVERSE} are the scale "
             f"of the loss and its inverse; a load of {FLOOR} sets its smallest exponent",
-            VectorTable.AMAX: "by scale slot, the largest magnitude of a tensor",
+            VectorTable.AMAX: _slots(limits),
             VectorTable.PANEL: "what programs keep on the chip, vectors of floats",
         }.get(which, "")
         words = str(entry_words(which, limits.block))
         name = which.name.lower()
         rows.append((str(int(which)), name, str(loaded), words, "yes" if stored else "no", about))
     return table("which", "table", "entries", "words of an entry", "stored", "", rows=rows)
+
+
+def _slots(limits: Limits) -> str:
+    """What the table of scale slots has."""
+    words = limits.slot_words
+    if words == 1:
+        return "by scale slot, the largest magnitude of the last tensor converted"
+    before = words - SlotWord.BEFORE
+    steps = "the step before" if before == 1 else f"each of the {before} steps before"
+    return (
+        f"{words} words of each scale slot, slot s from {words} s on: the largest magnitude of its "
+        f"tensors in a step, as binary32 without a sign; the number of that step; the largest "
+        f"magnitude in {steps}, which give the scale of the next conversion"
+    )
 
 
 def _fields() -> list[str]:

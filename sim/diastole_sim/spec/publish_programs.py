@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from diastole_sim.spec.limits import Limits, vector_tables
+from diastole_sim.spec.limits import Limits, SlotWord, vector_tables
 from diastole_sim.spec.micro import (
     CONSTANTS,
     FLOOR,
@@ -85,6 +85,11 @@ def table_names(limits: Limits) -> Iterator[Name]:
     """The tables that ``load`` fills and ``store`` reads, and what the constants are."""
     for table in vector_tables(choices=limits.has_choices):
         yield f"TABLE_{table.name}", int(table), "in the field which" * (not table)
+    yield "SLOT_WORDS", limits.slot_words, "entries of a scale slot in the table amax"
+    if limits.slot_words > 1:
+        yield "SLOT_LARGEST", int(SlotWord.LARGEST), "of them: the largest magnitude of the step"
+        yield "SLOT_STEP", int(SlotWord.STEP), "of them: the step's number"
+        yield "SLOT_BEFORE", int(SlotWord.BEFORE), "of them: of the step before; then earlier ones"
     yield "CONSTANTS", CONSTANTS, "K[0] on, floats"
     yield "SCALE_CONSTANT", SCALE, "the machine's: the scale of the loss"
     yield "INVERSE_CONSTANT", INVERSE, "the machine's: its inverse"

@@ -13,6 +13,7 @@ rceil    the smallest e with amax <= (largest element of a group of exponent e)
 and no exponent is above 127.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -88,6 +89,20 @@ def amax_exponent(amax: int, chosen: TensorClass) -> int:
     if chosen.format.two_level:
         return int(two_level_exponent(one, chosen)[0])
     return int(group_exponents(one, chosen)[0])
+
+
+def delayed_exponent(maxima: Sequence[int], chosen: TensorClass, margin: int) -> int | None:
+    """The e of a tensor's scale, or T of NVFP4, that follows from its largest magnitudes in steps
+    before, ``maxima``; None where they are all 0.
+
+    The scale of the largest is raised by ``margin`` binades, but not beyond the largest scale that
+    a command holds.
+    """
+    largest = max(maxima)
+    if largest == 0:
+        return None
+    most = chosen.format.tensor_exponents[1] if chosen.format.two_level else MAX_EXPONENT
+    return min(amax_exponent(largest, chosen) + margin, most)
 
 
 def scale_codes(

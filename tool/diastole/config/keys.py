@@ -46,13 +46,15 @@ from diastole_sim.spec.formats import (
     parse_grouping,
 )
 from diastole_sim.spec.lfsr import DEFAULT_LFSR_BITS, MAX_LFSR_BITS, MIN_LFSR_BITS
-from diastole_sim.spec.limits import decided_classes, planes_by_class
+from diastole_sim.spec.limits import decided_classes, planes_by_class, slot_words
 from diastole_sim.spec.numerics import (
     BLOCK_SIDES,
     CLASS_NAMES,
     DEFAULT_WIDTHS,
     MAX_WINDOW,
     MIN_WINDOW,
+    MOST_HISTORY,
+    MOST_MARGIN,
     OVERFLOWS,
     SOURCES,
     SPECIALS,
@@ -247,7 +249,13 @@ class ScaleConfig(Section):
     dy: Scale = _choice(None, "Rule of gradients")
     source: Source = _choice(
         "current",
-        "Where a scale of a whole tensor comes from: its data, those of the step before, or you",
+        "Where a scale of a whole tensor comes from: its data, its data in steps before, or you",
+    )
+    history: int = _integer(
+        1, 1, MOST_HISTORY, "Steps before whose largest magnitude gives a delayed scale"
+    )
+    margin: int = _integer(
+        0, 0, MOST_MARGIN, "Powers of two by which a delayed scale is raised, for room above"
     )
 
 
@@ -457,6 +465,8 @@ class Config(Section):
             "window": self.cell.window,
             "special": self.special,
             "source": self.scale.source,
+            "history": self.scale.history,
+            "margin": self.scale.margin,
             "widths": self.fast.widths,
             "accumulator": self.accumulator.floats,
         }
@@ -474,7 +484,8 @@ class Config(Section):
         ``rounding.kind`` where it is not ``counter``, ``rounding.lfsr_bits`` where that is
         ``lfsr``, what is of float accumulators where there are some, ``vector`` where there is such
         a unit, ``cell.pipeline`` where there is one, ``cell.multiplier`` where it is not
-        ``fabric``, and ``memory`` where it has registers: what it was before is what it was.
+        ``fabric``, ``scale.history`` and ``scale.margin`` where they are not 1 and 0, and
+        ``memory`` where it has registers: what it was before is what it was.
         ``numbers`` never counts, only what it means.
         """
         content = self.to_dict()
@@ -488,6 +499,9 @@ class Config(Section):
             del content["rounding"]["kind"]
         if self.rounding.kind != "lfsr":
             del content["rounding"]["lfsr_bits"]
+        for key, usual in {"history": 1, "margin": 0}.items():
+            if content["scale"][key] == usual:
+                del content["scale"][key]
         if self.bus.ports == 1:
             del content["bus"]["ports"]
         if not self.vector.enable:
@@ -548,4 +562,5 @@ class Config(Section):
             specials=self.vector.special,
             panel_kib=self.vector.panel_kib,
             choices=decided_classes(planes_by_class(self.numerics)),
+            slot_words=slot_words(self.numerics),
         )

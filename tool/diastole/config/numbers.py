@@ -11,7 +11,7 @@ Document = Mapping[str, Any]
 
 REPLACED = ("format", "block", "scale", "accumulator")
 """Tables whose keys belong to the numbers that are replaced, but these:"""
-KEPT = {"scale": ("source",), "accumulator": ("fraction", "headroom")}
+KEPT = {"scale": ("source", "history", "margin"), "accumulator": ("fraction", "headroom")}
 
 
 def is_table(value: object) -> TypeGuard[Document]:

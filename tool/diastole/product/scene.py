@@ -99,7 +99,7 @@ class Scene:
 
     def _convert(self, tensor: Tensor, source: int, tag: int) -> None:
         view, name = self.view, tensor.tensor_class
-        scale = self.scales.choose(name, tag)
+        scale = self.scales.choose(name, tag, step=STEP)
         converted = quantise(
             self.floats[tensor.name],
             name,

@@ -25,6 +25,9 @@ class Steps:
 
     It grows by one in the first forward pass after a backward pass, of whatever layers. Forward
     passes inside a backward pass, as gradient checkpointing has them, do not count.
+
+    Where scales are ``delayed``, these are the steps whose magnitudes count. Where gradients are
+    accumulated over n backward passes, a ``scale.history`` of n reaches back one optimiser's step.
     """
 
     def __init__(self) -> None:

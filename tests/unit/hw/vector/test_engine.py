@@ -357,7 +357,7 @@ def test_scales_and_constants_from_outside(rng):
     bench = golden_bench(4, 64)
     constants, scales = bench.take(16), bench.take(16)
     tables = bench.machine.tables
-    tables.constants[100:104] = tables.amax[251:255] = (1, 2, 3, 4)
+    tables.constants[100:104] = tables.amax[251:255, 0] = (1, 2, 3, 4)
     places = {VectorTable.CONSTANTS: (constants, 100), VectorTable.AMAX: (scales, 251)}
     stores = [
         Command.store(table, address=address, first=first, count=4)

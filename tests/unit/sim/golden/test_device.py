@@ -332,8 +332,10 @@ def test_delayed_scales_of_a_stack_are_those_of_its_places():
     device = GoldenDevice(
         make_numerics("fp8_e4m3", window=0, fraction=0, headroom=4, source="delayed")
     )
-    for powers, want in (((3, 7), [3, 7]), ((5, 1), [3, 7]), ((0, 0), [5, 1])):
-        stack = device.convert_stack(np.stack([scaled(power) for power in powers]), "x")
+    for step, powers, want in ((0, (3, 7), [3, 7]), (1, (5, 1), [3, 7]), (2, (0, 0), [5, 1])):
+        stack = device.convert_stack(
+            np.stack([scaled(power) for power in powers]), "x", tag=0, step=step
+        )
         assert [tensor.tensor_exponent for tensor in stack.tensors] == want
 
 
@@ -403,7 +405,7 @@ def test_a_given_scale_of_nvfp4():
 
 
 def test_a_delayed_scale_is_that_of_the_tensor_before():
-    """Of the same class and tag; measured the first time, and after a tensor of zeros."""
+    """Of the same class and tag; measured in the first step, and after a step of zeros."""
     device = GoldenDevice(
         make_numerics("fp8_e4m3", window=0, fraction=0, headroom=4, source="delayed")
     )
@@ -426,9 +428,47 @@ def test_a_delayed_scale_keeps_what_is_given_to_products():
         make_numerics("fp8_e4m3", window=0, fraction=0, headroom=4, source="delayed")
     )
     x, w = scaled(2, (4, 4)), scaled(0, (4, 4))
-    assert device.forward(x, w).operands["X"].tensor_exponent == 2
-    assert device.forward(x * 4, w).operands["X"].tensor_exponent == 2
-    assert device.forward(x, w).operands["X"].tensor_exponent == 4
+    assert device.forward(x, w, step=0).operands["X"].tensor_exponent == 2
+    assert device.forward(x * 4, w, step=1).operands["X"].tensor_exponent == 2
+    assert device.forward(x, w, step=2).operands["X"].tensor_exponent == 4
+
+
+@pytest.mark.parametrize("history, margin", [(1, 0), (1, 3), (2, 0), (5, 1), (1024, 15)])
+def test_a_delayed_scale_is_that_of_the_steps_before(history, margin, rng):
+    """The largest of all conversions of the last steps that had one. What is expected is looked up
+    in the list of all conversions."""
+    numerics = make_numerics(
+        "fp8_e4m3", window=0, fraction=0, headroom=4, source="delayed", history=history,
+        margin=margin,
+    )  # fmt: skip
+    device = GoldenDevice(numerics)
+    seen = {tag: [] for tag in (0, 4)}
+    step = 0
+    for _ in range(60):
+        step += rng.choice([0, 0, 1, 1, 2, 7])
+        tag, power = rng.choice([0, 4]), rng.randrange(-120, 127)
+        steps = sorted({at for at, _ in seen[tag] if at != step})[-history:]
+        before = [each for at, each in seen[tag] if at in steps]
+        want = min(127, max(before) + margin) if before else power
+        tensor = device.convert(scaled(power), "x", tag=tag, step=step)
+        assert tensor.tensor_exponent == want
+        seen[tag].append((step, power))
+
+
+def test_micro_batches_of_a_step_have_one_scale():
+    """Largest magnitudes 1, 100, 1 in each step: nothing of the second step saturates."""
+    device = GoldenDevice(
+        make_numerics("fp8_e4m3", window=0, fraction=0, headroom=4, source="delayed")
+    )
+    for step in range(3):
+        for largest in (1, 100, 1):
+            array = np.full((16, 16), largest, np.float32)
+            tensor = device.convert(array, "x", tag=0, step=step)
+            if step:
+                assert tensor.tensor_exponent == 6  # of 100
+                assert tensor.saturated == 0
+            else:
+                assert tensor.tensor_exponent == (6 if largest == 100 else 0)  # measured
 
 
 @pytest.mark.parametrize(
@@ -451,7 +491,9 @@ def test_a_scale_out_of_place(formats, source, words):
 @pytest.mark.parametrize("formats", ["bfp4", "fp8_e4m3"])
 def test_scales_that_are_measured(source, formats):
     scales = TensorScales(make_numerics(formats, source=source))
-    assert scales.choose("x", 0) is None
-    scales.remember("x", 0, 0x4000_0000)  # 2
-    assert scales.choose("x", 0) == (1 if (source, formats) == ("delayed", "fp8_e4m3") else None)
-    assert scales.choose("x", 1) is None
+    assert scales.choose("x", 0, step=5) is None
+    scales.remember("x", 0, step=5, amax=0x4000_0000)  # 2
+    delayed = (source, formats) == ("delayed", "fp8_e4m3")
+    assert scales.choose("x", 0, step=5) is None
+    assert scales.choose("x", 0, step=6) == (1 if delayed else None)
+    assert scales.choose("x", 1, step=6) is None

@@ -34,18 +34,47 @@ def test_scale_slots(np_rng):
     amax = int(np.abs(tensor).max().view(np.uint32))
     for command in (chain, convert):
         machine.tables.amax[7] = 0
-        for before in (1.0, np.abs(tensor).max()):  # an empty slot counts as 1.0
+        for step, before in ((3, 1.0), (3, 1.0), (4, np.abs(tensor).max())):  # 1.0: an empty slot
+            machine.step = step
             machine.execute(command)
             exponent = int(np.floor(np.log2(before)))
             expected = quantise(
-                tensor, "w", numerics, seed=machine.seed, tag=9, step=0, scale=exponent
+                tensor, "w", numerics, seed=machine.seed, tag=9, step=step, scale=exponent
             )
             (layout,) = image_layouts(expected.chosen, (3, 5), block=4, data_width=64)
             found = machine.memory.read(place, layout.total_bytes)
             assert np.array_equal(found, layout.pack(expected.copies[0])), command
-            assert machine.tables.amax[7] == amax
+            assert machine.tables.amax[7].tolist() == [amax, step, 0 if step == 3 else amax]
     assert not machine.tables.amax[:7].any()
     assert not machine.tables.amax[8:].any()
+
+
+@pytest.mark.parametrize("history, margin", [(1, 0), (3, 2)])
+def test_a_program_and_a_host_have_the_same_scales(history, margin, np_rng):
+    """Micro-batches whose largest magnitudes differ: a slot of the machine gives what a device
+    chooses that a host drives, from the second step on."""
+    numerics = make_numerics(
+        formats="fp8_e4m3", groupings="tensor", source="delayed", history=history, margin=margin
+    )
+    device, machine = GoldenDevice(numerics, 77), Bench(numerics).machine
+    rows, cols, place = 4, 8, 4096
+    for step in range(6):
+        machine.step = step
+        for part in range(3):
+            command = Command.convert(
+                "x", rows=rows, cols=cols, source=0, destination=place, tag=8, step=0, slot=200,
+                scale=3,
+            )  # fmt: skip
+            largest = np.float32(2.0 ** np_rng.integers(-9, 9))
+            tensor = np_rng.uniform(-1, 1, (rows, cols)).astype(np.float32) * largest
+            machine.memory.write(0, tensor.view(np.uint8).reshape(-1))
+            machine.execute(command)
+            wanted = device.convert(tensor, "x", tag=8, step=step)
+            if step == 0:
+                continue  # a host measures where a machine takes 1.0
+            (layout,) = image_layouts(wanted.chosen, (rows, cols), block=4, data_width=64)
+            found = machine.memory.read(place, layout.total_bytes)
+            assert np.array_equal(found, layout.pack(wanted.copies[0])), (step, part)
 
 
 def test_images_without_a_slot_have_a_scale_of_1(np_rng):

@@ -6,7 +6,7 @@ import pytest
 from diastole_sim.golden.convert import quantise
 from diastole_sim.perf import Memory
 from diastole_sim.perf import conversion as unit
-from diastole_sim.perf.conversion import estimate_conversion
+from diastole_sim.perf.conversion import estimate_conversion, slot_cycles
 from diastole_sim.perf.image_writes import ImageWrites
 from diastole_sim.spec.image import image_layouts
 from diastole_sim.spec.numerics import CLASS_NAMES
@@ -172,6 +172,15 @@ def test_a_known_scale_saves_a_reading():
     bus = {"data_width": 64, "memory": Memory.axi(20)}
     assert estimate_conversion(delayed, "x", *shape, **bus) == known
     assert estimate_conversion(delayed, "x", *shape, **bus, scale_known=False) == found
+
+
+@pytest.mark.parametrize("history", [1, 9])
+def test_the_words_of_a_slot_are_read_first(history):
+    others = {"source": "delayed", "history": history}
+    delayed = make_numerics(block=8, formats="fp8_e4m3", **others)
+    assert slot_cycles(delayed, 5) == 3 + history
+    assert slot_cycles(delayed, 0) == 0
+    assert slot_cycles(make_numerics(block=8), 5) == 0
 
 
 KINDS = {"lfsr3": {"rounding_kind": "lfsr3", "random_bits": 3}, "data": {"rounding_kind": "data"}}

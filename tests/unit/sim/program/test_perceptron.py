@@ -9,7 +9,7 @@ from diastole_sim.program.memory_plan import MemoryPlan
 from diastole_sim.program.perceptron import perceptron_program
 from diastole_sim.program.perceptron_tensors import PerceptronTensors, in_panel
 from diastole_sim.spec.command_table import VECTOR_OPCODES, Opcode
-from diastole_sim.spec.limits import Limits, VectorTable
+from diastole_sim.spec.limits import Limits, SlotWord, VectorTable
 from diastole_sim.spec.stream_table import Kind
 from diastole_sim.train.loss_scaling import LossScaling
 from support.golden_machines import NESTS
@@ -94,10 +94,13 @@ def test_scales_of_the_step_before(np_rng):
     run = small.start()
     run.train(8)
     slots = {4 * layer + number for layer in range(2) for number in range(3)}
-    assert set(np.flatnonzero(run.machine.tables.amax)) == slots
+    kept = run.machine.tables.amax
+    assert set(np.flatnonzero(kept[:, SlotWord.LARGEST])) == slots
     assert np.isfinite(run.losses()).all()
-    x, _ = small.batch(7)
-    assert run.machine.tables.amax[0] == x.max().view(np.uint32)
+    assert kept[0, SlotWord.STEP] == 7
+    for word, step in ((SlotWord.LARGEST, 7), (SlotWord.BEFORE, 6)):
+        x, _ = small.batch(step)
+        assert kept[0, word] == x.max().view(np.uint32)
 
 
 def test_scales_that_a_machine_begins_with_do_not_count(np_rng):
@@ -108,7 +111,7 @@ def test_scales_that_a_machine_begins_with_do_not_count(np_rng):
     for filled in (False, True):
         run = small.start()
         if filled:
-            run.machine.tables.amax[:] = np_rng.integers(1, 2**31 - 2**24, 255)
+            run.machine.tables.amax[:] = np_rng.integers(1, 2**31 - 2**24, (255, 3))
         run.train(3)
         found.append((run.losses().tolist(), run.evaluate().tolist()))
     assert found[0] == found[1]

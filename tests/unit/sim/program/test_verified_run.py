@@ -9,6 +9,7 @@ from diastole_sim.program.run import MachineStoppedError, ProgramRun, golden_mac
 from diastole_sim.program.verified_run import VerifiedRun, memory_needed
 from diastole_sim.spec.command_errors import ErrorCode
 from diastole_sim.spec.command_table import Opcode
+from diastole_sim.spec.limits import SlotWord
 from diastole_sim.spec.registers import WAIT_REGISTERS
 from diastole_sim.train.loss_scaling import LossScaling
 from support.numerics import make_numerics
@@ -123,13 +124,13 @@ def test_constants_and_slots_are_compared(np_rng):
     small = SmallRun(np_rng, SETTINGS["momentum"], numerics=numerics)
 
     def spoil_slot(machine):
-        machine.tables.amax[small_slot] ^= 1
+        machine.tables.amax[small_slot, SlotWord.BEFORE] ^= 1
 
     small_slot = 4  # of the second layer's X
     number = number_of(small, Opcode.FORWARD_CHAIN)
     run = verified(small, faulty(spoil_slot, number=number, step=0))
     run.train(1)
-    assert run.comparison.first.tensor == "amax 4"
+    assert run.comparison.first.tensor == "amax 12"  # words of 3 a slot
 
     def spoil_constant(machine):
         machine.tables.constants[130] = 5

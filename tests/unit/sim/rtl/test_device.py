@@ -220,22 +220,29 @@ def test_given_scales(make, kind, unit):
 
 @pytest.mark.parametrize("kind", ["fp8_e4m3", "nvfp4"])
 def test_delayed_scales(make, kind):
-    """The scale is that of the tensor before, of the same class and tag, if that was not zero."""
+    """The scale is that of the step before, of the same class and tag, if that was not zero; what
+    follows in one step has the scale of its first."""
     device, golden = make(of(format=kind, source="delayed"))
     array = next(tensors(5, 6, 7))
     fields = []
-    for factor, name, tag in (
-        *((1, "x", 0), (1000, "x", 0), (1, "w", 0), (1, "x", 1), (1, "x", 0)),
-        *((0, "x", 1), (2**20, "x", 1), (1, "x", 1)),
+    for step, factor, name, tag in (
+        (0, 1, "x", 0),
+        (1, 1000, "x", 0),
+        (1, 1, "w", 0),
+        (1, 0, "x", 1),
+        (1, 1, "x", 0),
+        (2, 1, "x", 0),
+        (2, 2**20, "x", 1),
+        (3, 1, "x", 0),
+        (4, 1, "x", 1),
     ):
         scaled = array * np.float32(factor)
-        got = device.convert(scaled, name, tag=tag)
-        same_tensor(got, golden.convert(scaled, name, tag=tag))
+        got = device.convert(scaled, name, tag=tag, step=step)
+        same_tensor(got, golden.convert(scaled, name, tag=tag, step=step))
         fields.append(device.machine.executed[-1].scale)
-    first, later = fields[1], fields[4]
+    first, later = fields[1], fields[5]
     assert later in (first + 9, first + 10)
-    assert fields == [0, first, 0, 0, later, first, 0, fields[7]]
-    assert fields[7] == first + 20
+    assert fields == [0, first, 0, 0, first, later, 0, first, first + 20]
 
 
 def test_scales_that_have_no_place(make):

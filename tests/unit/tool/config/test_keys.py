@@ -16,6 +16,7 @@ from diastole.config.keys import (
     RoundingConfig,
 )
 from diastole.config.presets import PRODUCTS_ONLY
+from diastole.errors import BadInput
 from diastole_hw.emit.keywords import KEYWORDS
 from diastole_sim.spec.numerics import Numerics
 
@@ -40,7 +41,9 @@ def test_presets_are_those_of_the_contract(preset, cells, block, bus, ports, pan
         "array": {"rows": cells, "cols": cells, "block": block, "transpose": "in_place"},
         "format": {"x": "bfp4", "w": "bfp4", "dy": "bfp4"},
         "block": {"x": None, "w": None, "dy": None},
-        "scale": {"x": None, "w": None, "dy": None, "source": "current"},
+        "scale": {
+            "x": None, "w": None, "dy": None, "source": "current", "history": 1, "margin": 0,
+        },
         "overflow": {"x": "saturate", "w": "saturate", "dy": "saturate"},
         "cell": {"pipeline": "none", "multiplier": "fabric", "window": None},
         "rounding": {"x": "nearest", "w": "nearest", "dy": "stochastic-b", **DRAWS},
@@ -123,12 +126,35 @@ def test_numerics_has_what_is_said_of_a_class(override, key, value):
         ("cell.window=0", "window", 0),
         ("cell.window=48", "window", 48),
         ("special=poison", "special", "poison"),
-        ("scale.source=delayed", "source", "delayed"),
     ],
 )
 def test_numerics_has_what_is_said_of_the_machine(override, key, value):
     expected = Config().numerics.to_dict() | {key: value}
     assert from_document({}, [override]).numerics.to_dict() == expected
+
+
+@pytest.mark.parametrize(
+    "overrides, history, margin",
+    [((), 1, 0), (("scale.history=16",), 16, 0), (("scale.margin=2", "scale.history=3"), 3, 2)],
+)
+def test_numerics_has_what_is_said_of_delayed_scales(overrides, history, margin):
+    config = from_document({}, ["scale.source=delayed", *overrides])
+    said = {"source": "delayed", "history": history, "margin": margin}
+    assert config.numerics.to_dict() == Config().numerics.to_dict() | said
+    usual = from_document({}, ["scale.source=delayed"])
+    assert (config.config_sha256 == usual.config_sha256) == (not overrides)
+
+
+@pytest.mark.parametrize("source", ["current", "given"])
+@pytest.mark.parametrize("key, value, usual", [("history", 2, 1), ("margin", 1, 0)])
+def test_keys_of_delayed_scales_belong_to_them(source, key, value, usual):
+    with pytest.raises(BadInput) as caught:
+        from_document({}, [f"scale.source={source}", f"scale.{key}={value}"])
+    (text,) = caught.value.problems
+    assert (
+        f"scale.{key} must be {usual} where scale.source is {source}, not {value}: it belongs to "
+        "scale.source = delayed"
+    ) in text
 
 
 def test_numerics_does_not_know_the_array():
@@ -258,6 +284,8 @@ def test_every_key_has_a_default_and_a_description():
         "rounding.w",
         "rounding.x",
         "scale.dy",
+        "scale.history",
+        "scale.margin",
         "scale.source",
         "scale.w",
         "scale.x",
