@@ -51,8 +51,17 @@ def test_each_changes_the_program(name):
     program = options.read(WITH_UNIT, settings)["program"]
     without = {key: value for key, value in settings.items() if key != name}
     assert program != options.read(WITH_UNIT, without)["program"]
-    with pytest.raises(BadInput, match=r"it needs vector\.enable = true"):
+    with pytest.raises(BadInput, match=r"give --set vector\.enable=true$"):
         options.read(CONFIG, settings)
+
+
+@pytest.mark.parametrize("name", ["hidden", "betas"])
+def test_lists_and_quoted_texts(name):
+    """As a plan writes them, or --over where a value has commas."""
+    options, settings = TrainOptions(), OF_PROGRAMS[name]
+    plain = options.read(WITH_UNIT, settings)
+    for form in ("[{}]", '"{}"'):
+        assert options.read(WITH_UNIT, settings | {name: form.format(settings[name])}) == plain
 
 
 def test_keys_of_the_machine_are_none():
