@@ -12,7 +12,7 @@ from diastole_sim.golden.areas import Area
 from diastole_sim.golden.machine import GoldenMachine
 from diastole_sim.program.program import TRAINING, TrainingProgram
 from diastole_sim.program.run import Floats, MachineStoppedError, ProgramRun
-from diastole_sim.program.stepped import FLOATS, areas_written, described, in_turn
+from diastole_sim.program.stepped import FLOATS, areas_written, described, in_their_order
 from diastole_sim.spec.command_table import Opcode
 from diastole_sim.spec.limits import VectorTable
 from diastole_sim.train.history import content
@@ -33,7 +33,7 @@ class WatchedRun(ProgramRun):
         commands = self.program.training if name == TRAINING else self.program.evaluation
         machine.step_end = step_end
         before = self.first
-        for number, command in in_turn(commands, machine, first, step_end):
+        for number, command in in_their_order(commands, machine, first, step_end):
             areas = areas_written(machine, command)
             step, skipped = machine.step, self.program.loss_scaling and machine.overflow
             machine.command_first = number

@@ -19,7 +19,7 @@ OF_TABLES = {VectorTable.AMAX: "<u4", VectorTable.WIDTHS: "<u4"}
 FLOATS = "<f4"
 
 
-def in_turn(
+def in_their_order(
     commands: Sequence[Command], machine: ProgramMachine, first: int, step_end: int
 ) -> Iterator[tuple[int, Command]]:
     """Yield every command with its number, as a machine does them from ``first`` on, until they

@@ -13,7 +13,7 @@ from diastole_sim.golden.memory import Bytes
 from diastole_sim.program.memory_plan import PlannedArea
 from diastole_sim.program.program import TRAINING, TrainingProgram
 from diastole_sim.program.run import MachineStoppedError, ProgramRun
-from diastole_sim.program.stepped import areas_written, described, in_turn
+from diastole_sim.program.stepped import areas_written, described, in_their_order
 from diastole_sim.spec.command import Command
 from diastole_sim.spec.command_errors import ErrorCode
 from diastole_sim.spec.command_table import COMMAND_BYTES, Opcode
@@ -69,7 +69,7 @@ class VerifiedRun(ProgramRun):
         program = self.program
         commands = program.training if name == TRAINING else program.evaluation
         self.machine.step_end = self.reference.step_end = step_end
-        for number, command in in_turn(commands, self.machine, first, step_end):
+        for number, command in in_their_order(commands, self.machine, first, step_end):
             step = self.machine.step
             before = counters.copy()
             areas = areas_written(self.reference, command)

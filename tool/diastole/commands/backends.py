@@ -30,8 +30,6 @@ def check_execution(arguments: argparse.Namespace) -> None:
             raise BadInput(f"--trace needs --backend rtl: {NO_WAVES[arguments.backend]}")
         if arguments.trace.suffix.lower() not in SUFFIXES:
             raise BadInput(f"--trace must end in {' or '.join(SUFFIXES)}, not {arguments.trace}")
-        if arguments.trace.exists() and not arguments.trace.is_file():
-            raise BadInput(f"{arguments.trace}: is no regular file: waves go to no other")
         check_writable(arguments.trace)
     elif arguments.trace_depth is not None:
         raise BadInput("--trace-depth needs --trace, the file of the waves")

@@ -29,7 +29,7 @@ def tensor_table(name: str, shape: tuple[int, int], surveys: Sequence[Survey]) -
         [
             each.format,
             each.grouping,
-            decibels(each),
+            shown_decibels(each),
             f"{each.saturated:.3%}",
             f"{each.underflowed:.3%}",
             _both(each.spread),
@@ -41,7 +41,7 @@ def tensor_table(name: str, shape: tuple[int, int], surveys: Sequence[Survey]) -
     return [f"{name} ({shape[0]} x {shape[1]})", *align([[*heading, "columns"], *rows])]
 
 
-def decibels(each: Survey | ResultQuality) -> str:
+def shown_decibels(each: Survey | ResultQuality) -> str:
     """The signal to noise for people; ``-`` where no element has one."""
     if each.snr_db is None:
         return "exact" if each.counted else "-"

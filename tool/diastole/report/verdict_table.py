@@ -7,7 +7,7 @@ from typing import Any
 
 from diastole.layers.cell_areas import areas, cell_area
 from diastole.report.format_table import align
-from diastole.report.survey_table import decibels
+from diastole.report.survey_table import shown_decibels
 from diastole.trials.mixtures import Settings
 from diastole.trials.trial import Trial
 from diastole_sim.codes.quality import ResultQuality, Worst
@@ -93,7 +93,7 @@ def products_table(trials: Sequence[Trial]) -> list[str]:
 
 
 def _three(quality: ResultQuality) -> list[str]:
-    return [decibels(quality), *(_worst(quality.counted, each) for each in _places(quality))]
+    return [shown_decibels(quality), *(_worst(quality.counted, each) for each in _places(quality))]
 
 
 def _places(quality: ResultQuality) -> tuple[Worst | None, Worst | None]:

@@ -47,10 +47,9 @@ def test_waves_need_hardware(tmp_path):
 def test_waves_need_a_place(tmp_path):
     check_execution(given(trace=tmp_path / "a.vcd"))
     os.mkfifo(tmp_path / "fifo.fst")
-    with pytest.raises(BadInput, match=r"is no regular file: waves go to no other$"):
-        check_execution(given(trace=tmp_path / "fifo.fst", trace_depth=2))
+    check_execution(given(trace=tmp_path / "fifo.fst", trace_depth=2))
     (tmp_path / "folder.vcd").mkdir()
-    with pytest.raises(BadInput, match=r"is no regular file: waves go to no other$"):
+    with pytest.raises(BadInput, match=r"is a directory$"):
         check_execution(given(trace=tmp_path / "folder.vcd"))
     with pytest.raises(BadInput, match="there is no folder "):
         check_execution(given(trace=tmp_path / "no" / "a.vcd"))

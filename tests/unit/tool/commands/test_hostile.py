@@ -26,13 +26,10 @@ def files(diastole, tmp_path):
     (tmp_path / "deep.jsonl").write_text('{"key": ' + "[" * 100_000 + "\n")
     (tmp_path / "folder").mkdir()
     os.mkfifo("pipe")
-    os.mkfifo("pipe.vcd")
-    (tmp_path / "full.fst").symlink_to("/dev/full")
     return diastole
 
 
 RUN = "run nano.toml --backend golden --op forward --in a.npz --out b.npz"
-RTL = RUN.replace("golden", "rtl")
 TRAIN = "train nano.toml --backend golden --task digits"
 ESTIMATE = "estimate nano.toml --shapes layers.csv"
 COMPARE = "compare nano.toml --over format=bfp4"
@@ -68,8 +65,6 @@ DEVICES = {
     f"{COMPARE} --results no/such/r.jsonl": "no/such/r.jsonl: there is no folder no/such",
     "compare --data /dev/zero --over format=bfp4": "/dev/zero: is no regular file",
     f"{TRAIN} --set vector.enable=false --state /dev/full": "/dev/full: is no regular file",
-    f"{RTL} --trace pipe.vcd": "pipe.vcd: is no regular file: waves go to no other",
-    f"{RTL} --trace full.fst": "full.fst: is no regular file: waves go to no other",
     "estimate nano.toml --shapes /dev/zero": "/dev/zero: is neither a regular file nor a pipe",
     RUN.replace("a.npz", "/dev/zero"): "/dev/zero: is no regular file",
     "formats --data /dev/zero": "/dev/zero: is no regular file",
