@@ -73,8 +73,8 @@ class Core(wiring.Component):
         What is written; neither stream waits for the other.
     step, following, overflowed, fault, fault_number
         As of :class:`diastole_hw.command.dispatch.Dispatch`, where there is a vector unit.
-    constant_put : In(constant_layout())
-        As of :class:`diastole_hw.vector.engine.VectorEngine`.
+    constant_put, floor : In(constant_layout()), Out(floor_layout())
+        As of :class:`diastole_hw.vector.engine.VectorEngine`, where there is a vector unit.
     answered, answered_command : In(1), In(1)
         A pulse: the oldest request for writing is in memory, and which command it was of.
     requests_1, read_1, write_requests_1, write_1, answered_1, answered_command_1
