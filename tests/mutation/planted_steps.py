@@ -8,7 +8,12 @@ BEGINNINGS = (
     # When an instruction may begin.
     Fault("a block ends before it is there", "issue", rf"= used & ({SOME});", "4'h0", True),
     Fault("room is not awaited", "issue", rf"= {SOME} \| (room);", "1'h1", True),
-    Fault("all rows of a special at once", "issue", r"settled = (.+);", "1'h1"),
+    Fault(
+        "all rows of a special at once",
+        "issue",
+        r"= (special_age >= [^;]+);\s+assign whole",
+        "1'h1",
+    ),
     Fault("blocks are given back again", "issue", rf"give_back = ({SOME}) &", "1'h1"),
     Fault(
         "a special's result is not looked for",
@@ -22,13 +27,27 @@ BEGINNINGS = (
         rf"if \(i__payload{BITS}\) begin\s+{SOME} = ({SOME});",
         "1'h0",
     ),
-    Fault("any output is given", "issue", rf"given__valid = go & (i__payload{BITS});", "1'h1"),
+    Fault("any output is given", "issue", rf"= go & (i__payload{BITS});", "1'h1"),
     Fault(
-        "panels are read before they are written", "issue", rf"= (apart) & {SOME};", "1'h0", True
+        "panels are read before they are written",
+        "issue",
+        rf"< 4'hb;\s+assign {SOME} = ({SOME}) & ",
+        "1'h0",
+        True,
     ),
     # Which rows.
-    Fault("what has no register is kept", "vector_core", r"active & (slot\[0\]);", "1'h1"),
-    Fault("rows of panels out of order", "vector_core", rf"= slot{BITS} \+ (row);", "{} ^ 3'h1"),
+    Fault(
+        "what has no register is kept",
+        "result_places",
+        r"register_en = active & (kept\[0\]);",
+        "1'h1",
+    ),
+    Fault(
+        "rows of panels out of order",
+        "result_places",
+        rf"= kept{BITS} \+ (position{BITS});",
+        "{} ^ 2'h1",
+    ),
     Fault(
         "pairs of rows of panels", "vector_core", rf"= issue_slot{BITS} \+ (row_at);", "{} & 2'h2"
     ),
@@ -105,10 +124,10 @@ REFUSALS = (
     Fault(
         "a slot of scales is not read",
         "conversions",
-        rf"\? (?:31'h3f800000|\d+'[hd]\w+) : (amax{BITS});",
+        r"\? 31'h3f800000 : (slots_largest);",
         "31'h3f800000",
     ),
-    Fault("a slot of scales is stale", "conversions", rf"amax_put_en = ({SOME});", "1'h0"),
+    Fault("a slot of scales is stale", "scale_slots", r"= (word != step);", "1'h0"),
     Fault("every tensor goes on", "chain_setup", rf"moved = {SOME} \| (slot{BITS});", "1'h1"),
     Fault(
         "a next before its step's end",

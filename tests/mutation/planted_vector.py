@@ -66,7 +66,7 @@ STREAMS = (
     Fault("constants are not written", "output_streams", r"constant_en = (.+);", "1'h0"),
     Fault("places of steps are the first's", "chain_setup", r"locate_count .+ : (step);", "32'd0"),
     Fault("constants from their neighbours", "vector_tables",
-          r"constants0_read_addr = constant_en \? (\w+) :", "{} ^ 1'h1"),
+          r"= constant_en \? (\w+|\{ [^}]+ \}) : take", "{} ^ 1'h1"),
 )  # fmt: skip
 
 CHECKS = (
