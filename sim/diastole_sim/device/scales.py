@@ -11,15 +11,21 @@ class Magnitudes:
     steps before that converted the tensor."""
 
     def __init__(self, step: int, history: int):
-        self.step = step
+        self.step, self.history = step, history
         self.largest = 0
         self.before: deque[int] = deque([0], maxlen=history)
 
-    def begin(self, step: int) -> None:
-        """Close the step before, if ``step`` is another one."""
+    def steps_before(self, step: int) -> list[int]:
+        """The largest magnitude of each step before ``step``."""
+        ended = [] if step == self.step else [self.largest]
+        return [*self.before, *ended][-self.history :]
+
+    def note(self, step: int, amax: int) -> None:
+        """A tensor was converted in ``step``."""
         if step != self.step:
             self.before.append(self.largest)
             self.step, self.largest = step, 0
+        self.largest = max(self.largest, amax)
 
 
 class TensorScales:
@@ -51,17 +57,13 @@ class TensorScales:
             return None
         if source == "given":
             return amax_exponent(0, chosen) if given is None else given
-        before = self._of(tensor_class, tag, step).before
-        return delayed_exponent(before, chosen, self.numerics.margin)
+        kept = self._magnitudes.get((tensor_class, tag))
+        if kept is None:
+            return None
+        return delayed_exponent(kept.steps_before(step), chosen, self.numerics.margin)
 
     def remember(self, tensor_class: str, tag: int, *, step: int, amax: int) -> None:
         """A tensor was converted whose largest finite magnitude has these bits as binary32."""
         if self.numerics.source == "delayed":
-            kept = self._of(tensor_class, tag, step)
-            kept.largest = max(kept.largest, amax)
-
-    def _of(self, tensor_class: str, tag: int, step: int) -> Magnitudes:
-        made = Magnitudes(step, self.numerics.history)
-        found = self._magnitudes.setdefault((tensor_class, tag), made)
-        found.begin(step)
-        return found
+            made = Magnitudes(step, self.numerics.history)
+            self._magnitudes.setdefault((tensor_class, tag), made).note(step, amax)

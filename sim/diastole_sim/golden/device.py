@@ -46,6 +46,7 @@ class GoldenDevice(Products[Quantised]):
     ) -> Quantised:
         """See :func:`diastole_sim.golden.convert.quantise`. It takes no time here, so ``beside``
         changes nothing."""
+        require_int("step", step, 0, 2**32 - 1)
         converted = quantise(
             array,
             tensor_class,
@@ -106,6 +107,7 @@ class GoldenDevice(Products[Quantised]):
             return list(
                 one_by_one(arrays, tensor_class, tags=tags, step=step, scale=scale, width=width)
             )
+        require_int("step", step, 0, 2**32 - 1)
         chosen = self._scales.choose(tensor_class, tags[0], step=step, given=scale)
         found: list[Quantised] = []
         for part in pieces(len(arrays), arrays[0].size):

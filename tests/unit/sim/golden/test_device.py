@@ -423,6 +423,19 @@ def test_a_delayed_scale_is_that_of_the_tensor_before():
     assert exponent(2, step=4) == 1
 
 
+def test_a_conversion_that_is_refused_begins_no_step():
+    device = GoldenDevice(
+        make_numerics("fp8_e4m3", window=0, fraction=0, headroom=4, source="delayed")
+    )
+    device.convert(scaled(3), "x", tag=0, step=0)
+    for wrong in ({"width": 3}, {"step": -1}):
+        (key,) = wrong
+        with pytest.raises(ValueError, match=f"^{key}"):
+            device.convert(scaled(9), "x", tag=0, **{"step": 1} | wrong)
+    assert device.convert(scaled(5), "x", tag=0, step=0).tensor_exponent == 5  # measured
+    assert device.convert(scaled(1), "x", tag=0, step=1).tensor_exponent == 5
+
+
 def test_a_delayed_scale_keeps_what_is_given_to_products():
     device = GoldenDevice(
         make_numerics("fp8_e4m3", window=0, fraction=0, headroom=4, source="delayed")
