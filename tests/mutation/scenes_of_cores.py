@@ -131,4 +131,28 @@ def images(product: Path, log: Log) -> None:
             done_between(pair, bench, [placed.command()])
 
 
-SCENES_OF_CORES = (crowded_chains, extreme_chains, images)
+def edges_and_ties(product: Path, log: Log) -> None:
+    """What INSIDE is beyond a tensor's edges, of which the panel keeps all; numbers halfway between
+    two of bfloat16, above an even one and above an odd one."""
+    rng = Random(17)
+    ties = [0x3F80_8000, 0x3F81_8000, 0xBF80_8000, 0xBF81_8000]
+    with paired(product, log) as pair:
+        block = pair.bell.limits.block
+        size = (2 * block - 1, 3 * block - 1)
+        halfway = Input(
+            w.KIND_F32, [[rng.choice(ties) for _ in range(size[1])] for _ in range(size[0])]
+        )
+        for instruction, inputs, output in (
+            (w.Instruction(op=w.MOV, a=w.INSIDE, o=0), [], Output(w.KIND_PANEL, aux=0, pitch=3)),
+            (w.Instruction(op=w.MOV, a=w.STREAM, o=0), [halfway], Output(w.KIND_BF16)),
+        ):
+            bench = ScenesBench(pair)
+            scene = scene_of(
+                rng, block, [instruction], size=size, inputs=inputs, outputs=[output],
+                vectors=6 * block,
+            )  # fmt: skip
+            placed = PlacedScene(bench, sound(scene), rng, step=0)
+            done_between(pair, bench, [placed.command()])
+
+
+SCENES_OF_CORES = (crowded_chains, extreme_chains, images, edges_and_ties)
