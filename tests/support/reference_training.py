@@ -52,7 +52,10 @@ class Reference:
         """Operands, logits of every layer, and slopes; ``first``: added to the layers' numbers."""
         operands, slopes = [], []
         for layer, (w, b) in enumerate(zip(self.w, self.b, strict=True)):
-            pair = self.convert(x, "x", first + layer, step), self.convert(w, "w", layer, step - 1)
+            pair = (
+                self.convert(x, "x", first + layer, step),
+                self.convert(w, "w", layer, (step - 1) % 2**32),
+            )
             z = self.device.forward(*pair).y.astype(np.float64) + b
             x, slope = self.f(z)
             operands.append(pair)

@@ -213,16 +213,15 @@ class _Step:
             (tensors.step_table, OWN_CONSTANTS, numbers),
             (tensors.floors, FLOOR, _SCALES),
         ):
-            if table is None:
-                continue
-            load = Command.load(
-                VectorTable.CONSTANTS,
-                address=table.address,
-                first=first,
-                count=1 if first == FLOOR else len(numbers),
-                advance=table.pitch,
-            )
-            self.writer.commands.add(load, writes=writes)
+            if table is not None:
+                load = Command.load(
+                    VectorTable.CONSTANTS,
+                    address=table.address,
+                    first=first,
+                    count=table.shape[1],
+                    advance=table.pitch,
+                )
+                self.writer.commands.add(load, writes=writes)
 
     def _product(self, operation: str, layer: PerceptronLayer) -> ProductOf:
         operands = {
