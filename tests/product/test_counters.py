@@ -33,6 +33,9 @@ CASES = 4
 LATENCIES = 20, 100
 SHARE = 0.02
 """Of the cycles, by which the model may be wrong."""
+ROWS_OF_TILES = 19, 57, 61
+"""M, K and N of tensors of which a row of blocks lies in several tiles, and each of its rows begins
+between two hashes."""
 LONG_MACHINES = ("pico", "nano", "mxfp8_e4m3", "fp8_e5m2", "nvfp4", "fast")
 LONGEST, MOST_CYCLES, MOST_ELEMENTS = 5000, 300_000, 1 << 20
 """Of a side, of the multiplications for each multiplier, and of a tensor."""
@@ -96,6 +99,8 @@ def test_the_model_is_the_hardware(name, latency, np_rng, request):
     model = model_of(config, latency)
     memory = {"read_latency": latency, "write_latency": latency, "memory_bytes": 1 << 24}
     with Device(cached_product(config), **memory) as device:
+        wide = p.tensors(np_rng, ROWS_OF_TILES, "plain")
+        check_conversions(config, converted(device, wide, rng), latency)
         for number in range(CASES):
             op = rng.choice([op for op in OPERATIONS if number or op != "backward"])
             m, k, n = (rng.randrange(1, 70) for _ in range(3))

@@ -2,10 +2,12 @@
 
 from collections import deque
 from dataclasses import dataclass
+from itertools import chain
 
 from diastole_sim.perf.converter import ModelledConverter
 from diastole_sim.perf.draws import (
     LONG_AGO,
+    Line,
     hashed_together,
     line_delay,
     most_slack,
@@ -20,7 +22,7 @@ from diastole_sim.spec.limits import slot_words
 from diastole_sim.spec.numerics import CLASS_NAMES, Numerics
 
 # Cycles between units, as they were measured.
-FOLLOWING = 3  # rows of blocks, after which one takes as long as the next
+FOLLOWING = 3  # rows of blocks of a tile, after which one takes as long as the next
 KNOWN = 4  # from a piece's last word to the first one that goes through the lanes
 BEGUN = 3  # to the first request
 SCANNED = 3  # from a tensor's last word to the first request of the second reading, and 1 more
@@ -167,7 +169,8 @@ class ConversionRun:
         self.starts, self.early = (RowStarts(BEGUN, converter.row_start) for _ in range(2))
         self.lane = 0  # the cycle after the last word in the lanes
         self.slack = 0  # cycles for which the first words of a row of blocks waited
-        self.above = 0, 0  # rows of blocks that came before it without a pause, and their columns
+        self.before: tuple[Line, ...] = ()  # rows of blocks that came without a pause
+        self.line: Line = 0, 0  # the row of blocks that is stored
         self.places = deque([LONG_AGO] * converter.halves)  # tiles that have gone
         self.groups = deque([LONG_AGO] * 2)  # of the first copy, whose elements have left
         self.fields = deque([LONG_AGO] * 2)  # whose exponents have
@@ -249,7 +252,8 @@ class ConversionRun:
             self.writes.maxima is None,
             *self.writes.phases(numbers[: 1 + self.converter.vectors]),
             *self._place(row, 0),
-            *self.above,
+            *chain.from_iterable(self.before),
+            *self.line,
             *(max(time - self.lane, LONG_AGO // 2) for time in times),
         )
 
@@ -351,7 +355,7 @@ class ConversionRun:
             top, inside = row + line * block, min(block, rows - line * block)
             if converter.vectors and line % 8 == 0:
                 self.lane = max(self.lane, self.strips.popleft() + 1)
-            self._follow(known[0], cols, first=line == 0)
+            self._follow(known[0], top, col, cols, first=line == 0)
             for left in range(0, cols, converter.group_cols):
                 self._group(known, left, min(converter.group_cols, cols - left), (top, col, inside))
             last = line == lines - 1
@@ -373,7 +377,7 @@ class ConversionRun:
             return row_delay(converter.lanes, *self._place(*place), rows, cols)
         return 0 if place[1] else starts.delay(begin, rows, ceil_div(cols, converter.lanes))
 
-    def _follow(self, known: int, cols: int, *, first: bool) -> None:
+    def _follow(self, known: int, row: int, col: int, cols: int, *, first: bool) -> None:
         """How a row of blocks of so many columns, ``known`` from a cycle on, follows the one before
         it; the ``first`` of a tile that is passed twice begins when all has left."""
         converter = self.converter
@@ -382,9 +386,9 @@ class ConversionRun:
         if first and converter.finds:
             waited = 0
         self.slack = min(max(waited, 0), most_slack(converter.lanes))
-        count, wide = self.above
-        follows = self.slack and wide == cols and (cols == self.cols or not first)
-        self.above = (min(count + 1, FOLLOWING) if follows else 0), cols
+        self.before = (*self.before, self.line)[-FOLLOWING:] if self.slack else ()
+        index, _ = self._place(row, col)
+        self.line = index, cols
 
     def _line_delay(self, row: int, col: int, cols: int) -> int:
         """What so much of a row of blocks takes longer for its draws, if its first words waited for
@@ -395,7 +399,7 @@ class ConversionRun:
         if converter.row_start:
             return 0
         place = self._place(row, col)
-        return line_delay(converter.lanes, converter.block, *place, cols, self.slack, self.above)
+        return line_delay(converter.lanes, converter.block, *place, cols, self.slack, self.before)
 
     def _group(self, known: list[int], left: int, cols: int, line: tuple[int, int, int]) -> None:
         """A group's words, as soon as their pieces have come and there is room for it. ``line``:

@@ -20,9 +20,9 @@ TILES_AHEAD, BEATS_AHEAD = (4, 8), 256
 """What is asked for and has not been read: so many beats, in tiles."""
 SHORT_QUEUE = 16
 """Entries that a queue gives on in the next cycle."""
-BEFORE_DRAWS = 2
+BEFORE_DRAWS = 1
 """Cycles that a word needs without draws, of those from the request of a hash to its word."""
-DRAWN_EARLY_BY_ROWS = 5
+DRAWN_EARLY_BY_ROWS, DRAWN_BY_ROWS = 5, 2
 ROW_HASH_CYCLES, ROW_COLUMNS = 5, 64
 """Of a row's hash, and columns of a row for which it is quick enough."""
 LANE_CYCLES, FOLD_CYCLES, DIVIDE_CYCLES, MEASURE_CYCLES = 3, 1, 3, 3
@@ -139,8 +139,9 @@ class ModelledConverter:
     @property
     def drawn_cycles(self) -> int:
         """By which words that draw leave the lanes later."""
-        late = hashed_cycles(self.lanes) - BEFORE_DRAWS
-        return late if self.draws and not self.row_start else 0
+        if not self.draws:
+            return 0
+        return DRAWN_BY_ROWS if self.row_start else hashed_cycles(self.lanes) - BEFORE_DRAWS
 
     @property
     def drawn_early_cycles(self) -> int:

@@ -15,8 +15,10 @@ RINGS = {1: (3, 4), 2: (5, 2)}
 lanes every stage has one."""
 LONG_AGO = -(1 << 20)
 
-Word = tuple[int, int, bool]
-"""Its row, its column, and whether it goes on with its row."""
+Word = tuple[int, bool]
+"""The index of its first element, and whether it goes on with its row."""
+Line = tuple[int, int]
+"""A row of blocks of a tile: the index of its first element, and its columns."""
 
 
 def draws_ahead(lanes: int) -> int:
@@ -48,46 +50,39 @@ def line_delay(
     pitch: int,
     cols: int,
     slack: int = 0,
-    above: tuple[int, int] = (0, 0),
+    before: tuple[Line, ...] = (),
 ) -> int:
     """Cycles beyond one a word, of a row of blocks of a tile with ``cols`` columns in the tensor,
     as it is stored: block by block, all words of each. ``index``: of its first element, ``pitch``:
     from a row to the next, in elements; only what they are modulo :func:`hashed_together` counts.
     ``slack``: cycles for which its first words wait for those before them, at most
-    :func:`most_slack`. ``above``: so many rows of blocks have come before them without a pause, of
-    so many columns."""
-    count, wide = above
-    first = (index - count * block * pitch) % hashed_together(lanes)
-    lines = (_by_blocks(lanes, block, wide, line * block) for line in range(count))
-    words = _by_blocks(lanes, block, cols, count * block)
-    return _delay(lanes, first, pitch, words, [*chain.from_iterable(lines)], slack)
+    :func:`most_slack`. ``before``: rows of blocks, of any tiles, that have come without a pause."""
+    lines = (_by_blocks(lanes, block, start, pitch, wide) for start, wide in before)
+    words = _by_blocks(lanes, block, index, pitch, cols)
+    return _delay(lanes, words, [*chain.from_iterable(lines)], slack)
 
 
 @lru_cache(maxsize=1 << 12)
 def row_delay(lanes: int, index: int, pitch: int, rows: int, cols: int) -> int:
     """Likewise, of ``rows`` of a tile, row by row."""
-    words = ((row, col, col > 0) for row in range(rows) for col in range(0, cols, lanes))
-    return _delay(lanes, index, pitch, words)
+    starts = range(index, index + rows * pitch, pitch) if pitch else [index] * rows
+    return _delay(
+        lanes, ((first + col, col > 0) for first in starts for col in range(0, cols, lanes))
+    )
 
 
-def _by_blocks(lanes: int, block: int, cols: int, top: int) -> Iterator[Word]:
-    """Of a row of blocks, which begins in row ``top``."""
-    for left in range(0, cols, max(block, lanes)):
+def _by_blocks(lanes: int, block: int, index: int, pitch: int, cols: int) -> Iterator[Word]:
+    """Of a row of blocks."""
+    wide = max(block, lanes)
+    for left in range(0, cols, wide):
         for row in range(block):
-            for col in range(left, left + max(block, lanes), lanes):
-                yield top + row, col, col > 0
+            for col in range(left, left + wide, lanes):
+                yield index + row * pitch + col, col > 0
 
 
-def _delay(
-    lanes: int,
-    index: int,
-    pitch: int,
-    words: Iterable[Word],
-    before: Sequence[Word] = (),
-    slack: int = 0,
-) -> int:
+def _delay(lanes: int, words: Iterable[Word], before: Sequence[Word] = (), slack: int = 0) -> int:
     """Of ``words``, where ``before`` came, of which the first was asked for when it had to be."""
-    draws = _Draws(lanes, index, pitch)
+    draws = _Draws(lanes)
     for word in before:
         draws.word(word)
     begun, count = draws.left, 0
@@ -102,8 +97,8 @@ def _delay(
 class _Draws:
     """Words and their hashes, one after the other; the first one can be asked for in cycle 0."""
 
-    def __init__(self, lanes: int, index: int, pitch: int):
-        self.lanes, self.index, self.pitch = lanes, index, pitch
+    def __init__(self, lanes: int):
+        self.lanes = lanes
         self.together, self.latency = hashed_together(lanes), hashed_cycles(lanes)
         self.apart, self.passes = RINGS.get(lanes, (1, 1))
         under_way, ahead = self.apart * self.passes, draws_ahead(lanes)
@@ -123,9 +118,8 @@ class _Draws:
         self.left = max(self.left + max(1, hashes), there)
         self.gone.append(self.left)
 
-    def _hashes(self, row: int, col: int, goes_on: bool) -> int:
+    def _hashes(self, first: int, goes_on: bool) -> int:
         """Those that nobody has begun for the word before it in its row."""
-        first = self.index + row * self.pitch + col
         begins = not (goes_on and first % self.together)
         return begins + ((first + self.lanes - 1) // self.together != first // self.together)
 

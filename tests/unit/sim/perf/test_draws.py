@@ -60,4 +60,12 @@ def test_what_came_before_keeps_the_hashes_busy():
     """Rows of blocks of 8 that follow each other, a lane and an odd pitch: 64 words need more
     hashes than were begun while they waited."""
     alone = line_delay(1, 8, 1, 1, 8, most_slack(1))
-    assert line_delay(1, 8, 1, 1, 8, most_slack(1), (2, 8)) > alone
+    assert line_delay(1, 8, 1, 1, 8, most_slack(1), ((1, 8), (1, 8))) > alone
+
+
+def test_tiles_side_by_side_keep_them_busy_too():
+    """Of 57 columns, in tiles of 32 and 25: each of 4 rows takes one hash more in every tile, a
+    block's words later than they could be asked for; 12 cycles, as the hardware counts them."""
+    before = ((0, 32), (32, 25), (4 * 57, 32))
+    assert line_delay(1, 4, 4 * 57 + 32, 57, 25, most_slack(1), before) == 12
+    assert line_delay(1, 4, 8 * 57, 57, 32, most_slack(1), (*before[1:], (4 * 57 + 32, 25))) == 12

@@ -2,6 +2,7 @@
 
 import random
 import zlib
+from itertools import chain
 
 import pytest
 
@@ -242,33 +243,50 @@ def drawn_at(lanes, places):
     return cycles
 
 
+def block_row(block, lanes, begin, pitch, cols):
+    """Words of a row of blocks that begins with the element ``begin``, block by block."""
+    return [
+        {"index": begin + row * pitch + left + col, "row": row, "goes_on": left + col > 0}
+        for left in range(0, cols, block)
+        for row in range(block)
+        for col in range(0, block, lanes)
+    ]
+
+
+@pytest.mark.parametrize("tiles", [1, 2])
 @pytest.mark.parametrize("lanes", [1, 2, 4, 8, 16])
 @pytest.mark.sampled(2)
-def test_rows_of_draws(lanes, rng):
-    """A row of blocks behind others without a pause, and rows one by one: to the cycle."""
-
-    def places(words, index, pitch):
-        for row, col in words:
-            yield {"index": index + row * pitch + col, "row": row % 32, "goes_on": col > 0}
-
+def test_rows_of_draws(lanes, tiles, rng):
+    """A row of blocks behind others without a pause, of one tile after another or of two side by
+    side, and rows one by one: to the cycle."""
     for _ in range(4):
         block = rng.choice([size for size in (2, 4, 8) if size >= lanes] or [lanes])
-        index, pitch, cols = rng.randrange(99), rng.randrange(99, 120), block * rng.randint(1, 5)
-        by_blocks = [
-            (line * block + row, left + col)
+        index, pitch = rng.randrange(99), rng.randrange(99, 120)
+        columns = [block * rng.randint(1, 5) for _ in range(tiles)]
+        cols = columns[0]
+        lines = [
+            (index + line * block * pitch + sum(columns[:tile]), columns[tile])
             for line in range(3)
-            for left in range(0, cols, block)
-            for row in range(block)
-            for col in range(0, block, lanes)
+            for tile in range(tiles)
         ]
-        size = len(by_blocks) // 3
-        cycles = drawn_at(lanes, list(places(by_blocks, index, pitch)))
-        shape = lanes, block, index + 2 * block * pitch, pitch, cols
-        delay = line_delay(*shape, most_slack(lanes), (2, cols))
-        assert delay == cycles[-1] - cycles[-size - 1] - size, shape
+        *before, (last, _) = lines[: 2 * tiles + 1]
+        words = [
+            block_row(block, lanes, begin, pitch, size) for begin, size in (*before, (last, cols))
+        ]
+        size = len(words[-1])
+        cycles = drawn_at(lanes, [*chain.from_iterable(words)])
+        shape = lanes, block, last, pitch, cols
+        delay = line_delay(*shape, most_slack(lanes), tuple(before))
+        assert delay == cycles[-1] - cycles[-size - 1] - size, (shape, before)
         rows = rng.randint(1, 9)
         by_rows = [(row, col) for row in range(rows) for col in range(0, cols, lanes)]
-        cycles = drawn_at(lanes, list(places(by_rows, index, pitch)))
+        cycles = drawn_at(
+            lanes,
+            [
+                {"index": index + row * pitch + col, "row": row, "goes_on": col > 0}
+                for row, col in by_rows
+            ],
+        )
         aligned = drawn_at(lanes, [{"index": 0, "row": 0, "goes_on": 0}])
         delay = row_delay(lanes, index, pitch, rows, cols)
         assert delay == cycles[-1] - aligned[0] - len(by_rows) + 1, (
