@@ -142,7 +142,7 @@ class DealtStore(Store):
         last = 0  # when the last word of the row is dealt
         if not span.columns:
             lane_cycles = drain.lane_cycles(span, self.machine)
-            read, last = self.lanes.rows(drain.queue, words, drain.sums, lane_cycles)
+            read, last = self.lanes.rows(drain.queue, words, drain.sums, lane_cycles, drain.pauses)
             came, last = max(came, read + LATENCY), last + LATENCY
         shown = came + 1 + (queue.room > REGISTERS)
         first = max(start + 1 + self.machine.memory.write_gap_cycles, shown)

@@ -8,6 +8,7 @@ from diastole_sim.perf.store import Store
 from diastole_sim.perf.walk import Chunk
 
 SHORTEST_PASS = 4  # cycles
+BEFORE_SUMS = 2  # from a slot to the first sum that is read to be added to
 PASSES_AHEAD = 2  # in the queue in front of the array
 
 
@@ -33,12 +34,13 @@ class Execute:
         count, number = chunk.slices * chunk.groups, 0
         before: tuple[int, ...] = ()
         overwrites = chunk.groups * chunk.first  # passes whose sums nothing is added to
-        adds = None  # when the others begin
+        added = None  # when the first of the others begins, and cycles to the next
         while number < count:
             last_swap = self.swaps[-1]
             self._pass(chunk, loaded, first=number == 0, last=number == count - 1)
-            if adds is None and number >= overwrites:
-                adds = self.swaps[-1] - (number - overwrites) * (self.swaps[-1] - last_swap)
+            if added is None and number >= overwrites:
+                pitch = self.swaps[-1] - last_swap
+                added = self.swaps[-1] - (number - overwrites) * pitch, pitch
             number += 1
             assert self.end is not None
             swap = self.swaps[-1]
@@ -48,8 +50,8 @@ class Execute:
                 number = count - 1
             before = left
         assert self.end is not None, "a chunk without passes"
-        if adds is not None and sum(chunk.uses) == 1:
-            self.store.adds(chunk.uses.index(True), adds + 2, self.end + self._skew)
+        if added is not None and sum(chunk.uses) == 1:
+            self._added(chunk, *added)
         return self.end + 2 + max(self.machine.rows, self.machine.cols)
 
     def moment(self, now: int) -> Moment:
@@ -91,6 +93,17 @@ class Execute:
             self._close(0, swap + chunk.slots, chunk)
         if last and chunk.closes[1]:
             self._close(1, self.end, chunk)
+
+    def _added(self, chunk: Chunk, first: int, pitch: int) -> None:
+        """Passes of a chunk added to sums: the ``first`` one from a cycle on, and others each so
+        many cycles later. Where their slots follow closely, sums are added all the time."""
+        assert self.end is not None
+        direction, inside = chunk.uses.index(True), chunk.slots + self._skew
+        if pitch <= inside - BEFORE_SUMS:
+            self.store.adds(direction, first + BEFORE_SUMS, self.end + self._skew)
+            return
+        for begin in range(first, self.swaps[-1] + 1, pitch):
+            self.store.adds(direction, begin + BEFORE_SUMS, begin + inside)
 
     def _repeat(self, count: int, cycles: int, chunk: Chunk) -> None:
         """So many passes more, each so many cycles after the one before: it left behind what that

@@ -1,8 +1,9 @@
 """The lanes that make floats of sums, in time: a word, or a part of one, per cycle, columns before
 rows."""
 
+from bisect import bisect_left
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -26,6 +27,15 @@ class _Row(NamedTuple):
     first: int
     cycles: int
 
+    @property
+    def ends(self) -> int:
+        """The number of the word behind the last one."""
+        return self.before + self.words
+
+    def left(self, number: int) -> int:
+        """When the word of that number has left."""
+        return self.first + ceil_div((number - self.before + 1) * self.cycles, self.words)
+
 
 @dataclass
 class Departures:
@@ -39,10 +49,13 @@ class Departures:
 
     def left(self, number: int) -> int:
         """When the word of that number, from 0 on, has left; never asked of one before it again."""
-        while self.rows[0].before + self.rows[0].words <= number:
+        while self.rows[0].ends <= number:
             self.rows.popleft()
-        row = self.rows[0]
-        return row.first + ceil_div((number - row.before + 1) * row.cycles, row.words)
+        return self.rows[0].left(number)
+
+    def known(self, number: int) -> int:
+        """Likewise, whatever is asked for after it."""
+        return next(row for row in self.rows if number < row.ends).left(number)
 
     def left_behind(self, words: int, end: int) -> Iterator[tuple[int, ...]]:
         """The rows that leave, after so many words and a cycle."""
@@ -75,6 +88,28 @@ class Queue:
         """When there is room for its word of that number, as far as is known when words leave."""
         needed = min(number - QUEUED, self.known - 1)
         return self.leaving.left(needed) if needed >= 0 else 0
+
+    def read_with_pauses(
+        self, words: int, begin: int, cycles: int, pauses: Iterable[tuple[int, int]]
+    ) -> int:
+        """When the last of ``words`` is read, in so many cycles at least from ``begin`` on;
+        in a pause, from a cycle on until another, none is. 0 if no pause comes before it."""
+        before = last = 0
+        for start, end in pauses:
+
+            def read(number: int, before: int = before, begin: int = begin) -> int:
+                needed = min(self.read + number - QUEUED, self.known - 1)
+                room = self.leaving.known(needed) if needed >= 0 else 0
+                return max(begin + (number - before) * cycles // words, room)
+
+            if end <= begin:
+                continue
+            before = bisect_left(range(words), start, lo=before, key=read)
+            if before == words:
+                break
+            begin = end
+            last = end - 1 + ceil_div((words - before) * cycles, words)
+        return last
 
     def left_behind(self, end: int) -> tuple[object, ...]:
         """What rows leave behind that end in a cycle."""
@@ -126,9 +161,17 @@ class Lanes:
         """Shift all times by so many cycles."""
         self.columns = deque((start + cycles, end + cycles) for start, end in self.columns)
 
-    def rows(self, queue: Queue, words: int, ready: int, cycles: int) -> tuple[int, int]:
+    def rows(
+        self,
+        queue: Queue,
+        words: int,
+        ready: int,
+        cycles: int,
+        pauses: Iterable[tuple[int, int]] = (),
+    ) -> tuple[int, int]:
         """Read the words of a row, which are there from ``ready`` on, in so many cycles: those of
-        the last part of the first word and of the last one."""
+        the last part of the first word and of the last one. In ``pauses``, each from a cycle on
+        until another, none is."""
         begin = last = self.begins(queue, ready)
         left = cycles - 1
         for start, end in self._after(last):
@@ -138,7 +181,8 @@ class Lanes:
             left -= between
             last = end - 1
         last += left
-        last = self._free(max(last, queue.room_for(queue.read + words - 1)))
+        behind = queue.read_with_pauses(words, begin, cycles, pauses)
+        last = self._free(max(last, queue.room_for(queue.read + words - 1), behind))
         queue.read += words
         queue.free = last + 1
         while self.columns and self.columns[0][1] < last - 10_000:

@@ -97,6 +97,11 @@ class DrainState:
         shown = self.shown.popleft()
         self.data, self.ready = max(self.data, shown), max(self.ready, shown)
 
+    @property
+    def pauses(self) -> deque[tuple[int, int]]:
+        """From when to when sums are added in the memory of the tile at work."""
+        return self.adding[len(self.freed) % SUM_MEMORIES]
+
     def words(self, span: Span) -> int:
         """Of a row: neighbouring vectors leave together."""
         return ceil_div(span.vectors, self.side_by_side)
@@ -261,9 +266,8 @@ class Store:
             return
         then, before, answers = drain.before.popleft()
         count = (span.rows - 1 - drain.row) // period
-        adding = drain.adding[len(drain.freed) % SUM_MEMORIES]
         bounds = [until] if until is not None else []
-        bounds += [adding[0][0]] if adding else []
+        bounds += [drain.pauses[0][0]] if drain.pauses else []
         if bounds:
             count = min(count, (min(bounds) - end) // (end - before))
         if then == left and count > 0:
@@ -293,7 +297,7 @@ class Store:
 
     def _wait(self, drain: DrainState) -> None:
         """A row is not read while sums are added in its memory."""
-        adding = drain.adding[len(drain.freed) % SUM_MEMORIES]
+        adding = drain.pauses
         read = self.lanes.begins(drain.queue, drain.sums)
         while adding and adding[0][0] <= read:
             _, end = adding.popleft()
@@ -319,7 +323,7 @@ class Store:
         last = 0  # when the last word is there
         if not span.columns:
             lane_cycles = drain.lane_cycles(span, self.machine)
-            read, last = self.lanes.rows(drain.queue, words, drain.sums, lane_cycles)
+            read, last = self.lanes.rows(drain.queue, words, drain.sums, lane_cycles, drain.pauses)
             first, last = max(first, read + LATENCY), last + LATENCY + ceil_div(cycles, words)
         bursts = span.bursts(drain.row)
         end = self.written(first, bursts, cycles / span.beats, self.responses, ANSWERED, last)
