@@ -15,6 +15,7 @@ from diastole_sim.perf.conversion import estimate_conversion
 from diastole_sim.perf.product import gradients_apart
 from diastole_sim.perf.walk import loops_of
 from diastole_sim.rtl import Device
+from diastole_sim.spec.nest import Nest
 from diastole_sim.spec.operations import OPERATIONS
 from support import products as p
 from support.nests import drawn_nest
@@ -130,6 +131,30 @@ def test_the_model_is_the_hardware(name, latency, np_rng, request):
                 assert longest - error <= counted.cycles <= guess.cycles + error, where
             else:
                 assert abs(guess.cycles - counted.cycles) <= error, where
+
+
+NESTS = [
+    # A row of results waits in its middle for sums that are added in its memory,
+    ("pico", "dx", (75, 76, 24), 100, Nest(t_blocks=8, groups=6, chunk=6, outer="l", keep="both")),
+    # and is read between the passes of blocks that take longer to be loaded than to be used.
+    ("nano", "dw", (48, 22, 71), 20, Nest(t_blocks=2, groups=3, chunk=8, keep="held")),
+    # Chunks are small, and the memory is far: only six are asked for ahead.
+    sweep("fp8_e5m2", "dw", (66, 85, 24), 200, Nest(t_blocks=1, groups=2, keep="both")),
+]
+"""Machine, operation, M, K and N, latency and nest."""
+
+
+@pytest.mark.parametrize("name, op, shape, latency, nest", NESTS)
+def test_nests_far_from_memory(name, op, shape, latency, nest, np_rng):
+    config = p.MACHINES[name]
+    m, k, n = shape
+    memory = {"read_latency": latency, "write_latency": latency, "memory_bytes": 1 << 24}
+    with Device(cached_product(config), **memory) as device:
+        operands = converted(device, p.tensors(np_rng, shape, "plain"), random.Random(0))
+        device.loops.nest = nest
+        counted = p.multiply(device, op, operands).counters.cycles
+    guess = estimate(model_of(config, latency), op, m, n, k, nest).cycles
+    assert abs(guess - counted) <= 0.005 * counted, (guess, counted)
 
 
 def shapes(rng, multipliers):

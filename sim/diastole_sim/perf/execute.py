@@ -23,7 +23,6 @@ class Execute:
     machine: ModelledMachine
     store: Store
     taken: int = 0  # when the pass at hand left the walk
-    begun: int = 0  # when the first one of the chunk at hand did
     swaps: list[int] = field(default_factory=lambda: [-SHORTEST_PASS])
     starts: list[int] = field(default_factory=lambda: [0] * PASSES_AHEAD)
     end: int | None = None  # last slot so far
@@ -76,7 +75,6 @@ class Execute:
             for direction in (0, 1):
                 if chunk.opens[direction]:
                     free = max(free, self.store.bank(direction) + 1)
-            self.begun = free
         self.taken = free
         start = max(free + 1, self.swaps[-1])
         swap = start + self.machine.rows * self.machine.block

@@ -11,7 +11,9 @@ from diastole_sim.perf.walk import Chunk
 TILES_IN_FLIGHT = 8
 """Output tiles between the first request for one and the last of its sums that is read."""
 CHUNKS_AHEAD = 6
-"""Chunks that are asked for and whose first pass has not begun."""
+"""Chunks that are asked for and whose last pass has not been taken."""
+ASKED_AFTER = 6
+"""Cycles after a chunk's last pass is taken, as they were measured, to the next request for one."""
 WEST_HALVES = 2
 """Of the banks in the west, in the fused pass."""
 
@@ -53,7 +55,7 @@ class Room:
     streams: int = 1
     tiles: int = 0
     north_tiles: list[int] = field(default_factory=list)  # banks that were opened by its end
-    begun: list[int] = field(default_factory=list)
+    taken: list[int] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         stream, held = self.slabs
@@ -74,8 +76,8 @@ class Room:
             free.append(self.west.take())
         if chunk.first:
             free.append(self._tile(chunk))
-        if len(self.begun) >= CHUNKS_AHEAD:
-            free.append(self.begun[-CHUNKS_AHEAD])
+        if len(self.taken) >= CHUNKS_AHEAD:
+            free.append(self.taken[-CHUNKS_AHEAD] + ASKED_AFTER)
         return max(free)
 
     def _tile(self, chunk: Chunk) -> int:
@@ -97,8 +99,8 @@ class Room:
     def moment(self, now: int, oldest: int) -> Moment:
         """Return what the next chunks wait for; nothing is taken before ``oldest``."""
         places = [ring.moment(now, oldest) for ring in (*self.rings, self.west)]
-        begun = ([oldest] * CHUNKS_AHEAD + self.begun)[-CHUNKS_AHEAD:]
-        return together([*places, Moment((), since(now, oldest, begun)), self._tiles(now, oldest)])
+        taken = ([oldest] * CHUNKS_AHEAD + self.taken)[-CHUNKS_AHEAD:]
+        return together([*places, Moment((), since(now, oldest, taken)), self._tiles(now, oldest)])
 
     def _tiles(self, now: int, oldest: int) -> Moment:
         """Return when the last tiles were drained, and how many are not."""
@@ -124,11 +126,11 @@ class Room:
         there: only how many there are beyond others counts."""
         for ring in (*self.rings, self.west):
             ring.later(cycles)
-        self.begun = [time + cycles for time in self.begun]
+        self.taken = [time + cycles for time in self.taken]
 
     def ran(self, chunk: Chunk, execute: Execute, freed: int) -> None:
         """The chunk's last pass has been walked: its places are free from ``freed`` on."""
-        self.begun.append(execute.begun)
+        self.taken.append(execute.taken)
         for ring, frees in zip(self.rings, chunk.frees, strict=True):
             if frees:
                 ring.freed.append(freed)

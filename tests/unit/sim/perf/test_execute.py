@@ -134,6 +134,9 @@ def test_both_directions(execute):
         ({"slices": 5}, [(0, 84 + 2, 148 + 6)]),
         ({"slices": 3, "groups": 2}, [(0, 100 + 2, 164 + 6)]),  # the first two begin sums
         ({"first": False}, [(0, 68 + 2, 84 + 6)]),
+        # 9 slots of 16 cycles: sums are read for 13 of these; of 12 slots, all the time.
+        ({"slices": 3, "slots": 9}, [(0, 84 + 2, 93 + 6), (0, 100 + 2, 109 + 6)]),
+        ({"slices": 3, "slots": 12}, [(0, 84 + 2, 112 + 6)]),
         ({"slices": 5, "uses": (True, True)}, []),  # which go to two memories in turn
     ],
 )

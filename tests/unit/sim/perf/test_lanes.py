@@ -20,6 +20,15 @@ def test_columns_go_first():
     assert lanes.begins(Queue(), 103) == 105
 
 
+def test_words_wait_in_the_middle_of_a_row():
+    """None is read from 102 to 109, nor in 111 and 112: of five words those of 100, 101, 110, 113
+    and 114."""
+    lanes, pauses = Lanes(), [(50, 60), (102, 110), (111, 113), (115, 130)]
+    assert lanes.rows(Queue(), 5, 100, 5, pauses) == (100, 114)
+    assert lanes.rows(Queue(), 2, 100, 2, pauses) == (100, 101)
+    assert lanes.rows(Queue(), 6, 100, 6, pauses) == (100, 130)
+
+
 def test_no_more_words_than_have_room():
     """Words of 4 beats from 110 on: the first one has left in 114, the second in 118."""
     lanes, queue = Lanes(), Queue()

@@ -27,11 +27,11 @@ class Drains:
         return 100 * number + 7 * (direction == NORTH)
 
 
-class Began:
-    """An execute unit whose last chunk began in this cycle."""
+class Taken:
+    """An execute unit that took the last pass of its last chunk in this cycle."""
 
-    def __init__(self, begun):
-        self.begun = begun
+    def __init__(self, taken):
+        self.taken = taken
 
 
 def chunk(*, first=False, last=False, loads=(True, True), frees=(True, True), uses=(True, False)):
@@ -45,8 +45,8 @@ def room(slabs, fused=False, machine=MACHINE, **options):
     return Room(machine, Drains(), slabs, fused, **options)
 
 
-def ran(where, given, begun, freed):
-    where.ran(given, Began(begun), freed)
+def ran(where, given, taken, freed):
+    where.ran(given, Taken(taken), freed)
 
 
 def test_a_ring():
@@ -111,18 +111,19 @@ def test_the_fused_pass():
         assert free == (0 if number < 2 else 30 + number - 2)  # its half was that of two before
         assert found.take(chunk(last=True, **both)) == 0
         found.store.opened += 2
-        ran(found, chunk(first=True, **both), 0, 20)
-        ran(found, chunk(last=True, **both), 0, 30 + number)
+        ran(found, chunk(first=True, **both), -99, 20)
+        ran(found, chunk(last=True, **both), -99, 30 + number)
     assert found.take(chunk(first=True, **both)) == 108  # bank 1 to the north; the half in 36
     assert found.store.asked == [(EAST, 0), (NORTH, 1)]
 
 
 def test_chunks_ahead():
-    """The seventh waits until the first has begun, the next one for the second."""
+    """The seventh is asked for 6 cycles after the last pass of the first was taken, the next one
+    after that of the second."""
     found = room((1, 1))
     for number in range(6):
         assert found.take(chunk()) == 0
         ran(found, chunk(), 200 + number, 300)
-    assert found.take(chunk()) == 200
+    assert found.take(chunk()) == 206
     ran(found, chunk(), 250, 300)
-    assert found.take(chunk()) == 201
+    assert found.take(chunk()) == 207
