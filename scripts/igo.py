@@ -4,8 +4,8 @@
 
 The paper (MICRO 2023, DOI 10.1145/3613424.3614299) has two machines and nine networks; what it does
 not say is assumed, and told in tool/diastole/measure/gradient_order.py. Prints the time of a step
-of training with each order, exactly counted, over square tiles and over the best separate products;
-then ``backward`` of this project's planned machines, fused over two products. Some 20 seconds.
+of training with each order, exactly counted, over square tiles and over the best separate products.
+Some 20 seconds.
 """
 
 import argparse
@@ -15,7 +15,7 @@ from dataclasses import replace
 from diastole.cli import Parser, exit_code
 from diastole.commands.arguments import integer, one_of
 from diastole.console import print_json, say
-from diastole.measure import gradient_order, gradient_order_presets
+from diastole.measure import gradient_order
 from diastole.measure.networks import NETWORKS
 from diastole_sim.perf.orders.systolic import WIDTHS
 
@@ -32,14 +32,11 @@ def main() -> int:
         for each in gradient_order.MACHINES
         if each.name in (given.machine or (each.name,))
     ]
-    rows = [] if given.no_presets else list(gradient_order_presets.preset_rows())
     if given.json:
-        print_json({"machines": found, "presets": rows})
+        print_json({"machines": found})
         return 0
     for each in found:
         say("\n".join(gradient_order.order_table(each)))
-    if rows:
-        say("\n".join(gradient_order_presets.preset_table(rows)))
     return 0
 
 
@@ -58,7 +55,6 @@ def read_arguments() -> argparse.Namespace:
     parser.add_argument("--several", type=integer(2, 64), action="append", metavar="COUNT",
         default=[], help="machines that share each layer")  # fmt: skip
     parser.add_argument("--depthwise", action="store_true", help="count these convolutions too")
-    parser.add_argument("--no-presets", action="store_true", help="the paper's machines alone")
     parser.add_argument("--json", action="store_true", help="one object instead of tables")
     return parser.parse_args()
 

@@ -10,7 +10,6 @@ from diastole.cli import exit_code
 from diastole.console import say
 from diastole.errors import BadInput
 from diastole.measure.cycles_model import (
-    before_and_after,
     cycles_table,
     nests_table,
     parts_table,
@@ -35,13 +34,6 @@ def main(given: argparse.Namespace) -> int:
         lines += [*nests_table(machine, nests, given.size), "", *what_if(machine, given.size)]
         if given.machines > 1:
             lines += ["", *parts_table(machine, numerics, nests, given.size, given.machines)]
-        if given.planned:
-            width = given.planned_width or given.data_width
-            ports = given.planned_ports or given.ports
-            lines += [
-                "",
-                *before_and_after(machine, given.size, data_width=width, ports=ports),
-            ]
     except ValueError as error:
         raise BadInput(str(error)) from error
     say("\n".join(lines))
@@ -69,9 +61,6 @@ def read_arguments() -> argparse.Namespace:
     )
     parser.add_argument("--latency", type=int, default=20, help="of the memory, cycles")
     parser.add_argument("--machines", type=int, default=1, help="that share each product")
-    parser.add_argument("--planned", action="store_true", help="the machine to come, beside it")
-    parser.add_argument("--planned-width", type=int, help="of its ports, bits; else as it is")
-    parser.add_argument("--planned-ports", type=int, choices=(1, 2), help="likewise, ports")
     parser.add_argument("--edge", action="store_true", help="transposition at the edge")
     return parser.parse_args()
 

@@ -6,7 +6,6 @@ from typing import Any
 
 from diastole_sim.perf import Estimate, Memory, ModelledMachine, estimate
 from diastole_sim.perf.choose import choose_nest
-from diastole_sim.perf.planned import PlannedMachine, best, best_backward
 from diastole_sim.spec.nest import Nest, ProductNests
 from diastole_sim.spec.numerics import Numerics
 from diastole_sim.spec.operations import AXES, OPERATIONS
@@ -95,28 +94,3 @@ def what_if(machine: ModelledMachine, size: int) -> Iterator[str]:
         other = replace(machine, **change)
         values = (estimate(other, op, size, size, size).utilisation for op in OPERATIONS)
         yield f"{name:<30}" + "".join(f"{value:>10.1%}" for value in values)
-
-
-def before_and_after(
-    machine: ModelledMachine, size: int, *, data_width: int, ports: int
-) -> Iterator[str]:
-    """Utilisation and bytes read, of the machine as it is and of the planned one, whose bus has
-    ``ports`` of ``data_width`` bits; its memories are the same."""
-    after = PlannedMachine.after(machine, data_width=data_width, ports=ports)
-    yield f"{size} x {size} x {size}; as it is, and planned with {ports} x {data_width} bits"
-    yield ("{:<9}" + "{:>9}" * 2 + "{:>10}" * 2 + "  {}").format(
-        "", "now", "planned", "MB read", "planned", "nest"
-    )
-    for op in OPERATIONS:
-        now = estimate(machine, op, size, size, size)
-        if op == "backward":
-            parts = best_backward(after, size, size, size)
-        else:
-            parts = (best(after, op, size, size, size),)
-        cycles = sum(part.cycles for part in parts)
-        read = sum(part.read_bytes for part in parts)
-        yield (
-            f"{op:<9}{now.utilisation:>9.1%}{now.macs / cycles / machine.multipliers:>9.1%}"
-            f"{now.read_bytes / 1e6:>10.2f}{read / 1e6:>10.2f}  "
-            + ", then ".join(part.nest for part in parts)
-        )

@@ -1,5 +1,5 @@
 """Orders of loops of a training step on a machine with one scratchpad, counted exactly.
 
 For the comparison with published work on such machines; this project's own machines are in
-:mod:`diastole_sim.perf`, and in :mod:`diastole_sim.perf.planned`.
+:mod:`diastole_sim.perf`.
 """

@@ -5,7 +5,6 @@ import pytest
 from diastole.config.presets import PRODUCTS_ONLY
 from diastole.measure.cycles_model import (
     CHANGES,
-    before_and_after,
     cycles_table,
     nests_table,
     parts_table,
@@ -102,18 +101,3 @@ def test_what_if():
 def test_sizes_that_no_machine_has():
     with pytest.raises(ValueError, match="rows must be"):
         machine(rows=0)
-
-
-def test_before_and_after():
-    """Twice the bits, and the array waits no longer."""
-    lines = list(before_and_after(machine(), 64, data_width=128, ports=1))
-    assert lines[0] == "64 x 64 x 64; as it is, and planned with 1 x 128 bits"
-    rows = {
-        line.split()[0]: [float(word.rstrip("%")) for word in line.split()[1:5]]
-        for line in lines[2:]
-    }
-    assert list(rows) == ["forward", "dx", "dw", "backward"]
-    for now, planned, read, read_then in rows.values():
-        assert now < 50 < 80 < planned
-        assert read_then <= read
-    assert "keep A keep B" in lines[2]

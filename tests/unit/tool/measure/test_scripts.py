@@ -82,7 +82,7 @@ def test_model():
 
 
 def test_igo():
-    only = ["--machine", "large", "--network", "NCF", "--network", "DLRM", "--no-presets"]
+    only = ["--machine", "large", "--network", "NCF", "--network", "DLRM"]
     done = run("igo", *only)
     assert (done.returncode, done.stderr) == (0, "")
     assert (
@@ -91,7 +91,6 @@ def test_igo():
     done = run("igo", *only, "--sum-bytes", 2, "--several", 2, "--json")
     assert (done.returncode, done.stderr) == (0, "")
     found = json.loads(done.stdout)
-    assert found["presets"] == []
     (machine,) = found["machines"]
     assert machine["bytes"] == {"element": 4, "result": 4, "sum": 2}
     assert list(machine["time_over"]["square"]) == ["NCF", "DLRM", "mean"]
