@@ -35,7 +35,7 @@ from diastole_sim.spec.command_errors import COMMAND_VERSION
 from diastole_sim.spec.command_table import ADDRESS_BITS
 from diastole_sim.spec.image import MAX_SIZE
 from diastole_sim.spec.limits import Limits, planes_by_class, slot_words
-from diastole_sim.spec.registers import version_of
+from diastole_sim.spec.registers import VERSION
 
 
 class Top(Elaboratable):
@@ -82,7 +82,7 @@ class Top(Elaboratable):
             "data_width": plan.data_width,
             "ports": plan.ports,
             "address_width": ADDRESS_BITS,
-            "register_version": version_of(planes=plan.planar, vector=plan.vector is not None),
+            "register_version": VERSION,
             "command_version": COMMAND_VERSION,
             "max_size": MAX_SIZE,
             "max_convert_cols": max_convert_cols(self.plan),

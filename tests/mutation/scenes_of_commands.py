@@ -92,7 +92,6 @@ def _malformed(s: Scenario) -> list[Command | bytes]:
 def _nested(s: Scenario) -> Iterator[Command]:
     """Lengths of loops beside those that the machine has, and where there are none; operands that
     are to stay, and are a block or more too long."""
-    yield s.changed("dw", version=1, nest_outer=1)
     yield s.changed("backward", nest_t=1)
     for op in ("forward", "dx", "dw"):
         limits = s.device.loops.limits.of(op)

@@ -62,8 +62,7 @@ def odd_sizes(product: Path, log: Log) -> None:
 
 
 def nests(product: Path, log: Log) -> None:
-    """Loops of lengths that the machine takes, with every choice of what stays on chip; commands of
-    version 1 are among the others."""
+    """Loops of lengths that the machine takes, with every choice of what stays on chip."""
     rng, lengths = np.random.default_rng(10), Random(10)
     with opened(product, log) as (device, golden):
         for m, k, n in ((45, 37, 50), (20, 70, 90)):

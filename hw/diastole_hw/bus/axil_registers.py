@@ -18,8 +18,8 @@ from diastole_sim.spec.registers import (
     SETTING,
     STATE,
     STATUS,
+    VERSION,
     registers_of,
-    version_of,
 )
 
 WORD_BITS = 32
@@ -124,7 +124,7 @@ class AxilRegisters(wiring.Component):
         error = self.error_code != 0
         values = {
             "magic": Const(MAGIC, WORD_BITS),
-            "version": Const(version_of(planes=self.planes, vector=self.vector), WORD_BITS),
+            "version": Const(VERSION, WORD_BITS),
             "config_hash": Const(self.config_hash, WORD_BITS),
             "control": Cat(Const(0, BY_NAME["control"].bit("irq_enable")), irq_enable),
             "status": Cat(self.busy, done, error),

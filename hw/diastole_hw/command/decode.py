@@ -8,7 +8,7 @@ from amaranth.utils import exact_log2
 
 from diastole_hw.registers import data_output, data_register
 from diastole_sim.spec.command_check import lengths_of
-from diastole_sim.spec.command_errors import IN_TABLES, PRECEDENCE, VERSIONS, ErrorCode
+from diastole_sim.spec.command_errors import COMMAND_VERSION, IN_TABLES, PRECEDENCE, ErrorCode
 from diastole_sim.spec.command_table import (
     ADDRESS_FIELDS,
     CHAINS,
@@ -21,7 +21,6 @@ from diastole_sim.spec.command_table import (
     SIZES,
     SLOT_FIELDS,
     TRANSFERS,
-    VECTOR_OPCODES,
     WIDTH_FIELDS,
     Opcode,
     fields_of,
@@ -85,9 +84,8 @@ def told_apart(limits: Limits) -> list[list[int]]:
     has = {"vector": limits.has_vector, "choices": limits.has_choices}
     fields = machine_fields(**has)
     reserved = [
-        reserved_mask(opcode, version, planes=limits.has_planes, **has)
+        reserved_mask(opcode, planes=limits.has_planes, **has)
         for opcode in opcodes_of(vector=limits.has_vector)
-        for version in VERSIONS
     ]
     for at in range(8 * COMMAND_BYTES):
         uses = tuple(mask >> at & 1 for mask in reserved)
@@ -194,12 +192,9 @@ class Decoder(wiring.Component):
         else:
             places = OPERAND_CLASSES.items()
             bad_class = _any(values[name] != place for name, place in places if name in used)
-        newer = opcode in VECTOR_OPCODES  # than version 1
-        return ({ErrorCode.BAD_OPCODE: values["version"] == 1} if newer else {}) | {
-            ErrorCode.BAD_VERSION: ~_any(values["version"] == known for known in VERSIONS),
-            ErrorCode.RESERVED: _any(
-                (values["version"] == known) & self._reserved(opcode, known) for known in VERSIONS
-            ),
+        return {
+            ErrorCode.BAD_VERSION: values["version"] != COMMAND_VERSION,
+            ErrorCode.RESERVED: self._reserved(opcode),
             ErrorCode.BAD_CLASS: bad_class,
             ErrorCode.WIDTH: self._bad_width(opcode, used, values),
             ErrorCode.ZERO_SIZE: _any(values[name] == 0 for name in lengths_of(opcode)),
@@ -230,12 +225,11 @@ class Decoder(wiring.Component):
             for which, most in entries.items():
                 yield (values["which"] == which) & (end > most)
 
-    def _reserved(self, opcode, version):
+    def _reserved(self, opcode):
         """Whether a bit is set that must be 0."""
         limits = self.limits
         mask = reserved_mask(
             opcode,
-            version,
             planes=limits.has_planes,
             vector=limits.has_vector,
             choices=limits.has_choices,

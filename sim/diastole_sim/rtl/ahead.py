@@ -91,8 +91,7 @@ def with_ahead(
     before = None
     for command in commands:
         areas = areas_of(command, numerics, data_width)
-        known = command.version != 1  # which has no such bit
-        ahead = known and before is not None and areas.may_follow(before)
+        ahead = before is not None and areas.may_follow(before)
         found.append(replace(command, ahead=int(ahead)))
         before = areas
     return tuple(found)

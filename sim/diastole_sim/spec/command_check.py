@@ -5,8 +5,8 @@ from dataclasses import fields
 
 from diastole_sim.spec.command import Command
 from diastole_sim.spec.command_errors import (
+    COMMAND_VERSION,
     PRECEDENCE,
-    VERSIONS,
     ErrorCode,
     MalformedCommandError,
 )
@@ -23,7 +23,6 @@ from diastole_sim.spec.command_table import (
     SIZES,
     SLOT_FIELDS,
     TRANSFERS,
-    VECTOR_OPCODES,
     WIDTH_FIELDS,
     Field,
     Opcode,
@@ -152,17 +151,14 @@ def faults(bits: int, limits: Limits) -> set[ErrorCode]:
     used = _values(bits, fields_of(opcode))
     addresses = [used[name] for name in used if name in (*ADDRESS_FIELDS, "advance")]
     longest = limits.block << limits.headroom
-    version = used["version"]
     reserved = reserved_mask(
         opcode,
-        version,
         planes=limits.has_planes,
         vector=limits.has_vector,
         choices=limits.has_choices,
     )
     present = {
-        ErrorCode.BAD_OPCODE: version == 1 and opcode in VECTOR_OPCODES,
-        ErrorCode.BAD_VERSION: version not in VERSIONS,
+        ErrorCode.BAD_VERSION: used["version"] != COMMAND_VERSION,
         ErrorCode.RESERVED: bits & reserved != 0,
         ErrorCode.BAD_CLASS: _bad_class(opcode, used),
         ErrorCode.WIDTH: limits.has_planes and _bad_width(opcode, used, limits),

@@ -2,10 +2,8 @@
 
 from enum import IntEnum
 
-COMMAND_VERSION = 2
-VERSIONS = (1, COMMAND_VERSION)
-"""Those that a machine takes; in version 1 no command has a nest or is ahead, and there are only
-the operations up to ``backward``."""
+COMMAND_VERSION = 1
+"""The only version of commands that a machine takes."""
 
 
 class ErrorCode(IntEnum):
@@ -33,7 +31,7 @@ class ErrorCode(IntEnum):
 ERROR_MEANINGS = {
     ErrorCode.NONE: "no error",
     ErrorCode.BAD_OPCODE: "unknown opcode",
-    ErrorCode.BAD_VERSION: f"command version is none of {', '.join(map(str, VERSIONS))}",
+    ErrorCode.BAD_VERSION: f"command version is not {COMMAND_VERSION}",
     ErrorCode.RESERVED: "a reserved bit, or a field that the operation does not use, is not 0",
     ErrorCode.ZERO_SIZE: "a size is 0, or there is no command to do",
     ErrorCode.MISALIGNED: "an address is no multiple of the beat",

@@ -42,7 +42,7 @@ class Opcode(IntEnum):
 CHOICES = ("by_slot", "decides", "slot_x", "slot_w", "slot_dy")
 """Fields of machines that decide widths (:attr:`diastole_sim.spec.limits.Limits.choices`)."""
 VECTOR_OPCODES = tuple(opcode for opcode in Opcode if opcode >= Opcode.FORWARD_CHAIN)
-"""The operations that only machines with a vector unit have, and only from version 2 on."""
+"""The operations that only machines with a vector unit have."""
 PRODUCTS = {Opcode[name.upper()]: operation for name, operation in OPERATIONS.items()}
 """The operations that multiply, and write their results."""
 CHAINED = {
@@ -102,7 +102,7 @@ _COMMON = (
         0,
         8,
         _ALL,
-        f"{COMMAND_VERSION}; 1 where `ahead`, nests, slots and widths are 0",
+        f"{COMMAND_VERSION}",
         low=8,
     ),
     _field("class_x", 0, 2, _CONVERT + _READS_X, "class of X (0); convert: of the tensor", low=16),
@@ -296,7 +296,6 @@ def fields_of(opcode: Opcode) -> tuple[Field, ...]:
 
 def reserved_mask(
     opcode: Opcode,
-    version: int = COMMAND_VERSION,
     *,
     planes: bool = False,
     vector: bool = False,
@@ -307,8 +306,7 @@ def reserved_mask(
     ``planes``: of a machine with the format ``fast``; others have no widths. ``vector``: of one
     with a vector unit; others have no scale slots. ``choices``: of one that decides widths.
     """
-    absent = ("nest_", "ahead", "width", "slot", *CHOICES) if version == 1 else ()
-    absent += () if choices else CHOICES
+    absent = () if choices else CHOICES
     absent += () if planes else ("width",)
     absent += () if vector else ("slot",)
     used = sum(

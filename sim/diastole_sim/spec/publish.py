@@ -20,7 +20,7 @@ from diastole_sim.spec.publish_programs import (
     stream_names,
     table_names,
 )
-from diastole_sim.spec.registers import MAGIC, Register, version_of
+from diastole_sim.spec.registers import MAGIC, VERSION, Register
 
 FIELDS_ABOUT = (
     "/* Fields: the word that has the lowest bit, that bit in the word, and the width. A field",
@@ -54,11 +54,6 @@ class Published:
     constants: tuple[Constant, ...]
 
     @property
-    def version(self) -> int:
-        """What the register ``version`` reads."""
-        return version_of(planes=self.limits.has_planes, vector=self.limits.has_vector)
-
-    @property
     def errors(self) -> tuple[ErrorCode, ...]:
         """Those that the machine has."""
         vector = self.limits.has_vector
@@ -66,7 +61,7 @@ class Published:
 
     def reset_value(self, register: Register) -> int:
         """What a register reads after a reset: constants have a value of their own."""
-        constants = {"magic": MAGIC, "version": self.version, "config_hash": self.identification}
+        constants = {"magic": MAGIC, "version": VERSION, "config_hash": self.identification}
         return constants.get(register.name, 0)
 
 

@@ -22,9 +22,9 @@ from diastole_sim.spec.registers import (
     SETTING,
     STATE,
     VECTOR,
+    VERSION,
     Register,
     registers_of,
-    version_of,
 )
 
 
@@ -66,7 +66,7 @@ class Described:
         """What a register reads after a reset."""
         constants = {
             "magic": MAGIC,
-            "version": version_of(planes=self.planes, vector=self.vector),
+            "version": VERSION,
             "config_hash": self.config_hash or 0,
         }
         return constants.get(register.name, 0)

@@ -11,12 +11,8 @@ from diastole_sim.spec.command_table import ADDRESS_BITS
 from diastole_sim.spec.micro import FLOOR
 
 MAGIC = int.from_bytes(b"DIAS", "little")
-VERSION = 0x0001_0004
+VERSION = 0x0001_0000
 """Major and minor version of this table, 16 bits each."""
-VERSION_WITHOUT_VECTOR = 0x0001_0003
-"""That of machines that have no registers of ``VECTOR``."""
-VERSION_WITHOUT_PLANES = 0x0001_0002
-"""That of those that have none of ``PLANES`` either."""
 
 CONSTANT, STATUS, SETTING, STATE, SPECIAL = "constant", "status", "setting", "state", "special"
 """Kinds of register. A *constant* and a *status*, which the machine drives, are read only. A
@@ -248,13 +244,6 @@ def registers_of(*, planes: bool, vector: bool = False) -> tuple[Register, ...]:
         for each in REGISTERS
         if (planes or not each.of_planes) and (vector or not each.of_vector)
     )
-
-
-def version_of(*, planes: bool, vector: bool = False) -> int:
-    """What its register ``version`` reads."""
-    if vector:
-        return VERSION
-    return VERSION_WITHOUT_VECTOR if planes else VERSION_WITHOUT_PLANES
 
 
 BY_NAME = {register.name: register for register in REGISTERS}

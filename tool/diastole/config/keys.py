@@ -479,38 +479,11 @@ class Config(Section):
     def config_sha256(self) -> str:
         """SHA-256 in hexadecimal of the canonical content: all keys, sorted, as compact JSON.
 
-        A key that is absent counts as null, not as the default of its format. ``bus.ports``, which
-        came later, counts where it is not 1, ``fast`` where a class has that format,
-        ``rounding.kind`` where it is not ``counter``, ``rounding.lfsr_bits`` where that is
-        ``lfsr``, what is of float accumulators where there are some, ``vector`` where there is such
-        a unit, ``cell.pipeline`` where there is one, ``cell.multiplier`` where it is not
-        ``fabric``, ``scale.history`` and ``scale.margin`` where they are not 1 and 0, and
-        ``memory`` where it has registers: what it was before is what it was.
-        ``numbers`` never counts, only what it means.
+        A key that is absent counts as null, not as the default of its format. ``numbers`` does not
+        count, only what it means.
         """
         content = self.to_dict()
         del content["numbers"]
-        if self.accumulator.kind == "integer":
-            for key in ("kind", "mantissa", "chunk"):
-                del content["accumulator"][key]
-        if FAST.name not in content["format"].values():
-            del content["fast"]
-        if self.rounding.kind == KINDS[0]:
-            del content["rounding"]["kind"]
-        if self.rounding.kind != "lfsr":
-            del content["rounding"]["lfsr_bits"]
-        for key, usual in {"history": 1, "margin": 0}.items():
-            if content["scale"][key] == usual:
-                del content["scale"][key]
-        if self.bus.ports == 1:
-            del content["bus"]["ports"]
-        if not self.vector.enable:
-            del content["vector"]
-        if not self.memory.output_register:
-            del content["memory"]
-        for key, usual in {"pipeline": "none", "multiplier": "fabric"}.items():
-            if content["cell"][key] == usual:
-                del content["cell"][key]
         canonical = json.dumps(content, sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(canonical.encode()).hexdigest()
 

@@ -15,7 +15,7 @@ from diastole_hw.bus.split import BURST_BEATS
 from diastole_hw.limits import RESET_CYCLES, max_convert_cols
 from diastole_sim.spec.command_table import ADDRESS_BITS
 from diastole_sim.spec.image import MAX_SIZE
-from diastole_sim.spec.registers import ADDRESS_SPACE_BITS, BY_NAME, MAGIC, version_of
+from diastole_sim.spec.registers import ADDRESS_SPACE_BITS, BY_NAME, MAGIC, VERSION
 
 TEMPLATE = Path(__file__).parent / "texts" / "readme.md"
 _SECOND_PORT = """\
@@ -85,7 +85,7 @@ def _figures(facts: ProductFacts) -> dict[str, Any]:
         "lite_bits": ADDRESS_SPACE_BITS,
         "hash": f"{facts.config.identification:08X}",
         "magic": f"{MAGIC:08X}",
-        "version": f"{version_of(planes=described.planes, vector=described.vector):08X}",
+        "version": f"{VERSION:08X}",
         **{name: f"{BY_NAME[name].offset:02X}" for name in ("status", "error_code", "error_index")},
         "block": plan.block,
         "max_size": MAX_SIZE,

@@ -168,16 +168,6 @@ def test_what_was_said_before_does_not_count():
     assert ahead_of(kind, second, replace(first, ahead=0)) == [0, 1]
 
 
-@pytest.mark.parametrize("operation", FIELDS)
-def test_commands_of_version_1_stay_commands(operation):
-    """No bit says there that it may be ahead."""
-    kind = "one image"
-    limits = Limits.of(numerics_of(kind), data_width=WIDTH)
-    commands = [replace(apart(kind, operation, number), version=1) for number in range(2)]
-    for command in with_ahead(commands, numerics_of(kind), WIDTH):
-        assert decode(command.encode(), limits) == command
-
-
 @pytest.mark.parametrize("groupings", [None, "1x8"])
 def test_areas_have_all_planes(groupings):
     """5 x 9 in squares of 4: 2 rows of 8 + 48 bytes, and 2 beats of maxima; each plane as long. In

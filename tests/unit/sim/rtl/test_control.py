@@ -163,7 +163,7 @@ def test_a_refused_command(control, machine):
 
 
 DIFFERENT = {
-    "wrong code": "command 1 was refused with error 2: command version is none of 1, 2",
+    "wrong code": "command 1 was refused with error 2: command version is not 1",
     "wrong index": "command 2 was refused with error 1: unknown opcode",
     "accepts all": "no command was refused",
 }

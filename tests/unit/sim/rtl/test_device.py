@@ -401,7 +401,7 @@ LONG = "error 9: the contraction is longer than the accumulators hold"
 @pytest.mark.parametrize(
     "sabotage, words",
     [
-        ("wrong code", "command 1 was refused with error 2: command version is none of 1, 2; {}"),
+        ("wrong code", "command 1 was refused with error 2: command version is not 1; {}"),
         ("wrong index", "command 2 was refused with error 1: unknown opcode; {}"),
         ("accepts all", "no command was refused; {}"),
         ("refuses", "command 0 was refused with " + LONG + "; {}"),

@@ -68,7 +68,7 @@ def words(command):
 
 def test_convert_is_what_the_text_says():
     expected = [0] * 16
-    expected[0] = 1 | 2 << 8 | 2 << 16 | 0x9A << 24
+    expected[0] = 1 | 1 << 8 | 2 << 16 | 0x9A << 24
     expected[1:3] = 3, 5
     expected[4:7] = HIGH & 0xFFFFFFFF, HIGH >> 32, 0x2000
     expected[8:10] = HIGH + 0x2000 & 0xFFFFFFFF, HIGH >> 32
@@ -79,10 +79,10 @@ def test_convert_is_what_the_text_says():
 @pytest.mark.parametrize(
     "opcode, first",
     [
-        (Opcode.FORWARD, 2 | 2 << 8 | 0 << 16 | 1 << 18),
-        (Opcode.DX, 3 | 2 << 8 | 1 << 18 | 2 << 20),
-        (Opcode.DW, 4 | 2 << 8 | 0 << 16 | 2 << 20),
-        (Opcode.BACKWARD, 5 | 2 << 8 | 0 << 16 | 1 << 18 | 2 << 20),
+        (Opcode.FORWARD, 2 | 1 << 8 | 0 << 16 | 1 << 18),
+        (Opcode.DX, 3 | 1 << 8 | 1 << 18 | 2 << 20),
+        (Opcode.DW, 4 | 1 << 8 | 0 << 16 | 2 << 20),
+        (Opcode.BACKWARD, 5 | 1 << 8 | 0 << 16 | 1 << 18 | 2 << 20),
     ],
 )
 def test_product_is_what_the_text_says(opcode, first):
@@ -102,12 +102,11 @@ def test_product_is_what_the_text_says(opcode, first):
 
 @pytest.mark.parametrize("command", EVERY, ids=name)
 def test_ahead_is_bit_22_of_the_first_word(command):
-    """Of every operation; nobody is ahead without being told, and in version 1 nobody may be."""
+    """Of every operation; nobody is ahead without being told."""
     assert command.ahead == 0
     ahead = replace(command, ahead=1)
     assert words(ahead) == (words(command)[0] | 1 << 22, *words(command)[1:])
     assert decode(ahead.encode(), LIMITS) == ahead
-    assert code_of(bits_of(ahead) ^ 3 << 8) == ErrorCode.RESERVED
     with pytest.raises(ValueError, match=exactly("ahead must be an integer in 0..1, not 2")):
         replace(command, ahead=2)
 
@@ -119,16 +118,13 @@ def test_the_fused_pass_takes_no_nest():
 
 @pytest.mark.parametrize("opcode", NESTED, ids=lambda opcode: opcode.name)
 def test_nests(opcode):
-    """What the machine has is taken, and nothing else, nor in version 1; 0 always is."""
+    """What the machine has is taken, and nothing else; 0 always is."""
     taken = product(opcode, nest=NEST)
     limits = replace(LIMITS, nests=ProductNests(forward=SOME, dx=SOME, dw=SOME))
     assert decode(taken.encode(), limits) == taken
     assert decode(product(opcode).encode(), LIMITS) == product(opcode)
     assert decode(product(opcode, nest=Nest(outer="l")).encode(), LIMITS).nest_outer == 1
     assert code_of(bits_of(taken)) == ErrorCode.NEST
-    assert code_of(bits_of(taken) ^ 3 << 8) == ErrorCode.RESERVED
-    old = bits_of(product(opcode)) ^ 3 << 8
-    assert decode(old.to_bytes(64, "little"), LIMITS).version == 1
     for change in ({"t_blocks": 8}, {"groups": 4}, {"chunk": 23}):
         assert code_of(bits_of(product(opcode, nest=replace(NEST, **change))), limits) == (
             ErrorCode.NEST
@@ -217,9 +213,6 @@ def test_every_reserved_bit_is_refused(command):
     assert mask >> 22 & 3 == 2
     nested = command.opcode in NESTED
     assert mask >> (32 * 5 + 8) & 0xFFFFFF == (0xF80000 if nested else 0xFFFFFF)
-    old = reserved_mask(Opcode(command.opcode), 1)
-    assert old >> (32 * 5 + 8) & 0xFFFFFF == 0xFFFFFF
-    assert old >> 22 & 3 == 3
     assert (mask >> 24 & 0xFF) == (0 if command is CONVERT else 0xFF)
     last = {Opcode.CONVERT: 0, Opcode.BACKWARD: 0xFFFFFF << 40}.get(command.opcode, 2**64 - 1)
     assert mask >> 32 * 14 == last
@@ -287,10 +280,10 @@ def test_a_size_has_all_bits_of_its_word(size):
 
 def test_the_first_in_order_is_reported():
     everything = product(Opcode.FORWARD, m=0, n=1001, k=65, address_x=1, address_w=1)
-    bits = bits_of(everything) | 1 << 31 | 1 << 8 | 3 << 16 | 9 << 32 * 5 + 8 | 3 << 32 * 15 + 8
+    bits = bits_of(everything) | 1 << 31 | 2 << 8 | 3 << 16 | 9 << 32 * 5 + 8 | 3 << 32 * 15 + 8
     planar = replace(LIMITS, planes=((1, 2), (1,), (1, 2)))
     fixes = {
-        ErrorCode.BAD_VERSION: lambda b: b & ~(1 << 8),
+        ErrorCode.BAD_VERSION: lambda b: b & ~(2 << 8),
         ErrorCode.RESERVED: lambda b: b & ~(1 << 31),
         ErrorCode.BAD_CLASS: lambda b: b & ~(3 << 16),
         ErrorCode.WIDTH: lambda b: b & ~(3 << 32 * 15 + 8),
@@ -312,7 +305,7 @@ WIDTHS = {"width_x": (15, 8), "width_w": (15, 10), "width_dy": (15, 12)}
 
 @pytest.mark.parametrize("opcode", PRODUCTS)
 def test_widths_of_operands(opcode):
-    """Planes less 1, in a machine that has them; reserved in others, and in version 1."""
+    """Planes less 1, in a machine that has them; reserved in others."""
     counts = {"x": (1, 2), "w": (1,), "dy": (2, 4)}
     planar = replace(LIMITS, planes=tuple(counts.values()))
     used = {name for name in WIDTHS if name in {field.name for field in fields_of(opcode)}}

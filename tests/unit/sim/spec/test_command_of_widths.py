@@ -95,10 +95,6 @@ def test_operands(opcode):
         assert found(command, machine) == wanted
         assert found(command, limits("bfp4")) == ErrorCode.RESERVED
         assert found(command, limits(unit=False)) == ErrorCode.RESERVED
-        old = bits ^ 3 << 8  # version 1
-        with pytest.raises(MalformedCommandError) as raised:
-            decode(old.to_bytes(64, "little"), machine)
-        assert raised.value.code == ErrorCode.RESERVED
 
 
 def test_a_nest_must_take_the_most_planes():
