@@ -138,7 +138,7 @@ class Top(Elaboratable):
             ),
             "reader": AxiReader(data_width=plan.data_width),
             "writer": AxiWriter(data_width=plan.data_width),
-            "counters": Counters(**has, elements=elements_of(plan)),
+            "counters": Counters(planes=plan.planar, elements=elements_of(plan)),
         }
         for port in range(1, plan.ports):
             units[port_name("reader", port)] = AxiReader(data_width=plan.data_width)

@@ -261,5 +261,5 @@ class FakeMachine:
             self.store(address, layout.pack(result.values))
             flags |= result.overflow << 6 | (not result.exact) << 7
         self.put("flags", self.get("flags") | flags)
-        for value, name in enumerate(("cycles", "read_beats", "write_beats", "stall_load"), 1):
+        for value, name in enumerate(("cycles", "read_beats", "write_beats", "wait_load"), 1):
             self.put(name, (value << 32) + 7 if BY_NAME[name].words == 2 else value)

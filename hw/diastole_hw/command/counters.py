@@ -17,7 +17,6 @@ from diastole_sim.spec.registers import (
     BY_NAME,
     COUNTED,
     END,
-    STALL_REGISTERS,
     WAIT_REGISTERS,
     registers_of,
 )
@@ -31,7 +30,7 @@ MOST_BEATS = 3
 class Counters(wiring.Component):
     """Count events until ``clear``; each counter is as wide as its register, and wraps.
 
-    Beats are those of products; they and stalls count only while a product command runs.
+    Beats are those of products, and count only while a product command runs.
 
     The counters are words of a memory, which are visited in turn. What has happened since its last
     visit is *pending*: so much is taken when a word is read, and added to it in the next cycle,
@@ -45,15 +44,14 @@ class Counters(wiring.Component):
 
     Parameters
     ----------
-    planes, vector : bool
-        Of a machine with the format ``fast``, which has a precision monitor, or with a vector unit,
-        which counts what its array waits for.
+    planes : bool
+        Of a machine with the format ``fast``, which has a precision monitor.
     elements : int
         Most that saturate, or underflow, in a cycle (1 to 255).
 
     Members
     -------
-    events : In(events_layout(planes=planes, vector=vector, elements=elements))
+    events : In(events_layout(planes=planes, elements=elements))
     clear : In(1)
         A pulse: everything back to 0.
     asked : In(1)
@@ -69,11 +67,11 @@ class Counters(wiring.Component):
     ValueError if ``elements`` is out of range.
     """
 
-    def __init__(self, *, planes: bool = False, vector: bool = False, elements: int):
-        self.planes, self.vector = planes, vector
+    def __init__(self, *, planes: bool = False, elements: int):
+        self.planes = planes
         self.elements = require_int("elements", elements, 1, 255)
         self.latest = ("amax", *IMPROVEMENTS) if planes else ("amax",)
-        layout = events_layout(planes=planes, vector=vector, elements=elements)
+        layout = events_layout(planes=planes, elements=elements)
         super().__init__(
             {"events": In(layout), "clear": In(1), "asked": In(1), "at": In(range(END // 4))}
             | {"known": Out(1), "word": Out(WORD_BITS)}
@@ -83,7 +81,7 @@ class Counters(wiring.Component):
     @property
     def _words(self) -> list[tuple[str, int]]:
         """What the memory holds: the name of a register, and which word of it."""
-        present = registers_of(planes=self.planes, vector=self.vector)
+        present = registers_of(planes=self.planes)
         counted = [register for register in present if register.name in COUNTED]
         return [(each.name, n) for each in counted for n in range(each.words)]
 
@@ -156,9 +154,7 @@ class Counters(wiring.Component):
             "cycles_total": events.running,
             "cycles": running,
             "convert_cycles": events.converting,
-        } | {name: running & events.stalls[cause] for cause, name in STALL_REGISTERS.items()}
-        if self.vector:
-            counted |= self._waits()
+        } | self._waits()
         return {name: (amount, 1) for name, amount in counted.items()} | {
             "read_beats": (Mux(running, events.read, 0), MOST_BEATS),
             "write_beats": (Mux(running, events.written, 0), MOST_BEATS),

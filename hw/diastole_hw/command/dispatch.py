@@ -11,7 +11,7 @@ from amaranth.lib.wiring import In, Out
 from diastole_hw.command.decode import command_layout
 from diastole_hw.convert.control import ConverterControl
 from diastole_hw.convert.geometry import Geometry
-from diastole_hw.engine.control import STALLS, product_control
+from diastole_hw.engine.control import product_control
 from diastole_hw.place import place
 from diastole_hw.plan.plan import Plan
 from diastole_hw.plan.uses import DY, Mode
@@ -40,33 +40,26 @@ EVENTS = {
     "multiplying": 1,  # a product command does
     "read": unsigned(2),  # beats that have come for products
     "written": unsigned(2),  # that they have given
-    "stalls": STALLS,
+    "busy_slot": 1,  # a slot of the array is valid
+    "waits": data.StructLayout(dict.fromkeys(WAIT_CAUSES[:-1], 1)),  # why none is, if that holds
     "converted": 1,  # for one cycle, with what follows: a tensor has been converted
     "amax": unsigned(31),  # its largest finite magnitude, as binary32 without a sign
 }
 
 
-WAITS = {
-    "busy_slot": 1,  # a slot of the array is valid
-    "waits": data.StructLayout(dict.fromkeys(WAIT_CAUSES[:-1], 1)),  # why none is, if that holds
-}
-
-
-def events_layout(*, planes: bool, vector: bool = False, elements: int) -> data.StructLayout:
+def events_layout(*, planes: bool, elements: int) -> data.StructLayout:
     """``EVENTS``, and elements that ``saturated`` or ``underflowed`` in this cycle, over all
-    copies: ``elements`` at most. With ``planes``, also what the monitor has counted of a tensor;
-    with ``vector``, of a machine with a vector unit, also what the array waits for. There a cycle
-    without a slot, in which nothing that it waits for holds, is one of waiting for a command."""
-    more = (IMPROVEMENTS if planes else {}) | (WAITS if vector else {})
+    copies: ``elements`` at most. With ``planes``, also what the monitor has counted of a tensor. A
+    cycle without a slot, in which nothing that the array waits for holds, is one of waiting for a
+    command."""
+    more = IMPROVEMENTS if planes else {}
     counts = dict.fromkeys(("saturated", "underflowed"), unsigned(elements.bit_length()))
     return data.StructLayout(EVENTS | counts | more)
 
 
 def events_of(plan: Plan) -> data.StructLayout:
     """Those of the machine."""
-    return events_layout(
-        planes=plan.planar, vector=plan.vector is not None, elements=elements_of(plan)
-    )
+    return events_layout(planes=plan.planar, elements=elements_of(plan))
 
 
 def elements_of(plan: Plan) -> int:
@@ -253,15 +246,15 @@ class Dispatch(wiring.Component):
             events.converting.eq(converting),
             events.multiplying.eq(multiplying),
             events.running.eq(converting | multiplying),
-            events.stalls.eq(self.product.stalls),
             self.flags.overflow.eq(multiplying & self.product.overflow),
             self.flags.inexact.eq(multiplying & self.product.inexact),
         ]
+        self._wait(m, converting, multiplying)
         if has_vector:
             running = converting | multiplying
             m.d.comb += events.running.eq(running | (here & others).any() | (due & of_vector))
             runs = engines[-2].under_way | engines[-1].under_way
-            self._wait(m, command, starts & of_vector, runs, converting, multiplying)
+            self._wait_for_chains(m, command, starts & of_vector, runs)
             self._notice(m)
         self._report(m)
         return m
@@ -337,21 +330,27 @@ class Dispatch(wiring.Component):
             cols = Mux(ours, command[result.columns], cols)
         yield from (chain.rows.eq(rows), chain.cols.eq(cols))
 
-    def _wait(self, m, command, starts, runs, converting, multiplying):
+    def _wait(self, m, converting, multiplying):
         """What the array waits for, where no vector enters it."""
         events, stalls = self.events, self.product.stalls
+        m.d.comb += [
+            events.busy_slot.eq(self.product.slot),
+            events.waits.store.eq(multiplying & (stalls.store | stalls.accumulator)),
+            events.waits.load.eq(multiplying & stalls.load),
+            events.waits.convert.eq(converting),
+        ]
+
+    def _wait_for_chains(self, m, command, starts, runs):
+        """Likewise, of the vector unit."""
+        waits = self.events.waits
         updating = Signal(2)  # by number, that the command is an update
         updates = updating.bit_select(self.vector_number, 1)
         with m.If(starts):
             m.d.sync += updating.bit_select(self.number, 1).eq(command.update)
         m.d.comb += [
-            events.busy_slot.eq(self.product.slot),
-            events.waits.vector.eq(self.chain_stalled),
-            events.waits.store.eq(multiplying & (stalls.store | stalls.accumulator)),
-            events.waits.load.eq(multiplying & stalls.load),
-            events.waits.update.eq(runs.any() & updates),
-            events.waits.chain.eq(runs.any() & ~updates),
-            events.waits.convert.eq(converting),
+            waits.vector.eq(self.chain_stalled),
+            waits.update.eq(runs.any() & updates),
+            waits.chain.eq(runs.any() & ~updates),
         ]
 
     def _notice(self, m):

@@ -6,22 +6,21 @@ from amaranth.lib.wiring import In, Out
 from diastole_hw.plan.plan import Plan
 from diastole_hw.plan.uses import Mode
 from diastole_hw.schedule.tokens import OPERANDS, operands_layout
-from diastole_sim.spec.registers import STALL_CAUSES
 
-STALLS = data.StructLayout(dict.fromkeys(STALL_CAUSES, 1))
-"""By cause, whether the engine waits for it in a cycle."""
+STALLS = data.StructLayout(dict.fromkeys(("load", "store", "accumulator"), 1))
+"""By cause, whether the engine waits for it in a cycle: operands, the bus for results, or a place
+for sums."""
 
 
 def product_control(plan: Plan) -> "ProductControl":
     """That of a machine's product engine."""
-    return ProductControl(operands_layout(plan), slots=plan.vector is not None)
+    return ProductControl(operands_layout(plan))
 
 
 class ProductControl(wiring.Signature):
     """A product engine, seen from who starts it.
 
     Parameters: ``operands``, what a command says of a product, ``OPERANDS`` if nothing is said.
-    ``slots``: it tells of its slots.
 
     Members
     -------
@@ -40,13 +39,12 @@ class ProductControl(wiring.Signature):
         Seen in this cycle: a result that is too large; groups that met beyond F or the window.
     stalls : In(STALLS)
     slot : In(1)
-        A vector enters the array; with ``slots``.
+        A vector enters the array.
     """
 
-    def __init__(self, operands: data.StructLayout = OPERANDS, *, slots: bool = False):
+    def __init__(self, operands: data.StructLayout = OPERANDS):
         super().__init__(
-            ({"slot": In(1)} if slots else {})
-            | {
+            {
                 "start": Out(1),
                 "mode": Out(Mode),
                 "operands": Out(operands),
@@ -58,5 +56,6 @@ class ProductControl(wiring.Signature):
                 "overflow": In(1),
                 "inexact": In(1),
                 "stalls": In(STALLS),
+                "slot": In(1),
             }
         )

@@ -271,7 +271,6 @@ class ProductEngine(wiring.Component):
         walk, requests, fill = stages.walk, stages.requests, stages.fill
         m.d.comb += [
             self.read_command.eq(stages.flight.load.command),
-            self.control.stalls.turn.eq(any_port(each.fill.turn_stall for each in stages.loaders)),
             stages.datapath.write_en.eq(fill.write_en),
             stages.datapath.write.eq(fill.write),
         ]
@@ -390,9 +389,8 @@ class ProductEngine(wiring.Component):
             self.control.inexact.eq(datapath.inexact),
             self.control.stalls.accumulator.eq(pass_walk.wait_accumulator & starved),
             self.control.stalls.load.eq(pass_walk.wait_load & starved),
+            self.control.slot.eq(pass_run.slot.valid),
         ]
-        if self.plan.vector is not None:
-            m.d.comb += self.control.slot.eq(pass_run.slot.valid)
         for name in ("blocks", "maxima"):
             loaded = getattr(pass_walk.loaded, name)
             for loader in stages.loaders:

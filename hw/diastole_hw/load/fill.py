@@ -55,8 +55,6 @@ class Fill(wiring.Component):
         Of every port but the first one, whose words are always taken: the word is.
     maxima : Out(MaximaWriteSignature(plan))
     lookup : Out(load_signature(plan))
-    turn_stall : Out(1)
-        A beat waits: the blocks before it have not left the buffer that turns them.
     """
 
     regions: stream.Interface
@@ -77,7 +75,6 @@ class Fill(wiring.Component):
                 "write": Out(scratch_write_layout(plan)),
                 "maxima": Out(MaximaWriteSignature(plan)),
                 "lookup": Out(load_signature(plan)),
-                "turn_stall": Out(1),
             }
             | ({"write_ready": In(1)} if port else {})
         )
@@ -102,7 +99,6 @@ class Fill(wiring.Component):
         wiring.connect(m, wiring.flipped(self.maxima), parse.maxima)
         wiring.connect(m, wiring.flipped(self.lookup), targets.lookup)
         m.d.comb += self.maxima_loaded.eq(parse.maxima_loaded)
-        m.d.comb += self.turn_stall.eq(buffer.i.valid & ~buffer.i.ready)
         self._write(m, platform, buffer.o, self._described(m, targets.blocks, buffer.blocks))
         return m
 

@@ -91,7 +91,8 @@ class CommandCounters:
     ``cycles``: from the command's start to its last write response. ``total_cycles``: with the
     conversion that ran beside it, if there was one. ``convert_cycles``: of the conversions that
     this product asked for, 0 if its operands were converted before.
-    ``stall_cycles``: by each of :data:`diastole_sim.spec.registers.STALL_CAUSES`.
+    ``busy_slots``: cycles in which a vector entered the array. ``waits``: the others, by each of
+    :data:`diastole_sim.spec.registers.WAIT_CAUSES`; both of ``total_cycles``.
     """
 
     cycles: int
@@ -99,7 +100,8 @@ class CommandCounters:
     convert_cycles: int
     read_bytes: int
     write_bytes: int
-    stall_cycles: Mapping[str, int]
+    busy_slots: int
+    waits: Mapping[str, int]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

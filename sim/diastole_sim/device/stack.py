@@ -104,7 +104,6 @@ def added(counters: Iterable[CommandCounters | None]) -> CommandCounters | None:
         convert_cycles=sum(one.convert_cycles for one in each),
         read_bytes=sum(one.read_bytes for one in each),
         write_bytes=sum(one.write_bytes for one in each),
-        stall_cycles={
-            cause: sum(one.stall_cycles[cause] for one in each) for cause in each[0].stall_cycles
-        },
+        busy_slots=sum(one.busy_slots for one in each),
+        waits={cause: sum(one.waits[cause] for one in each) for cause in each[0].waits},
     )

@@ -47,7 +47,6 @@ class Load:
     late: int = 0  # requests whose data come late, or nearly so
     addresses: int = 0  # that were products
     spare: int = 0  # cycles in which there was no room for what could be asked for
-    turn_stalls: int = 0
     taken: deque[int] = field(default_factory=deque)  # when the last regions' beats all were
     answered: deque[int] = field(default_factory=deque)  # when the open bursts were, oldest first
 
@@ -120,18 +119,17 @@ class Load:
         known = self.machine.known_loads
         found = known.get(before)
         if found is None:
-            filled, stalls, late = self.filled, self.turn_stalls, self.late
+            filled, late = self.filled, self.late
             self._rows(region)
             times = self.bus, self.front, self.looked_up, self.moved, self.free, *self.answered
-            counts = self.filled - filled, self.turn_stalls - stalls, self.late - late
+            counts = self.filled - filled, self.late - late
             if len(known) >= MOST_KNOWN:
                 known.clear()
             known[before] = self.ask - ask, *counts, *[time - ask for time in times]
             return
-        later, filled, stalls, late, *since = found
+        later, filled, late, *since = found
         self.ask += later
         self.filled += filled
-        self.turn_stalls += stalls
         self.late += late
         self.bus, self.front, self.looked_up, self.moved, self.free = (ask + t for t in since[:5])
         self.written = self.free
@@ -180,7 +178,6 @@ class Load:
         self.looked_up, self.moved = came + passed.looked_up, came + passed.moved
         self.free = self.written = came + passed.free
         self.bus = self.front = came + passed.taken
-        self.turn_stalls += passed.taken - run.mantissas
         self.filled += run.blocks * self.vector_cycles + run.dropped
         self._answered(self.bus)
 
@@ -270,10 +267,6 @@ class Loaders:
     @property
     def beats(self) -> int:
         return sum(port.beats for port in self.ports)
-
-    @property
-    def turn_stalls(self) -> int:
-        return max(port.turn_stalls for port in self.ports)
 
     def moment(self, now: int) -> Moment:
         """Return what the next chunks depend on, besides when there is room."""

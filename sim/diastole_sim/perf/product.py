@@ -19,7 +19,7 @@ Runner: TypeAlias = Callable[[ProductRun, ChunkWalk], None]
 """Takes a command through the chunks of its loops."""
 
 OPERATIONS = ("forward", "dx", "dw", "backward")
-COUNTED = ("cycles", "slots", "read_beats", "write_beats", "turn", "filled", "words")
+COUNTED = ("cycles", "slots", "read_beats", "write_beats", "filled", "words")
 TABLES = ("idle", "waits")
 """Of an estimate, what adds up: numbers, and tables of them."""
 
@@ -40,7 +40,7 @@ class Estimate:
     ``writing`` (the bus), ``draining`` (sums on their way to it), ``end`` (the last results).
     ``filled``: cycles in which the busiest port writes blocks into scratchpads; ``words``: cycles
     in which sums leave the accumulators.
-    ``turn``: cycles in which a vector waited for the turning array. ``passes``: pairs of planes for
+    ``passes``: pairs of planes for
     each multiplication of ``macs``, in the mean: 1 where formats have one width.
     """
 
@@ -57,7 +57,6 @@ class Estimate:
     write_beats: int
     idle: dict[str, int]
     waits: dict[str, int]
-    turn: int
     filled: int
     words: int
     passes: float = 1.0
@@ -172,7 +171,6 @@ def _estimated(run: ProductRun, command: ModelledProduct, passes: float) -> Esti
         cycles=end, slots=counted["slots"],
         read_beats=counted["read_beats"] + run.headers, write_beats=counted["write_beats"],
         idle=idle, waits=run.waits_by_cause(tail),
-        turn=max(counted[f"turned {port}"] for port in ports),
         filled=max(counted[f"filled {port}"] for port in ports),
         words=counted["words"], passes=passes,
     )  # fmt: skip

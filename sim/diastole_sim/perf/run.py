@@ -111,7 +111,6 @@ class ProductRun:
         for name, cycles in self.waits.items():
             found[f"wait {name}"] += cycles
         for port in self.load.ports:
-            found[f"turned {port.port}"] += port.turn_stalls
             found[f"filled {port.port}"] += port.filled
             found[f"addresses {port.port}"] += port.addresses
             found[f"spare {port.port}"] += port.spare

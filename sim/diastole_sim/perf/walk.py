@@ -32,14 +32,13 @@ LONG_TILE = 2000
 class Run(NamedTuple):
     """Neighbouring blocks of one group: what one look at its exponents brings.
 
-    ``requests``: beats of each read request. ``exponents`` and ``mantissas`` in beats. The
-    mantissas hold ``blocks`` that are wanted, then ``dropped`` ones, which only fill a granule.
+    ``requests``: beats of each read request, of ``exponents`` and then of mantissas. The latter
+    hold ``blocks`` that are wanted, then ``dropped`` ones, which only fill a granule.
     """
 
     cls: int
     requests: tuple[int, ...]
     exponents: int
-    mantissas: int
     blocks: int
     dropped: int = 0
 
@@ -212,7 +211,7 @@ def _runs(machine: ModelledMachine, cls: int, cols: Stretch) -> tuple[Run, ...]:
         beats = machine.mantissa_beats(cls, count_whole)
         exponents = machine.exponent_beats(cls)
         requests = (exponents, beats) if offset else (exponents + beats,)
-        runs.append(Run(cls, requests, exponents, beats, count, count_whole - count))
+        runs.append(Run(cls, requests, exponents, count, count_whole - count))
         col += count
     return tuple(runs)
 

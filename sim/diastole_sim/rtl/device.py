@@ -36,7 +36,7 @@ from diastole_sim.spec.limits import Limits
 from diastole_sim.spec.nest import Nest
 from diastole_sim.spec.numerics import Numerics
 from diastole_sim.spec.operations import AXES, OPERATIONS, Operation
-from diastole_sim.spec.registers import BY_NAME, MAGIC, STALL_REGISTERS
+from diastole_sim.spec.registers import BY_NAME, MAGIC, WAIT_REGISTERS
 from diastole_sim.spec.scales import amax_exponent
 
 UNWRITTEN = 0xA5
@@ -468,7 +468,8 @@ class Device(Products[DeviceTensor]):
             convert_cycles=convert_cycles,
             read_bytes=read("read_beats") * beat_bytes,
             write_bytes=read("write_beats") * beat_bytes,
-            stall_cycles={cause: read(name) for cause, name in STALL_REGISTERS.items()},
+            busy_slots=read("busy_slots"),
+            waits={cause: read(name) for cause, name in WAIT_REGISTERS.items()},
         )
 
 

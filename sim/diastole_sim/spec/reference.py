@@ -84,8 +84,9 @@ def reference() -> str:
         "columns of its tensor; `address_x` of a load and of a store is where it reads and writes.",
         *("", *command_tables(described), "", "## Errors", "", *error_table(described)),
         *("", "## Registers", ""),
-        f"Those from {VECTOR[0].upper()} on are in machines with a vector unit. Settings are",
-        "locked while the machine is busy, and so is state, which the machine changes.",
+        f"Those from {VECTOR[0].upper()} to {VECTOR[-1].upper()} are in machines with a vector",
+        "unit. Settings are locked while the machine is busy, and so is state, which the machine",
+        "changes.",
         *("", *register_table(described), ""),
     ]
     return "\n".join(lines)

@@ -86,19 +86,6 @@ FLAG_BITS = tuple(
 )
 """The bits of the register ``flags``, from the lowest on."""
 
-_STALLS = {
-    "load": "cycles in which the array waited for operands",
-    "store": "cycles in which results waited for the bus",
-    "accumulator": "cycles of waiting for an accumulator bank",
-    "turn": "cycles in which operands waited for the buffer that turns them",
-}
-_FIRST_STALL = 0x80
-STALL_CAUSES = tuple(_STALLS)
-"""What the array may wait for; each has a counter of cycles, the register of
-:data:`STALL_REGISTERS`. A new cause comes last."""
-STALL_REGISTERS = {cause: f"stall_{cause}" for cause in STALL_CAUSES}
-"""By cause, the name of its register."""
-
 _WAITS = {
     "vector": "a bank for the drain, and the vector unit or the converter did not take its results",
     "store": "a bank for the drain, and memory did not take its results",
@@ -110,8 +97,9 @@ _WAITS = {
 }
 _FIRST_WAIT = 0xC8
 WAIT_CAUSES = tuple(_WAITS)
-"""Why no slot of the array is valid in a cycle of a run, in machines with a vector unit: the first
-that holds counts. Each has a counter of cycles, the register of :data:`WAIT_REGISTERS`."""
+"""Why no slot of the array is valid in a cycle of a run: the first that holds counts; without a
+vector unit three of them never do. Each has a counter of cycles, the register of
+:data:`WAIT_REGISTERS`."""
 WAIT_REGISTERS = {cause: f"wait_{cause}" for cause in WAIT_CAUSES}
 """By cause, the name of its register."""
 
@@ -130,17 +118,6 @@ _OF_CHAINS = (
     ),
     _register("loss_window", 0xC0, 32, SETTING, "steps without overflow after which x grows"),
     _register("loss_clean", 0xC4, 32, STATE, "steps without overflow since x changed"),
-    *(
-        _register(
-            WAIT_REGISTERS[cause],
-            _FIRST_WAIT + 8 * number,
-            64,
-            STATUS,
-            f"cycles of waiting for {meaning}",
-        )
-        for number, (cause, meaning) in enumerate(_WAITS.items())
-    ),
-    _register("busy_slots", 0x100, 64, STATUS, "cycles in which a slot of the array was valid"),
 )
 
 REGISTERS = (
@@ -198,10 +175,6 @@ REGISTERS = (
     _register("convert_cycles", 0x68, 64, STATUS, "cycles of convert commands, likewise"),
     _register("read_beats", 0x70, 64, STATUS, "beats that product commands read"),
     _register("write_beats", 0x78, 64, STATUS, "beats that product commands wrote"),
-    *(
-        _register(STALL_REGISTERS[cause], _FIRST_STALL + 4 * number, 32, STATUS, meaning)
-        for number, (cause, meaning) in enumerate(_STALLS.items())
-    ),
     _register("cycles_total", 0xA0, 64, STATUS, "cycles of commands, of whatever kind"),
     _register(
         "improvement_num",
@@ -215,6 +188,17 @@ REGISTERS = (
         "improvement_den", 0xAC, 32, STATUS, "likewise: sum of k2, a quarter of that of 4 k2"
     ),
     *_OF_CHAINS,
+    *(
+        _register(
+            WAIT_REGISTERS[cause],
+            _FIRST_WAIT + 8 * number,
+            64,
+            STATUS,
+            f"cycles of waiting for {meaning}",
+        )
+        for number, (cause, meaning) in enumerate(_WAITS.items())
+    ),
+    _register("busy_slots", 0x100, 64, STATUS, "cycles in which a slot of the array was valid"),
 )
 COUNTED = (
     "saturated",
@@ -223,7 +207,6 @@ COUNTED = (
     "convert_cycles",
     "read_beats",
     "write_beats",
-    *STALL_REGISTERS.values(),
     "cycles_total",
     *WAIT_REGISTERS.values(),
     "busy_slots",
@@ -234,7 +217,7 @@ PLANES = ("improvement_num", "improvement_den")
 
 
 VECTOR = tuple(register.name for register in _OF_CHAINS)
-"""Registers of steps, of the scale of the loss, and of what the array waits for."""
+"""Registers of steps, and of the scale of the loss."""
 
 
 def registers_of(*, planes: bool, vector: bool = False) -> tuple[Register, ...]:

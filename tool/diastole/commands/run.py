@@ -26,7 +26,7 @@ from diastole_sim.spec.nest import Nest
 from diastole_sim.spec.numerics import Numerics
 from diastole_sim.spec.operations import OPERATIONS
 from diastole_sim.spec.part import ProductPart, require_free, unit_of
-from diastole_sim.spec.registers import STALL_CAUSES
+from diastole_sim.spec.registers import WAIT_CAUSES
 
 
 def add_parser(commands: Commands) -> None:
@@ -362,14 +362,15 @@ def improvements(result: ProductResult) -> dict[str, dict[str, int]]:
 def _counted(result: ProductResult, macs: int, multipliers: int) -> dict[str, Any]:
     counters = result.counters
     if counters is None:
-        keys = ("cycles", "utilisation", "read_bytes", "write_bytes")
-        return dict.fromkeys(keys) | {"stalls": dict.fromkeys(STALL_CAUSES)}
+        keys = ("cycles", "utilisation", "read_bytes", "write_bytes", "busy_slots")
+        return dict.fromkeys(keys) | {"waits": dict.fromkeys(WAIT_CAUSES)}
     return {
         "cycles": counters.cycles,
         "utilisation": macs / (counters.cycles * multipliers),
         "read_bytes": counters.read_bytes,
         "write_bytes": counters.write_bytes,
-        "stalls": dict(counters.stall_cycles),
+        "busy_slots": counters.busy_slots,
+        "waits": dict(counters.waits),
     }
 
 

@@ -8,9 +8,9 @@ from itertools import pairwise, product
 import pytest
 
 from diastole_hw.command.dispatch import Dispatch
+from diastole_hw.engine.control import STALLS
 from diastole_hw.plan.uses import Mode
 from diastole_sim.spec.command_table import Opcode
-from diastole_sim.spec.registers import STALL_CAUSES
 from support.bench import design, run
 from support.plans import make_numerics, make_plan
 
@@ -185,13 +185,15 @@ class Played:
             "converted": self.conversion is not None and self.chance(self.p_end),
             "report": {name: rng.getrandbits(31) for name in REPORT},
             "seen": {name: rng.randrange(2) for name in ("nan", "inf", "overflow", "inexact")},
-            "stalls": {cause: rng.randrange(2) for cause in STALL_CAUSES},
+            "stalls": {cause: rng.randrange(2) for cause, _ in STALLS},
+            "slot": rng.randrange(2),
         }
         ctx.set(control.fits, fits({"m": ctx.get(control.operands.m)}))
         ctx.set(control.ready, said["ready"])
         ctx.set(control.done, said["ends"])
         ctx.set(control.done_command, self.products[0].number if said["ends"] else rng.randrange(2))
         ctx.set(control.stalls, said["stalls"])
+        ctx.set(control.slot, said["slot"])
         ctx.set(convert.command.ready, said["takes"])
         ctx.set(convert.done, said["converted"])
         for name, value in (said["report"] | said["seen"]).items():
@@ -281,7 +283,11 @@ class Played:
         assert events.converting == any(life.converts for life in running)
         assert events.multiplying == multiplies
         assert (events.read, events.written, events.saturated, events.underflowed) == (0, 0, 0, 0)
-        assert {cause: events.stalls[cause] for cause in STALL_CAUSES} == said["stalls"]
+        stalls = {cause: multiplies and said["stalls"][cause] for cause, _ in STALLS}
+        assert (events.busy_slot, events.waits.load) == (said["slot"], stalls["load"])
+        assert events.waits.store == (stalls["store"] or stalls["accumulator"])
+        assert events.waits.convert == events.converting
+        assert (events.waits.vector, events.waits.update, events.waits.chain) == (0, 0, 0)
         assert converting is None or number == converting.number
         assert events.converted == said["converted"]
         raised = {name for name in ("overflow", "inexact") if multiplies and said["seen"][name]}

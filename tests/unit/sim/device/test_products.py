@@ -385,7 +385,13 @@ def test_tags_of_a_stack_that_are_too_high(device):
 
 def test_what_is_said_of_a_stack(device):
     counters = CommandCounters(
-        cycles=1, total_cycles=2, convert_cycles=3, read_bytes=4, write_bytes=5, stall_cycles={}
+        cycles=1,
+        total_cycles=2,
+        convert_cycles=3,
+        read_bytes=4,
+        write_bytes=5,
+        busy_slots=6,
+        waits={},
     )
     for number, changes in enumerate(({}, {"exact": False}, {"overflow": True}, {})):
         device.results[number] = {"counters": counters} | changes

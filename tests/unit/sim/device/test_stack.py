@@ -93,7 +93,8 @@ def counters(unit):
         convert_cycles=3 * unit,
         read_bytes=4 * unit,
         write_bytes=5 * unit,
-        stall_cycles={"load": 6 * unit, "store": 7 * unit},
+        busy_slots=6 * unit,
+        waits={"load": 7 * unit, "store": 8 * unit},
     )
 
 

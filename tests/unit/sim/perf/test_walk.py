@@ -45,7 +45,7 @@ def test_blocks_of_two_groups():
     assert region == LoadedRegion(
         rows=3,
         first_row=3,
-        runs=(Run(W, (1, 10), 1, 10, 2), Run(W, (16,), 1, 15, 3)),
+        runs=(Run(W, (1, 10), 1, 2), Run(W, (16,), 1, 3)),
     )
     assert region.beats == 3 * (11 + 16)
 
@@ -53,7 +53,7 @@ def test_blocks_of_two_groups():
 def test_blocks_that_end_inside_a_beat():
     """Of 3 bits each; the run goes on to where a block starts on a beat, here the whole group."""
     (run,) = blocks(NARROW, X, (0, 1), (0, 3)).runs
-    assert run == Run(X, (3,), 2, 1, 3, 5)
+    assert run == Run(X, (3,), 2, 3, 5)
 
 
 def test_roles():

@@ -274,7 +274,7 @@ def test_report(control, machine):
     lines = control.report().splitlines()
     assert lines[:2] == ["magic = 0x53414944", "version = 0x0"]
     assert "cycles = 0x100000002" in lines
-    assert lines[-2:] == ["stall_turn = 0x0", "cycles_total = 0x0"]
+    assert lines[-2:] == ["wait_command = 0x0", "busy_slots = 0x0"]
     machine.deaf = 8
     assert control.report().splitlines() == [
         "magic = 0x53414944",

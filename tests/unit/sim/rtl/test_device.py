@@ -16,6 +16,7 @@ from diastole_sim.spec.command_errors import ErrorCode
 from diastole_sim.spec.command_table import Opcode
 from diastole_sim.spec.numerics import Numerics
 from diastole_sim.spec.operations import OPERATIONS
+from diastole_sim.spec.registers import WAIT_CAUSES
 from support import fake_machine
 from support.texts import exactly
 
@@ -302,7 +303,8 @@ def test_counters(device):
     assert counters.convert_cycles == 2000
     assert counters.read_bytes == 16 * ((2 << 32) + 7)
     assert counters.write_bytes == 16 * ((3 << 32) + 7)
-    assert counters.stall_cycles == {"load": 4, "store": 0, "accumulator": 0, "turn": 0}
+    assert counters.waits == dict.fromkeys(WAIT_CAUSES, 0) | {"load": (4 << 32) + 7}
+    assert counters.busy_slots == 0
 
 
 @pytest.mark.parametrize("name", ["x", "w", "dy"])

@@ -348,7 +348,13 @@ def test_utilisation_is_of_the_product_commands():
     def count(op, call, result):
         if op == "convert":
             return result
-        nothing = {"convert_cycles": 0, "read_bytes": 0, "write_bytes": 0, "stall_cycles": {}}
+        nothing = {
+            "convert_cycles": 0,
+            "read_bytes": 0,
+            "write_bytes": 0,
+            "busy_slots": 0,
+            "waits": {},
+        }
         counters = CommandCounters(cycles=1000, total_cycles=7000, **nothing)
         object.__setattr__(result, "counters", counters)
         return result

@@ -25,7 +25,7 @@ def observed(monkeypatch):
         operands = random_operands(config, axes, seed=seed)
         counters = CommandCounters(
             cycles=40, total_cycles=40, convert_cycles=0, read_bytes=1, write_bytes=1,
-            stall_cycles={},
+            busy_slots=8, waits={},
         )  # fmt: skip
         results, runs = [], []
         for name in names:

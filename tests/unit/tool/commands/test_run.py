@@ -15,11 +15,13 @@ from diastole_sim.rtl import device as rtl
 from diastole_sim.rtl.product import Product
 from diastole_sim.spec.nest import Nest
 from diastole_sim.spec.operations import OPERATIONS
+from diastole_sim.spec.registers import WAIT_CAUSES
 from support.fake_machine import FakeMachine, parameters_of
 
 RUN = ("run", "nano.toml", "--in", "a.npz", "--out", "b.npz", "--backend", "golden")
 RUN_KEYS = (
-    "op backend m k n cycles convert_cycles macs utilisation read_bytes write_bytes stalls exact "
+    "op backend m k n cycles convert_cycles macs utilisation read_bytes write_bytes "
+    "busy_slots waits exact "
     "converted saturated underflowed verified mismatches compared"
 ).split()
 
@@ -48,7 +50,8 @@ def test_run_writes_results_and_operands(diastole, npz, op, results, operands):
     assert record["macs"] == 105 * len(results)
     assert record["exact"] is True
     assert record["verified"] is False
-    assert record["stalls"] == dict.fromkeys(("load", "store", "accumulator", "turn"))
+    assert record["waits"] == dict.fromkeys(WAIT_CAUSES)
+    assert record["busy_slots"] is None
     assert all(record[key] is None for key in ("cycles", "convert_cycles", "utilisation"))
     with np.load("b.npz") as written:
         shapes = {name: written[name].shape for name in written}

@@ -45,7 +45,7 @@ class Counting(GoldenDevice):
         none = dict.fromkeys(("total_cycles", "convert_cycles"), 0)
         counters = CommandCounters(
             cycles=round(found.cycles * self.slow), read_bytes=found.read_bytes,
-            write_bytes=found.write_bytes, stall_cycles={}, **none,
+            write_bytes=found.write_bytes, busy_slots=found.slots, waits={}, **none,
         )  # fmt: skip
         return SimpleNamespace(counters=counters)
 

@@ -23,7 +23,7 @@ class Counting(GoldenDevice):
 
     def counted(self, result, cycles):
         none = dict.fromkeys(("total_cycles", "convert_cycles", "read_bytes", "write_bytes"), 0)
-        counters = CommandCounters(cycles=cycles, stall_cycles={}, **none)
+        counters = CommandCounters(cycles=cycles, busy_slots=0, waits={}, **none)
         values = {name: -array if self.wrong else array for name, array in result.values.items()}
         return replace(result, counters=counters, values=values)
 
