@@ -2,8 +2,6 @@
 """The vector unit's waiting: whatever instructions come whenever, each sees the registers as those
 before it left them, and none that comes after it."""
 
-import inspect
-
 import pytest
 from amaranth.hdl import Array, Assert, Assume, Cat, Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
@@ -19,6 +17,7 @@ from diastole_hw.vector.special import SpecialLane
 from diastole_hw.vector.timing import OPERANDS_AT
 from diastole_sim.spec.micro import MicroOp, Source
 from formal.prove import prove_bounded, refute_bounded
+from support.edits import edited
 from support.sweep import sweep
 
 SHAPE = VectorShape(block=2, data_width=64, specials=1, panel_vectors=4)
@@ -211,16 +210,12 @@ def test_instructions_see_what_was_copied_before_them():
     prove_bounded(CoreSpec(FedCore(SHAPE)), assertions=ASSERTIONS, cycles=LATE)
 
 
-def edited(old, new):
-    """The unit with another text in one place."""
-    text = inspect.getsource(Issue)
-    assert text.count(old) == 1, old
-    names = vars(inspect.getmodule(Issue)).copy()
-    exec(compile(text.replace(old, new), "edited", "exec"), names)
-    return names["Issue"]
+@pytest.mark.parametrize("old, new", [*QUICK, *SLOW])
+def test_every_fault_has_its_place(old, new):
+    assert edited(Issue, old, new) is not Issue
 
 
 @pytest.mark.parametrize("old, new", [*QUICK, *(sweep(*edit) for edit in SLOW)])
 def test_core_with_a_fault_in_its_waiting_is_refuted(monkeypatch, old, new):
-    monkeypatch.setattr(core, "Issue", edited(old, new))
+    monkeypatch.setattr(core, "Issue", edited(Issue, old, new))
     refute_bounded(CoreSpec(FedCore(SHAPE)), assertions=ASSERTIONS, cycles=LATE)

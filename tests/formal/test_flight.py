@@ -1,8 +1,6 @@
 """Products in flight: each goes through all stages, in order, and is done when nothing of it is
 left, neither earlier nor later, whatever the stages take."""
 
-import inspect
-
 import pytest
 from amaranth.hdl import Array, Assert, Cat, Module, Mux, Signal
 from amaranth.lib import wiring
@@ -11,6 +9,7 @@ from amaranth.lib.wiring import In
 from diastole_hw.engine.flight import DIRECTIONS, Flight, older_layout
 from diastole_hw.plan.uses import Mode
 from formal.prove import prove, refute
+from support.edits import edited
 from support.plans import make_numerics, make_plan
 from support.sweep import sweep
 
@@ -49,15 +48,6 @@ EDITS = [
     ("load.anew.eq(~older_live)", "load.anew.eq(1)"),
 ]
 """Faults in the text of the unit."""
-
-
-def edited(old, new):
-    """The unit with another text in one place."""
-    text = inspect.getsource(Flight)
-    assert text.count(old) == 1, old
-    names = vars(inspect.getmodule(Flight)).copy()
-    exec(compile(text.replace(old, new), "edited", "exec"), names)
-    return names["Flight"]
 
 
 class Load:
@@ -327,7 +317,7 @@ def test_flight():
 
 @pytest.mark.parametrize("old, new", EDITS)
 def test_every_fault_has_its_place(old, new):
-    assert edited(old, new) is not Flight
+    assert edited(Flight, old, new) is not Flight
 
 
 @pytest.mark.parametrize(
@@ -335,4 +325,5 @@ def test_every_fault_has_its_place(old, new):
 )
 @pytest.mark.sampled(2)
 def test_flight_with_a_fault_in_its_text_is_refuted(old, new):
-    refute(FlightSpec(edited(old, new)(PLAN)), assertions=ASSERTIONS, depth=16, probes=PROBES)
+    broken = edited(Flight, old, new)
+    refute(FlightSpec(broken(PLAN)), assertions=ASSERTIONS, depth=16, probes=PROBES)

@@ -2,8 +2,6 @@
 """A chain's inputs: no reader of memory blocks another, since only that is asked for which there is
 room for; and nothing is written over a block that is still to be read."""
 
-import inspect
-
 import pytest
 from amaranth.hdl import Assert, Assume, Cat, Const, Module, Mux, Signal
 from amaranth.lib import data, wiring
@@ -17,6 +15,7 @@ from diastole_hw.vector.shape import VectorShape, stream_layout, visited_layout
 from diastole_sim.spec.micro import INPUTS
 from diastole_sim.spec.stream_table import Kind
 from formal.prove import prove, prove_bounded, refute, refute_bounded
+from support.edits import edited
 from support.sweep import sweep
 
 SHAPES = [(1, 32), sweep(2, 64)]
@@ -220,13 +219,9 @@ def test_every_beat_that_was_asked_for_is_taken(block, data_width):
     prove_bounded(ReadSpec(streams(block, data_width)), assertions=ASSERTIONS - 4, cycles=CYCLES)
 
 
-def edited(unit, old, new):
-    """A unit with another text in one place."""
-    text = inspect.getsource(unit)
-    assert text.count(old) == 1, old
-    names = vars(inspect.getmodule(unit)).copy()
-    exec(compile(text.replace(old, new), "edited", "exec"), names)
-    return names[unit.__name__]
+@pytest.mark.parametrize("unit, old, new", [*QUICK, *SLOW])
+def test_every_fault_has_its_place(unit, old, new):
+    assert edited(unit, old, new) is not unit
 
 
 @pytest.mark.parametrize("unit, old, new", [*QUICK, *(sweep(*edit) for edit in SLOW)])

@@ -1,6 +1,5 @@
 """The room of a ring: no slab over another one that is taken, and none refused for ever."""
 
-import inspect
 from itertools import pairwise
 
 import pytest
@@ -10,6 +9,7 @@ from amaranth.lib.wiring import In
 
 from diastole_hw.schedule.ring import RingSpace
 from formal.prove import prove, refute
+from support.edits import edited
 from support.sweep import sweep
 
 ASSERTIONS = 6
@@ -22,15 +22,6 @@ EDITS = [
     ("Mux(self.start, self.place, first)", "first"),
 ]
 """Faults in the text of the unit."""
-
-
-def edited(old, new):
-    """The unit with another text in one place."""
-    text = inspect.getsource(RingSpace)
-    assert text.count(old) == 1, old
-    names = vars(inspect.getmodule(RingSpace)).copy()
-    exec(compile(text.replace(old, new), "edited", "exec"), names)
-    return names["RingSpace"]
 
 
 SLAB = data.StructLayout({"place": 8, "length": 8, "older": 1})
@@ -224,4 +215,4 @@ def test_broken_ring_is_refuted(broken):
 @pytest.mark.parametrize("old, new", EDITS)
 @pytest.mark.sampled(2)
 def test_ring_with_a_fault_in_its_text_is_refuted(old, new, blocks):
-    refute(RingSpec(edited(old, new)(blocks)), assertions=ASSERTIONS, probes=PROBES)
+    refute(RingSpec(edited(RingSpace, old, new)(blocks)), assertions=ASSERTIONS, probes=PROBES)

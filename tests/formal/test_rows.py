@@ -8,8 +8,6 @@ after another, so that proof cannot see an instruction that overtakes itself. Th
 they are generated; it counts how often one row of a register, and one vector, were written.
 """
 
-import inspect
-
 import pytest
 from amaranth.hdl import Assert, Assume, Cat, Module, Mux, Signal
 from amaranth.lib import wiring
@@ -23,6 +21,7 @@ from diastole_hw.vector.row_order import row_at, row_order_of
 from diastole_hw.vector.shape import VectorShape
 from diastole_hw.vector.timing import WRITTEN_AT
 from formal.prove import prove, refute
+from support.edits import edited
 from support.sweep import sweep
 
 ASSERTIONS = 17  # 7 are the units' own; one more where rows can be paired
@@ -278,16 +277,12 @@ SLOW = [
 """Blocks, and faults in the text of the unit; those that are found late are found in sweeps."""
 
 
-def edited(old, new):
-    """The unit with another text in one place."""
-    text = inspect.getsource(Issue)
-    assert text.count(old) == 1, old
-    names = vars(inspect.getmodule(Issue)).copy()
-    exec(compile(text.replace(old, new), "edited", "exec"), names)
-    return names["Issue"]
+@pytest.mark.parametrize("block, old, new", [*QUICK, *SLOW])
+def test_every_fault_has_its_place(block, old, new):
+    assert edited(Issue, old, new) is not Issue
 
 
 @pytest.mark.parametrize("block, old, new", [*QUICK, *(sweep(*edit) for edit in SLOW)])
 def test_issue_with_a_fault_in_its_text_is_refuted(block, old, new):
-    spec = RowsSpec(shape(block), edited(old, new))
+    spec = RowsSpec(shape(block), edited(Issue, old, new))
     refute(spec, assertions=ASSERTIONS + (block > 8), probes=PROBES, depth=50)
