@@ -84,6 +84,7 @@ async def multiply(ports, memory, golden, sizes, rng):
             want[addresses[name] : addresses[name] + len(image)] = image
         ports.set("control__mode", mode.value)
         ports.set("control__operands", {"m": m, "n": n, "k": k, **addresses})
+        await ports.sample("control__fits")  # of the operands of the cycle before
         (fits,) = await ports.sample("control__fits")
         assert fits == fused_fits(m, n)
         if mode == Mode.FUSED and not fits:
