@@ -217,8 +217,8 @@ def _one_machine(
         say(help_)
     if arguments.out is not None:
         say(f"wrote {arguments.out}")
-    widths = ",".join(str(each) for each in DATA_WIDTHS if each != config.bus.data_width)
-    say_next(f"--over bus.data_width={widths} compares machines, --phases convert conversions")
+    others = ",".join(str(each) for each in DATA_WIDTHS if each != config.bus.data_width)
+    say_next(f"--over bus.data_width={others} compares machines, --phases convert conversions")
     return 0
 
 
