@@ -70,6 +70,9 @@ def pretend(monkeypatch, module, device_class):
 
     @contextmanager
     def make_device(name, config, *, seed, **_):
-        yield (GoldenDevice if name == "golden" else device_class)(config.numerics, seed)
+        device = (GoldenDevice if name == "golden" else device_class)(config.numerics, seed)
+        yield device
+        if not isinstance(device, GoldenDevice):
+            device.close()  # what is read of it from then on is an error, as of a real one
 
     monkeypatch.setattr(module, "make_device", make_device)

@@ -67,6 +67,8 @@ class FakeMachine:
         self.closed = True
 
     def bytes_at(self, address, count):
+        if self.closed:
+            raise ValueError("the machine is closed")
         base = self.memory_base
         assert address >= base
         assert address + count <= base + self.memory.size

@@ -83,8 +83,10 @@ ALWAYS_FOLDED = ("fp8_e5m2", "bf16", "mxfp8_e5m2", "e5m1")
 @pytest.mark.parametrize("which", [0, 1])
 @pytest.mark.parametrize("name, kind", [each for each in KINDS if each[0] in WINDOWS])
 def test_folds(name, kind, which, np_rng):
-    """Blocks far below their tensor's largest element, with and without a window."""
-    window, folded = WINDOWS[name][which], which == 0 or name in ALWAYS_FOLDED
+    """Blocks far below their tensor's largest element, with and without a window: where the scale
+    is the tensor's they are folded. A group's own scale is at most a binade above its elements."""
+    window = WINDOWS[name][which]
+    folded = kind == "tensor" and (which == 0 or name in ALWAYS_FOLDED)
     kinds = {"kind": kind, "block": 2, "size": 4, "window": window}
     rule = None if name == "bf16" else "rceil"
     chosen = judge.numerics(name, **kinds, scale=rule, fraction=0, headroom=4)
@@ -191,13 +193,16 @@ def test_a_scale_that_nobody_gives_is_one(name, np_rng):
 
 
 FOLDED = ("fp8_e4m3", "fp8_e5m2", "bf16", "mxfp8_e4m3", "mxfp8_e5m2", "e3m4", "e5m1")
-"""Alone and by default: those whose exact products have more than 18 bits."""
+"""With a scale for the tensor, alone and by default: those whose exact products have more than 18
+bits."""
 
 
 @pytest.mark.parametrize("name", oracle.NAMES)
 def test_which_formats_are_folded(name):
-    chosen = judge.numerics(name, kind=judge.kinds_of(name)[0])
-    assert [chosen.folds(each) for each in ("x", "w", "dy")] == [name in FOLDED] * 3
+    for kind in judge.kinds_of(name):
+        chosen = judge.numerics(name, kind=kind)
+        folded = kind == "tensor" and name in FOLDED
+        assert [chosen.folds(each) for each in ("x", "w", "dy")] == [folded] * 3
 
 
 @pytest.mark.parametrize("name", ["bfp4", "fp8_e5m2", "mxfp4_e2m1"])

@@ -23,6 +23,7 @@ class Execute:
     machine: ModelledMachine
     store: Store
     taken: int = 0  # when the pass at hand left the walk
+    overwriting: int = 0  # slices that come yet whose sums are written over what was there
     swaps: list[int] = field(default_factory=lambda: [-SHORTEST_PASS])
     starts: list[int] = field(default_factory=lambda: [0] * PASSES_AHEAD)
     end: int | None = None  # last slot so far
@@ -32,7 +33,7 @@ class Execute:
         """Run a loaded chunk; the cycle from which its places may be loaded again."""
         count, number = chunk.slices * chunk.groups, 0
         before: tuple[int, ...] = ()
-        overwrites = chunk.groups * chunk.first  # passes whose sums nothing is added to
+        overwrites = chunk.groups * self._overwriting(chunk)  # passes that add to nothing
         added = None  # when the first of the others begins, and cycles to the next
         while number < count:
             last_swap = self.swaps[-1]
@@ -53,10 +54,18 @@ class Execute:
             self._added(chunk, *added)
         return self.end + 2 + max(self.machine.rows, self.machine.cols)
 
+    def _overwriting(self, chunk: Chunk) -> int:
+        """How many slices of a chunk are among the first of their contraction."""
+        if chunk.first:
+            self.overwriting = self.machine.overwriting_slices(north=chunk.uses[1])
+        count = min(self.overwriting, chunk.slices)
+        self.overwriting -= count
+        return count
+
     def moment(self, now: int) -> Moment:
         """Return what the next pass depends on, besides its blocks and banks."""
         times = self.taken, self.swaps[-1], *self.starts
-        return Moment((), tuple(time - now for time in times))
+        return Moment((self.overwriting,), tuple(time - now for time in times))
 
     def later(self, cycles: int) -> None:
         """Shift all times by so many cycles."""

@@ -84,7 +84,9 @@ class ModelledMachine:
     tensor; ``widths`` that x, w, dy may be converted to, None where their format has one: a plane
     of ``element_bits`` for every two bits; ``header``: tensors have scales in front of their images
     (NVFP4); ``data_width`` in bits of each of ``ports`` to memory; ``in_place``: the array turns,
-    else the edge does; ``cell_cycles`` from the cycle after a slot to the sums of the first cell.
+    else the edge does; ``float_chunk``: products that are summed before a float accumulator adds
+    them, None where sums are integers; ``cell_cycles`` from the cycle after a slot to the sums of
+    the first cell.
     The three after it are for questions of the kind "what if": ``sum_units``, halves of memories of
     sums behind each port, and bounds on the chunks of what streams that are on chip at once,
     ``most_places``, and on the vectors that are filled per cycle, ``most_filled``.
@@ -100,6 +102,7 @@ class ModelledMachine:
     widths: tuple[tuple[int, ...] | None, ...] = (None, None, None)
     header: bool = False
     in_place: bool = True
+    float_chunk: int | None = None
     ports: int = 1
     cell_cycles: int = 2
     sum_units: int = 4
@@ -145,12 +148,20 @@ class ModelledMachine:
             rows=rows, cols=cols, block=numerics.block, data_width=data_width,
             element_bits=(x, w, dy), vectors=(groups[0], groups[1], groups[2]),
             widths=tuple(widths), header=any(chosen.format.two_level for chosen in classes),
+            float_chunk=None if numerics.accumulator is None else numerics.accumulator.chunk,
             **options,
         )  # fmt: skip
 
     @property
     def multipliers(self) -> int:
         return self.rows * self.cols * self.block**2
+
+    def overwriting_slices(self, *, north: bool) -> int:
+        """Slices of a contraction whose sums are written over what was there: one, or those of the
+        first chunk of a float accumulator."""
+        if self.float_chunk is None:
+            return 1
+        return self.float_chunk // ((self.rows if north else self.cols) * self.block)
 
     # Widths that are chosen at every conversion.
 

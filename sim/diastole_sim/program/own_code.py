@@ -94,9 +94,9 @@ class OwnCode:
         try:
             with redirect_stdout(sys.stderr):
                 yield
-        except OwnCodeError:
+        except (OwnCodeError, KeyboardInterrupt):
             raise
-        except (Exception, SystemExit) as error:
+        except BaseException as error:
             said = f"{what}{_failure(error, self.file)}"
             where = "" if said.startswith(self.file) else f"{self.file}: "
             raise OwnCodeError(f"{where}{said}") from error

@@ -94,7 +94,8 @@ def _problem_of_constants(what: str, given: Any) -> str | None:
         except (TypeError, ValueError, OverflowError):
             fits = False
         if not fits:
-            return f"{what}: {name} must be a number that float32 has, not {shown(value)}"
+            said = repr(value) if isinstance(value, str) else shown(value)
+            return f"{what}: {name} must be a number that float32 has, not {said:.60}"
     return None
 
 
@@ -204,7 +205,8 @@ class OwnOptimiser:
         self._steps: dict[int, Mapping[str, float]] = {}
         self._constants: Mapping[str, float] | None = None
         for name, does in METHODS.items():
-            if not callable(getattr(made, name, None)):
+            method = guarded(code, f"the {name} of {_kind(made)}", getattr, made, name, None)
+            if not callable(method):
                 raise OwnCodeError(f"{code}: {_kind(made)}, which has no method {does}")
 
     def chain(self, options: Options) -> Chain:
@@ -245,16 +247,20 @@ class OwnOptimiser:
         shown_arguments = ", ".join(
             "options" if isinstance(a, Options) else str(a) for a in arguments
         )
-        method: Callable[..., Any] = getattr(self._made, name)
-        return guarded(self._code, f"{name}({shown_arguments})", method, *arguments)
+
+        def call() -> Any:
+            return getattr(self._made, name)(*arguments)
+
+        return guarded(self._code, f"{name}({shown_arguments})", call)
 
     def _numbers(self, name: str, *arguments: int) -> Mapping[str, float]:
         found = self._call(name, *arguments)
         what = f"{name}({', '.join(map(str, arguments))})"
-        problem = _problem_of_constants(what, found)
-        if problem is not None:
-            raise OwnCodeError(f"{self._code}: {problem}")
-        return {each: float(value) for each, value in found.items()}
+        with self._code.running(f"{self._code}: what {what} returns fails: "):
+            problem = _problem_of_constants(what, found)
+            if problem is not None:
+                raise OwnCodeError(f"{self._code}: {problem}")
+            return {each: float(value) for each, value in found.items()}
 
     def _check_update(self, chain: object, options: Options) -> None:
         code, what = self._code, "chain(options)"

@@ -446,11 +446,21 @@ def _misdrawn(numerics: Numerics) -> Iterator[tuple[tuple[str, ...], str]]:
 
 
 def _not_delayed(numerics: Numerics) -> Iterator[tuple[tuple[str, ...], str]]:
-    """Keys of delayed scales where scales are not delayed."""
+    """Keys of delayed scales where scales are not delayed, or none is of a whole tensor."""
     usual = {"history": 1, "margin": 0}
     for name, value in usual.items():
         given = getattr(numerics, name)
-        if given != value and numerics.source != "delayed":
+        if given == value:
+            continue
+        if numerics.source == "delayed" and not numerics.has_tensor_scales:
+            yield (
+                (f"scale.{name}", *(f"format.{each}" for each in CLASS_NAMES)),
+                (
+                    f"scale.{name} must be {value} where no class has a scale for its whole "
+                    f"tensor (block = tensor, or nvfp4), not {given}"
+                ),
+            )
+        if numerics.source != "delayed":
             yield (
                 (f"scale.{name}", "scale.source"),
                 (

@@ -116,7 +116,8 @@ class TrainResult:
             if not math.isfinite(values[name]):
                 values[name] = None
         values["first_mismatch"] = None if self.first_mismatch is None else str(self.first_mismatch)
-        values["loss_scale_floor"] = [list(each) for each in self.loss_scale_floor]
+        floors = [list(each) for each in self.loss_scale_floor]
+        values["loss_scale_floor"] = None if self.loss_scale is None else floors
         values["not_finite"] = self.not_finite
         return values
 

@@ -217,7 +217,8 @@ def _one_machine(
         say(help_)
     if arguments.out is not None:
         say(f"wrote {arguments.out}")
-    say_next("--over bus.data_width=64,128,256 compares machines, --phases convert conversions")
+    others = ",".join(str(each) for each in DATA_WIDTHS if each != config.bus.data_width)
+    say_next(f"--over bus.data_width={others} compares machines, --phases convert conversions")
     return 0
 
 
@@ -238,7 +239,7 @@ def _sweep(arguments: argparse.Namespace, phases: Sequence[str], asked: Mapping[
             found.append(each)
             report(len(found), len(machines), None)
     if arguments.out is not None:
-        write_front(found, arguments.out, f"{arguments.shapes}: cycles against area", clock)
+        write_front(found, arguments.out, f"{arguments.shapes}: cycles against size", clock)
     if arguments.json:
         front = Front.of(found)
         record = [each.record() | {"pareto": each in front.machines} for each in found]

@@ -113,6 +113,7 @@ def execute(arguments: argparse.Namespace) -> int:
         cycles = convert_cycles(result, converted)
         written = outputs(result)
         found = {name: read_back(operand) for name, operand in result.operands.items()}
+        beyond = beyond_float32(result, config.numerics)
     comparison, codes = Comparison(), {}
     if arguments.verify or arguments.codes:
         with make_device("golden", config, seed=arguments.seed) as golden:
@@ -124,6 +125,7 @@ def execute(arguments: argparse.Namespace) -> int:
     tensors.write(arguments.target, written | codes)
     record = summary(config, arguments.backend, sizes, result, comparison, arguments.verify)
     record |= {"convert_cycles": cycles, "part": None if part is None else str(part)}
+    record |= {"beyond_float32": beyond}
     if arguments.json:
         print_json(record)
     else:
@@ -325,7 +327,6 @@ def summary(
         "underflowed": sum(operand.underflowed for operand in result.operands.values()),
         "nan": [name for name, operand in result.operands.items() if operand.nan],
         "inf": [name for name, operand in result.operands.items() if operand.inf],
-        "beyond_float32": beyond_float32(result, config.numerics),
         "improvement": improvements(result),
         "verified": verify and comparison.mismatches == 0,
         "mismatches": comparison.mismatches,

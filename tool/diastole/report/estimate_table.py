@@ -8,20 +8,6 @@ from diastole.layers.bounds import CONVERTER, LATENCY, MEANINGS, MULTIPLIERS, SH
 from diastole.layers.costs import LayerCost
 from diastole.report.format_table import align
 
-BUS = "the bus is as wide as it can be, two ports (bus.ports) read twice"
-HIDE = "a larger batch, or products in flight (Device.multiply_together), hide it"
-CURES = {
-    "reading": BUS,
-    "writing": BUS,
-    "loading": "two ports (bus.ports) load at once, longer rows of X and W need it less often",
-    LATENCY: "larger products, or a memory that answers sooner, wait less",
-    "held": "an array of fewer rows (array.rows), or products with more rows that stream, hide it",
-    "draining": "a longer contraction hides it",
-    CONVERTER: "conversions beside products (Device.convert(..., beside=True)) hide in them",
-    SHAPE: "an array of fewer rows or columns (array.rows, array.cols) fits it better",
-    "start": HIDE,
-    "end": HIDE,
-}
 OF_BUS = (CONVERTER, "reading", "loading", "writing")
 """Bounds that a wider bus may move."""
 HEADING = ("layer", "product", "M", "K", "N", "times", "cycles")
@@ -106,6 +92,33 @@ def pace_line(config: Config, total: Mapping[str, Any], clock_mhz: float) -> str
     )
 
 
+def cure(config: Config, bound: str) -> str:
+    """Return what would shorten the waits of a bound, of what the machine does not have yet. Those
+    of the bus are those of a machine whose bus cannot be wider."""
+    one_port = config.bus.ports == 1
+    if bound in ("reading", "writing"):
+        more = (
+            "two ports (bus.ports) move twice" if one_port else "elements of fewer bits move less"
+        )
+        return f"the bus is as wide as it can be, {more}"
+    if bound == "loading":
+        rarely = "longer rows of X and W need it less often"
+        return f"two ports (bus.ports) load at once, {rarely}" if one_port else rarely
+    if bound == "held":
+        longer = "products with more rows that stream hide it"
+        fewer = "an array of fewer rows (array.rows), or "
+        return fewer * (config.array.rows > 1) + longer
+    if bound == SHAPE:
+        if config.array.rows * config.array.cols > 1:
+            return "an array of fewer rows or columns (array.rows, array.cols) fits it better"
+        return "smaller blocks (array.block) fit it better"
+    return {
+        LATENCY: "larger products, or a memory that answers sooner, wait less",
+        "draining": "a longer contraction hides it",
+        CONVERTER: "conversions beside products (Device.convert(..., beside=True)) hide in them",
+    }.get(bound, "a larger batch, or products in flight (Device.multiply_together), hide it")
+
+
 def advice(
     config: Config, total: Mapping[str, Any], wider: Callable[[], Mapping[str, Any] | None]
 ) -> str:
@@ -119,4 +132,4 @@ def advice(
     if bound in OF_BUS and (better := wider()) is not None:
         width = 2 * config.bus.data_width
         return f"{said}; with bus.data_width = {width}: {better['utilisation']:.1%} used in all"
-    return f"{said}; {CURES[bound]}"
+    return f"{said}; {cure(config, bound)}"

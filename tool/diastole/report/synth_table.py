@@ -3,6 +3,7 @@
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 
+from diastole.product.facts import MACRO_BITS, MACRO_WORDS
 from diastole.report.format_table import align
 from diastole.synth.flow import Synthesis
 from diastole.synth.memories import Memories
@@ -117,6 +118,12 @@ def _memories(found: Synthesis) -> list[str]:
         how = "counted" if counted else "not counted"
         lines.append(f"memories with a clocked read, {how}: {_size(clocked)}")
         lines += _shapes(clocked)
+    small = clocked.without_macros
+    if small.count and not counted:
+        lines += [
+            f"of these {_size(small)}: fewer than {MACRO_WORDS} words or {MACRO_BITS:,} bits each,",
+            "logic in a product's file lists, as no macro is so small; their area comes on top",
+        ]
     return lines
 
 

@@ -2,13 +2,16 @@
 
 No SRAM macro shows a word without a clock. Memories that are read within the cycle therefore become
 latches or registers of an ASIC, and every area counts them. Memories with a clocked read may become
-macros, so areas of standard cells leave them out, and reports list their shapes.
+macros, so areas of standard cells leave them out, and reports list their shapes; they say which of
+these are too small for a macro, so that registers come on top.
 """
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
+
+from diastole.product.facts import MACRO_BITS, MACRO_WORDS
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,6 +65,17 @@ class Memories:
     @property
     def bits(self) -> int:
         return sum(each.total_bits for each in self.shapes)
+
+    @property
+    def without_macros(self) -> "Memories":
+        """Those that are too small for a macro of an ASIC: the file lists of a product make them
+        logic."""
+        small = (
+            each
+            for each in self.shapes
+            if each.words < MACRO_WORDS or each.words * each.bits < MACRO_BITS
+        )
+        return Memories(shapes=tuple(small))
 
     def record(self) -> dict[str, Any]:
         """As JSON has them."""

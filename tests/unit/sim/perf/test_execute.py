@@ -143,3 +143,15 @@ def test_both_directions(execute):
 def test_what_is_added_to_sums_that_are_there(execute, keys, added):
     execute.chunk(replace(CHUNK, **keys), loaded=50)
     assert execute.store.added == added
+
+
+def test_float_sums_begin_with_whole_chunks(execute):
+    """Of 64 products, 4 slices of 2 cells of 8: the fifth pass is the first that adds, though they
+    come in two chunks of what is loaded."""
+    floats = Execute(replace(execute.machine, float_chunk=64), Store())
+    floats.chunk(replace(CHUNK, slices=3, last=False, closes=(False, False)), loaded=50)
+    assert floats.store.added == []
+    floats.chunk(replace(CHUNK, slices=3, first=False, opens=(False, False)), loaded=50)
+    first = 68 + 4 * 16  # the swap of the fifth
+    assert floats.store.added == [(0, first + 2, floats.end + 6)]
+    assert [floats.machine.overwriting_slices(north=north) for north in (False, True)] == [4, 4]

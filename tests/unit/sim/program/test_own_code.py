@@ -214,3 +214,51 @@ def test_a_program_for_some_blocks(read, turns, accepted):
 )
 def test_a_register_holds_what_is_written(text, holds):
     assert holds_what_is_written(text, "r2", "o0") == holds
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "    @property\n    def constants(self): return self.__dict__['decay']\n",
+        "    def __getattr__(self, name): return getattr(self.inner, name)\n",
+        "    of_step = property(lambda self: 1 // 0)\n",
+        "    def constants(self): raise GeneratorExit('enough')\n",
+        "    def constants(self): raise type('Own', (BaseException,), {})('enough')\n",
+        "    def constants(self): return Numbers(a=1)\n",
+    ],
+)
+def test_whatever_fails_in_an_optimiser_has_a_line(read, body):
+    """Attributes that fail where they are looked up, what is no Exception, and mappings that fail
+    where they are read."""
+    code = read(
+        "class Numbers(dict):\n    def items(self): raise RuntimeError('enough')\n"
+        "class Base:\n"
+        "    def __init__(self, rate): pass\n"
+        "class found(Base):\n"
+        f"{body}"
+        + "".join(
+            f"    def {name}(self, *given): return {{}}\n"
+            for name in ("chain", "constants", "of_step")
+            if name not in body and "getattr" not in body
+        )
+    )
+    choice = own_optimizer(code)
+
+    def use():
+        made = choice.make(rate=lambda step: 1.0)
+        made.constants()
+        made.of_step(0)
+
+    with pytest.raises(OwnCodeError, match=r"own\.py, line \d+: "):
+        use()
+
+
+def test_a_text_is_shown_as_one(read):
+    code = read(
+        "from diastole_sim.program.recipe import Sgd\n"
+        "class found(Sgd):\n    def constants(self): return {'a': '1'}\n"
+    )
+    text = "constants(): a must be a number that float32 has, not '1'"
+    with pytest.raises(OwnCodeError) as caught:
+        own_optimizer(code).make(rate=lambda step: 1.0).constants()
+    assert str(caught.value).endswith(text)

@@ -100,6 +100,7 @@ def test_the_seed_decides_weights_split_and_order():
 def test_result_without_clock_and_reference():
     result = train(steps=2)
     record = result.to_json()
+    assert record["loss_scale_floor"] is None
     assert set(KEYS) <= set(record)
     assert json.loads(json.dumps(record)) == record
     # two steps on 64 samples, forward and backward but for the first dX; 360 samples held out

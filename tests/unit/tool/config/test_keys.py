@@ -142,10 +142,11 @@ def test_numerics_has_what_is_said_of_the_machine(override, key, value):
     [((), 1, 0), (("scale.history=16",), 16, 0), (("scale.margin=2", "scale.history=3"), 3, 2)],
 )
 def test_numerics_has_what_is_said_of_delayed_scales(overrides, history, margin):
-    config = from_document({}, ["scale.source=delayed", *overrides])
+    scaled = {"format": {"x": "fp8_e4m3"}}
+    config = from_document(scaled, ["scale.source=delayed", *overrides])
     said = {"source": "delayed", "history": history, "margin": margin}
-    assert config.numerics.to_dict() == Config().numerics.to_dict() | said
-    usual = from_document({}, ["scale.source=delayed"])
+    assert config.numerics.to_dict() == from_document(scaled).numerics.to_dict() | said
+    usual = from_document(scaled, ["scale.source=delayed"])
     assert (config.config_sha256 == usual.config_sha256) == (not overrides)
 
 
@@ -158,6 +159,20 @@ def test_keys_of_delayed_scales_belong_to_them(source, key, value, usual):
     assert (
         f"scale.{key} must be {usual} where scale.source is {source}, not {value}: it belongs to "
         "scale.source = delayed"
+    ) in text
+
+
+@pytest.mark.parametrize("key, value, usual", [("history", 2, 1), ("margin", 1, 0)])
+@pytest.mark.parametrize("formats", ["bfp4", "mxfp8_e4m3"])
+def test_delayed_scales_are_of_whole_tensors(key, value, usual, formats):
+    """Where every group has a scale of its own, these keys would change nothing."""
+    document = {"format": dict.fromkeys(("x", "w", "dy"), formats)}
+    with pytest.raises(BadInput) as caught:
+        from_document(document, ["scale.source=delayed", f"scale.{key}={value}"])
+    (text,) = caught.value.problems
+    assert (
+        f"scale.{key} must be {usual} where no class has a scale for its whole tensor (block = "
+        f"tensor, or nvfp4), not {value}"
     ) in text
 
 

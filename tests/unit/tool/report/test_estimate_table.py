@@ -2,6 +2,7 @@
 
 import pytest
 
+from diastole.config.file import from_document
 from diastole.config.presets import PRODUCTS_ONLY
 from diastole.files.layers import NamedLayer
 from diastole.layers.bounds import MEANINGS
@@ -113,7 +114,7 @@ def test_conversions_have_the_sizes_of_their_tensor():
             "reading",
             None,
             ("60% of the cycles go to reading; the bus is as wide as it can be, two ports "
-            "(bus.ports) read twice"),
+            "(bus.ports) move twice"),
         ),
         (
             "shape",
@@ -131,6 +132,18 @@ def test_conversions_have_the_sizes_of_their_tensor():
 )  # fmt: skip
 def test_words(bound, wider, said):
     assert advice(NANO, {"bound": bound, "shares": {bound: 0.6}}, lambda: wider) == said
+
+
+@pytest.mark.parametrize("bound", ["reading", "writing", "loading", "held", "shape"])
+def test_nothing_is_advised_that_the_machine_has(bound):
+    """Two ports, an array of one cell: neither more ports nor fewer rows."""
+    array = {"array": {"rows": 1, "cols": 1, "block": 4}}
+    smallest = from_document(array)
+    two_ports = from_document({"array": {"rows": 2, "cols": 2}, "bus": {"ports": 2}})
+    total = {"bound": bound, "shares": {bound: 0.6}}
+    assert "array.rows" not in advice(smallest, total, lambda: None)
+    assert "bus.ports" not in advice(two_ports, total, lambda: None)
+    assert "array.rows" in advice(two_ports, total, lambda: None) or bound not in ("held", "shape")
 
 
 def test_every_bound_has_a_cure():

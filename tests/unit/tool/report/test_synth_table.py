@@ -164,3 +164,22 @@ def test_what_place_and_route_found():
     several = replace(routed, clocks={2: 70.5, 3: 81.234})
     lines = synth_lines(found(routed=several, route=True, seed=2, times=2), 0.02)
     assert lines[at + 2] == "81.23 MHz, asked for 85 MHz; other seeds 70.50"
+
+
+def test_clocked_memories_without_macros_come_on_top():
+    """Of 8 words, and of 1024 bits in 32 words; not those of 16 words and 2048 bits."""
+    ports = [
+        {"kind": kind, "latency_cycles": latency} for kind, latency in (("read", 1), ("write", 0))
+    ]
+    entries = [
+        {"module": f"m{words}", "depth": words, "width": width, "instances": count, "ports": ports}
+        for words, width, count in ((8, 512, 1), (32, 32, 2), (16, 128, 4))
+    ]
+    design = replace(DESIGN, clocked=Memories.of(entries))
+    said = " ".join(synth_lines(replace(found(sg13g2(), TREE), design=design), 0.02))
+    assert "not counted: 7 of 14,336 bits" in said
+    assert "of these 3 of 6,144 bits: fewer than 16 words or 2,048 bits each, logic in" in said
+    whole = replace(design, clocked=Memories.of(entries[2:]))
+    assert "of these" not in " ".join(synth_lines(replace(found(sg13g2()), design=whole), 0.02))
+    of_an_fpga = " ".join(synth_lines(replace(found(), design=design), 0.02))
+    assert "of these" not in of_an_fpga
