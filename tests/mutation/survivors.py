@@ -128,10 +128,6 @@ SAME: dict[str, dict[str, str]] = {
         "inside_b instead of (& b_2[30:23]), word 1": (
             "likewise; and INSIDE is 1 or 0, which is no NaN"
         ),
-        "input_fill: (((_ == 2'h3)) & ((! part) | (last[1] & _))) = ((_ == 2'h3)) & ((! part) | "
-        "(last[1] & (part < 1'h0))) (the 2th): operator: | instead of &, number 1": (
-            "a row's first beat writes its second half too, and the second beat does so again"
-        ),
         "float_mul: ({ 3'h0, ({ 1'h0, (reduced[25:0] | reduced[51:26]) } & { (reduced[25:0] | "
         "reduced[51:26]), 1'h1 })[25:0] } & ({ 1'h0, ({ 1'h0, _ } | _)[25:0], 2'h0 })) = { "
         "3'h0, ({ 1'h0, (reduced[25:0] | reduced[51:26]) } & { (reduced[25:0] | "

@@ -35,6 +35,10 @@ def apart(tmp_path, monkeypatch):
     environment["PATH"] = f"{tmp_path / 'bin'}{os.pathsep}{os.environ['PATH']}"
     errors = tmp_path / "errors.txt"
 
+    def care():
+        for number in SIGNALS:
+            signal.signal(number, signal.SIG_DFL)
+
     def start(*words, **more):
         with errors.open("w") as file:
             return subprocess.Popen(
@@ -43,6 +47,7 @@ def apart(tmp_path, monkeypatch):
                 stdout=subprocess.DEVNULL,
                 stderr=file,
                 env=os.environ | environment | more,
+                preexec_fn=care,  # what runs the tests may ignore a signal, as a shell's `&` does
             )
 
     return start

@@ -89,6 +89,7 @@ def add_parser(commands: Commands) -> None:
         metavar="A,B,...",
         default=LAYERS_ALONE["phases"],
         help=f"of {', '.join(PHASES)}; backward is both gradients, in one pass where they fit, "
+        "else one after the other (a machine has two in flight and takes no longer), "
         "convert the conversions of X, W and dY (default: forward,backward)",
     )
     parser.add_argument(

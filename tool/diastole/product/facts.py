@@ -7,6 +7,7 @@ from typing import Any
 
 import diastole
 from diastole.config.keys import Config
+from diastole.synth.memories import MACRO_BITS, MACRO_WORDS
 from diastole_hw.emit.verilog import Emitted
 from diastole_sim.spec.limits import decided_classes, planes_by_class
 from diastole_sim.spec.reference import Described
@@ -15,8 +16,6 @@ Files = dict[str, tuple[str, str]]
 """Relative path to (kind, text)."""
 LICENCE = "Apache-2.0"
 """Of the project, and of what it generates: SPDX's identifier."""
-MACRO_WORDS, MACRO_BITS = 16, 2048
-"""The fewest of a memory that is worth a macro."""
 
 
 def black_box_path(module: str) -> str:

@@ -6,8 +6,9 @@ from typing import Any
 
 from diastole.product import pictures, readme_numbers, readme_tables
 from diastole.product.example import BASE, FirstRun
-from diastole.product.facts import LICENCE, MACRO_BITS, MACRO_WORDS, Files, ProductFacts
+from diastole.product.facts import LICENCE, Files, ProductFacts
 from diastole.product.register_maps import commands, errors, programs_path, registers
+from diastole.synth.memories import MACRO_BITS, MACRO_WORDS
 from diastole_hw.bus.axi_reader import OPEN_READS
 from diastole_hw.bus.axi_writer import OPEN_WRITES
 from diastole_hw.bus.signature import CACHE, PROT

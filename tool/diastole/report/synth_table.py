@@ -3,10 +3,9 @@
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 
-from diastole.product.facts import MACRO_BITS, MACRO_WORDS
 from diastole.report.format_table import align
 from diastole.synth.flow import Synthesis
-from diastole.synth.memories import Memories
+from diastole.synth.memories import MACRO_BITS, MACRO_WORDS, Memories
 from diastole.synth.paths import LongestPath
 from diastole.synth.route import Routed
 from diastole.synth.targets import (

@@ -11,7 +11,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from diastole.product.facts import MACRO_BITS, MACRO_WORDS
+MACRO_WORDS, MACRO_BITS = 16, 2048
+"""The fewest of a memory that becomes a macro of an ASIC; smaller ones are registers."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -173,7 +173,7 @@ IN_FILES = {
          "constant 2, only none: "
          "r2 = add r1 K[2]")),
         ('{"2": 2.0}', '{"2": "2"}', ("bad.py:mish: constants: 2 must be a number that float32 "
-         "has, not 2")),
+         "has, not '2'")),
         ('{"2": 2.0}', "[2.0]", ("bad.py:mish: constants must be a dict of numbers by name, not a "
          "list")),
         ('name="mish",', 'name="mish", kept=("F32",),', ("bad.py:mish: kept must be a tuple of "
