@@ -197,7 +197,7 @@ def test_hash_is_of_the_content():
 
 
 def test_hash_counts_widths_where_a_format_has_them():
-    """And nowhere else: what machines were before is what they were."""
+    """The key ``fast.widths`` changes no hash of a machine without the format ``fast``."""
     plain, fast = {}, {"format": {"x": "fast", "w": "bfp2", "dy": "bfp2"}}
     for document, different in ((plain, 1), (fast, 2)):
         accumulator = {"accumulator": {"fraction": 18}}
