@@ -283,7 +283,7 @@ SAID_EQUAL, NOT_ARGUED = "argued to be equal", "NOT ARGUED"
 
 
 def said_equal(machine: str, fault: str) -> bool:
-    """Whether it is argued that this fault changes nothing."""
+    """Return whether an argument says that this fault changes nothing."""
     return argument(SAME, machine, fault) is not None
 
 

@@ -252,6 +252,7 @@ class ConversionRun:
             self.writes.maxima is None,
             *self.writes.phases(numbers[: 1 + self.converter.vectors]),
             *self._place(row, 0),
+            len(self.before),
             *chain.from_iterable(self.before),
             *self.line,
             *(max(time - self.lane, LONG_AGO // 2) for time in times),

@@ -23,6 +23,7 @@ SHORT_QUEUE = 16
 BEFORE_DRAWS = 1
 """Cycles that a word needs without draws, of those from the request of a hash to its word."""
 DRAWN_EARLY_BY_ROWS, DRAWN_BY_ROWS = 5, 2
+"""Cycles that draws of a row's register add before words are measured, and before they leave."""
 ROW_HASH_CYCLES, ROW_COLUMNS = 5, 64
 """Of a row's hash, and columns of a row for which it is quick enough."""
 LANE_CYCLES, FOLD_CYCLES, DIVIDE_CYCLES, MEASURE_CYCLES = 3, 1, 3, 3

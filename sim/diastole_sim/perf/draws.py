@@ -22,7 +22,7 @@ Line = tuple[int, int]
 
 
 def draws_ahead(lanes: int) -> int:
-    """Whose draws are under way, the one that waits for them among these."""
+    """Return how many words may have draws under way, with the word that waits for its draws."""
     return 33 if lanes < DRAWS_PER_HASH else 17
 
 
@@ -109,7 +109,7 @@ class _Draws:
         self.used = deque([LONG_AGO] * HASHES_AHEAD, maxlen=HASHES_AHEAD)  # hashes, in words
 
     def word(self, word: Word) -> None:
-        """It is planned, its hashes begin, and it leaves with them."""
+        """Plan a word, begin its hashes, and let the word leave when its draws are there."""
         self.planned = max(self.planned + 1, self.gone[0] + 1)
         hashes = self._hashes(*word)
         for number in range(hashes):

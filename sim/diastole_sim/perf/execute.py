@@ -113,8 +113,8 @@ class Execute:
             self.store.adds(direction, begin + BEFORE_SUMS, begin + inside)
 
     def _repeat(self, count: int, cycles: int, chunk: Chunk) -> None:
-        """So many passes more, each so many cycles after the one before: it left behind what that
-        one had, only later, and what they all need is there."""
+        """Add ``count`` passes, each ``cycles`` cycles after the pass before. Each pass leaves the
+        state of the pass before, only later, and nothing that they need comes late."""
         assert self.end is not None
         later = count * cycles
         self.taken += later

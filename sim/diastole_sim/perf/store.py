@@ -284,7 +284,7 @@ class Store:
         return *drain.queue.left_behind(end), *(response - end for response in self.responses)
 
     def _repeat(self, drain: DrainState, rows: int, cycles: int) -> None:
-        """So many rows more, which take so many cycles."""
+        """Add ``rows`` rows, which take ``cycles`` cycles in all."""
         span, queue = drain.spans[0], drain.queue
         self.writer += cycles
         self.last_beat += cycles

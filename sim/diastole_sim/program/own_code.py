@@ -31,7 +31,7 @@ class OwnCodeError(ValueError):
 
 
 class OwnNameError(OwnCodeError):
-    """A file has no such ``name``; ``names`` are those that it has."""
+    """A file defines no ``name``; ``names`` are the names that the file defines."""
 
     def __init__(self, file: str, name: str, names: Sequence[str]):
         self.name, self.names = name, tuple(names)

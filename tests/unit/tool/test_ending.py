@@ -95,7 +95,7 @@ def test_workers_end_with_a_parent_that_is_killed(apart):
 
 @pytest.mark.parametrize("number", SIGNALS)
 def test_the_first_signal_is_the_one(number):
-    """Those that follow do not interrupt what removes files."""
+    """Signals that follow the first one do not interrupt the removal of files."""
     undone = []
     before = [signal.getsignal(each) for each in SIGNALS]
     with pytest.raises(Ended) as caught, ended_by_signals():  # noqa: PT012 - what follows counts

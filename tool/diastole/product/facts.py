@@ -7,7 +7,7 @@ from typing import Any
 
 import diastole
 from diastole.config.keys import Config
-from diastole.synth.memories import MACRO_BITS, MACRO_WORDS
+from diastole.synth.memories import has_macro
 from diastole_hw.emit.verilog import Emitted
 from diastole_sim.spec.limits import decided_classes, planes_by_class
 from diastole_sim.spec.reference import Described
@@ -55,7 +55,7 @@ class ProductFacts:
 
     @cached_property
     def described(self) -> Described:
-        """What its commands and registers are, for their tables."""
+        """The commands and registers of the machine, for their tables."""
         return Described(
             planes=self.planes,
             vector=self.vector,
@@ -82,8 +82,7 @@ class ProductFacts:
             memory["module"]
             for memory in self.memories
             if memory["ports"][1]["latency_cycles"] > 0
-            and memory["depth"] >= MACRO_WORDS
-            and memory["width"] * memory["depth"] >= MACRO_BITS
+            and has_macro(memory["depth"], memory["width"])
         ]
 
     @property

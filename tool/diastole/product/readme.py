@@ -42,7 +42,7 @@ the other, each of the size above; a command has their number less 1 in `width` 
 
 
 def readme_files(facts: ProductFacts, others: Files) -> Files:
-    """README.md and its pictures; ``others``: the other files of the product, which it lists."""
+    """Return README.md and its pictures. ``others``: the product's other files, for the list."""
     run = FirstRun(numerics=facts.config.numerics, data_width=facts.config.bus.data_width)
     drawn: Files = {
         "doc/blocks.svg": ("picture", pictures.blocks(facts)),

@@ -112,11 +112,15 @@ def cure(config: Config, bound: str) -> str:
         if config.array.rows * config.array.cols > 1:
             return "an array of fewer rows or columns (array.rows, array.cols) fits it better"
         return "smaller blocks (array.block) fit it better"
-    return {
+    hidden = "a larger batch, or products in flight (Device.multiply_together), hide it"
+    cures = {
         LATENCY: "larger products, or a memory that answers sooner, wait less",
         "draining": "a longer contraction hides it",
         CONVERTER: "conversions beside products (Device.convert(..., beside=True)) hide in them",
-    }.get(bound, "a larger batch, or products in flight (Device.multiply_together), hide it")
+        "start": hidden,
+        "end": hidden,
+    }
+    return cures[bound]
 
 
 def advice(

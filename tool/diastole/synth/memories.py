@@ -15,6 +15,11 @@ MACRO_WORDS, MACRO_BITS = 16, 2048
 """The fewest of a memory that becomes a macro of an ASIC; smaller ones are registers."""
 
 
+def has_macro(words: int, bits: int) -> bool:
+    """Return whether a memory of ``words`` words of ``bits`` bits is large enough for a macro."""
+    return words >= MACRO_WORDS and words * bits >= MACRO_BITS
+
+
 @dataclass(frozen=True, kw_only=True)
 class MemoryShape:
     """``count`` memories of ``words`` words of ``bits`` bits, each with these ports."""
@@ -71,11 +76,7 @@ class Memories:
     def without_macros(self) -> "Memories":
         """Those that are too small for a macro of an ASIC: the file lists of a product make them
         logic."""
-        small = (
-            each
-            for each in self.shapes
-            if each.words < MACRO_WORDS or each.words * each.bits < MACRO_BITS
-        )
+        small = (each for each in self.shapes if not has_macro(each.words, each.bits))
         return Memories(shapes=tuple(small))
 
     def record(self) -> dict[str, Any]:

@@ -91,7 +91,7 @@ def test_another_encoding(tmp_path):
 
 
 def test_the_line_is_that_of_the_file(read):
-    """Not one of a library that it calls."""
+    """A message names the line of the user's file, not a line of a library that the file calls."""
     code = read("import json\ndef found():\n    return json.loads('{')\n")
     with pytest.raises(OwnCodeError) as caught:
         guarded(code, "found()", code.load())
