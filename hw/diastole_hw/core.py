@@ -3,7 +3,7 @@
 from functools import reduce
 from operator import add
 
-from amaranth.hdl import Module, Mux, Signal, unsigned
+from amaranth.hdl import Assert, Module, Mux, Signal, unsigned
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -23,9 +23,7 @@ from diastole_hw.command.conversions import Conversions
 from diastole_hw.command.dispatch import FLAGS, Dispatch, command_of, events_of
 from diastole_hw.convert.converter import Converter
 from diastole_hw.engine.engine import ProductEngine
-from diastole_hw.invariant import invariant
 from diastole_hw.limits import max_convert_cols, vector_limits
-from diastole_hw.place import place
 from diastole_hw.plan.plan import Plan
 from diastole_hw.ports import of_ports, per_port, port_name
 from diastole_hw.registers import data_register
@@ -142,14 +140,14 @@ class Core(wiring.Component):
             vector = VectorEngine(plan.vector, limits.fed, patches=limits.patches, widest=widest)
             units["vector"] = vector
         for name, unit in units.items():
-            m.submodules[name] = place(unit, platform)
+            m.submodules[name] = unit
         wiring.connect(m, wiring.flipped(self.command), dispatch.command)
         wiring.connect(m, dispatch.product, engine.control)
         convert_number = dispatch.convert_number
         if vector is None:
             wiring.connect(m, dispatch.convert, converter.control)
         else:
-            convert_number = self._conversions(m, platform, dispatch, converter, vector)
+            convert_number = self._conversions(m, dispatch, converter, vector)
             wiring.connect(m, engine.chain, vector.product)
             wiring.connect(m, engine.chain_tiles, vector.tiles)
             m.d.comb += dispatch.chain_stalled.eq(engine.chain_stalled)
@@ -173,22 +171,21 @@ class Core(wiring.Component):
                 self.fault.eq(dispatch.fault),
                 self.fault_number.eq(dispatch.fault_number),
             ]
-        self._reads(m, platform, dispatch, engine, converter, vector)
-        self._writes(m, platform, dispatch, engine, converter, convert_number, vector)
+        self._reads(m, dispatch, engine, converter, vector)
+        self._writes(m, dispatch, engine, converter, convert_number, vector)
         for port in range(1, plan.ports):
-            self._port(m, platform, engine, port)
+            self._port(m, engine, port)
         self._moved(m, engine)
         asked = [(converter.write.requests, convert_number)]
         if vector is not None:
             asked.append((vector.write.requests, dispatch.vector_number))
-        self._answers(m, platform, dispatch, engine, asked)
+        self._answers(m, dispatch, engine, asked)
         return m
 
-    def _conversions(self, m, platform, dispatch, converter, vector):
+    def _conversions(self, m, dispatch, converter, vector):
         """Who gives the converter what, and to whom it reports; returns the number of the command
         that it works for."""
-        conversions = Conversions(self.plan)
-        m.submodules.conversions = place(conversions, platform)
+        m.submodules.conversions = conversions = Conversions(self.plan)
         wiring.connect(m, conversions.converter, converter.control)
         wiring.connect(m, vector.image_asked, conversions.image)
         wiring.connect(m, vector.image, converter.rows)
@@ -229,19 +226,19 @@ class Core(wiring.Component):
             m.d.sync += image_number.eq(dispatch.vector_number)
         return Mux(conversions.of_image, image_number, dispatch.convert_number)
 
-    def _port(self, m, platform, engine, port):
+    def _port(self, m, engine, port):
         """A port that products alone have."""
         names = ("requests", "read", "write_requests", "write")
         asks, beats, writes, written = (getattr(self, port_name(name, port)) for name in names)
         read = getattr(engine, port_name("read", port))
         name = port_name("read", port)
-        asked = self._asking(m, platform, name, read.requests, engine.read_command)
+        asked = self._asking(m, name, read.requests, engine.read_command)
         self._hand(m, asked, asks)
         m.d.comb += [
             asks.p.whose.owner.eq(FETCH + 1),
             asks.p.whose.command.eq(asked.p.whose.command),
         ]
-        queue = self._queue(m, platform, port_name("read_beats", port), read.beats)
+        queue = self._queue(m, port_name("read_beats", port), read.beats)
         m.d.comb += [
             queue.valid.eq(beats.valid),
             queue.payload.eq(beats.p.data),
@@ -250,20 +247,18 @@ class Core(wiring.Component):
         wiring.connect(m, getattr(engine, port_name("requests", port)), wiring.flipped(writes))
         wiring.connect(m, getattr(engine, port_name("beats", port)), wiring.flipped(written))
 
-    def _queue(self, m, platform, name, beats):
+    def _queue(self, m, name, beats):
         """A short queue before the beats of a reader: no path crosses from it to the bus, and none
         from one reader to another. Returns where beats go in."""
-        queue = StreamFifo(self.plan.data_width, BETWEEN)
-        m.submodules[f"{name}_queue"] = place(queue, platform)
+        m.submodules[f"{name}_queue"] = queue = StreamFifo(self.plan.data_width, BETWEEN)
         wiring.connect(m, queue.o, beats)
         return queue.i
 
-    def _asking(self, m, platform, name, requests, command, *, words=1):
+    def _asking(self, m, name, requests, command, *, words=1):
         """A short queue behind the requests of a reader, with their command: who else asks is
         decided behind it. Returns where they come out. ``words``: 1 where requests come in every
         second cycle at most, as those of products do."""
-        queue = StreamFifo(owned_request_layout(), words)
-        m.submodules[f"{name}_requests_queue"] = place(queue, platform)
+        m.submodules[f"{name}_requests_queue"] = queue = StreamFifo(owned_request_layout(), words)
         m.d.comb += [
             queue.i.valid.eq(requests.valid),
             queue.i.p.addr.eq(requests.p.addr),
@@ -291,21 +286,19 @@ class Core(wiring.Component):
         for total, beats in ((self.events.read, reads), (self.events.written, writes)):
             m.d.comb += total.eq(reduce(add, (each.valid & each.ready for each in beats)))
 
-    def _reads(self, m, platform, dispatch, engine, converter, vector):
+    def _reads(self, m, dispatch, engine, converter, vector):
         """Who reads. Beside a product, the converter does not ask far ahead, nor does the vector
         unit."""
-        limit = ReadLimit(data_width=self.plan.data_width)
-        m.submodules.convert_limit = place(limit, platform)
+        m.submodules.convert_limit = limit = ReadLimit(data_width=self.plan.data_width)
         limited, number = converter.read, dispatch.convert_number
         if vector is not None:
-            pair = ReadPair(data_width=self.plan.data_width)
-            m.submodules.read_pair = place(pair, platform)
+            m.submodules.read_pair = pair = ReadPair(data_width=self.plan.data_width)
             wiring.connect(m, vector.read, pair.first)
             wiring.connect(m, converter.read, pair.second)
             m.d.comb += pair.first_command.eq(dispatch.vector_number)
             m.d.comb += pair.second_command.eq(dispatch.convert_number)
             limited, number = pair.service, pair.command
-        asked = self._asking(m, platform, "limited", limited.requests, number, words=BETWEEN)
+        asked = self._asking(m, "limited", limited.requests, number, words=BETWEEN)
         self._hand(m, asked, limit.source.requests)
         wiring.connect(m, limit.source.beats, limited.beats)
         m.d.comb += limit.limited.eq(engine.busy)
@@ -314,34 +307,34 @@ class Core(wiring.Component):
         if self.plan.significands:
             readers.append(("headers", engine.headers, engine.headers_command))
         share = ReadShare(data_width=self.plan.data_width, units=2 + len(readers))
-        m.submodules.read_share = place(share, platform)
+        m.submodules.read_share = share
         # The fetch takes what it has asked for at once.
         wiring.connect(m, wiring.flipped(self.fetch), share.units_read[FETCH])
         m.d.comb += share.commands[FETCH].eq(self.number)
         for unit, (name, reader, number) in enumerate(readers, start=FETCH + 1):
             port = share.units_read[unit]
-            asks = self._asking(m, platform, name, reader.requests, number)
+            asks = self._asking(m, name, reader.requests, number)
             self._hand(m, asks, port.requests)
             m.d.comb += share.commands[unit].eq(asks.p.whose.command)
-            wiring.connect(m, port.beats, self._queue(m, platform, f"{name}_beats", reader.beats))
+            wiring.connect(m, port.beats, self._queue(m, f"{name}_beats", reader.beats))
         *_, port = share.units_read
         wiring.connect(m, limit.service.requests, port.requests)
         m.d.comb += share.commands[-1].eq(asked.p.whose.command)
-        queue = self._queue(m, platform, "limited_beats", limit.service.beats)
+        queue = self._queue(m, "limited_beats", limit.service.beats)
         wiring.connect(m, port.beats, queue)
         wiring.connect(m, share.requests, wiring.flipped(self.requests))
         wiring.connect(m, wiring.flipped(self.read), share.beats)
 
-    def _writes(self, m, platform, dispatch, engine, converter, convert_number, vector):
+    def _writes(self, m, dispatch, engine, converter, convert_number, vector):
         """The converter first, which asks for little, and when it has what it writes: if it waited
         for a product that writes all the time, it would end behind it."""
         width = self.plan.data_width
         arbiter, gathered = StoreArbiter(data_width=width), GatheredWrites(data_width=width)
-        m.submodules.write_share = place(arbiter, platform)
-        m.submodules.gathered = place(gathered, platform)
+        m.submodules.write_share = arbiter
+        m.submodules.gathered = gathered
         behind, behind_beats = engine.requests, engine.beats
         if vector is not None:
-            both = self._written_by_vector(m, platform, dispatch, engine, vector)
+            both = self._written_by_vector(m, dispatch, engine, vector)
             behind, behind_beats = both.requests, both.beats
         wiring.connect(m, behind, arbiter.second_requests)
         wiring.connect(m, behind_beats, arbiter.second_beats)
@@ -353,12 +346,12 @@ class Core(wiring.Component):
         wiring.connect(m, arbiter.requests, wiring.flipped(self.write_requests))
         wiring.connect(m, arbiter.beats, wiring.flipped(self.write))
 
-    def _written_by_vector(self, m, platform, dispatch, engine, vector):
+    def _written_by_vector(self, m, dispatch, engine, vector):
         """The vector unit before products, for the converter's reasons."""
         width = self.plan.data_width
         arbiter, gathered = StoreArbiter(data_width=width), GatheredWrites(data_width=width)
-        m.submodules.vector_write_share = place(arbiter, platform)
-        m.submodules.vector_gathered = place(gathered, platform)
+        m.submodules.vector_write_share = arbiter
+        m.submodules.vector_gathered = gathered
         wiring.connect(m, engine.requests, arbiter.second_requests)
         wiring.connect(m, engine.beats, arbiter.second_beats)
         wiring.connect(m, vector.write, gathered.source)
@@ -367,7 +360,7 @@ class Core(wiring.Component):
         wiring.connect(m, gathered.beats, arbiter.first_beats)
         return arbiter
 
-    def _answers(self, m, platform, dispatch, engine, others):
+    def _answers(self, m, dispatch, engine, others):
         """By command, whether all that it has asked the writer for is in memory. ``others``: the
         requests of units beside the product engine, and of which command they are."""
         products = of_ports(engine, "requests", self.plan.ports)
@@ -386,5 +379,5 @@ class Core(wiring.Component):
                 dispatch.answered[number].eq((opened == 0) & (late == 0)),
             ]
             m.d.sync += [late.eq(asked), opened.eq(opened + late - answered)]
-            invariant(m, platform, opened < MOST_OPEN - 2, "more writes than are counted")
-            invariant(m, platform, opened >= answered, "an answer to nothing")
+            m.d.sync += Assert(opened < MOST_OPEN - 2, "more writes than are counted")
+            m.d.sync += Assert(opened >= answered, "an answer to nothing")

@@ -27,7 +27,6 @@ from diastole_hw.command.fetch import CommandFetch
 from diastole_hw.command.loss_scale import LossScaleRule
 from diastole_hw.core import Core
 from diastole_hw.limits import max_convert_cols, vector_limits
-from diastole_hw.place import place
 from diastole_hw.plan.plan import Plan
 from diastole_hw.ports import port_name
 from diastole_hw.stream.fifo import StreamFifo
@@ -144,14 +143,14 @@ class Top(Elaboratable):
             units[port_name("reader", port)] = AxiReader(data_width=plan.data_width)
             units[port_name("writer", port)] = AxiWriter(data_width=plan.data_width)
         for name, unit in units.items():
-            m.submodules[name] = place(unit, platform)
+            m.submodules[name] = unit
         core = Core(plan)
-        m.submodules.core = DomainRenamer("core")(place(core, platform))
+        m.submodules.core = DomainRenamer("core")(core)
         self._host(m, units, core)
         if plan.vector is not None:
-            self._steps(m, platform, units, core)
+            self._steps(m, units, core)
         for port in range(plan.ports):
-            self._buses(m, units, core, self._queues(m, platform, port), port)
+            self._buses(m, units, core, self._queues(m, port), port)
         self._faults(m, units, core)
         self._reset(m, units)
         return m
@@ -192,10 +191,10 @@ class Top(Elaboratable):
         for name in counters.latest:
             m.d.comb += getattr(registers, name).eq(getattr(counters, name))
 
-    def _steps(self, m, platform, units, core):
+    def _steps(self, m, units, core):
         """Steps of training, and the scale of the loss, which changes where they end."""
         registers, fetch = units["registers"], units["fetch"]
-        m.submodules.loss_scale = place(loss := LossScaleRule(), platform)
+        m.submodules.loss_scale = loss = LossScaleRule()
         m.d.comb += [
             fetch.first.eq(registers.command_first),
             fetch.step.eq(registers.step),
@@ -222,7 +221,7 @@ class Top(Elaboratable):
         """The readers, or the writers, of all ports."""
         return [units[port_name(name, port)] for port in range(self.plan.ports)]
 
-    def _queues(self, m, platform, port: int = 0) -> dict[str, StreamFifo]:
+    def _queues(self, m, port: int = 0) -> dict[str, StreamFifo]:
         """Short queues before the bus engines: no path crosses from the bus into the machine. Those
         of what is read are in the core, one for each who reads."""
         queues = {
@@ -231,7 +230,7 @@ class Top(Elaboratable):
         }
         for name, queue in queues.items():
             named = port_name(f"{name}_queue", port)
-            m.submodules[named] = DomainRenamer("core")(place(queue, platform))
+            m.submodules[named] = DomainRenamer("core")(queue)
         return queues
 
     def _buses(self, m, units, core, queues, port):

@@ -90,10 +90,10 @@ class FedCore(VectorCore):
     def _fetch(self, m, prefetch, issue):
         wiring.connect(m, self.entries, issue.i)
 
-    def _calculate(self, m, platform, operands):
+    def _calculate(self, m, operands):
         for found, letter in zip(self.operands, "abc", strict=True):
             m.d.comb += found.eq(Cat(number[0] for number in getattr(operands, letter)))
-        return super()._calculate(m, platform, operands)
+        return super()._calculate(m, operands)
 
 
 class CoreSpec(wiring.Component):

@@ -130,14 +130,14 @@ class Overflows(StreamFifo):
 class Repeats(StreamFifo):
     """Does not move on when a value enters as another leaves."""
 
-    def _at_once(self, m, taken, given, platform):
-        super()._at_once(m, taken, given & ~taken, platform)
+    def _at_once(self, m, taken, given):
+        super()._at_once(m, taken, given & ~taken)
 
-    def _ahead(self, m, taken, given, platform):
-        super()._ahead(m, taken, given & ~taken, platform)
+    def _ahead(self, m, taken, given):
+        super()._ahead(m, taken, given & ~taken)
 
-    def _memory(self, m, taken, given, platform):
-        super()._memory(m, taken, given & ~taken, platform)
+    def _memory(self, m, taken, given):
+        super()._memory(m, taken, given & ~taken)
 
 
 class Swaps(StreamFifo):

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import numpy as np
 
+from diastole_hw.emit.share import convert_ports, flat_ports
 from diastole_hw.emit.verilog import emit
-from diastole_hw.place import convert_ports, flat_ports
 from diastole_sim.rtl.build import run_tool
 from diastole_sim.rtl.cache import Cache
 from diastole_sim.rtl.programs import find_compiler, find_verilator, verilator_root

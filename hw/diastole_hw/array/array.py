@@ -8,7 +8,6 @@ from diastole_hw.array.row import ArrayRow
 from diastole_hw.cell.align import low_bits
 from diastole_hw.cell.layouts import control_layout, held_layout, sum_layout, vector_layout
 from diastole_hw.cell.shape import EAST, NORTH, CellShape
-from diastole_hw.place import place
 from diastole_sim.spec.check import require_int
 
 
@@ -83,7 +82,7 @@ class Array(wiring.Component):
         below = None
         for r in range(self.rows):
             row = ArrayRow(shape=self.shape, psum_bits=self.psum_bits, cols=self.cols)
-            m.submodules[f"row_{r}"] = place(row, platform)
+            m.submodules[f"row_{r}"] = row
             m.d.comb += row.control.eq(self.control[r])
             if below is None:
                 self._enter(m, row)

@@ -7,7 +7,6 @@ from amaranth.lib.wiring import In, Out
 from diastole_hw.cell.cell import Cell
 from diastole_hw.cell.layouts import control_layout, held_layout, sum_layout, vector_layout
 from diastole_hw.cell.shape import EAST, NORTH, CellShape
-from diastole_hw.place import place
 from diastole_sim.spec.check import require_int
 
 
@@ -61,8 +60,7 @@ class ArrayRow(wiring.Component):
         m = Module()
         west = None
         for c in range(self.cols):
-            cell = Cell(shape=self.shape, psum_bits=self.psum_bits)
-            m.submodules[f"cell_{c}"] = place(cell, platform)
+            m.submodules[f"cell_{c}"] = cell = Cell(shape=self.shape, psum_bits=self.psum_bits)
             m.d.comb += [
                 cell.control.eq(west.control_east if west else self.control),
                 cell.load.eq(self.load[c]),

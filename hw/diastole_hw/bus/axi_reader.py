@@ -8,7 +8,6 @@ from amaranth.utils import exact_log2
 from diastole_hw.bus.services import FETCH, owned_beat_layout, owned_request_layout, whose_layout
 from diastole_hw.bus.signature import CACHE, INCR, PROT, AxiReadSignature
 from diastole_hw.bus.split import BurstSplitter
-from diastole_hw.place import place
 from diastole_hw.registers import data_output
 from diastole_hw.stream.fifo import StreamFifo
 from diastole_hw.transfer.address import whole_beats
@@ -90,12 +89,10 @@ class AxiReader(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         axi = self.axi
-        split = BurstSplitter(data_width=self.data_width)
-        m.submodules.split = place(split, platform)
+        m.submodules.split = split = BurstSplitter(data_width=self.data_width)
         wiring.connect(m, wiring.flipped(self.request), split.i)
         # Bursts whose last beat was not seen; the first beat may come as soon as one is asked for.
-        open_ = StreamFifo(whose_layout(), self.outstanding, quick=True)
-        m.submodules.open = place(open_, platform)
+        m.submodules.open = open_ = StreamFifo(whose_layout(), self.outstanding, quick=True)
         dropping = Signal()  # a clear came while bursts were open
         fails = Signal()
         stopped = Signal()  # there is an error, or ``dropping``: much waits for it

@@ -8,7 +8,6 @@ from amaranth.utils import exact_log2
 from diastole_hw.bus.services import owned_request_layout, write_beat_layout
 from diastole_hw.bus.signature import CACHE, INCR, PROT, AxiWriteSignature
 from diastole_hw.bus.split import BURST_BEATS, BurstSplitter
-from diastole_hw.place import place
 from diastole_hw.registers import data_output, data_register
 from diastole_hw.stream.fifo import StreamFifo
 from diastole_hw.transfer.address import whole_beats
@@ -103,9 +102,9 @@ class AxiWriter(wiring.Component):
         split = BurstSplitter(data_width=self.data_width)
         lengths = StreamFifo(range(BURST_BEATS), ASKED_AHEAD)  # of bursts that lack data
         open_ = StreamFifo(_OPEN, self.outstanding, quick=True)  # bursts that lack a response
-        m.submodules.split = place(split, platform)
-        m.submodules.open = place(open_, platform)
-        m.submodules.lengths = place(lengths, platform)
+        m.submodules.split = split
+        m.submodules.open = open_
+        m.submodules.lengths = lengths
         wiring.connect(m, wiring.flipped(self.request), split.i)
         ending = Signal()  # a clear came while bursts were open
         fails = Signal()

@@ -1,11 +1,10 @@
 """The register file: the table of :mod:`diastole_sim.spec.registers` behind AXI4-Lite."""
 
-from amaranth.hdl import Cat, Const, Module, Mux, Signal
+from amaranth.hdl import Assert, Cat, Const, Module, Mux, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from diastole_hw.bus.signature import DECERR, OKAY, SLVERR, AxiLiteSignature
-from diastole_hw.invariant import invariant
 from diastole_hw.registers import data_register
 from diastole_sim.spec.check import require_int
 from diastole_sim.spec.registers import (
@@ -138,7 +137,7 @@ class AxilRegisters(wiring.Component):
         reads, writes, select = self._access(m)
         self._read(m, reads, select, values)
         changes = self._write(m, writes, select)
-        self._settings(m, platform, changes)
+        self._settings(m, changes)
         self._control(m, changes, irq_enable, done, error)
         self._flags(m, changes, flags)
         m.d.comb += self.irq.eq((done | error) & irq_enable)
@@ -233,7 +232,7 @@ class AxilRegisters(wiring.Component):
 
         return changes
 
-    def _settings(self, m, platform, changes):
+    def _settings(self, m, changes):
         axil = self.axil
         for register in self.registers:
             if register.kind in (SETTING, STATE):
@@ -246,7 +245,7 @@ class AxilRegisters(wiring.Component):
                 value = getattr(self, register.name)
                 changed = getattr(self, f"{register.name}_set")
                 idle = f"{register.name} changes while the machine is idle"
-                invariant(m, platform, ~changed | self.busy, idle)
+                m.d.sync += Assert(~changed | self.busy, idle)
                 with m.If(changed):
                     m.d.sync += value.eq(getattr(self, f"{register.name}_next"))
 

@@ -6,7 +6,6 @@ from amaranth.lib.wiring import In, Out
 from amaranth.utils import exact_log2
 
 from diastole_hw.bus.services import WriteSignature, owned_request_layout, write_beat_layout
-from diastole_hw.place import place
 from diastole_hw.stream.fifo import StreamFifo
 from diastole_hw.sums import sum_of_three
 from diastole_sim.spec.command_table import ADDRESS_BITS
@@ -75,8 +74,8 @@ class GatheredWrites(wiring.Component):
         )
         requests = StreamFifo(request, 2)
         beats = StreamFifo(write_beat_layout(self.data_width), DEPTH)
-        m.submodules.request_queue = place(requests, platform)
-        m.submodules.beat_queue = place(beats, platform)
+        m.submodules.request_queue = requests
+        m.submodules.beat_queue = beats
         m.d.comb += [
             need.eq(Mux(asks.p.beats < self.slow, asks.p.beats, self.slow)),
             requests.i.valid.eq(asks.valid),

@@ -5,7 +5,6 @@ from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
 from diastole_hw.bus.services import ReadSignature
-from diastole_hw.place import place
 from diastole_hw.stream.fifo import StreamFifo
 
 OPEN = 64
@@ -60,7 +59,7 @@ class ReadPair(wiring.Component):
         waiting = Signal()  # the second one's offer has not been taken
         turn = Signal()  # 1: the second one's
         asked = data.StructLayout({"second": 1, "beats": out.p.beats.shape()})
-        m.submodules.open = place(open_ := StreamFifo(asked, OPEN), platform)
+        m.submodules.open = open_ = StreamFifo(asked, OPEN)
         m.d.comb += [
             turn.eq(waiting | ~self.first.requests.valid),
             self.command.eq(Mux(turn, self.second_command, self.first_command)),

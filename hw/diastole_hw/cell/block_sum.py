@@ -7,7 +7,6 @@ from amaranth.lib.wiring import In, Out
 from diastole_hw.cell.multiplier import Multiplier
 from diastole_hw.cell.packed import packed_bits
 from diastole_hw.cell.shape import Element
-from diastole_hw.place import place
 from diastole_sim.spec.check import require_choice, require_int
 from diastole_sim.spec.numerics import BLOCK_SIDES
 
@@ -80,7 +79,7 @@ class BlockSum(wiring.Component):
         m = Module()
         terms, carries = [], []
         for k in range(self.block):
-            magnitude, up, negative = self._product(m, platform, k)
+            magnitude, up, negative = self._product(m, k)
             bits = len(magnitude)
             term = Signal(bits + 1, name=f"term_{k}")
             # The product plus 2^bits - 1 if negative, plus 2^bits if not: never below zero.
@@ -96,16 +95,15 @@ class BlockSum(wiring.Component):
         m.d.comb += self.block_sum.eq(summed)
         return m
 
-    def _product(self, m, platform, k):
+    def _product(self, m, k):
         """Magnitude, whether it is rounded up, and sign of product k."""
-        multiplier = Multiplier(
+        m.submodules[f"multiplier_{k}"] = multiplier = Multiplier(
             vector_element=self.vector_element,
             held_element=self.held_element,
             window=self.window,
             exact=self.exact,
             dsp=self.dsp,
         )
-        m.submodules[f"multiplier_{k}"] = place(multiplier, platform)
         m.d.comb += [multiplier.vector.eq(self.vector[k]), multiplier.held.eq(self.held[k])]
         if self.dsp:
             m.d.comb += multiplier.product.eq(self.products[k])

@@ -20,7 +20,6 @@ from diastole_hw.cell.layouts import (
 )
 from diastole_hw.cell.meet import Meet
 from diastole_hw.cell.shape import EAST, NORTH, CellShape
-from diastole_hw.place import place
 from diastole_hw.registers import KEEP
 from diastole_sim.spec.check import require_int
 from diastole_sim.spec.numerics import MAX_ACCUMULATOR_BITS
@@ -97,22 +96,21 @@ class Cell(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        hold = Hold(shape=self.shape)
-        m.submodules.hold = place(hold, platform)
+        m.submodules.hold = hold = Hold(shape=self.shape)
         vector, control = self._arrive(m)
         m.d.comb += [
             hold.load.eq(self.load),
             hold.swap.eq(control.swap),
             self.load_north.eq(hold.load_north),
         ]
-        met = self._meet(m, platform, vector, control.direction, hold)
+        met = self._meet(m, vector, control.direction, hold)
         trees, sums = [], []
         for lane in range(self.shape.block):
-            trees.append(self._tree(m, platform, lane, vector, control.direction, hold))
+            trees.append(self._tree(m, lane, vector, control.direction, hold))
             sums.append(self._block_sum(m, lane, trees[-1], met))
         if self.shape.products_per_dsp:
-            self._multiply(m, platform, trees)
-        self._add(m, platform, sums, met)
+            self._multiply(m, trees)
+        self._add(m, sums, met)
         return m
 
     def _arrive(self, m):
@@ -162,11 +160,10 @@ class Cell(wiring.Component):
         resized = self.shape.resized(source.elements[k], source_element, target_element)
         m.d.comb += target.elements[k].eq(resized)
 
-    def _meet(self, m, platform, vector, direction, hold):
+    def _meet(self, m, vector, direction, hold):
         """What the lanes need to know of a slot, by the cycle of its work; 0 is that of the
         multiplication."""
-        meet = Meet(shape=self.shape)
-        m.submodules.meet = place(meet, platform)
+        m.submodules.meet = meet = Meet(shape=self.shape)
         m.d.comb += [meet.direction.eq(self._copy_of(direction, -1)), meet.block.eq(hold.marks)]
         for name in meet.vector.shape().members:
             m.d.comb += meet.vector[name].eq(vector[name])
@@ -179,10 +176,10 @@ class Cell(wiring.Component):
             stages.append(stage)
         return stages
 
-    def _tree(self, m, platform, lane, vector, direction, hold):
+    def _tree(self, m, lane, vector, direction, hold):
         """One lane's sum of products."""
         shape = self.shape
-        tree = BlockSum(
+        m.submodules[f"tree_{lane}"] = tree = BlockSum(
             block=shape.block,
             vector_element=shape.vector_element,
             held_element=shape.held,
@@ -192,7 +189,6 @@ class Cell(wiring.Component):
             cut=shape.tree_cut,
             dsp=shape.products_per_dsp > 0,
         )
-        m.submodules[f"tree_{lane}"] = place(tree, platform)
         m.d.comb += tree.vector.eq(vector.elements)
         for k in range(shape.block):
             down, along = hold.elements[k][lane], hold.elements[lane][k]
@@ -203,15 +199,14 @@ class Cell(wiring.Component):
                 m.d.comb += tree.held[k].eq(along if NORTH in shape.directions else down)
         return tree
 
-    def _multiply(self, m, platform, trees):
+    def _multiply(self, m, trees):
         """The products of significands, those of an element with several lanes in a DSP block."""
         shape, count = self.shape, self.shape.products_per_dsp
         for first, k in product(range(0, shape.block, count), range(shape.block)):
             lanes = trees[first : first + count]
-            dsp = DspProducts(
+            m.submodules[f"dsp_{first}_{k}"] = dsp = DspProducts(
                 vector_element=shape.vector_element, held_element=shape.held, count=len(lanes)
             )
-            m.submodules[f"dsp_{first}_{k}"] = place(dsp, platform)
             m.d.comb += dsp.vector.eq(lanes[0].vector[k])
             for n, tree in enumerate(lanes):
                 m.d.comb += [dsp.held[n].eq(tree.held[k]), tree.products[k].eq(dsp.products[n])]
@@ -230,7 +225,7 @@ class Cell(wiring.Component):
         m.d.sync += register.eq(scaled)
         return register
 
-    def _add(self, m, platform, sums, stages):
+    def _add(self, m, sums, stages):
         """Add the aligned block sums to the partial sums that arrive."""
         shape, stage = self.shape, stages[self.shape.work]
         shifts = stages[shape.work - shape.halves].met.shifts
@@ -241,13 +236,12 @@ class Cell(wiring.Component):
         if shape.poison:
             m.d.sync += psum.poison.eq(before.poison | stage.met.poison)
         for lane, block_sum in enumerate(sums):
-            align = AlignAdd(
+            m.submodules[f"align_{lane}"] = align = AlignAdd(
                 sum_bits=shape.sum_bits,
                 fraction=shape.fraction,
                 psum_bits=self.psum_bits,
                 halves=shape.halves,
             )
-            m.submodules[f"align_{lane}"] = place(align, platform)
             m.d.comb += [
                 align.block_sum.eq(block_sum),
                 align.shift.eq(shifts[lane % shape.lanes]),

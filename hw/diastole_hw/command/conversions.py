@@ -4,23 +4,18 @@ from amaranth.hdl import Array, Const, Module, Mux, Signal, Value, unsigned
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
+from diastole_hw.binary32 import LARGEST, ONE
 from diastole_hw.command.scale_slots import MAGNITUDE_BITS, ScaleSlots
 from diastole_hw.command.widths import WidthDecision
 from diastole_hw.convert.control import ConverterControl, convert_layout
 from diastole_hw.convert.order import cut_layout
 from diastole_hw.convert.scale import tensor_scale
-from diastole_hw.place import place
 from diastole_hw.plan.plan import Plan
 from diastole_hw.registers import data_register
 from diastole_hw.vector.control import image_layout
 from diastole_hw.vector.tables import WIDTH_PORTS
 from diastole_sim.spec.numerics import CLASS_NAMES
 from diastole_sim.spec.stream_table import CHOICE_FIELDS
-
-ONE = 0x3F800000
-"""1.0: the magnitude that a slot without steps before gives."""
-LARGEST = 0x7F7FFFFF
-"""The largest finite magnitude."""
 
 
 def conversion_layout(plan: Plan) -> data.StructLayout:
@@ -108,14 +103,14 @@ class Conversions(wiring.Component):
         cut = data_register(cut_layout(), name="cut")
         control, given = self.converter, self.converter.command.p
         common = [name for name in given.shape().members if name not in ("fed", "cut")]
-        decision = self._width(m, platform, job) if self.plan.has_choices else None
+        decision = self._width(m, job) if self.plan.has_choices else None
         m.d.comb += [
             *(given[name].eq(job[name]) for name in common),
             given.fed.eq(self.of_image),
             given.cut.eq(cut),
             self.cls.eq(job.cls),
         ]
-        slots = self._slots(m, platform, job)
+        slots = self._slots(m, job)
         with m.FSM():
             with m.State("IDLE"):
                 m.d.comb += [self.image.ready.eq(1), self.asked.ready.eq(~self.image.valid)]
@@ -164,7 +159,7 @@ class Conversions(wiring.Component):
                     self._end(m, job, slots)
         return m
 
-    def _slots(self, m, platform, job):
+    def _slots(self, m, job):
         """The unit that keeps magnitudes over steps, beside the table. None on a machine without
         tensor scales: there a slot has the magnitude of its last conversion."""
         shape, magnitude = self.vector, self.converter.amax
@@ -175,8 +170,7 @@ class Conversions(wiring.Component):
                 self.amax_put.eq(magnitude),
             ]
             return None
-        slots = ScaleSlots(shape)
-        m.submodules.slots = place(slots, platform)
+        m.submodules.slots = slots = ScaleSlots(shape)
         m.d.comb += [
             slots.slot.eq(job.slot - 1),
             slots.step.eq(job.step),
@@ -202,10 +196,10 @@ class Conversions(wiring.Component):
             m.d.comb += self.width_put_en.eq(job.by_slot | job.decides)
         m.next = "IDLE"
 
-    def _width(self, m, platform, job):
+    def _width(self, m, job):
         """What the slot says of widths behind a conversion; returns the unit that decides."""
         decision, control = WidthDecision(), self.converter
-        m.submodules.decision = place(decision, platform)
+        m.submodules.decision = decision
         before = data_register(self.widths.shape(), name="widths_before")
         threshold = data_register(self.eps.shape(), name="threshold")
         slot_read = Signal()  # what the slot has is there
@@ -237,7 +231,7 @@ class Conversions(wiring.Component):
     def _scale(self, m, job, slots):
         """The field of the command, from the slot's magnitudes; 0 where a class has no such."""
         value = Signal(MAGNITUDE_BITS, name="magnitude")
-        before = Mux(slots.largest == 0, ONE, slots.largest)
+        before = Mux(slots.largest == 0, ONE, slots.largest)  # without steps before
         before = Mux(slots.largest[23:].all(), LARGEST, before)  # a program has loaded Inf or NaN
         m.d.comb += value.eq(Mux(job.slot == 0, 0, before))
         scales: list[Value] = [Const(0, 8)] * len(CLASS_NAMES)

@@ -10,7 +10,6 @@ from amaranth.utils import bits_for
 
 from diastole_hw.command.dispatch import IMPROVEMENTS, events_layout
 from diastole_hw.memory.ram import Ram
-from diastole_hw.place import place
 from diastole_hw.registers import data_register
 from diastole_sim.spec.check import require_int
 from diastole_sim.spec.registers import (
@@ -88,8 +87,7 @@ class Counters(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         words = self._words
-        ram = Ram(width=WORD_BITS, depth=1 << bits_for(len(words) - 1))
-        m.submodules.ram = place(ram, platform)
+        m.submodules.ram = ram = Ram(width=WORD_BITS, depth=1 << bits_for(len(words) - 1))
         following = data_register(range(ram.depth))  # the word that is read
         visited = data_register(range(ram.depth))  # that which is written, read a cycle before
         restarts = Signal(init=1)

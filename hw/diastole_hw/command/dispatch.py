@@ -12,7 +12,6 @@ from diastole_hw.command.decode import command_layout
 from diastole_hw.convert.control import ConverterControl
 from diastole_hw.convert.geometry import Geometry
 from diastole_hw.engine.control import product_control
-from diastole_hw.place import place
 from diastole_hw.plan.plan import Plan
 from diastole_hw.plan.uses import DY, Mode
 from diastole_hw.schedule.tokens import NEST_OPERANDS
@@ -221,7 +220,7 @@ class Dispatch(wiring.Component):
         if has_vector:
             others = Signal(2, name="others")
             vector_due = due & of_vector & (~chained | self.product.ready)
-            engines.append(self._run(m, platform, command, at, vector_due, room))
+            engines.append(self._run(m, command, at, vector_due, room))
             engines.append(self._image(m))
         m.d.comb += starts.eq(reduce(or_, (engine.starts for engine in engines)))
         worked = here
@@ -269,12 +268,12 @@ class Dispatch(wiring.Component):
         ]
         return among(command.opcode, VECTOR_OPCODES), chained, Signal(name="room_for_chain")
 
-    def _run(self, m, platform, command, at, due, room):
+    def _run(self, m, command, at, due, room):
         """Commands of the vector unit, one after the other; a chain with a product waits here for
         the one before it, so that its product can begin. Drives ``room``."""
         vector = self.vector
         layout = data.StructLayout({"asked": vector.command.payload.shape(), "number": 1})
-        m.submodules.queue = place(queue := StreamFifo(layout, 1), platform)
+        m.submodules.queue = queue = StreamFifo(layout, 1)
         m.d.comb += [
             room.eq(queue.i.ready),
             queue.i.valid.eq(due),

@@ -8,7 +8,6 @@ from amaranth.utils import exact_log2
 from diastole_hw.bus.services import ReadSignature
 from diastole_hw.command.decode import Decoder, layout_for, told_apart
 from diastole_hw.command.panels import Panels
-from diastole_hw.place import place
 from diastole_hw.registers import data_register
 from diastole_hw.transfer.address import whole_beats
 from diastole_sim.spec.command_errors import ErrorCode
@@ -111,10 +110,8 @@ class CommandFetch(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         data_width = self.limits.data_width
-        decoder = Decoder(self.limits)
-        m.submodules.decoder = place(decoder, platform)
-        panels = Panels(self.limits)
-        m.submodules.panels = place(panels, platform)
+        m.submodules.decoder = decoder = Decoder(self.limits)
+        m.submodules.panels = panels = Panels(self.limits)
         m.d.comb += panels.command.eq(self.command.payload)
         state = Signal(State)
         following = Signal(State)  # of the next cycle

@@ -1,19 +1,15 @@
 """The scale of the loss, a power of two: smaller after a step that overflowed, larger after many
 that did not, and never below a floor that a program may raise."""
 
-from amaranth.hdl import Cat, Const, Module, Mux, Signal, signed
+from amaranth.hdl import Assert, Cat, Const, Module, Mux, Signal, signed
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
-from diastole_hw.invariant import invariant
+from diastole_hw.binary32 import FRACTION_BITS, TOP
 from diastole_hw.vector.tables import constant_layout, floor_layout
+from diastole_sim.spec.formats import EXPONENT_BIAS
 from diastole_sim.spec.micro import INVERSE, SCALE
 from diastole_sim.spec.registers import BY_NAME
-
-BIAS = 127
-TOP = 255
-FRACTION = 23
-"""Of binary32: the bias of its exponents, the field of an Inf, bits of a fraction."""
 
 
 class LossScaleRule(wiring.Component):
@@ -59,7 +55,7 @@ class LossScaleRule(wiring.Component):
         exponent, smallest, largest = (
             self.loss_scale.word_select(n, 8).as_signed() for n in range(3)
         )
-        invariant(m, platform, ~(self.floor.valid & self.following), "a floor as a step ends")
+        m.d.sync += Assert(~(self.floor.valid & self.following), "a floor as a step ends")
         floor = Signal(signed(8))
         rises = Signal()  # the scale, to a floor above it
         grown = Signal(signed(9))
@@ -68,7 +64,7 @@ class LossScaleRule(wiring.Component):
         m.d.comb += [
             clean.eq(self.loss_clean + 1),
             ends.eq(~self.overflowed & (clean == self.loss_window)),
-            floor.eq(self.floor.field - BIAS),
+            floor.eq(self.floor.field - EXPONENT_BIAS),
             rises.eq(self.floor.valid & (exponent < floor)),
             grown.eq(exponent),
         ]
@@ -96,8 +92,8 @@ class LossScaleRule(wiring.Component):
         changes = self.start | self.following | self.floor.valid
         m.d.sync += [scale.eq(changes), inverse.eq(scale)]
         m.d.comb += [
-            field.eq(BIAS + Mux(inverse, -exponent, exponent)),
+            field.eq(EXPONENT_BIAS + Mux(inverse, -exponent, exponent)),
             self.put.valid.eq(scale | inverse),
             self.put.index.eq(Mux(inverse, INVERSE, SCALE)),
-            self.put.value[FRACTION:].eq(Mux(field < 0, 0, Mux(field > TOP, TOP, field[:8]))),
+            self.put.value[FRACTION_BITS:].eq(Mux(field < 0, 0, Mux(field > TOP, TOP, field[:8]))),
         ]

@@ -1,10 +1,9 @@
 """The magnitudes that the vector unit keeps of a tensor over steps, in a scale slot."""
 
-from amaranth.hdl import Module, Mux, Signal
+from amaranth.hdl import Assert, Module, Mux, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from diastole_hw.invariant import invariant
 from diastole_hw.registers import data_register
 from diastole_hw.vector.shape import WORD, VectorShape
 from diastole_sim.spec.limits import SCALE_SLOTS, SlotWord
@@ -81,7 +80,7 @@ class ScaleSlots(wiring.Component):
             m.d.sync += [first.eq(self.slot * words), count.eq(0)]
         with m.Elif(busy):
             m.d.sync += count.eq(count + 1)
-        invariant(m, platform, ~busy | ~(self.start | self.note), "a slot is used while it is read")
+        m.d.sync += Assert(~busy | ~(self.start | self.note), "a slot is used while it is read")
 
         before = data_register(WORD, name="before")  # the word that takes the next one's place
         now = data_register(MAGNITUDE_BITS, name="now")  # the largest of this step so far

@@ -1,10 +1,9 @@
 """Whether a tensor's next conversion is to be wider: the rule of the precision monitor."""
 
-from amaranth.hdl import Cat, Module, Mux, Signal, unsigned
+from amaranth.hdl import Assert, Cat, Module, Mux, Signal, unsigned
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from diastole_hw.invariant import invariant
 from diastole_hw.registers import data_register
 from diastole_sim.spec.check import require_int
 from diastole_sim.spec.limits import EPS_BITS
@@ -56,7 +55,7 @@ class WidthDecision(wiring.Component):
             self.done.eq(busy & (left == 0)),
             self.wide.eq((self.num << SCALED_BITS) > Cat(low, high)),
         ]
-        invariant(m, platform, ~self.start | ~busy, "a decision begins within another")
+        m.d.sync += Assert(~self.start | ~busy, "a decision begins within another")
         m.d.sync += busy.eq(self.start | (busy & ~self.done))
         with m.If(self.start):
             m.d.sync += [left.eq(EPS_BITS), high.eq(0), low.eq(self.threshold)]

@@ -1,6 +1,6 @@
 """The converter: executes the command ``convert``."""
 
-from amaranth.hdl import Array, Const, Module, Signal
+from amaranth.hdl import Array, Assert, Const, Module, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
 from amaranth.utils import exact_log2
@@ -32,9 +32,7 @@ from diastole_hw.convert.walk import (
     asked_layout,
     waiting_tile_layout,
 )
-from diastole_hw.invariant import invariant
 from diastole_hw.memory.ram import Ram
-from diastole_hw.place import place
 from diastole_hw.registers import data_register
 from diastole_hw.stream.fifo import StreamFifo
 from diastole_hw.stream.fork import fork
@@ -145,13 +143,13 @@ class Converter(wiring.Component):
             m.d.sync += scan.eq(self._scans(m))
         with m.If(self.control.done):
             m.d.sync += self.busy.eq(0)
-        intake, feeds = self._read(m, platform, job, begin, start, scan)
+        intake, feeds = self._read(m, job, begin, start, scan)
         self._start(m, job, intake, begin, start, scan)
-        quantiser = self._quantise(m, platform, job, start, intake)
+        quantiser = self._quantise(m, job, start, intake)
         if self.numerics.draws_by_rows:
             m.d.comb += [quantiser.start.eq(start), quantiser.rows.eq(job.rows)]
-        self._write(m, platform, job, start, quantiser, feeds)
-        self._report(m, platform, quantiser, intake, start)
+        self._write(m, job, start, quantiser, feeds)
+        self._report(m, quantiser, intake, start)
         # What follows a group's exponents is there when they are.
         slow = (
             min(beats, DEPTH) for beats in self.geometry.of_classes(self.geometry.exponent_beats)
@@ -192,16 +190,15 @@ class Converter(wiring.Component):
             ]
             m.d.sync += job.scale.eq(Array(scales)[job.cls])
 
-    def _read(self, m, platform, job, begin, start, scan):
+    def _read(self, m, job, begin, start, scan):
         """Walk the tiles, ask for their data and take them in."""
-        walk = TensorWalk(**self._sizes, in_patches=bool(self.kept_rows))
-        m.submodules.walk = place(walk, platform)
-        m.submodules.requests = place(requests := ReadRequests(**self._sizes), platform)
-        m.submodules.intake = place(intake := Intake(**self._sizes, fed=self.fed), platform)
+        m.submodules.walk = walk = TensorWalk(**self._sizes, in_patches=bool(self.kept_rows))
+        m.submodules.requests = requests = ReadRequests(**self._sizes)
+        m.submodules.intake = intake = Intake(**self._sizes, fed=self.fed)
         to_request = StreamFifo(shape=asked_layout(self.geometry), depth=_TO_REQUEST)
         to_read = StreamFifo(shape=self._waiting_tile, depth=self._tiles_ahead)
-        m.submodules.to_request = place(to_request, platform)
-        m.submodules.to_read = place(to_read, platform)
+        m.submodules.to_request = to_request
+        m.submodules.to_read = to_read
         pitch = Signal(PITCH_BITS)
         beat_shift = exact_log2(self.geometry.beat_bytes)
         floats = self.geometry.floats
@@ -233,12 +230,12 @@ class Converter(wiring.Component):
         fork(m, walk.o, to_request.i, to_read.i)
         feeds = None
         if self.fed:
-            feeds = self._feed(m, platform, job, start, intake, to_request.o, requests.i)
+            feeds = self._feed(m, job, start, intake, to_request.o, requests.i)
         else:
             connect(m, to_request.o, requests.i)
         connect(m, requests.o, flipped(self.read.requests))
         indexed = any(self.geometry.draws_at_intake)
-        self._tile(m, platform, job, walk.start, to_read.o, intake.tile, "read", indexed=indexed)
+        self._tile(m, job, walk.start, to_read.o, intake.tile, "read", indexed=indexed)
         connect(m, flipped(self.read.beats), intake.data)
         return intake, feeds
 
@@ -246,7 +243,7 @@ class Converter(wiring.Component):
     def _waiting_tile(self):
         return waiting_tile_layout(self.geometry, in_patches=bool(self.kept_rows))
 
-    def _tile(self, m, platform, job, start, waiting, taken, name, *, indexed):
+    def _tile(self, m, job, start, waiting, taken, name, *, indexed):
         """From a queue to who takes its tiles, with the index where that is asked for."""
         m.d.comb += [
             taken.valid.eq(waiting.valid),
@@ -255,8 +252,7 @@ class Converter(wiring.Component):
         ]
         if self.kept_rows or not indexed:
             return
-        unit = TileIndex(**self._sizes)
-        m.submodules[f"index_{name}"] = place(unit, platform)
+        m.submodules[f"index_{name}"] = unit = TileIndex(**self._sizes)
         m.d.comb += [
             unit.start.eq(start),
             unit.cls.eq(job.cls),
@@ -278,9 +274,9 @@ class Converter(wiring.Component):
             m.d.comb += cut[length].eq((job.cut[length] + less_1) >> shift)
         return cut
 
-    def _feed(self, m, platform, job, start, intake, asked, requests):
+    def _feed(self, m, job, start, intake, asked, requests):
         """What a chain gives; nothing is asked for then. Returns whether it has more to give."""
-        m.submodules.feed = place(feed := Feed(**self._sizes), platform)
+        m.submodules.feed = feed = Feed(**self._sizes)
         connect(m, flipped(self.rows), feed.i)
         connect(m, feed.o, intake.words)
         m.d.comb += [
@@ -295,31 +291,30 @@ class Converter(wiring.Component):
         ]
         return feed.busy
 
-    def _quantise(self, m, platform, job, start, intake):
+    def _quantise(self, m, job, start, intake):
         """The buffer, what is measured of its tiles, and the passes over them."""
         sizes = self.geometry
         largest = Largest(bits=sizes.measured_bits)
         keys = {"halves": sizes.halves, "by_blocks": self.fed}
-        gather = Gather(**self._sizes, reduction=largest, **keys)
-        m.submodules.gather = place(gather, platform)
-        m.submodules.quantiser = place(quantiser := TileQuantiser(**self._sizes), platform)
+        m.submodules.gather = gather = Gather(**self._sizes, reduction=largest, **keys)
+        m.submodules.quantiser = quantiser = TileQuantiser(**self._sizes)
         tiles = StreamFifo(shape=self._waiting_tile, depth=max(2, sizes.halves))
         pieces = max(2, sizes.halves * sizes.most_pieces)
         squares = StreamFifo(shape=squares_layout(sizes), depth=pieces)
-        m.submodules.tiles = place(tiles, platform)
-        m.submodules.squares = place(squares, platform)
+        m.submodules.tiles = tiles
+        m.submodules.squares = squares
         buffer = Ram(width=32 * sizes.lanes, depth=max(2, sizes.halves * sizes.tile_words))
-        m.submodules.buffer = place(buffer, platform)
+        m.submodules.buffer = buffer
         # Each holds tiles, or their pieces, that are in the buffer.
-        invariant(m, platform, ~intake.taken.valid | tiles.i.ready, "no room for a tile")
-        invariant(m, platform, ~gather.done | squares.i.ready, "no room for a piece's squares")
+        m.d.sync += Assert(~intake.taken.valid | tiles.i.ready, "no room for a tile")
+        m.d.sync += Assert(~gather.done | squares.i.ready, "no room for a piece's squares")
         m.d.comb += [
             tiles.i.valid.eq(intake.taken.valid),
             intake.taken.ready.eq(tiles.i.ready),
             *(tiles.i.p[each].eq(intake.taken.p[each]) for each in tiles.i.p.shape().members),
         ]
         indexed = any(sizes.draws)
-        self._tile(m, platform, job, start, tiles.o, quantiser.tile, "quantised", indexed=indexed)
+        self._tile(m, job, start, tiles.o, quantiser.tile, "quantised", indexed=indexed)
         connect(m, squares.o, quantiser.squares)
         m.d.comb += [
             gather.cls.eq(job.cls),
@@ -359,25 +354,24 @@ class Converter(wiring.Component):
             ]
         return quantiser
 
-    def _write(self, m, platform, job, start, quantiser, feeds):
+    def _write(self, m, job, start, quantiser, feeds):
         """Order, pack and write what the lanes made. ``feeds``: rows are still to come, if any are
         fed."""
         sizes = self.geometry
         most = {"max_col_blocks": self.max_col_blocks, "kept_rows": self.kept_rows}
-        writer = ImageWriter(**most, **self._sizes)
-        m.submodules.writer = place(writer, platform)
+        m.submodules.writer = writer = ImageWriter(**most, **self._sizes)
         reorder, field = Reorder(**self._sizes), ExponentField(**self._sizes, copy=0)
-        m.submodules.reorder = place(reorder, platform)
-        m.submodules.field = place(field, platform)
-        packed = self._pack(m, platform, job, quantiser, quantiser.first, reorder, field, "")
+        m.submodules.reorder = reorder
+        m.submodules.field = field
+        packed = self._pack(m, job, quantiser, quantiser.first, reorder, field, "")
         group, exponents = quantiser.first.group, field.o
         if sizes.two_copies:
             reorder, field = TurnedReorder(**self._sizes), ExponentField(**self._sizes, copy=1)
             turns = CopyTurns(**self._sizes)
-            m.submodules.reorder_t = place(reorder, platform)
-            m.submodules.field_t = place(field, platform)
-            m.submodules.turns = place(turns, platform)
-            turned = self._pack(m, platform, job, quantiser, quantiser.second, reorder, field, "_t")
+            m.submodules.reorder_t = reorder
+            m.submodules.field_t = field
+            m.submodules.turns = turns
+            turned = self._pack(m, job, quantiser, quantiser.second, reorder, field, "_t")
             connect(m, group, turns.first.group)
             connect(m, exponents, turns.first.exponents)
             connect(m, packed, turns.first.elements)
@@ -393,9 +387,8 @@ class Converter(wiring.Component):
         else:
             # Elements wait for the last exponent of their group; there are two of them in the unit.
             beats = 2 * max(sizes.of_classes(sizes.element_beats))
-            kept = StreamFifo(shape=packed.p.shape(), depth=beats)
-            m.submodules.packed = place(kept, platform)
-            invariant(m, platform, ~packed.valid | kept.i.ready, "no room for a beat")
+            m.submodules.packed = kept = StreamFifo(shape=packed.p.shape(), depth=beats)
+            m.d.sync += Assert(~packed.valid | kept.i.ready, "no room for a beat")
             connect(m, packed, kept.i)
             packed = kept.o
             left = packed.valid & packed.ready & packed.p.last
@@ -430,7 +423,7 @@ class Converter(wiring.Component):
         m.d.sync += written.eq((writer.done | written) & feeds)
         return done
 
-    def _pack(self, m, platform, job, quantiser, port, reorder, field, suffix):
+    def _pack(self, m, job, quantiser, port, reorder, field, suffix):
         """What a copy's elements go through; their beats."""
         sizes = self.geometry
         keys = {"lanes": sizes.lanes, "data_width": self.data_width}
@@ -438,7 +431,7 @@ class Converter(wiring.Component):
             packer = PlanePacker(planes=sizes.most_planes, **keys)
         else:
             packer = Packer(element_bits=sizes.element_bits, **keys)
-        m.submodules[f"packer{suffix}"] = place(packer, platform)
+        m.submodules[f"packer{suffix}"] = packer
         connect(m, reorder.o, packer.i)
         m.d.comb += [
             reorder.write_en.eq(port.write_en),
@@ -454,7 +447,7 @@ class Converter(wiring.Component):
         ]
         return packer.o
 
-    def _report(self, m, platform, quantiser, intake, start):
+    def _report(self, m, quantiser, intake, start):
         report = self.control
         m.d.comb += report.amax.eq(intake.amax)
         with m.If(quantiser.nan):
@@ -464,12 +457,12 @@ class Converter(wiring.Component):
         m.d.comb += self.saturated.eq(quantiser.saturated)
         m.d.comb += self.underflowed.eq(quantiser.underflowed)
         if self.geometry.planar:
-            self._monitor(m, platform, quantiser, start)
+            self._monitor(m, quantiser, start)
         with m.If(start):
             m.d.sync += [report.nan.eq(0), report.inf.eq(0)]
 
-    def _monitor(self, m, platform, quantiser, start):
-        m.submodules.monitor = place(monitor := Monitor(lanes=self.geometry.lanes), platform)
+    def _monitor(self, m, quantiser, start):
+        m.submodules.monitor = monitor = Monitor(lanes=self.geometry.lanes)
         m.d.comb += [
             monitor.clear.eq(start),
             monitor.en.eq(quantiser.monitor_en),

@@ -1,14 +1,12 @@
 """The exponent fields of groups: written as their words go by, read in the image's order."""
 
-from amaranth.hdl import Array, Cat, Const, Module, Mux, Signal, unsigned
+from amaranth.hdl import Array, Assert, Cat, Const, Module, Mux, Signal, unsigned
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import exact_log2
 
 from diastole_hw.convert.geometry import Geometry, by_class
-from diastole_hw.invariant import invariant
 from diastole_hw.memory.ram import Ram
-from diastole_hw.place import place
 from diastole_sim.spec.check import require_int
 from diastole_sim.spec.numerics import Numerics
 
@@ -124,8 +122,8 @@ class ExponentField(wiring.Component):
         ]
         m.d.sync += full.eq(full + self.filled - self.freed)
         free = (full == 0) | ((full == 1) & (self.write_half != half))
-        invariant(m, platform, ~self.write_en | free, "a half is written before it was read")
-        invariant(m, platform, ~self.filled | (full != 2), "more than two halves are full")
+        m.d.sync += Assert(~self.write_en | free, "a half is written before it was read")
+        m.d.sync += Assert(~self.filled | (full != 2), "more than two halves are full")
         with m.If(move):
             m.d.sync += [self.o.valid.eq(full.any()), last.eq(end), of_last_group.eq(last_group)]
         with m.If(read):
@@ -144,7 +142,7 @@ class ExponentField(wiring.Component):
         results = []
         for n in range(banks):
             ram = Ram(width=8, depth=2 * rows * field_groups(sizes, self.copy))
-            m.submodules[f"bank{n}"] = place(ram, platform)
+            m.submodules[f"bank{n}"] = ram
             results.append(ram.read_data)
             m.d.comb += [
                 ram.write_en.eq(self.write_en & self.write.enable[n]),

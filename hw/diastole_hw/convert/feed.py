@@ -1,15 +1,13 @@
 """What a chain gives to the converter, made words: from rows of blocks."""
 
-from amaranth.hdl import Cat, Module, Mux, Signal, unsigned
+from amaranth.hdl import Assert, Cat, Module, Mux, Signal, unsigned
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import exact_log2
 
 from diastole_hw.convert.geometry import EXTENT_BITS, Geometry
 from diastole_hw.convert.order import TileOrder, cut_layout, follow_tiles
-from diastole_hw.invariant import invariant
 from diastole_hw.memory.ram import Ram
-from diastole_hw.place import place
 from diastole_hw.registers import data_register
 from diastole_sim.spec.numerics import Numerics
 
@@ -71,10 +69,10 @@ class Feed(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        invariant(m, platform, ~self.start | ~self.busy, "started with rows left")
+        m.d.sync += Assert(~self.start | ~self.busy, "started with rows left")
         block = self.geometry.block
         row = Signal(range(block))
-        m.submodules.order = place(order := TileOrder(), platform)
+        m.submodules.order = order = TileOrder()
         rows_left, _ = follow_tiles(m, order, self.rows, 0, -block, "rows_left")
         cols_left, _ = follow_tiles(m, order, self.cols, -block, 0, "cols_left")
         inside = Signal()
@@ -99,7 +97,7 @@ class Feed(wiring.Component):
         if self.geometry.word_chunks == 1:
             self._divide(m, inside, cols_left)
         else:
-            self._join(m, platform, row, inside, took, block_end, order.last_col)
+            self._join(m, row, inside, took, block_end, order.last_col)
         return m
 
     def _divide(self, m, inside, cols_left):
@@ -118,7 +116,7 @@ class Feed(wiring.Component):
         with m.If(self.o.valid & self.o.ready):
             m.d.sync += word.eq(Mux(row_end, 0, word + 1))
 
-    def _join(self, m, platform, row, inside, took, block_end, line_end):
+    def _join(self, m, row, inside, took, block_end, line_end):
         """A word has rows of several blocks: all but the last wait for it."""
         sizes = self.geometry
         chunk = Signal(range(sizes.word_chunks))
@@ -140,7 +138,7 @@ class Feed(wiring.Component):
         parts = []
         for n in range(sizes.word_chunks - 1):
             waiting = Ram(width=_FLOAT * sizes.block, depth=max(2, sizes.block))
-            m.submodules[f"waiting{n}"] = place(waiting, platform)
+            m.submodules[f"waiting{n}"] = waiting
             m.d.comb += [
                 waiting.write_en.eq(took & (chunk == n)),
                 waiting.write_addr.eq(row),

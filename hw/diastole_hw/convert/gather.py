@@ -8,7 +8,6 @@ from amaranth.utils import exact_log2
 from diastole_hw.convert.geometry import Geometry, by_class, of_vectors
 from diastole_hw.convert.reduction import Reduction
 from diastole_hw.memory.ram import Ram
-from diastole_hw.place import place
 from diastole_hw.registers import data_register
 from diastole_sim.spec.check import require_int
 from diastole_sim.spec.numerics import Numerics
@@ -117,8 +116,8 @@ class Gather(wiring.Component):
         if self.geometry.squares:
             self._squares(m, last)
         if self.geometry.two_copies:
-            self._rows(m, platform)
-            self._columns(m, platform)
+            self._rows(m)
+            self._columns(m)
         return m
 
     def _squares(self, m, last):
@@ -151,14 +150,13 @@ class Gather(wiring.Component):
             parts.append(part)
         return self.reduction.join(m, parts, f"square{n}_part")
 
-    def _rows(self, m, platform):
+    def _rows(self, m):
         """A vector along a row is complete with the last of its words."""
         sizes, reduction = self.geometry, self.reduction
         words = [max(1, sizes.side(cls) // sizes.lanes) for cls in range(3)]
         runs = max(sizes.runs(cls) for cls in range(3) if sizes.vectors[cls])
         depth = max(2, self.halves * sizes.max_tile_rows * runs)
-        ram = Ram(width=reduction.result.width, depth=depth)
-        m.submodules.rows = place(ram, platform)
+        m.submodules.rows = ram = Ram(width=reduction.result.width, depth=depth)
         mask = of_vectors(m, self.cls, sizes, [n - 1 for n in words], "vector_words")
         shift = of_vectors(m, self.cls, sizes, [exact_log2(n) for n in words], "vector_shift")
 
@@ -192,7 +190,7 @@ class Gather(wiring.Component):
         rows = Array(data_register(grown, name=f"so_far{n}") for n in range(block))
         return rows[self.row[: exact_log2(block)]]
 
-    def _columns(self, m, platform):
+    def _columns(self, m):
         """Vectors down the columns of a word grow in a memory of their own, row by row."""
         sizes, reduction = self.geometry, self.reduction
         grown = data.ArrayLayout(reduction.grown, sizes.lanes)
@@ -201,8 +199,8 @@ class Gather(wiring.Component):
         runs = max(sizes.runs(cls) for cls in range(3) if sizes.vectors[cls])
         depth = max(2, self.halves * sizes.tile_row_words * runs)
         complete = Ram(width=reduction.result.width * sizes.lanes, depth=depth)
-        m.submodules.growing = place(growing, platform)
-        m.submodules.columns = place(complete, platform)
+        m.submodules.growing = growing
+        m.submodules.columns = complete
         mask = of_vectors(m, self.cls, sizes, [n - 1 for n in sides], "vector_rows")
         shift = of_vectors(m, self.cls, sizes, [exact_log2(n) for n in sides], "rows_shift")
 

@@ -15,7 +15,6 @@ from diastole_hw.convert.order import TileOrder, cut_layout, follow_tiles
 from diastole_hw.convert.pack import packed_layout
 from diastole_hw.convert.pack_bytes import PackBytes
 from diastole_hw.convert.planes import PlaneTurns
-from diastole_hw.place import place
 from diastole_hw.registers import data_register
 from diastole_hw.stream.fifo import StreamFifo
 from diastole_hw.transfer.address import Locate, whole_beats
@@ -127,10 +126,10 @@ class ImageWriter(wiring.Component):
         packer = PackBytes(data_width=self.data_width, most=max(entries))
         groups = StreamFifo(shape=image_group_layout(), depth=_GROUPS_AHEAD)
         of_maxima = StreamFifo(shape=image_group_layout(), depth=_GROUPS_AHEAD)
-        m.submodules.maxima = place(maxima, platform)
-        m.submodules.packer = place(packer, platform)
-        m.submodules.groups = place(groups, platform)
-        m.submodules.of_maxima = place(of_maxima, platform)
+        m.submodules.maxima = maxima
+        m.submodules.packer = packer
+        m.submodules.groups = groups
+        m.submodules.of_maxima = of_maxima
         for fifo, other in ((groups, of_maxima), (of_maxima, groups)):
             m.d.comb += fifo.i.payload.eq(self.group.payload)
             m.d.comb += fifo.i.valid.eq(self.group.valid & other.i.ready)
@@ -148,20 +147,19 @@ class ImageWriter(wiring.Component):
         ]
         streams = groups.o, packer.o, self.elements
         if self.geometry.planar and self.geometry.most_planes > 1:
-            streams = self._planes(m, platform, *streams)
-        self._sequence(m, platform, *streams, maxima.beats)
+            streams = self._planes(m, *streams)
+        self._sequence(m, *streams, maxima.beats)
         return m
 
-    def _planes(self, m, platform, groups, exponents, elements):
+    def _planes(self, m, groups, exponents, elements):
         """What is written, once for each plane."""
         sizes = self.geometry
-        turns = PlaneTurns(
+        m.submodules.planes = turns = PlaneTurns(
             data_width=self.data_width,
             planes=sizes.most_planes,
             exponent_beats=max(sizes.of_classes(sizes.exponent_beats)),
             element_beats=max(sizes.of_classes(sizes.element_beats)),
         )
-        m.submodules.planes = place(turns, platform)
         m.d.comb += turns.planes_less_1.eq(self.planes)
         connect(m, groups, turns.group)
         connect(m, exponents, turns.exponents)
@@ -203,7 +201,7 @@ class ImageWriter(wiring.Component):
             lengths.append(length)
         return lengths, Cat(known).all()
 
-    def _sequence(self, m, platform, groups, exponents, elements, maxima):
+    def _sequence(self, m, groups, exponents, elements, maxima):
         sizes = self.geometry
         exponent_beats = by_class(
             m, self.cls, sizes.of_classes(sizes.exponent_beats), "exponent_beats"
@@ -214,7 +212,7 @@ class ImageWriter(wiring.Component):
         address = Signal(ADDRESS_BITS)
         group_done = Signal()
         maximum_done = Signal()
-        found = self._locate_maxima(m, platform, maximum_done)
+        found = self._locate_maxima(m, maximum_done)
         # What is so of one plane, where there are several.
         maximum_written, group_ends, group_offset = maximum_done, group_done, None
         maximum_ends = group_known = Const(1, 1)
@@ -228,7 +226,7 @@ class ImageWriter(wiring.Component):
                 group_ends = group_done & groups.p.last_plane
                 group_known = known | (plane == 0)
                 group_offset = self._of_plane(m, plane, groups.p.copy, lengths, "group_offset")
-        first = self._locate_groups(m, platform, groups, group_ends)
+        first = self._locate_groups(m, groups, group_ends)
         m.d.comb += address.eq(first if group_offset is None else first + group_offset)
         maximum_address, located, last_maximum = found.address, found.known, found.last
         m.d.comb += self.o.p.strb.eq(~0)
@@ -340,7 +338,7 @@ class ImageWriter(wiring.Component):
             pitches.append(pitch)
         return self._bytes(beats), *pitches
 
-    def _locate_maxima(self, m, platform, done) -> MaximaPlaces:
+    def _locate_maxima(self, m, done) -> MaximaPlaces:
         sizes = self.geometry
         _, pitch, pitch_t = self._pitches(m)
         block_bits, beat_bits = exact_log2(sizes.block), exact_log2(sizes.beat_bytes)
@@ -360,7 +358,7 @@ class ImageWriter(wiring.Component):
             "step_bits": 8,
             "beat_bytes": sizes.beat_bytes,
         }
-        m.submodules.locate = place(locate := Locate(**counts), platform)
+        m.submodules.locate = locate = Locate(**counts)
         m.d.comb += [
             locate.start.eq(self.start),
             locate.base.eq(self.destination + header),
@@ -390,8 +388,7 @@ class ImageWriter(wiring.Component):
             m.d.sync += rows_left.eq(beats_of(row_blocks))
             m.d.sync += columns_left.eq(beats_of(col_blocks))
         last = (rows_left == 0) & (columns_left == 1)
-        locate_t = Locate(**counts)
-        m.submodules.locate_t = place(locate_t, platform)
+        m.submodules.locate_t = locate_t = Locate(**counts)
         m.d.comb += [
             locate.next.eq(done & (of_rows | ~vectors)),
             locate_t.start.eq(self.start),
@@ -411,7 +408,7 @@ class ImageWriter(wiring.Component):
             ((locate, self._bytes(first)), (locate_t, self._bytes(columns_left))),
         )
 
-    def _locate_groups(self, m, platform, groups, done):
+    def _locate_groups(self, m, groups, done):
         """Address of the next group; ``done`` when it is used."""
         sizes = self.geometry
         group_bytes, pitch, pitch_t = self._pitches(m)
@@ -419,7 +416,7 @@ class ImageWriter(wiring.Component):
         if (sizes.max_tile_rows, sizes.max_tile_cols) == (sizes.block, sizes.group_cols):
             # Tiles are groups, and come in the order of the image, or of its patches.
             if self.kept_rows:
-                order = self._order(m, platform, groups.p, done, "order")
+                order = self._order(m, groups.p, done, "order")
                 return follow_tiles(m, order, start[:ADDRESS_BITS], group_bytes, pitch, "group")[0]
             here = data_register(ADDRESS_BITS)
             with m.If(done):
@@ -427,15 +424,15 @@ class ImageWriter(wiring.Component):
             with m.If(self.start):
                 m.d.sync += here.eq(whole_beats(start, sizes.beat_bytes))
             return here
-        first = self._locate_first(m, platform, groups.p, done, group_bytes, pitch)
+        first = self._locate_first(m, groups.p, done, group_bytes, pitch)
         if not sizes.two_copies:
             return first
-        second = self._locate_second(m, platform, groups.p, done, group_bytes, pitch_t)
+        second = self._locate_second(m, groups.p, done, group_bytes, pitch_t)
         return Mux(groups.p.copy, second, first)
 
-    def _order(self, m, platform, group, done, name):
+    def _order(self, m, group, done, name):
         """The tiles, of a copy whose group is ``done``."""
-        m.submodules[name] = place(order := TileOrder(), platform)
+        m.submodules[name] = order = TileOrder()
         m.d.comb += [
             order.start.eq(self.start),
             order.cut.eq(self.cut),
@@ -452,7 +449,7 @@ class ImageWriter(wiring.Component):
         m.d.comb += shifted.eq(value << shift)
         return shifted
 
-    def _locate_first(self, m, platform, group, done, group_bytes, pitch):
+    def _locate_first(self, m, group, done, group_bytes, pitch):
         """In a tile of the first copy: rows of blocks, from top to bottom."""
         sizes = self.geometry
         row_counts = [sizes.tile_rows(cls) // sizes.block for cls in range(3)]
@@ -460,7 +457,7 @@ class ImageWriter(wiring.Component):
         row_bytes = self._shifted(m, pitch, row_counts, "tile_row_bytes")
         tile_bytes = self._shifted(m, group_bytes, col_counts, "tile_bytes")
         if self.kept_rows:
-            order = self._order(m, platform, group, done & ~group.copy, "order")
+            order = self._order(m, group, done & ~group.copy, "order")
             steps, tiles = (group_bytes, pitch), (tile_bytes, row_bytes)
             return self._follow_first(m, order, group, done & ~group.copy, steps, tiles)
         # The first group of this row of tiles, of this tile, of this row of blocks in the tile, and
@@ -502,10 +499,10 @@ class ImageWriter(wiring.Component):
             m.d.sync += [here.eq(start), line.eq(start)]
         return here
 
-    def _locate_second(self, m, platform, group, done, group_bytes, pitch):
+    def _locate_second(self, m, group, done, group_bytes, pitch):
         """In a tile of the second copy: strips, each by columns of blocks from left to right."""
         if self.kept_rows:
-            order = self._order(m, platform, group, done & group.copy, "order_t")
+            order = self._order(m, group, done & group.copy, "order_t")
             return self._follow_second(m, order, group, done & group.copy, group_bytes, pitch)
         # First row of this tile in the image, and this row; bytes from there to the first strip of
         # this row of tiles, and to this strip.

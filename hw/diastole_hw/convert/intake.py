@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from amaranth.hdl import Cat, Module, Mux, Signal, Value, unsigned
+from amaranth.hdl import Assert, Cat, Module, Mux, Signal, Value, unsigned
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import exact_log2
@@ -12,8 +12,6 @@ from diastole_hw.convert.quantise import TOP_CYCLES, LaneQuantiser, late
 from diastole_hw.convert.reduction import largest
 from diastole_hw.convert.scale import LARGEST_BYTE, LaneScale
 from diastole_hw.convert.walk import tile_layout
-from diastole_hw.invariant import invariant
-from diastole_hw.place import place
 from diastole_hw.random.draws import INDEX_BITS, words_ahead
 from diastole_hw.random.kinds import draw_unit
 from diastole_hw.registers import data_output, data_register
@@ -171,13 +169,13 @@ class Intake(wiring.Component):
         offered = self.data.valid
         if self.fed:
             offered = Mux(self.by_blocks, self.words.valid, offered)
-            invariant(m, platform, ~self.by_blocks | ~self.scan, "what is fed was to be scanned")
+            m.d.sync += Assert(~self.by_blocks | ~self.scan, "what is fed was to be scanned")
         floats = self._masked(at.word, column)
         drawn = None
         if any(sizes.draws_at_intake):
             room, word = Signal(), _Word(take & ~self.scan, at, floats, row_end, last_row)
             turn = self._turn(at, cols_end, row_end, last_row, last)
-            drawn = self._draw(m, platform, word, may & offered, turn, room)
+            drawn = self._draw(m, word, may & offered, turn, room)
             may &= self.scan | room
         beats = may
         if self.fed:
@@ -197,7 +195,7 @@ class Intake(wiring.Component):
         ]
         filled = tile_end & ~self.scan
         m.d.sync += free.eq(free + self.freed - filled)
-        invariant(m, platform, ~self.freed | (free != sizes.halves), "a tile was freed twice")
+        m.d.sync += Assert(~self.freed | (free != sizes.halves), "a tile was freed twice")
         with m.If(take):
             m.d.sync += at.word.eq(at.word + 1)
             with m.If(row_end):
@@ -216,7 +214,7 @@ class Intake(wiring.Component):
             data_output(m, self.write_at, "written_at").eq(at),
             data_output(m, self.write_data, "written").eq(floats),
         ]
-        self._measure(m, platform, drawn or self._written(m, row_end, last_row))
+        self._measure(m, drawn or self._written(m, row_end, last_row))
         end = tile_end & self.tile.p.last_row & self.tile.p.last_col
         m.d.comb += self.done.eq(late(m, end, "end", self.scanning))
         self._find_largest(m, late(m, take, "take", self.scanning - 1))
@@ -296,7 +294,7 @@ class Intake(wiring.Component):
             self.write_en, self.write_at, self.write_data, written_row_end, written_last_row
         )
 
-    def _draw(self, m, platform, word, offered, turn, room):
+    def _draw(self, m, word, offered, turn, room):
         """The words that are taken, each with its draws, as soon as these come. ``offered``: there
         is one, if there is ``room`` for it here. ``turn``: as :meth:`_turn` has it."""
         sizes = self.geometry
@@ -304,11 +302,11 @@ class Intake(wiring.Component):
             {"at": word_layout(sizes), "row_end": 1, "last_row": 1, "data": 32 * sizes.lanes}
         )
         words = StreamFifo(shape=layout, depth=words_ahead(sizes.lanes), quick=True)
-        m.submodules.words = place(words, platform)
+        m.submodules.words = words
         rows = {"block": sizes.block, "rows": sizes.block}
         # All words of a tensor are drawn, or none: one waits for its draws, and they not for it.
         draws = draw_unit(self.numerics, lanes=sizes.lanes, copies=1, prompt=True, **rows)
-        m.submodules.draws = place(draws, platform)
+        m.submodules.draws = draws
         drawn = by_class(m, self.cls, map(int, sizes.draws_at_intake), "drawn").bool()
         offset = Signal(INDEX_BITS)  # of the row's first element from the tile's
         row_ends, begins_anew = turn
@@ -349,16 +347,16 @@ class Intake(wiring.Component):
         ]
         return _Word(valid, shown.at, shown.data, shown.row_end, shown.last_row, random)
 
-    def _measure(self, m, platform, word):
+    def _measure(self, m, word):
         """What the lanes say of a word, and beside it where that belongs."""
         sizes = self.geometry
         for n in range(sizes.lanes):
-            m.submodules[f"scale{n}"] = place(lane := LaneScale(numerics=self.numerics), platform)
+            m.submodules[f"scale{n}"] = lane = LaneScale(numerics=self.numerics)
             m.d.comb += [
                 lane.cls.eq(self.cls),
                 lane.scale.eq(self.scale),
                 lane.value.eq(word.data.word_select(n, 32)),
-                self.values[n].eq(self._value(m, platform, n, word, lane)),
+                self.values[n].eq(self._value(m, n, word, lane)),
             ]
         cycles = self.measuring
         m.d.comb += [
@@ -368,7 +366,7 @@ class Intake(wiring.Component):
             self.add.eq(late(m, word.valid, "add", cycles)),
         ]
 
-    def _value(self, m, platform, n, word, scale):
+    def _value(self, m, n, word, scale):
         """Of a lane: its exponent, or, where a class folds, its top; or both of its scales."""
         sizes = self.geometry
         if any(sizes.finds):
@@ -376,7 +374,7 @@ class Intake(wiring.Component):
         if not any(sizes.folds):
             return scale.stored
         stored = late(m, scale.stored, f"stored{n}", self.measuring - 1)
-        m.submodules[f"lane{n}"] = place(lane := LaneQuantiser(numerics=self.numerics), platform)
+        m.submodules[f"lane{n}"] = lane = LaneQuantiser(numerics=self.numerics)
         ones = [chosen.format.scale == "one" for chosen in sizes.classes]
         one = by_class(m, self.cls, map(int, ones), f"one{n}").bool()
         known = by_class(m, self.cls, map(int, sizes.folds), f"known{n}").bool()

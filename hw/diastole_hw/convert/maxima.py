@@ -1,6 +1,6 @@
 """Row and column maxima of a copy's stored exponents, gathered while its groups go by."""
 
-from amaranth.hdl import Cat, Const, Module, Mux, Signal, unsigned
+from amaranth.hdl import Assert, Cat, Const, Module, Mux, Signal, unsigned
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import exact_log2
@@ -9,9 +9,7 @@ from diastole_hw.convert.copy_port import image_group_layout
 from diastole_hw.convert.geometry import EXTENT_BITS, Geometry, by_class
 from diastole_hw.convert.order import BACK, BESIDE, TileOrder, cut_layout, follow_tiles
 from diastole_hw.convert.pack_bytes import PackBytes
-from diastole_hw.invariant import invariant
 from diastole_hw.memory.ram import Ram
-from diastole_hw.place import place
 from diastole_hw.registers import data_register, delayed_record
 from diastole_sim.spec.check import require_int
 from diastole_sim.spec.image import GROUP_BLOCKS
@@ -60,7 +58,7 @@ class MaxMemory(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        m.submodules.ram = place(ram := Ram(width=8, depth=self.depth), platform)
+        m.submodules.ram = ram = Ram(width=8, depth=self.depth)
         added = Signal(
             data.StructLayout({"add": 1, "addr": self.addr.shape(), "entry": 8}), name="added"
         )
@@ -86,7 +84,7 @@ class MaxMemory(wiring.Component):
             self.read_data.eq(ram.read_data),
         ]
         collides = ram.write_en & ram.read_en & (ram.write_addr == ram.read_addr)
-        invariant(m, platform, ~collides, "a byte is read while it is written")
+        m.d.sync += Assert(~collides, "a byte is read while it is written")
         m.d.sync += [
             first.eq(self.first),
             near.eq(read.add & (read.addr == self.addr)),
@@ -177,8 +175,8 @@ class ImageMaxima(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         sizes = self.geometry
-        m.submodules.rows = place(rows := MaxMemory(depth=self._row_entries), platform)
-        m.submodules.columns = place(columns := MaxMemory(depth=self._column_entries), platform)
+        m.submodules.rows = rows = MaxMemory(depth=self._row_entries)
+        m.submodules.columns = columns = MaxMemory(depth=self._column_entries)
         vectors = by_class(m, self.cls, map(int, sizes.vectors), "vectors").bool()
         draining = Signal()
         took = Signal()
@@ -209,19 +207,19 @@ class ImageMaxima(wiring.Component):
         m.d.comb += [rows.entry.eq(self._counted(m)), columns.entry.eq(rows.entry)]
         top, order_t = Const(0), None
         if self.kept_rows:
-            order, order_t = self._orders(m, platform, vectors)
+            order, order_t = self._orders(m, vectors)
             top = self._top(m, order)
         of_rows = top + line if self.kept_rows else line
         self._add_rows(m, rows, took, number, fresh, of_rows, vectors)
         self._add_columns(m, columns, took, number, line, line_t, vectors, order_t)
-        self._drain(m, platform, rows, columns, line, top, vectors, draining)
+        self._drain(m, rows, columns, line, top, vectors, draining)
         return m
 
-    def _orders(self, m, platform, vectors):
+    def _orders(self, m, vectors):
         """The tiles of the first copy, and those of which columns come."""
         group, orders = self.group.p, []
         for name, here in (("order", ~group.copy), ("order_t", group.copy | ~vectors)):
-            m.submodules[name] = place(order := TileOrder(), platform)
+            m.submodules[name] = order = TileOrder()
             m.d.comb += [
                 order.start.eq(self.start),
                 order.cut.eq(self.cut),
@@ -311,12 +309,11 @@ class ImageMaxima(wiring.Component):
         with m.If(self.start):
             m.d.sync += here.eq(0)
 
-    def _drain(self, m, platform, rows, columns, line, top, vectors, draining):
+    def _drain(self, m, rows, columns, line, top, vectors, draining):
         """Put out the rows of a row of tiles, or the columns, or both."""
         sizes, group = self.geometry, self.group.p
         bits = exact_log2(sizes.block)
-        packer = PackBytes(data_width=self.data_width)
-        m.submodules.packer = place(packer, platform)
+        m.submodules.packer = packer = PackBytes(data_width=self.data_width)
         col_blocks = (self.cols + (sizes.block - 1)) >> bits
         entries = Signal(range(max(self._row_entries, self._column_entries) + 1))
         drained = Signal.like(entries)

@@ -7,7 +7,6 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import exact_log2
 
-from diastole_hw.place import place
 from diastole_hw.registers import data_output
 from diastole_sim.spec.check import require_int
 from diastole_sim.spec.formats import PLANE_BITS
@@ -194,7 +193,7 @@ class PlanePacker(wiring.Component):
         keys = {"lanes": self.lanes, "data_width": self.data_width}
         packers = [Packer(element_bits=(PLANE_BITS + 1,), **keys) for _ in range(self.planes)]
         for plane, packer in enumerate(packers):
-            m.submodules[f"plane{plane}"] = place(packer, platform)
+            m.submodules[f"plane{plane}"] = packer
             low = PLANE_BITS * (self.planes - 1 - plane)
             elements = [self.i.p.elements.word_select(n, self._pitch) for n in range(self.lanes)]
             m.d.comb += [

@@ -1,6 +1,6 @@
 """The order in which the words of a tile go through the lanes, once or several times."""
 
-from amaranth.hdl import Cat, Const, Module, Mux, Signal, unsigned
+from amaranth.hdl import Assert, Cat, Const, Module, Mux, Signal, unsigned
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import exact_log2
@@ -8,7 +8,6 @@ from amaranth.utils import exact_log2
 from diastole_hw.convert.geometry import EXTENT_BITS, Geometry, by_class
 from diastole_hw.convert.intake import word_layout
 from diastole_hw.convert.walk import tile_layout
-from diastole_hw.invariant import invariant
 from diastole_hw.random.draws import INDEX_BITS
 from diastole_hw.successor import is_last
 from diastole_sim.spec.numerics import Numerics
@@ -103,7 +102,7 @@ class Passes(wiring.Component):
         low, in_word = sizes.log_tile_side, exact_log2(sizes.lanes)
         beside = Cat(offset[:in_word], offset[in_word:] + place_.word)
         begins = ~self.tile.p.index[:low].any() if low else Const(1)
-        invariant(m, platform, ~self.tile.valid | begins, "a tile begins between its sides")
+        m.d.sync += Assert(~self.tile.valid | begins, "a tile begins between its sides")
         m.d.comb += self.o.p.index.eq(Cat(beside[:low], self.tile.p.index[low:] + beside[low:]))
         with m.If(~finding):
             self._store(m, place_, took, end, offset)

@@ -6,7 +6,6 @@ from amaranth.lib.wiring import In, Out
 
 from diastole_hw.convert.copy_port import image_group_layout
 from diastole_hw.convert.pack import packed_layout
-from diastole_hw.place import place
 from diastole_hw.stream.fifo import REGISTERS, StreamFifo
 from diastole_sim.spec.check import require_int
 
@@ -84,9 +83,9 @@ class PlaneTurns(wiring.Component):
             self.group.ready.eq(self.group_o.ready & (plane == self.planes_less_1)),
         ]
         width = self.data_width
-        self._repeat(m, platform, "exponents", self.exponent_beats, lambda beat: beat)
+        self._repeat(m, "exponents", self.exponent_beats, lambda beat: beat)
         # A plane's beat is the lowest; those of the planes behind it move down.
-        self._repeat(m, platform, "elements", self.element_beats, lambda beat: beat[width:])
+        self._repeat(m, "elements", self.element_beats, lambda beat: beat[width:])
         return m
 
     def _fields(self):
@@ -99,13 +98,13 @@ class PlaneTurns(wiring.Component):
             m.d.sync += plane.eq(Mux(plane == self.planes_less_1, 0, plane + 1))
         return plane
 
-    def _repeat(self, m, platform, name, beats, rest):
+    def _repeat(self, m, name, beats, rest):
         """A group's beats as they come, then again, the ``rest`` of each, for the planes behind."""
         source, out = getattr(self, name), getattr(self, f"{name}_o")
         wide = len(source.p.beat)
         kept = data.StructLayout({"beat": unsigned(len(rest(source.p.beat))), "last": 1})
         again = StreamFifo(shape=kept, depth=max(beats, REGISTERS) + 1)  # a memory: they are wide
-        m.submodules[f"{name}_again"] = place(again, platform)
+        m.submodules[f"{name}_again"] = again
         plane = self._counter(m, f"{name}_plane", out, out.p.last)
         first = Signal(name=f"{name}_first")
         more = Signal(name=f"{name}_more")  # planes follow

@@ -6,7 +6,6 @@ from amaranth.lib.wiring import In, Out
 
 from diastole_hw.convert.divide import Divide, division_cycles
 from diastole_hw.convert.geometry import by_class
-from diastole_hw.place import place
 from diastole_sim.spec.formats import EXPONENT_BIAS, NVFP4, PLANE_BITS, SIGNIFICAND_FRACTION
 from diastole_sim.spec.numerics import CLASS_NAMES, Numerics, TensorClass
 from diastole_sim.spec.rounding import is_stochastic
@@ -173,7 +172,7 @@ class LaneQuantiser(wiring.Component):
         depth = by_class(m, self.cls, [c.format.depth for c in self._classes], "depth")
         operand = self._read(m, depth)
         if self.numerics.scale_significands:
-            operand = self._divide(m, operand, depth, platform)
+            operand = self._divide(m, operand, depth)
         aligned = self._align(m, self._place(m, operand), depth)
         code = Signal(len(self.element))  # with the sign
         saturated = Signal()
@@ -247,11 +246,11 @@ class LaneQuantiser(wiring.Component):
             "random": self.random,
         }
 
-    def _divide(self, m, operand, depth, platform):
+    def _divide(self, m, operand, depth):
         """The number divided by its scale, as the same record, some cycles later."""
         divider = Divide(bits=self._quotient_bits)
         cycles = division_cycles(divider.bits)
-        m.submodules.divide = place(divider, platform)
+        m.submodules.divide = divider
         code = self.exponent[:7]
         low, subnormal = code[:3], code[3:] == 0
         lead = Signal(2)  # by how much a subnormal scale is shifted to a significand from 8 on

@@ -1,14 +1,12 @@
 """From words of a group to the order of the memory image: block by block."""
 
-from amaranth.hdl import Array, Cat, Const, Module, Signal, unsigned
+from amaranth.hdl import Array, Assert, Cat, Const, Module, Signal, unsigned
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import exact_log2
 
 from diastole_hw.convert.geometry import Geometry
-from diastole_hw.invariant import invariant
 from diastole_hw.memory.ram import Ram
-from diastole_hw.place import place
 from diastole_sim.spec.numerics import Numerics
 
 _STACKS = 4
@@ -76,21 +74,21 @@ class Reorder(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         if self.geometry.word_chunks == 1:
-            self._pass_on(m, platform)
+            self._pass_on(m)
         else:
-            self._turn_stacks(m, platform)
+            self._turn_stacks(m)
         return m
 
-    def _pass_on(self, m, platform):
+    def _pass_on(self, m):
         """As they come."""
         m.d.sync += [
             self.o.valid.eq(self.write_en),
             self.o.p.elements.eq(self.write_data),
             self.o.p.last.eq(self.filled),
         ]
-        invariant(m, platform, ~self.o.valid | self.o.ready, "nobody takes a word")
+        m.d.sync += Assert(~self.o.valid | self.o.ready, "nobody takes a word")
 
-    def _turn_stacks(self, m, platform):
+    def _turn_stacks(self, m):
         """Written and read stack by stack."""
         rows = self.geometry.block  # words of a stack
         written = Signal(range(rows * _STACKS))
@@ -110,7 +108,7 @@ class Reorder(wiring.Component):
             left.eq(read & end),
         ]
         m.d.sync += full.eq(full + came - left)
-        invariant(m, platform, ~self.write_en | (full != _STACKS), "no room for a word")
+        m.d.sync += Assert(~self.write_en | (full != _STACKS), "no room for a word")
         with m.If(self.write_en):
             m.d.sync += written.eq(written + 1)
         with m.If(came):
@@ -120,9 +118,9 @@ class Reorder(wiring.Component):
             m.d.sync += last.eq(end & ends[count[-stack_bits:]])
         with m.If(read):
             m.d.sync += count.eq(count + 1)
-        self._chunk_banks(m, platform, written, count, read)
+        self._chunk_banks(m, written, count, read)
 
-    def _chunk_banks(self, m, platform, written, count, read):
+    def _chunk_banks(self, m, written, count, read):
         sizes = self.geometry
         chunks = sizes.word_chunks
         bits = sizes.chunk * self.element_bits
@@ -134,8 +132,7 @@ class Reorder(wiring.Component):
         parts = Array(self.write_data.word_select(n, bits) for n in range(chunks))
         results = []
         for n in range(chunks):
-            ram = Ram(width=bits, depth=max(2, _STACKS * sizes.block))
-            m.submodules[f"bank{n}"] = place(ram, platform)
+            m.submodules[f"bank{n}"] = ram = Ram(width=bits, depth=max(2, _STACKS * sizes.block))
             results.append(ram.read_data)
             m.d.comb += [
                 ram.write_en.eq(self.write_en),

@@ -1,6 +1,6 @@
 """From the buffer through the lanes: the tiles, for both copies at once."""
 
-from amaranth.hdl import Cat, Const, Module, Mux, Signal, unsigned
+from amaranth.hdl import Assert, Cat, Const, Module, Mux, Signal, unsigned
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import exact_log2
@@ -15,8 +15,6 @@ from diastole_hw.convert.quantise import MONITORED, LaneQuantiser
 from diastole_hw.convert.scale import LARGEST_BYTE
 from diastole_hw.convert.trials import Trials
 from diastole_hw.convert.walk import tile_layout
-from diastole_hw.invariant import invariant
-from diastole_hw.place import place
 from diastole_hw.random.draws import words_ahead
 from diastole_hw.random.kinds import draw_unit, word_place_layout
 from diastole_hw.registers import data_register, delayed_record
@@ -159,22 +157,22 @@ class TileQuantiser(wiring.Component):
         sizes = self.geometry
         keys = {"numerics": self.numerics, "data_width": self.data_width}
         words = StreamFifo(shape=self._word_layout, depth=words_ahead(sizes.lanes), quick=True)
-        m.submodules.words = place(words, platform)
-        m.submodules.passes = place(passes := Passes(**keys), platform)
+        m.submodules.words = words
+        m.submodules.passes = passes = Passes(**keys)
         trials = None
         if any(sizes.finds):
-            m.submodules.trials = place(trials := Trials(**keys), platform)
+            m.submodules.trials = trials = Trials(**keys)
         of_copy = unsigned(sizes.lanes * self.numerics.random_bits)
         index = stream.Signature(word_place_layout(self.numerics, **self._drawn)).create()
         draws = stream.Signature(data.ArrayLayout(of_copy, sizes.drawn_copies)).create()
         if any(sizes.draws):
-            self._connect_draws(m, platform, index, draws)
+            self._connect_draws(m, index, draws)
 
         word = data_register(self._word_layout)
         valid = Signal()
         move = Signal()
         self._feed(m, passes, words, index, trials)
-        self._begin(m, platform, passes, words, index)
+        self._begin(m, passes, words, index)
         m.d.comb += [
             passes.used.eq(~words.o.valid & ~valid),
             move.eq(~valid | ~word.drawn | draws.valid),
@@ -186,7 +184,7 @@ class TileQuantiser(wiring.Component):
         ]
         with m.If(move):
             m.d.sync += [valid.eq(words.o.valid), word.eq(words.o.p)]
-        self._quantise(m, platform, word, valid & move, draws.payload, trials)
+        self._quantise(m, word, valid & move, draws.payload, trials)
         if trials is not None:
             self._try(m, words.o.p.at, word, valid & move, trials)
         return m
@@ -197,16 +195,14 @@ class TileQuantiser(wiring.Component):
         sizes = self.geometry
         return {"block": sizes.block, "rows": sizes.max_tile_rows}
 
-    def _connect_draws(self, m, platform, index, draws):
+    def _connect_draws(self, m, index, draws):
         sizes = self.geometry
         # Draws wait for their word only where some words before it need none: those of a trial.
         prompt = not any(sizes.finds)
         kinds = {"lanes": sizes.lanes, "copies": sizes.drawn_copies, "prompt": prompt}
-        unit = draw_unit(self.numerics, **kinds, **self._drawn)
-        m.submodules.draws = place(unit, platform)
+        m.submodules.draws = unit = draw_unit(self.numerics, **kinds, **self._drawn)
         # Whether the unit takes one hangs on what it is; a word goes to all its targets or none.
-        places = StreamFifo(shape=index.p.shape(), depth=_PLACES)
-        m.submodules.places = place(places, platform)
+        m.submodules.places = places = StreamFifo(shape=index.p.shape(), depth=_PLACES)
         wiring.connect(m, index, places.i)
         wiring.connect(m, places.o, unit.i)
         m.d.comb += [
@@ -270,7 +266,7 @@ class TileQuantiser(wiring.Component):
             place_of_word["begins"] = self.tile.p.first_col & (step.at.word == 0)
         m.d.comb += [index.p[name].eq(place_of_word[name]) for name in index.p.shape().members]
 
-    def _begin(self, m, platform, passes, words, index):
+    def _begin(self, m, passes, words, index):
         """Let a word go on with its index, where it needs draws, and with the group and the strip
         that it begins, where there is room for them: all together."""
         step, tile = passes.o.p, self.tile.p
@@ -278,7 +274,7 @@ class TileQuantiser(wiring.Component):
         room = Signal()
         took = Signal()
         halves = [
-            self._room(m, platform, port, took & begin, f"{'second' if copy else 'first'}")
+            self._room(m, port, took & begin, f"{'second' if copy else 'first'}")
             for copy, (port, begin) in enumerate(zip(self._ports, begins, strict=True))
         ]
         m.d.comb += room.eq(
@@ -301,14 +297,14 @@ class TileQuantiser(wiring.Component):
             strip = self.second.group.p
             m.d.comb += [strip.copy.eq(1), strip.line_end.eq(1), strip.copy_end.eq(step.strip_end)]
 
-    def _room(self, m, platform, port, begins, name):
+    def _room(self, m, port, begins, name):
         """Whether a half of a copy's memories is free."""
         free = Signal(range(3), init=2, name=f"{name}_free")
         field_free = Signal(range(3), init=2, name=f"{name}_field_free")
         m.d.sync += free.eq(free + port.freed - begins)
         m.d.sync += field_free.eq(field_free + port.field_freed - begins)
-        invariant(m, platform, ~port.freed | (free != 2), "a half was freed twice")
-        invariant(m, platform, ~port.field_freed | (field_free != 2), "a field was freed twice")
+        m.d.sync += Assert(~port.freed | (free != 2), "a half was freed twice")
+        m.d.sync += Assert(~port.field_freed | (field_free != 2), "a field was freed twice")
         return free.any() & field_free.any()
 
     def _known(self, m, measured, name):
@@ -335,7 +331,7 @@ class TileQuantiser(wiring.Component):
         if self.geometry.two_copies:
             m.d.comb += [trials.read_en.eq(self.read_en), trials.read_at.eq(next_at)]
 
-    def _quantise(self, m, platform, word, valid, draws, trials):
+    def _quantise(self, m, word, valid, draws, trials):
         """The lanes, and beside them the pulses and the place that belong to their results."""
         sizes = self.geometry
         vectors = by_class(m, self.cls, map(int, sizes.vectors), "vectors").bool()
@@ -343,9 +339,9 @@ class TileQuantiser(wiring.Component):
         sets = []
         for copy, port in enumerate(self._ports):
             exponents, folds = self._of_units(m, copy, word, vectors, trials)
-            self._write_field(m, platform, copy, word, valid & used[copy], exponents, folds)
+            self._write_field(m, copy, word, valid & used[copy], exponents, folds)
             random = draws[copy] if copy < sizes.drawn_copies else Const(0, len(draws[0]))
-            lanes = self._lanes(m, platform, copy, word, exponents, folds, random)
+            lanes = self._lanes(m, copy, word, exponents, folds, random)
             m.d.comb += port.write_data.eq(Cat(lane.element for lane in lanes))
             sets.append(lanes)
         layout = data.StructLayout({"valid": 1, "at": word_layout(sizes)} | self._beside)
@@ -398,13 +394,13 @@ class TileQuantiser(wiring.Component):
         first = Mux(stored, counts[0], 0)
         return first + Mux(stored & vectors, counts[1], 0) if len(counts) > 1 else first
 
-    def _lanes(self, m, platform, copy, word, exponents, folds, random):
+    def _lanes(self, m, copy, word, exponents, folds, random):
         """The lanes of a copy."""
         lanes = []
         for n in range(self.geometry.lanes):
             monitored = self.geometry.planar and not copy
             lane = LaneQuantiser(numerics=self.numerics, monitored=monitored)
-            m.submodules[f"lane{n}_t" if copy else f"lane{n}"] = place(lane, platform)
+            m.submodules[f"lane{n}_t" if copy else f"lane{n}"] = lane
             lanes.append(lane)
             bits = self.numerics.random_bits
             value = self.read_data.word_select(n, 32)
@@ -454,11 +450,11 @@ class TileQuantiser(wiring.Component):
             of_square(n, "folds", 8) if folds else Const(0, 8) for n in range(sizes.lanes)
         ]
 
-    def _write_field(self, m, platform, copy, word, valid, exponents, folds):
+    def _write_field(self, m, copy, word, valid, exponents, folds):
         """Write the exponents of the units that a word is the first to have in its group."""
         sizes, port = self.geometry, self._ports[copy]
         unit = FieldWord(numerics=self.numerics, data_width=self.data_width, copy=copy)
-        m.submodules["field_t" if copy else "field"] = place(unit, platform)
+        m.submodules["field_t" if copy else "field"] = unit
         m.d.comb += [
             unit.cls.eq(self.cls),
             unit.at.eq(word.at),

@@ -9,7 +9,6 @@ from diastole_hw.convert.geometry import Geometry
 from diastole_hw.convert.intake import word_layout
 from diastole_hw.convert.reduction import BelowZero
 from diastole_hw.convert.trial import TRIAL_CYCLES, WORSE_BITS, ScaleTrial
-from diastole_hw.place import place
 from diastole_hw.registers import delayed_record
 from diastole_sim.spec.numerics import Numerics
 
@@ -83,8 +82,7 @@ class Trials(wiring.Component):
         sizes = self.geometry
         below = BelowZero(bits=WORSE_BITS, most=sizes.most_elements)
         keys = {"numerics": self.numerics, "data_width": self.data_width}
-        gather = Gather(**keys, reduction=below, halves=1)
-        m.submodules.gather = place(gather, platform)
+        m.submodules.gather = gather = Gather(**keys, reduction=below, halves=1)
         word = Signal.like(self.word)
         m.d.comb += word.eq(self.word)
         for cycle in range(TRIAL_CYCLES):
@@ -97,9 +95,9 @@ class Trials(wiring.Component):
             self.squares.eq(gather.squares),
             self.done.eq(gather.done),
         ]
-        self._lanes(m, platform, self.measured, gather.values, "")
+        self._lanes(m, self.measured, gather.values, "")
         if sizes.two_copies:
-            self._lanes(m, platform, self.measured_t, gather.values_t, "_t")
+            self._lanes(m, self.measured_t, gather.values_t, "_t")
             m.d.comb += [
                 gather.read_en.eq(self.read_en),
                 gather.read_row.eq(self.read_at.row),
@@ -109,10 +107,10 @@ class Trials(wiring.Component):
             ]
         return m
 
-    def _lanes(self, m, platform, measured, values, suffix):
+    def _lanes(self, m, measured, values, suffix):
         """Of a copy."""
         for n in range(self.geometry.lanes):
-            m.submodules[f"trial{n}{suffix}"] = place(trial := ScaleTrial(), platform)
+            m.submodules[f"trial{n}{suffix}"] = trial = ScaleTrial()
             m.d.comb += [
                 trial.scale.eq(self.scale),
                 trial.value.eq(self.values.word_select(n, 32)),

@@ -1,6 +1,6 @@
 """From words of a strip to the order of the second copy's image: block by block, turned."""
 
-from amaranth.hdl import Array, Cat, Module, Signal
+from amaranth.hdl import Array, Assert, Cat, Module, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import exact_log2
@@ -8,9 +8,7 @@ from amaranth.utils import exact_log2
 from diastole_hw.convert.geometry import Geometry
 from diastole_hw.convert.intake import word_layout
 from diastole_hw.convert.reorder import ordered_layout
-from diastole_hw.invariant import invariant
 from diastole_hw.memory.ram import Ram
-from diastole_hw.place import place
 from diastole_sim.spec.numerics import Numerics
 
 
@@ -85,8 +83,8 @@ class TurnedReorder(wiring.Component):
             self.o.p.last.eq(last),
         ]
         m.d.sync += full.eq(full + self.filled - self.freed)
-        invariant(m, platform, ~self.write_en | (full != 2), "a half is written before it was read")
-        invariant(m, platform, ~self.filled | (full != 2), "more than two halves are full")
+        m.d.sync += Assert(~self.write_en | (full != 2), "a half is written before it was read")
+        m.d.sync += Assert(~self.filled | (full != 2), "more than two halves are full")
         with m.If(self.filled):
             m.d.sync += write_half.eq(~write_half)
         with m.If(move):
@@ -97,7 +95,7 @@ class TurnedReorder(wiring.Component):
                 m.d.sync += [count.eq(0), group.eq(group + 1)]
             with m.If(self.freed):
                 m.d.sync += [group.eq(0), half.eq(~half)]
-        self._banks(m, platform, count, group, write_half, half, read)
+        self._banks(m, count, group, write_half, half, read)
         return m
 
     def _ends(self, m, write_half, half):
@@ -112,7 +110,7 @@ class TurnedReorder(wiring.Component):
         within = (1 << row_bits + word_bits) - 1
         return blocks[half] << row_bits + word_bits | within, groups[half]
 
-    def _banks(self, m, platform, count, group, write_half, half, read):
+    def _banks(self, m, count, group, write_half, half, read):
         sizes = self.geometry
         bits = self.element_bits
         lane_bits, word_bits = exact_log2(sizes.lanes), exact_log2(sizes.block_words)
@@ -131,7 +129,7 @@ class TurnedReorder(wiring.Component):
         results = []
         for n in range(sizes.lanes):
             ram = Ram(width=bits, depth=2 * sizes.strip_rows * strip_words)
-            m.submodules[f"bank{n}"] = place(ram, platform)
+            m.submodules[f"bank{n}"] = ram
             results.append(ram.read_data)
             m.d.comb += [
                 ram.write_en.eq(self.write_en),

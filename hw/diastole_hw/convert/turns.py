@@ -8,7 +8,6 @@ from diastole_hw.convert.copy_port import image_group_layout
 from diastole_hw.convert.exponents import field_byte_layout
 from diastole_hw.convert.geometry import Geometry
 from diastole_hw.convert.pack import packed_layout
-from diastole_hw.place import place
 from diastole_hw.stream.fifo import StreamFifo
 from diastole_sim.spec.numerics import Numerics
 
@@ -71,10 +70,10 @@ class CopyTurns(wiring.Component):
         m = Module()
         copy = Signal()
         taken = Signal()  # a group of this copy has been given
-        group, exponents, elements, complete = self._keep(m, platform, "first", taken & ~copy)
-        strip, exponents_t, elements_t, complete_t = self._keep(m, platform, "second", taken & copy)
+        group, exponents, elements, complete = self._keep(m, "first", taken & ~copy)
+        strip, exponents_t, elements_t, complete_t = self._keep(m, "second", taken & copy)
         order = StreamFifo(shape=1, depth=_GROUPS_AHEAD)  # of which copy the groups are
-        m.submodules.order = place(order, platform)
+        m.submodules.order = order
         last = strip.p.copy_end & strip.p.last_row & strip.p.last_col
         offered = Signal()
         offered_t = Signal()
@@ -111,7 +110,7 @@ class CopyTurns(wiring.Component):
         self._give_elements(m, order.o, elements, elements_t)
         return m
 
-    def _keep(self, m, platform, name, taken):
+    def _keep(self, m, name, taken):
         """What waits of a copy: groups, exponents, elements, and whether all elements of the next
         group have come."""
         sizes, port = self.geometry, getattr(self, name)
@@ -120,9 +119,9 @@ class CopyTurns(wiring.Component):
         groups = StreamFifo(shape=image_group_layout(), depth=_GROUPS_AHEAD)
         exponents = StreamFifo(shape=field_byte_layout(), depth=entries)
         elements = StreamFifo(shape=port.elements.p.shape(), depth=beats)
-        m.submodules[f"{name}_groups"] = place(groups, platform)
-        m.submodules[f"{name}_exponents"] = place(exponents, platform)
-        m.submodules[f"{name}_elements"] = place(elements, platform)
+        m.submodules[f"{name}_groups"] = groups
+        m.submodules[f"{name}_exponents"] = exponents
+        m.submodules[f"{name}_elements"] = elements
         connect(m, flipped(port.group), groups.i)
         connect(m, flipped(port.exponents), exponents.i)
         connect(m, flipped(port.elements), elements.i)

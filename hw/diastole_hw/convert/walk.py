@@ -1,6 +1,6 @@
 """The order in which the converter reads a tensor: tiles, and the requests for their rows."""
 
-from amaranth.hdl import Const, Module, Mux, Signal, unsigned
+from amaranth.hdl import Assert, Const, Module, Mux, Signal, unsigned
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import exact_log2
@@ -9,8 +9,6 @@ from diastole_hw.bus.services import request_layout
 from diastole_hw.convert.geometry import EXTENT_BITS, PITCH_BITS, Geometry, by_class
 from diastole_hw.convert.order import TileOrder, cut_layout, follow_tiles
 from diastole_hw.convert.tile_index import of_tile_rows
-from diastole_hw.invariant import invariant
-from diastole_hw.place import place
 from diastole_hw.random.draws import INDEX_BITS
 from diastole_hw.registers import data_register
 from diastole_hw.transfer.address import whole_beats
@@ -108,15 +106,18 @@ class TensorWalk(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        some = self.rows.any() & self.cols.any()
-        invariant(m, platform, ~self.start | ~self.o.valid, "started with tiles left")
-        invariant(m, platform, ~self.start | some, "started without elements")
         sizes = self.geometry
         tile_rows = by_class(m, self.cls, sizes.of_classes(sizes.tile_rows), "tile_rows")
         tile_cols = by_class(m, self.cls, sizes.of_classes(sizes.tile_cols), "tile_cols")
-        if self.in_patches:
-            self._order(m, platform, tile_rows, tile_cols)
-            return m
+        (self._by_patches if self.in_patches else self._by_rows)(m, tile_rows, tile_cols)
+        some = self.rows.any() & self.cols.any()
+        m.d.sync += Assert(~self.start | ~self.o.valid, "started with tiles left")
+        m.d.sync += Assert(~self.start | some, "started without elements")
+        return m
+
+    def _by_rows(self, m, tile_rows, tile_cols):
+        """The tiles row by row, from left to right."""
+        sizes = self.geometry
         aligned = min(4 * min(sizes.of_classes(sizes.tile_cols)), sizes.beat_bytes)  # every tile
 
         def whole(value):
@@ -156,11 +157,10 @@ class TensorWalk(wiring.Component):
             m.d.sync += [rows_left.eq(self.rows), cols_left.eq(self.cols)]
             m.d.sync += [row_address.eq(whole(self.source)), address.eq(whole(self.source))]
             m.d.sync += [first_row.eq(1), first_col.eq(1), self.o.valid.eq(1)]
-        return m
 
-    def _order(self, m, platform, tile_rows, tile_cols):
+    def _by_patches(self, m, tile_rows, tile_cols):
         """The tiles in the order of a chain."""
-        m.submodules.order = place(order := TileOrder(), platform)
+        m.submodules.order = order = TileOrder()
         tile = self.o.p
         row_bytes = of_tile_rows(m, self.geometry, self.cls, self.pitch, "pitch")
         row_elements = of_tile_rows(m, self.geometry, self.cls, self.cols)

@@ -5,9 +5,9 @@ import re
 from amaranth.hdl import Shape, ShapeCastable
 
 from diastole_hw.emit.keywords import KEYWORDS
+from diastole_hw.emit.share import PLACEHOLDER, SharedModule, plain
 from diastole_hw.memory.distributed_ram import DistributedRam
 from diastole_hw.memory.ram import Ram
-from diastole_hw.place import PLACEHOLDER, PlacedModule, plain
 
 _DECLARED = re.compile(r"^ *(?:(wire) .*?|(cell) \S+ )\\(\S+)$", re.MULTILINE)
 _PORT = re.compile(r"^ *wire .*\b(?:input|output|inout) \d+ +\\(\S+)$", re.MULTILINE)
@@ -21,14 +21,14 @@ _EMPTY = re.compile(r"^ *wire width 0 (?:.* )?(\S+)$", re.MULTILINE)
 _PORT_NUMBER = re.compile(r"^( *wire .*\b(?:input|output|inout)) (\d+)", re.MULTILINE)
 
 
-def module_names(modules: list[PlacedModule], prefix: str) -> dict[str, str]:
+def module_names(modules: list[SharedModule], prefix: str) -> dict[str, str]:
     """Placeholder to final name: PREFIX_CLASS, in snake case.
 
     Where several variants of a class exist, the parameters in which they differ follow, and where
     these cannot be written in a name, a number. Memories are PREFIX_mem_DEPTHxWIDTH, with
     ``_distributed`` behind it where they are read without a clock.
     """
-    by_class: dict[str, list[PlacedModule]] = {}
+    by_class: dict[str, list[SharedModule]] = {}
     for module in modules:
         by_class.setdefault(snake_case(type(module.component).__name__), []).append(module)
     names = {}
@@ -48,7 +48,7 @@ def module_names(modules: list[PlacedModule], prefix: str) -> dict[str, str]:
     return names
 
 
-def _suffix(module: PlacedModule, variants: list[PlacedModule]) -> str:
+def _suffix(module: SharedModule, variants: list[SharedModule]) -> str:
     """The parameters of ``module`` that are not the same in all variants, as far as readable."""
     suffix = ""
     for name, value in module.parameters.items():

@@ -20,7 +20,7 @@ from diastole_hw.emit.names import (
     rename_modules,
     tidy,
 )
-from diastole_hw.place import PLACEHOLDER, EmitPlatform, flat_ports
+from diastole_hw.emit.share import PLACEHOLDER, EmitPlatform, flat_ports
 from diastole_hw.ports import bus_of
 
 _SCRIPT = """\

@@ -1,11 +1,9 @@
 """What a product engine gives to chains of a vector unit, instead of writing it to memory."""
 
-from amaranth.hdl import Module, Signal, Value, unsigned
+from amaranth.hdl import Assert, Module, Signal, Value, unsigned
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from diastole_hw.invariant import invariant
-from diastole_hw.place import place
 from diastole_hw.plan.plan import Plan
 from diastole_hw.plan.uses import PRODUCTS, Mode
 from diastole_hw.registers import data_register
@@ -71,7 +69,7 @@ class ChainedResults(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         tiles, product = StreamFifo(tiles_layout(), 2), self.product
-        m.submodules.tiles_queue = place(tiles, platform)
+        m.submodules.tiles_queue = tiles
         known = Signal()  # the product is here
         rows, cols = (data_register(GIVEN_RESULT[name].shape, name=name) for name in SIDES)
         with m.If(self.started):
@@ -90,7 +88,7 @@ class ChainedResults(wiring.Component):
             tiles.i.p.lanes_outermost.eq(product.lanes_outermost),
         ]
         wiring.connect(m, tiles.o, wiring.flipped(self.tiles))
-        invariant(m, platform, ~known | tiles.i.ready, "tiles of a product were never asked for")
+        m.d.sync += Assert(~known | tiles.i.ready, "tiles of a product were never asked for")
         offered = []
         for name in self.plan.directions:
             side, first = getattr(self, name), getattr(self, f"{name}_first")
@@ -106,5 +104,5 @@ class ChainedResults(wiring.Component):
                 ]
             offered.append(offers)
         if len(offered) > 1:
-            invariant(m, platform, ~(offered[0] & offered[1]), "rows of two results at once")
+            m.d.sync += Assert(~(offered[0] & offered[1]), "rows of two results at once")
         return m

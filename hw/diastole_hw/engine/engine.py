@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, fields
 
-from amaranth.hdl import Cat, Module, Signal, unsigned
+from amaranth.hdl import Assert, Cat, Module, Signal, unsigned
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -14,12 +14,10 @@ from diastole_hw.engine.setup import Setup
 from diastole_hw.execute.datapath import Datapath
 from diastole_hw.execute.passes import PassWalk
 from diastole_hw.execute.slots import PassRun
-from diastole_hw.invariant import invariant
 from diastole_hw.load.fill import Fill
 from diastole_hw.load.headers import Headers
 from diastole_hw.load.requests import RegionRequests
 from diastole_hw.memory.maxima import Maxima
-from diastole_hw.place import place
 from diastole_hw.plan.plan import TILES_OF_SUMS, Plan
 from diastole_hw.plan.uses import Mode
 from diastole_hw.ports import any_port, of_ports, per_port, port_name
@@ -161,23 +159,23 @@ class ProductEngine(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        stages = self._stages(m, platform)
-        self._headers(m, platform, stages)
+        stages = self._stages(m)
+        self._headers(m, stages)
         self._flight(m, stages)
         self._load(m, stages)
-        self._room(m, platform, stages)
-        self._execute(m, platform, stages)
-        self._store(m, platform, stages)
+        self._room(m, stages)
+        self._execute(m, stages)
+        self._store(m, stages)
         flight, control = stages.flight, self.control
         spaces = (stages.stream_space, stages.held_space, stages.west_space)
         left_over = [stages.pass_run.busy, *(~space.empty for space in spaces)]
         left_over.append(stages.chunks.o.valid)
         last = control.done & ~flight.busy_behind
-        invariant(m, platform, ~last | ~Cat(left_over).any(), "done with work under way")
-        invariant(m, platform, ~control.start | control.ready, "started while not ready")
+        m.d.sync += Assert(~last | ~Cat(left_over).any(), "done with work under way")
+        m.d.sync += Assert(~control.start | control.ready, "started while not ready")
         return m
 
-    def _stages(self, m, platform) -> Stages:
+    def _stages(self, m) -> Stages:
         plan = self.plan
         stages = Stages(
             setup=Setup(plan),
@@ -212,17 +210,16 @@ class ProductEngine(wiring.Component):
         for port, loader in enumerate(stages.others, start=1):
             units |= {port_name(name, port): unit for name, unit in vars(loader).items()}
         for name, unit in units.items():
-            m.submodules[name] = place(unit, platform)
+            m.submodules[name] = unit
         return stages
 
-    def _headers(self, m, platform, stages):
+    def _headers(self, m, stages):
         """Where scales are relative to the tensor's: the unit that reads the tensors' exponents."""
         setup, flight, plan = stages.setup, stages.flight, self.plan
         m.d.comb += [flight.set_up.eq(setup.product), flight.set_up_done.eq(setup.done)]
         if not plan.significands:
             return
-        headers = Headers(plan)
-        m.submodules.tensor_headers = place(headers, platform)
+        m.submodules.tensor_headers = headers = Headers(plan)
         for cls, name in enumerate("x w dy".split()):
             size = plan.header_beats(cls) * plan.beat_bytes
             m.d.comb += headers.operands[name].eq(setup.product.tensors[cls].base - size)
@@ -317,7 +314,7 @@ class ProductEngine(wiring.Component):
         wiring.connect(m, wiring.flipped(read.requests), requests.requests)
         wiring.connect(m, wiring.flipped(read.beats), fill.data)
 
-    def _room(self, m, platform, stages):
+    def _room(self, m, stages):
         """A chunk is asked for where its places are free, and not too many are ahead of the array;
         nor may more tiles be in flight than there are maxima for."""
         requests, chunk, freed = stages.requests, stages.requests.chunks.p, stages.datapath.freed
@@ -362,10 +359,10 @@ class ProductEngine(wiring.Component):
         m.d.comb += [loader.requests.room.eq(room) for loader in stages.loaders]
         for space, name in ((stream, "what streams"), (held, "what is held")):
             given = ~space.give | ~space.empty
-            invariant(m, platform, given, f"a place of {name} was given back twice")
-        invariant(m, platform, ~west.give | ~west.empty, "a half was given back twice")
+            m.d.sync += Assert(given, f"a place of {name} was given back twice")
+        m.d.sync += Assert(~west.give | ~west.empty, "a half was given back twice")
 
-    def _execute(self, m, platform, stages):
+    def _execute(self, m, stages):
         pass_walk, pass_run, datapath = stages.pass_walk, stages.pass_run, stages.datapath
         execute, chunks = stages.flight.execute, stages.chunks.o
         product = execute.product
@@ -400,33 +397,32 @@ class ProductEngine(wiring.Component):
                     there.give.eq(loaded.take),
                 ]
                 fits = ~there.take | ~there.full
-                invariant(m, platform, fits, f"more {name} loaded than asked for")
+                m.d.sync += Assert(fits, f"more {name} loaded than asked for")
             missing = any_port(getattr(each, f"{name}_loaded").empty for each in stages.loaders)
             m.d.comb += loaded.there.eq(~missing)
 
-    def _store(self, m, platform, stages):
+    def _store(self, m, stages):
         """The drains, by direction; they share the writer, dX's rows before dW's, so that its sums
         never hold up the array."""
         plan = self.plan
-        arbiters = [self._arbiter(m, platform, port) for port in range(plan.ports)]
-        pipe = FloatPipe(plan)
-        m.submodules.float_pipe = place(pipe, platform)
-        drains = [self._drain(m, platform, stages, name, arbiters) for name in plan.directions]
+        arbiters = [self._arbiter(m, port) for port in range(plan.ports)]
+        m.submodules.float_pipe = pipe = FloatPipe(plan)
+        drains = [self._drain(m, stages, name, arbiters) for name in plan.directions]
         for drain in drains:
             wiring.connect(m, drain.floats, getattr(pipe, drain.direction))
         stalled = [drain.stalled for drain in drains]
         if plan.vector is not None:
-            self._chain(m, platform, stages, drains)
+            self._chain(m, stages, drains)
             stalled = [drain.stalled & ~drain.chained for drain in drains]
         m.d.comb += [
             self.control.overflow.eq(pipe.overflow),
             self.control.stalls.store.eq(Cat(stalled).any()),
         ]
 
-    def _chain(self, m, platform, stages, drains):
+    def _chain(self, m, stages, drains):
         """Results that are chained leave in the order of products."""
         results, control = ChainedResults(self.plan), self.control
-        m.submodules.chained_results = place(results, platform)
+        m.submodules.chained_results = results
         for drain in drains:
             name = drain.direction
             store = getattr(stages.flight, name)
@@ -445,18 +441,18 @@ class ProductEngine(wiring.Component):
         wiring.connect(m, results.tiles, wiring.flipped(self.chain_tiles))
         wiring.connect(m, results.rows, wiring.flipped(self.chain))
         alone = ~control.start | ~control.operands.chain | (control.mode != Mode.FUSED)
-        invariant(m, platform, alone, "the fused pass takes no chain")
+        m.d.sync += Assert(alone, "the fused pass takes no chain")
 
-    def _arbiter(self, m, platform, port) -> StoreArbiter:
+    def _arbiter(self, m, port) -> StoreArbiter:
         """Of a port to memory."""
         arbiter = StoreArbiter(data_width=self.plan.data_width)
-        m.submodules[port_name("arbiter", port)] = place(arbiter, platform)
+        m.submodules[port_name("arbiter", port)] = arbiter
         for name in ("requests", "beats"):
             outer = getattr(self, port_name(name, port))
             wiring.connect(m, wiring.flipped(outer), getattr(arbiter, name))
         return arbiter
 
-    def _drain(self, m, platform, stages, name, arbiters) -> Drain:
+    def _drain(self, m, stages, name, arbiters) -> Drain:
         """One direction: its drain, the tiles it waits for, and the room for sums it frees."""
         plan, north = self.plan, name == "north"
         drain, turned = Drain(plan, north=north), turns(plan, north=north)
@@ -464,11 +460,11 @@ class ProductEngine(wiring.Component):
         waiting = summed_layout(plan, turned=turned)
         tiles = StreamFifo(waiting, TILES_OF_SUMS, ahead=plan.output_register)
         banks, ended = SumRoom(), Credit(most=TILES_OF_SUMS)
-        m.submodules[f"{name}_drain"] = place(drain, platform)
-        m.submodules[f"{name}_tiles"] = place(tiles, platform)
-        m.submodules[f"{name}_places"] = place(places, platform)
-        m.submodules[f"{name}_banks"] = place(banks, platform)
-        m.submodules[f"{name}_ended"] = place(ended, platform)
+        m.submodules[f"{name}_drain"] = drain
+        m.submodules[f"{name}_tiles"] = tiles
+        m.submodules[f"{name}_places"] = places
+        m.submodules[f"{name}_banks"] = banks
+        m.submodules[f"{name}_ended"] = ended
         pass_walk, flight = stages.pass_walk, stages.flight
         store = getattr(flight, name)
         product: data.View = store.product
@@ -511,9 +507,9 @@ class ProductEngine(wiring.Component):
         wiring.connect(m, drain.lookup, getattr(stages.maxima.drain, name))
         for port, arbiter in enumerate(arbiters):
             self._results(m, drain, store, port, arbiter)
-        invariant(m, platform, ~tiles.i.valid | tiles.i.ready, f"no room for a tile to the {name}")
-        invariant(m, platform, ~ended.take | ~ended.full, f"too many tiles ended to the {name}")
-        invariant(m, platform, ~banks.take | banks.free, f"no unit free to the {name}")
+        m.d.sync += Assert(~tiles.i.valid | tiles.i.ready, f"no room for a tile to the {name}")
+        m.d.sync += Assert(~ended.take | ~ended.full, f"too many tiles ended to the {name}")
+        m.d.sync += Assert(~banks.take | banks.free, f"no unit free to the {name}")
         return drain
 
     @staticmethod

@@ -6,7 +6,6 @@ from amaranth.lib.wiring import In, Out
 from amaranth.utils import exact_log2
 
 from diastole_hw.memory.distributed_ram import DistributedRam
-from diastole_hw.place import place
 from diastole_hw.plan.plan import Plan
 from diastole_hw.plan.uses import Mode
 from diastole_hw.registers import data_output, data_register
@@ -284,9 +283,9 @@ class Flight(wiring.Component):
         show(self.execute, "execute", self.execute.waits, {})
         numbers = [self._drain(m, newest, older_live, commands, name, show) for name in DIRECTIONS]
         directions = self.plan.directions
-        pitches = {name: self._result(m, platform, name, newest) for name in directions}
+        pitches = {name: self._result(m, name, newest) for name in directions}
         self._tile_pitches(m, pitches)
-        counts = self._tiles(m, platform, numbers)
+        counts = self._tiles(m, numbers)
         in_flight = []
         for number in range(2):
             parts = [(waits | self.load.busy) & (newest == number)]
@@ -324,7 +323,7 @@ class Flight(wiring.Component):
             m.d.comb += store.oldest.eq(at == (newest ^ older_live))
         return at
 
-    def _result(self, m, platform, name, newest):
+    def _result(self, m, name, newest):
         """Both products' in a table; shows the drain's, and returns its pitch. Only where tiles are
         turned a drain asks how many rows there are."""
         store, given = getattr(self, name), self.results[name]
@@ -334,8 +333,7 @@ class Flight(wiring.Component):
         if not (name == "north" and self.plan.fused):
             del kept["rows"]
         layout = data.StructLayout({each: bits - zeros[each] for each, bits in kept.items()})
-        ram = DistributedRam(width=layout.size, depth=2)
-        m.submodules[f"{name}_results"] = place(ram, platform)
+        m.submodules[f"{name}_results"] = ram = DistributedRam(width=layout.size, depth=2)
         result = Signal(layout, name=f"result_{name}")
         m.d.comb += [
             ram.write_en.eq(self.start),
@@ -369,7 +367,7 @@ class Flight(wiring.Component):
             with m.If(turn == number):
                 m.d.sync += kept.eq(shifted)
 
-    def _tiles(self, m, platform, numbers):
+    def _tiles(self, m, numbers):
         """By direction and number, the tiles between their first request and their last sum."""
         counts, rooms = [], []
         most = self.plan.tiling.tiles_in_flight
@@ -380,7 +378,7 @@ class Flight(wiring.Component):
             m.d.comb += mine.eq(self._goes(name, self.load.product))
             m.d.sync += closed.eq(Cat(store.closes & ~at, store.closes & at))
             for number, credit in enumerate(tiles):
-                m.submodules[f"{name}_tiles_{number}"] = place(credit, platform)
+                m.submodules[f"{name}_tiles_{number}"] = credit
                 m.d.comb += [
                     credit.take.eq(self.opens & mine & (self.load.number == number)),
                     credit.give.eq(closed[number]),

@@ -5,7 +5,6 @@ from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import exact_log2
 
-from diastole_hw.place import place
 from diastole_hw.plan.plan import MAX_ELEMENT_BITS, Plan
 from diastole_hw.plan.uses import DY, OPERATION_OF, PRODUCTS, Mode, W, X, product_of
 from diastole_hw.registers import data_output, data_register
@@ -109,7 +108,7 @@ class Setup(wiring.Component):
             self._fits(m, blocks)
         busy = Signal()
         located = [
-            self._locate(m, platform, product, cls, base, blocks, groups)
+            self._locate(m, product, cls, base, blocks, groups)
             for cls, base in ((X, given.x), (W, given.w), (DY, given.dy))
         ]
         ready = Signal()
@@ -153,7 +152,7 @@ class Setup(wiring.Component):
         length = behind + maxima - product.tensors[cls].base
         m.d.comb += self.product.lengths[cls].eq(length)
 
-    def _locate(self, m, platform, product, cls, base, blocks, groups):
+    def _locate(self, m, product, cls, base, blocks, groups):
         """Pitch and addresses of an image; row_max stands behind rows * pitch bytes of blocks.
 
         Returns whether they are known.
@@ -175,10 +174,9 @@ class Setup(wiring.Component):
             pitch.eq(times(in_row, plan.group_beats(cls) * plan.beat_bytes)),
             first.eq(whole_beats(base + plan.header_beats(cls) * plan.beat_bytes, plan.beat_bytes)),
         ]
-        behind = Locate(
+        m.submodules[f"behind_{cls}"] = behind = Locate(
             count_bits=MAX_ELEMENT_BITS + 1 - plan.log_block, beat_bytes=plan.beat_bytes
         )
-        m.submodules[f"behind_{cls}"] = place(behind, platform)
         m.d.comb += [
             behind.start.eq(self.start),
             behind.base.eq(first),

@@ -9,7 +9,6 @@ from amaranth.lib.wiring import In, Out
 from diastole_hw.array.array import Array
 from diastole_hw.memory.accumulators import Accumulators, SumsReadSignature
 from diastole_hw.memory.scratchpad import HeldScratchpad, StreamScratchpad, sub_bank_of
-from diastole_hw.place import place
 from diastole_hw.plan.plan import Plan
 from diastole_hw.ports import of_ports, per_port
 from diastole_hw.schedule.tokens import (
@@ -116,10 +115,8 @@ class Datapath(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         plan = self.plan
-        array = Array(shape=plan.shape, cols=plan.cols)
-        m.submodules.array = place(array, platform)
-        held = HeldScratchpad(plan)
-        m.submodules.held_scratchpad = place(held, platform)
+        m.submodules.array = array = Array(shape=plan.shape, cols=plan.cols)
+        m.submodules.held_scratchpad = held = HeldScratchpad(plan)
         if plan.ports > 1:
             self._agree(m)
         self._writes(m, held, Region.HELD)
@@ -129,8 +126,8 @@ class Datapath(wiring.Component):
         self._control(m, array)
         marks = []  # a bubble carries none, so no slot has to be looked at
         for name in plan.directions:
-            self._stream(m, platform, array, WAYS[name], name)
-            marks += self._accumulators(m, platform, array, WAYS[name], name)
+            self._stream(m, array, WAYS[name], name)
+            marks += self._accumulators(m, array, WAYS[name], name)
             marks += [port.inexact for port in getattr(array, name)]
         m.d.sync += self.inexact.eq(Cat(*marks).any())
         return m
@@ -178,10 +175,9 @@ class Datapath(wiring.Component):
                     value = came[name]
                 m.d.comb += vector[name].eq(value)
 
-    def _stream(self, m, platform, array, way, direction):
+    def _stream(self, m, array, way, direction):
         """The side from which the vectors of a direction come."""
-        pad = StreamScratchpad(self.plan, side=way.side)
-        m.submodules[f"{way.side}_scratchpad"] = place(pad, platform)
+        m.submodules[f"{way.side}_scratchpad"] = pad = StreamScratchpad(self.plan, side=way.side)
         self._writes(m, pad, way.region)
         m.d.comb += [
             pad.read_en.eq(self._issues(way)),
@@ -226,11 +222,11 @@ class Datapath(wiring.Component):
             freed = delayed
         m.d.comb += self.freed.eq(freed)
 
-    def _accumulators(self, m, platform, array, way, direction):
+    def _accumulators(self, m, array, way, direction):
         """Behind the ports at which the sums of a direction leave; returns what marks losses."""
         slot, outer, outputs = self.slot, getattr(self, direction), getattr(array, direction)
         latency = array.east_latency if direction == "east" else array.north_latency
-        sums = Accumulators(
+        m.submodules[f"{direction}_accumulators"] = sums = Accumulators(
             self.plan,
             banks=len(outputs),
             psum_bits=array.psum_bits,
@@ -238,7 +234,6 @@ class Datapath(wiring.Component):
             drained=self.plan.drain_vectors(north=direction == "north"),
             slices=self.plan.chunk_slices(north=direction == "north") if self.plan.floats else 1,
         )
-        m.submodules[f"{direction}_accumulators"] = place(sums, platform)
         wiring.connect(m, wiring.flipped(outer.drain), sums.drain)
         m.d.comb += [
             sums.sum_en.eq(self._issues(way)),

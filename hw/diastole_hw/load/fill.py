@@ -10,7 +10,6 @@ from diastole_hw.load.block_targets import BlockTargets
 from diastole_hw.load.deficits import Deficits
 from diastole_hw.load.parse import RegionParse
 from diastole_hw.memory.maxima import MaximaWriteSignature, load_signature
-from diastole_hw.place import place
 from diastole_hw.plan.plan import Plan
 from diastole_hw.registers import data_output, data_register
 from diastole_hw.schedule.tokens import (
@@ -91,7 +90,7 @@ class Fill(wiring.Component):
             vectors=plan.fill_vectors,
         )
         for name, unit in {"parse": parse, "targets": targets, "buffer": buffer}.items():
-            m.submodules[name] = place(unit, platform)
+            m.submodules[name] = unit
         wiring.connect(m, wiring.flipped(self.regions), parse.regions)
         wiring.connect(m, wiring.flipped(self.data), parse.data)
         wiring.connect(m, parse.groups, targets.groups)
@@ -99,7 +98,7 @@ class Fill(wiring.Component):
         wiring.connect(m, wiring.flipped(self.maxima), parse.maxima)
         wiring.connect(m, wiring.flipped(self.lookup), targets.lookup)
         m.d.comb += self.maxima_loaded.eq(parse.maxima_loaded)
-        self._write(m, platform, buffer.o, self._described(m, targets.blocks, buffer.blocks))
+        self._write(m, buffer.o, self._described(m, targets.blocks, buffer.blocks))
         return m
 
     def _described(self, m, targets, blocks):
@@ -117,7 +116,7 @@ class Fill(wiring.Component):
             m.d.sync += head.eq(targets.payload)
         return head
 
-    def _write(self, m, platform, vectors, head):
+    def _write(self, m, vectors, head):
         """Vectors meet the description of their block."""
         taken = self.write_ready if self.port else Const(1, 1)
         write = Signal(self.write.shape(), name="word")
@@ -141,7 +140,7 @@ class Fill(wiring.Component):
             write.bank.eq(head.bank),
             write.word.eq(head.word + vectors.p.index),
         ]
-        of_vectors = self._deficits(m, platform, head, vectors.p.index)
+        of_vectors = self._deficits(m, head, vectors.p.index)
         for number, vector in enumerate(write.vectors):
             of_group = of_vectors[number % len(of_vectors)]
             self._of_group(m, of_group, vector)
@@ -160,12 +159,12 @@ class Fill(wiring.Component):
         m.d.comb += [self.write_en.eq(waits), self.blocks_loaded.eq(ends & goes)]
         return goes
 
-    def _deficits(self, m, platform, head, index):
+    def _deficits(self, m, head, index):
         """What their groups say of the vectors of word ``index``: of each, or of all of them."""
         plan = self.plan
         found = []
         for number in range(min(plan.fill_vectors, max(plan.stream_entries, plan.held_entries))):
-            m.submodules[f"deficits_{number}"] = place(of := Deficits(plan), platform)
+            m.submodules[f"deficits_{number}"] = of = Deficits(plan)
             for name in ["scale", "maximum"] + ["maximum_north"] * plan.north:
                 own = head[name]
                 if len(own) > 1:

@@ -8,7 +8,6 @@ from amaranth.lib.wiring import In, Out
 from amaranth.utils import exact_log2
 
 from diastole_hw.bus.services import request_layout
-from diastole_hw.place import place
 from diastole_hw.plan.plan import Plan
 from diastole_hw.plan.uses import Mode
 from diastole_hw.registers import data_register
@@ -109,8 +108,7 @@ class RegionRequests(wiring.Component):
         left = Signal(STEPS)  # behind it that ask for something; of the chunk offered before
         mode = data_register(Mode)  # of the product, which is older than its chunks
         m.d.sync += mode.eq(self.product.mode)
-        table = RegionSteps(plan)
-        m.submodules.table = place(table, platform)
+        m.submodules.table = table = RegionSteps(plan)
         m.d.comb += [
             table.step.eq(step),
             table.chunk.eq(chunk),
@@ -126,13 +124,12 @@ class RegionRequests(wiring.Component):
         m.d.comb += self.requests.p.addr.eq(group_addr)
 
         pitch = tensor.pitch if plan.ports == 1 else tensor.pitch << 1
-        first_row = Locate(
+        m.submodules.first_row = first_row = Locate(
             count_bits=len(table.row0),
             step_bits=len(pitch),
             beat_bytes=plan.beat_bytes,
             quick=True,
         )
-        m.submodules.first_row = place(first_row, platform)
         m.d.comb += [
             first_row.base.eq(self._image(m, table, cls, tensor)),
             first_row.pitch.eq(tensor.pitch),

@@ -10,7 +10,6 @@ from amaranth.lib.wiring import In, Out
 from diastole_hw.choice import the_one_of
 from diastole_hw.memory.port_floats import PortFloats
 from diastole_hw.memory.port_sums import PortSums, shown_layout, sums_layout
-from diastole_hw.place import place
 from diastole_hw.plan.plan import SUM_MEMORIES, Plan
 from diastole_hw.registers import delayed_record
 from diastole_sim.spec.check import require_int
@@ -167,7 +166,7 @@ class Accumulators(wiring.Component):
             stages.append(stage)
         asked = self._drained_ports(m)
         for port, sums in enumerate(ports):
-            m.submodules[f"port_sums_{port}"] = place(sums, platform)
+            m.submodules[f"port_sums_{port}"] = sums
             wanted = (en & (number == port) for en, number in zip(drain.en, asked, strict=True))
             m.d.comb += [
                 sums.en.eq(stage.en),

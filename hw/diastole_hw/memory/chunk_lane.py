@@ -6,7 +6,6 @@ from amaranth.lib.wiring import In, Out
 
 from diastole_hw.memory.add_floats import AddFloats
 from diastole_hw.memory.round_sum import RoundSum, float_layout
-from diastole_hw.place import place
 from diastole_hw.registers import data_output, data_register
 
 
@@ -70,8 +69,8 @@ class ChunkLane(wiring.Component):
         m = Module()
         one = RoundSum(sum_bits=self.sum_bits, mantissa=self.mantissa)
         both = AddFloats(mantissa=self.mantissa)
-        m.submodules.round_sum = place(one, platform)
-        m.submodules.add_floats = place(both, platform)
+        m.submodules.round_sum = one
+        m.submodules.add_floats = both
         if self.alone:
             m.d.comb += one.sum.eq(self.psum)
         else:

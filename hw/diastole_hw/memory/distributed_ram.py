@@ -51,7 +51,7 @@ class DistributedRam(wiring.Component):
     gives the old word or anything: users avoid it. Addresses of ``depth`` and above are not
     checked. Contents start undefined.
 
-    Add it with :func:`diastole_hw.place.place`: as a module of its own a flow can replace it.
+    The emission makes it a module of its own, which a flow can replace.
 
     Parameters
     ----------

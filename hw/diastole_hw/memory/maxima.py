@@ -8,7 +8,6 @@ from amaranth.lib.wiring import In, Out
 from amaranth.utils import exact_log2
 
 from diastole_hw.memory.ram import Ram
-from diastole_hw.place import place
 from diastole_hw.plan.plan import Plan
 from diastole_hw.ports import of_ports, per_port, port_name
 from diastole_hw.registers import data_register
@@ -211,18 +210,16 @@ class Maxima(wiring.Component):
                     entries = maxima_entries(self.plan, name, reader)
                     copy = f"{reader}_{name}"
                     late = reader == "drain" and self.plan.output_register
-                    self._copy(
-                        m, platform, copy, name, self.write, enable, lookup, entries, late=late
-                    )
+                    self._copy(m, copy, name, self.write, enable, lookup, entries, late=late)
         for port in range(1, self.plan.ports):
             write, load = (of_ports(self, each, port + 1)[port] for each in ("write", "load"))
             for name in maxima_names(self.plan):
                 copy, lookup = port_name(f"load_{name}", port), getattr(load, name)
                 entries = maxima_entries(self.plan, name, "load")
-                self._copy(m, platform, copy, name, write, load.enable, lookup, entries)
+                self._copy(m, copy, name, write, load.enable, lookup, entries)
         return m
 
-    def _copy(self, m, platform, copy, name, write, enable, lookup, entries, *, late=False):
+    def _copy(self, m, copy, name, write, enable, lookup, entries, *, late=False):
         """A copy of the memory ``name`` for one reader, in as many parts as the entries of a block
         have beats. ``late``: a value comes a cycle later."""
         index, value = lookup.index, lookup.value
@@ -234,7 +231,7 @@ class Maxima(wiring.Component):
         for part in range(parts):
             ram = Ram(width=self.plan.data_width, depth=max(2, -(-depth // parts)))
             suffix = f"_{part}" if parts > 1 else ""
-            m.submodules[f"{copy}{suffix}"] = place(ram, platform)
+            m.submodules[f"{copy}{suffix}"] = ram
             m.d.comb += [
                 ram.write_en.eq(mine & (write.addr[:low] == part) if low else mine),
                 ram.write_addr.eq(write.addr[low:]),

@@ -8,7 +8,6 @@ from diastole_hw.choice import the_one_of
 from diastole_hw.memory.chunk_lane import ChunkLane, lane_latency
 from diastole_hw.memory.port_sums import shown_layout, sums_layout
 from diastole_hw.memory.ram import Ram
-from diastole_hw.place import place
 from diastole_hw.plan.plan import SUM_MEMORIES, Plan
 from diastole_hw.registers import data_register, delayed_record
 
@@ -102,12 +101,12 @@ class PortFloats(wiring.Component):
         stages = self._stages(m)
         lanes = [self._lane() for _ in range(self.plan.block)]
         for number, lane in enumerate(lanes):
-            m.submodules[f"lane_{number}"] = place(lane, platform)
+            m.submodules[f"lane_{number}"] = lane
             m.d.comb += lane.psum.eq(self.psums.sums[number])
         poison = self.psums.poison if self.plan.poison else None
         if not self.alone:
-            poison = self._add(m, platform, stages, lanes, poison)
-        self._add_floats(m, platform, stages, lanes, poison)
+            poison = self._add(m, stages, lanes, poison)
+        self._add_floats(m, stages, lanes, poison)
         return m
 
     def _stages(self, m):
@@ -126,14 +125,13 @@ class PortFloats(wiring.Component):
             stages.append(delayed_record(m, before, f"stage_{age}", control=("en",)))
         return stages
 
-    def _memory(self, m, platform, name, width, *, reads, writes, shows=False):
+    def _memory(self, m, name, width, *, reads, writes, shows=False):
         """Two of them. ``reads``, ``writes``: (enable, address), and the words that are read for
         the first, zeros for others; ``shows``: read other words too."""
         rams = []
         added_to = data_register(SUM_MEMORIES, name=f"{name}_added_to")
         for memory in range(SUM_MEMORIES):
-            ram = Ram(width=width, depth=self.plan.tile_sums)
-            m.submodules[f"{name}_{memory}"] = place(ram, platform)
+            m.submodules[f"{name}_{memory}"] = ram = Ram(width=width, depth=self.plan.tile_sums)
             rams.append(ram)
             adds = Signal(name=f"{name}_adds_{memory}")
             m.d.comb += [
@@ -152,12 +150,12 @@ class PortFloats(wiring.Component):
             m.d.sync += added_to[memory].eq(adds)
         return rams, the_one_of([ram.read_data for ram in rams], added_to)
 
-    def _add(self, m, platform, stages, lanes, poison):
+    def _add(self, m, stages, lanes, poison):
         """Partial sums into the sums of chunks; returns which of those that leave are poisoned."""
         named, storing = stages[0], stages[2]
         word = sums_layout(self.plan, self.plan.numerics.chunk_sum_bits)
         rams, read = self._memory(
-            m, platform, "chunks", word.size,
+            m, "chunks", word.size,
             reads=(named.en & ~named.begins, named.addr), writes=(storing.en, storing.addr),
         )  # fmt: skip
         before = Signal(word, name="before")
@@ -176,14 +174,14 @@ class PortFloats(wiring.Component):
         m.d.comb += added.poison.eq(kept)
         return kept
 
-    def _add_floats(self, m, platform, stages, lanes, poison):
+    def _add_floats(self, m, stages, lanes, poison):
         """Sums of chunks that end into floats, which others read."""
         reading, storing = stages[self.reads], stages[self.written]
         ends = Const(1, 1) if self.alone else reading.ends
         stores = storing.en if self.alone else storing.en & storing.ends
         word = shown_layout(self.plan)
         rams, read = self._memory(
-            m, platform, "floats", word.size, shows=True,
+            m, "floats", word.size, shows=True,
             reads=(reading.en & ends & ~reading.fresh, reading.addr), writes=(stores, storing.addr),
         )  # fmt: skip
         total = Signal(word, name="total")

@@ -6,7 +6,6 @@ from amaranth.lib.wiring import In, Out
 
 from diastole_hw.choice import the_one_of
 from diastole_hw.memory.ram import Ram
-from diastole_hw.place import place
 from diastole_hw.plan.plan import SUM_MEMORIES, Plan
 from diastole_hw.registers import data_register, delayed_record
 
@@ -102,8 +101,7 @@ class PortSums(wiring.Component):
         added = data_register(word)
         words = []
         for memory in range(SUM_MEMORIES):
-            ram = Ram(width=word.size, depth=self.plan.tile_sums)
-            m.submodules[f"memory_{memory}"] = place(ram, platform)
+            m.submodules[f"memory_{memory}"] = ram = Ram(width=word.size, depth=self.plan.tile_sums)
             words.append(ram.read_data)
             adds = Signal(name=f"adds_{memory}")
             reads = Signal(name=f"reads_{memory}")

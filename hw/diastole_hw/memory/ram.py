@@ -60,7 +60,7 @@ class Ram(wiring.Component):
     the word that is written in the same cycle gives the old word or anything: users avoid it.
     Addresses of ``depth`` and above are not checked. Contents and ``read_data`` start undefined.
 
-    Add it with :func:`diastole_hw.place.place`: as a module of its own a flow can replace it.
+    The emission makes it a module of its own, which a flow can replace.
 
     Parameters
     ----------

@@ -1,15 +1,13 @@
 """Scratchpads: banks of vectors in front of the array's ports, read with the array's skew."""
 
-from amaranth.hdl import Array, Cat, Module, Mux, Signal, unsigned
+from amaranth.hdl import Array, Assert, Cat, Module, Mux, Signal, unsigned
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import exact_log2
 
 from diastole_hw.cell.layouts import held_layout, vector_layout
 from diastole_hw.cell.shape import Element
-from diastole_hw.invariant import invariant
 from diastole_hw.memory.ram import Ram
-from diastole_hw.place import place
 from diastole_hw.plan.plan import Plan
 from diastole_hw.ports import of_ports, per_port, port_name
 from diastole_hw.registers import delayed_record
@@ -112,7 +110,7 @@ class Bank(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         vectors = data.ArrayLayout(self.vector, 1 << self.log_word)
-        words = self._memory(m, platform, "vectors", vectors.size, self.log_word)
+        words = self._memory(m, "vectors", vectors.size, self.log_word)
         m.d.comb += words.write_data.eq(
             Cat(each[name] for each in self.write_data for name in self.vector.members)
         )
@@ -120,7 +118,7 @@ class Bank(wiring.Component):
         m.d.comb += vector.eq(self._chosen(m, words.read_data))
         m.d.comb += [self.read_data[name].eq(vector[name]) for name in self.vector.members]
         if self.block.members:
-            blocks = self._memory(m, platform, "blocks", self.block.size, self.log_block)
+            blocks = self._memory(m, "blocks", self.block.size, self.log_block)
             last, shown = self.write_data[-1], data.View(self.block, blocks.read_data)
             m.d.comb += blocks.write_data.eq(Cat(last[name] for name in self.block.members))
             m.d.comb += [self.read_data[name].eq(shown[name]) for name in self.block.members]
@@ -137,10 +135,9 @@ class Bank(wiring.Component):
             m.d.sync += number.eq(self.read_addr)
         return Array(vectors)[number]
 
-    def _memory(self, m, platform, name, width, log_vectors) -> Ram:
+    def _memory(self, m, name, width, log_vectors) -> Ram:
         """With words that have so many bits, for 2^``log_vectors`` vectors each."""
-        ram = Ram(width=width, depth=max(self.depth >> log_vectors, 2))
-        m.submodules[name] = place(ram, platform)
+        m.submodules[name] = ram = Ram(width=width, depth=max(self.depth >> log_vectors, 2))
         m.d.comb += [
             ram.write_en.eq(self.write_en),
             ram.write_addr.eq(self.write_word >> (log_vectors - self.log_word)),
@@ -195,18 +192,18 @@ class SplitBank(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         shown = Signal()  # the part that was read last
-        parts = [self._part(m, platform, parity) for parity in range(2)]
+        parts = [self._part(m, parity) for parity in range(2)]
         with m.If(self.read_en):
             m.d.sync += shown.eq(self.read_addr[self.log_block])
         even, odd = (part.read_data.as_value() for part in parts)
         m.d.comb += self.read_data.eq(Mux(shown, odd, even))
         return m
 
-    def _part(self, m, platform, parity) -> Bank:
+    def _part(self, m, parity) -> Bank:
         """The blocks of one parity."""
         sizes = {"log_block": self.log_block, "log_word": self.log_word}
         bank = Bank(vector=self.vector, block=self.block, depth=self.depth // 2, **sizes)
-        m.submodules[("even", "odd")[parity]] = place(bank, platform)
+        m.submodules[("even", "odd")[parity]] = bank
         words = of_ports(self, "write_word", 2)
         contents = of_ports(self, "write_data", 2)
         low = self.log_block - self.log_word
@@ -221,7 +218,7 @@ class SplitBank(wiring.Component):
             bank.read_en.eq(self.read_en & (self.read_addr[self.log_block] == parity)),
             bank.read_addr.eq(self._without(self.read_addr, self.log_block)),
         ]
-        invariant(m, platform, ~(mine[0] & mine[1]), "two words for one part of a bank")
+        m.d.sync += Assert(~(mine[0] & mine[1]), "two words for one part of a bank")
         return bank
 
     @staticmethod
@@ -230,7 +227,7 @@ class SplitBank(wiring.Component):
         return Cat(addr[:bit], addr[bit + 1 :])
 
 
-def add_banks(m, platform, pad, element: Element, per_block: set[str]) -> list:
+def add_banks(m, pad, element: Element, per_block: set[str]) -> list:
     """The banks of ``pad``, all with its write ports.
 
     They keep elements as ``element``; ``per_block``: marks that a block's vectors share.
@@ -251,7 +248,7 @@ def add_banks(m, platform, pad, element: Element, per_block: set[str]) -> list:
     }
     banks = []
     for number, _ in enumerate(pad.ports):
-        m.submodules[f"bank_{number}"] = place(bank := kind(**sizes), platform)
+        m.submodules[f"bank_{number}"] = bank = kind(**sizes)
         banks.append(bank)
     for port, write in enumerate(of_ports(pad, "write", plan.ports)):
         kept = _kept(m, plan, write, banks[0].write_data.shape(), element, port_name("kept", port))
@@ -356,7 +353,7 @@ class StreamScratchpad(wiring.Component):
         )
 
     @property
-    def placed_parameters(self) -> dict[str, object]:
+    def shared_parameters(self) -> dict[str, object]:
         """Both sides are one module where they have the same banks."""
         names = ("plan", "banks", "element", "by_row")
         return {name: getattr(self, name) for name in names}
@@ -369,7 +366,7 @@ class StreamScratchpad(wiring.Component):
         m.d.comb += [read.en.eq(self.read_en), read.addr.eq(self.read_addr)]
         if plan.poison:
             m.d.comb += read.banks.eq(self.read_banks)
-        banks = add_banks(m, platform, self, self.element, per_block)
+        banks = add_banks(m, self, self.element, per_block)
         skewed = _skewed(m, plan, read, self.banks, "en")
         for number, (port, bank, (reads, shown)) in enumerate(
             zip(self.ports, banks, skewed, strict=True)
@@ -438,7 +435,7 @@ class HeldScratchpad(wiring.Component):
         plan = self.plan
         own = {"deficit_north", "nonzero", "significand"} if plan.lane_deficits else set()
         per_block = {*self.deficits, "nonzero", "significand"} - own
-        banks = add_banks(m, platform, self, plan.shape.held, per_block)
+        banks = add_banks(m, self, plan.shape.held, per_block)
         skewed = _skewed(m, plan, self.read, plan.cols, "valid")
         for number, (word, bank, (read, shown)) in enumerate(
             zip(self.ports, banks, skewed, strict=True)

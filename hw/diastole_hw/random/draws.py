@@ -1,13 +1,11 @@
 """Random draws of consecutive tensor elements, starting at any element, several rows at a time."""
 
-from amaranth.hdl import Array, Cat, Const, Module, Mux, Signal, Value, unsigned
+from amaranth.hdl import Array, Assert, Cat, Const, Module, Mux, Signal, Value, unsigned
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import exact_log2
 
-from diastole_hw.invariant import invariant
 from diastole_hw.memory.distributed_ram import DistributedRam
-from diastole_hw.place import place
 from diastole_hw.random.threefry import Threefry, hash_latency
 from diastole_hw.registers import data_output, data_register
 from diastole_hw.stream.credit import Credit
@@ -142,15 +140,14 @@ class Draws(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        cuts = StreamFifo(
+        m.submodules.cuts = cuts = StreamFifo(
             shape=self._planned_layout, depth=words_ahead(self.lanes), quick=True, still=True
         )
-        m.submodules.cuts = place(cuts, platform)
-        m.submodules.asked = place(asked := Credit(most=_GROUPS_AHEAD), platform)
+        m.submodules.asked = asked = Credit(most=_GROUPS_AHEAD)
         groups = StreamFifo(shape=self._groups_layout, depth=self._groups_kept, still=True)
-        m.submodules.groups = place(groups, platform)
+        m.submodules.groups = groups
         drawn = Signal(self._groups_layout)
-        numbers, done = self._hashes(m, platform, drawn)
+        numbers, done = self._hashes(m, drawn)
         given = stream.Signature(self._groups_layout).create()  # to words
         m.d.comb += [
             given.valid.eq(groups.o.valid),
@@ -165,24 +162,24 @@ class Draws(wiring.Component):
             with m.If(~groups.o.valid):
                 m.d.comb += [given.valid.eq(done), given.payload.eq(drawn)]
                 m.d.comb += groups.i.valid.eq(done & ~given.ready)
-        invariant(m, platform, ~groups.i.valid | groups.i.ready, "no room for a group")
+        m.d.sync += Assert(~groups.i.valid | groups.i.ready, "no room for a group")
         if self.prompt:
             taken = ~self.o.valid | self.o.ready
-            invariant(m, platform, taken, "a word waits whose taker said that none does")
+            m.d.sync += Assert(taken, "a word waits whose taker said that none does")
         self._plan(m, cuts.i, numbers, asked.full)
-        self._cut(m, platform, cuts.o, given)
+        self._cut(m, cuts.o, given)
         return m
 
-    def _hashes(self, m, platform, drawn):
+    def _hashes(self, m, drawn):
         """Hash units in step. Returns a stream of groups' numbers, and whether the draws of one are
         in ``drawn``."""
         units = self.group // _DRAWS_PER_HASH
         hashes = []
         for n in range(units * self.tags):
-            m.submodules[f"hash{n}"] = place(unit := Threefry(cycles=self._hash_cycles), platform)
+            m.submodules[f"hash{n}"] = unit = Threefry(cycles=self._hash_cycles)
             hashes.append(unit)
         first = hashes[0]
-        numbers, asks, number = self._numbers(m, platform, first)
+        numbers, asks, number = self._numbers(m, first)
         low = Signal(32 - exact_log2(units))
         m.d.comb += low.eq(number.first + number.following)
         for n, unit in enumerate(hashes):
@@ -201,13 +198,12 @@ class Draws(wiring.Component):
             m.d.comb += drawn[copy].eq(Cat(draw[top - self.random_bits : top] for draw in draws))
         return numbers, first.done
 
-    def _numbers(self, m, platform, unit):
+    def _numbers(self, m, unit):
         """A stream of groups' numbers, and, a cycle later, whether one is asked for, and which.
         Where the ``unit`` cannot take one every cycle, some wait, so that it never does."""
         layout = data.StructLayout({"first": INDEX_BITS - exact_log2(self.group), "following": 1})
         if unit.waits:
-            queue = StreamFifo(shape=layout, depth=_NUMBERS, still=True)
-            m.submodules.numbers = place(queue, platform)
+            m.submodules.numbers = queue = StreamFifo(shape=layout, depth=_NUMBERS, still=True)
             m.d.comb += queue.o.ready.eq(unit.i.ready)
             return queue.i, queue.o.valid, queue.o.p
         numbers = stream.Signature(layout).create()
@@ -253,7 +249,7 @@ class Draws(wiring.Component):
             with m.If(self.i.valid & self.i.ready):
                 m.d.sync += asked_first.eq(0)
 
-    def _cut(self, m, platform, cuts, groups):
+    def _cut(self, m, cuts, groups):
         """Take as many groups as planned, and cut the word out of the last one or two. The one in
         which its row goes on is read a cycle before."""
         cut = data_register(self._cut_layout, name="cut")
@@ -284,7 +280,7 @@ class Draws(wiring.Component):
         with m.If(took & (alone | (self.rows == 1))):
             m.d.sync += previous.eq(groups.payload)
         if self.rows > 1:
-            old = self._kept(m, platform, took, cut.row, groups.payload, cuts.p.row)
+            old = self._kept(m, took, cut.row, groups.payload, cuts.p.row)
             with m.If(load):
                 m.d.sync += previous.eq(old)
         with m.If(move):
@@ -299,10 +295,10 @@ class Draws(wiring.Component):
             with m.If(move):
                 m.d.sync += shown[copy].eq(draws[cut.offset])
 
-    def _kept(self, m, platform, took, row, group, row_after):
+    def _kept(self, m, took, row, group, row_after):
         """The last group of every row; that of the row ``row_after``."""
         width = Value.cast(group).shape().width
-        m.submodules.kept = place(kept := DistributedRam(width=width, depth=self.rows), platform)
+        m.submodules.kept = kept = DistributedRam(width=width, depth=self.rows)
         m.d.comb += [
             kept.write_en.eq(took),
             kept.write_addr.eq(row),

@@ -1,12 +1,10 @@
 """Random draws by shift registers that start anew in every row of a tensor."""
 
-from amaranth.hdl import Module, Mux, Signal, unsigned
+from amaranth.hdl import Assert, Module, Mux, Signal, unsigned
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from diastole_hw.invariant import invariant
 from diastole_hw.memory.ram import Ram
-from diastole_hw.place import place
 from diastole_hw.random.lfsr import LaneStates, state_layout
 from diastole_hw.random.threefry import Threefry
 from diastole_hw.registers import data_output, data_register
@@ -79,10 +77,9 @@ class StartStates(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        m.submodules.hash = place(unit := Threefry(cycles=hash_cycles(self.lanes)), platform)
-        states = StreamFifo(shape=self.o.p.shape(), depth=STARTS)
-        m.submodules.states = place(states, platform)
-        m.submodules.asked = place(asked := Credit(most=STARTS), platform)
+        m.submodules.hash = unit = Threefry(cycles=hash_cycles(self.lanes))
+        m.submodules.states = states = StreamFifo(shape=self.o.p.shape(), depth=STARTS)
+        m.submodules.asked = asked = Credit(most=STARTS)
         row = data_register(32)
         asking = Signal()
         m.d.comb += [
@@ -113,9 +110,9 @@ class StartStates(wiring.Component):
             self.o.valid.eq(states.o.valid),
             states.o.ready.eq(self.o.ready),
         ]
-        invariant(m, platform, ~states.i.valid | states.i.ready, "no room for a row's state")
+        m.d.sync += Assert(~states.i.valid | states.i.ready, "no room for a row's state")
         idle = ~asking & asked.empty
-        invariant(m, platform, ~self.start | idle, "a tensor begins with rows left")
+        m.d.sync += Assert(~self.start | idle, "a tensor begins with rows left")
         return m
 
 
@@ -185,12 +182,10 @@ class RowDraws(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         states = self._states_layout
-        starts = StartStates(
+        m.submodules.starts = starts = StartStates(
             lanes=self.lanes, state_bits=self.state_bits, pairs=self.pairs, copies=self.copies
         )
-        m.submodules.starts = place(starts, platform)
-        memory = Ram(width=states.size, depth=max(2, self.rows))
-        m.submodules.memory = place(memory, platform)
+        m.submodules.memory = memory = Ram(width=states.size, depth=max(2, self.rows))
         valid = Signal()
         word = data_register(self.i.p.shape())
         move = Signal()
@@ -211,18 +206,17 @@ class RowDraws(wiring.Component):
         with m.If(self.i.ready):
             m.d.sync += [valid.eq(self.i.valid), word.eq(self.i.p)]
         state, after = Signal(states), Signal(states)
-        self._advance(m, platform, word, valid, move, state, after, starts.o.payload, memory)
+        self._advance(m, word, valid, move, state, after, starts.o.payload, memory)
         drawn = data_output(m, self.o.payload, "drawn")
         with m.If(room):
             m.d.sync += self.o.valid.eq(move)
         for copy in range(self.copies):
-            unit = LaneStates(
+            m.submodules[f"lanes{copy}"] = unit = LaneStates(
                 lanes=self.lanes,
                 random_bits=self.random_bits,
                 state_bits=self.state_bits,
                 pairs=self.pairs,
             )
-            m.submodules[f"lanes{copy}"] = place(unit, platform)
             m.d.comb += [
                 unit.state.eq(state[copy]),
                 unit.odd.eq(word.odd),
@@ -232,7 +226,7 @@ class RowDraws(wiring.Component):
                 m.d.sync += drawn[copy].eq(unit.draws)
         return m
 
-    def _advance(self, m, platform, word, valid, move, state, after, start, memory):
+    def _advance(self, m, word, valid, move, state, after, start, memory):
         """The state of the word at hand, and what is kept of the one after it."""
         last = data_register(self._states_layout, name="last")  # after the word before
         last_row = data_register(len(word.row), name="last_row")

@@ -15,7 +15,6 @@ from amaranth.hdl._ir import PortDirection
 from amaranth.lib import wiring
 
 from diastole_hw.bus.signature import AxiLiteSignature, AxiSignature
-from diastole_hw.place import place
 from diastole_hw.serial.memory import SharedMemory
 from diastole_hw.serial.serial_bridge import SerialBridge
 
@@ -76,8 +75,8 @@ class SerialBoard(Elaboratable):
         m.domains.sync = ClockDomain()
         m.d.comb += [ClockSignal().eq(self.aclk), ResetSignal().eq(~self.aresetn)]
         bridge, memory = self.bridge, self.memory
-        m.submodules.bridge = place(bridge, platform)
-        m.submodules.memory = place(memory, platform)
+        m.submodules.bridge = bridge
+        m.submodules.memory = memory
         wiring.connect(m, bridge.memory, memory.port)
         wires = {"aclk": self.aclk, "aresetn": self.aresetn, "irq": self.irq}
         for prefix, interface in (("s_axil", bridge.axil), ("m_axi", memory.axi)):

@@ -9,7 +9,6 @@ from amaranth.lib.wiring import In, Out
 
 from diastole_hw.bus.signature import DECERR, PROT, AxiLiteSignature
 from diastole_hw.memory.ram import Ram
-from diastole_hw.place import place
 from diastole_hw.serial.frames import WORD_BITS, sent_layout
 from diastole_hw.serial.memory import WordPortSignature
 from diastole_sim.spec.check import require_int
@@ -104,8 +103,7 @@ class Bridge(wiring.Component):
         status = Signal(3)
         writing = Signal()
         last = Signal(data.StructLayout({"known": 1, "sequence": 16, "status": 3}))
-        buffer = Ram(width=WORD_BITS, depth=MOST_WORDS + 1)
-        m.submodules.buffer = place(buffer, platform)
+        m.submodules.buffer = buffer = Ram(width=WORD_BITS, depth=MOST_WORDS + 1)
         listening, accessing = Signal(), Signal()
         request = self._hear(m, listening, words, head, address, buffer)
         m.d.comb += [writing.eq(_one_of(head.ask, WRITES)), buffer.read_addr.eq(index)]

@@ -7,7 +7,6 @@ from amaranth.utils import ceil_log2, exact_log2
 
 from diastole_hw.bus.signature import DECERR, OKAY, AxiSignature
 from diastole_hw.memory.ram import Ram
-from diastole_hw.place import place
 from diastole_sim.spec.check import require_choice, require_int
 from diastole_sim.spec.image import DATA_WIDTHS
 
@@ -88,7 +87,7 @@ class SharedMemory(wiring.Component):
         m = Module()
         lanes = [Ram(width=8, depth=self.size // self.beat_bytes) for _ in range(self.beat_bytes)]
         for number, lane in enumerate(lanes):
-            m.submodules[f"lane_{number}"] = place(lane, platform)
+            m.submodules[f"lane_{number}"] = lane
         here = Signal()
         m.d.comb += here.eq(self._inside(self.port.address))
         self._reads(m, lanes, here)

@@ -5,7 +5,6 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from diastole_hw.bus.signature import AxiLiteSignature
-from diastole_hw.place import place
 from diastole_hw.serial.bridge import Bridge
 from diastole_hw.serial.frames import Framer, Unframer
 from diastole_hw.serial.memory import WordPortSignature
@@ -60,7 +59,7 @@ class SerialBridge(wiring.Component):
             "transmitter": UartTransmitter(divisor=self.divisor),
         }
         for name, unit in units.items():
-            m.submodules[name] = place(unit, platform)
+            m.submodules[name] = unit
         receiver, unframer, bridge, framer, transmitter = units.values()
         m.d.comb += [
             receiver.rx.eq(self.rx),

@@ -2,13 +2,11 @@
 
 from math import ceil
 
-from amaranth.hdl import Cat, Module, Mux, Signal, unsigned
+from amaranth.hdl import Assert, Cat, Module, Mux, Signal, unsigned
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from diastole_hw.bus.services import request_layout, write_beat_layout
-from diastole_hw.invariant import invariant
-from diastole_hw.place import place
 from diastole_hw.plan.plan import MAX_ELEMENT_BITS, Plan
 from diastole_hw.ports import any_port, of_ports, per_port, port_name
 from diastole_hw.schedule.tokens import longest_row, span_layout
@@ -73,8 +71,7 @@ class DealRows(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        counted = StreamFifo(span_layout(self.plan), 2)
-        m.submodules.counted = place(counted, platform)
+        m.submodules.counted = counted = StreamFifo(span_layout(self.plan), 2)
         self._spans(m, counted.i)
         self._words(m, counted.o)
         return m
@@ -182,24 +179,23 @@ class EmitPorts(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        deal = DealRows(self.plan, vectors=self.vectors)
-        m.submodules.deal = place(deal, platform)
+        m.submodules.deal = deal = DealRows(self.plan, vectors=self.vectors)
         wiring.connect(m, wiring.flipped(self.spans), deal.spans)
         wiring.connect(m, wiring.flipped(self.words), deal.words)
         m.d.comb += deal.pitch.eq(self.pitch)
         busy = [self.spans.valid]
         for port in range(2):
-            busy.append(self._port(m, platform, deal, port))
+            busy.append(self._port(m, deal, port))
         m.d.comb += self.busy.eq(any_port(busy))
         return m
 
-    def _port(self, m, platform, deal, port):
+    def _port(self, m, deal, port):
         """The rows of one; returns whether there are any."""
         emit = EmitRows(self.plan, vectors=self.vectors, stride=2)
         queue = StreamFifo(self.words.payload.shape(), self.queued_words)
         begun = Credit(most=self.queued_words)  # rows that have begun to come, not asked for
         for name, unit in {"emit": emit, "queue": queue, "begun": begun}.items():
-            m.submodules[port_name(name, port)] = place(unit, platform)
+            m.submodules[port_name(name, port)] = unit
         requests, beats = (of_ports(self, name, 2)[port] for name in ("requests", "beats"))
         wiring.connect(m, getattr(deal, f"spans_{port}"), emit.spans)
         wiring.connect(m, getattr(deal, f"words_{port}"), queue.i)
@@ -213,5 +209,5 @@ class EmitPorts(wiring.Component):
             requests.valid.eq(emit.requests.valid & ~begun.empty),
             emit.requests.ready.eq(requests.ready & ~begun.empty),
         ]
-        invariant(m, platform, ~begun.take | ~begun.full, "more rows begun than words wait")
+        m.d.sync += Assert(~begun.take | ~begun.full, "more rows begun than words wait")
         return emit.busy

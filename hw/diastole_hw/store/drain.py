@@ -10,7 +10,6 @@ from amaranth.lib.wiring import In, Out
 from diastole_hw.bus.services import request_layout, write_beat_layout
 from diastole_hw.memory.accumulators import SumsReadSignature
 from diastole_hw.memory.maxima import drain_signature, scale_exponent
-from diastole_hw.place import place
 from diastole_hw.plan.plan import Plan
 from diastole_hw.plan.uses import Mode
 from diastole_hw.ports import of_ports, per_port
@@ -144,8 +143,8 @@ class Drain(wiring.Component):
             emit = EmitRows(plan, vectors=self.vectors, turns=self._turns_pieces)
         else:
             emit = EmitPorts(plan, vectors=self.vectors)
-        m.submodules.walk = place(walk, platform)
-        m.submodules.emit = place(emit, platform)
+        m.submodules.walk = walk
+        m.submodules.emit = emit
         wiring.connect(m, wiring.flipped(self.tiles), walk.tiles)
         for name in ("requests", "beats"):
             outer, inner = (of_ports(unit, name, plan.ports) for unit in (self, emit))
@@ -183,7 +182,7 @@ class Drain(wiring.Component):
             m.d.comb += floats.poison.eq(Cat(word.poison for word in self.read.data))
         self._offset(m, floats.offset)
         if turns(plan, north=self.north):
-            self._turn(m, platform, walk.spans, emit)
+            self._turn(m, walk.spans, emit)
         else:
             wiring.connect(m, walk.spans, emit.spans)
             wiring.connect(m, wiring.flipped(floats.rows), emit.words)
@@ -220,10 +219,9 @@ class Drain(wiring.Component):
         table = [by_mode.get(mode, 0) for mode in Mode]
         m.d.comb += offset.eq(Array(table)[self.mode.as_value()])
 
-    def _turn(self, m, platform, spans, emit):
+    def _turn(self, m, spans, emit):
         """Between floats and rows, what comes as columns."""
-        turn = TurnTile(self.plan)
-        m.submodules.turn = place(turn, platform)
+        m.submodules.turn = turn = TurnTile(self.plan)
         floats = self.floats
         turned = data_register(name="turned")
         m.d.sync += turned.eq(self.mode == Mode.FUSED)

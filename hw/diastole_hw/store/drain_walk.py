@@ -2,12 +2,11 @@
 
 from dataclasses import dataclass
 
-from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
+from amaranth.hdl import Assert, Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import exact_log2
 
-from diastole_hw.invariant import invariant
 from diastole_hw.memory.maxima import drain_entries, lookup_layout
 from diastole_hw.plan.plan import SUM_MEMORIES, TILES_OF_SUMS, Plan
 from diastole_hw.plan.policy import pow2ceil
@@ -205,7 +204,7 @@ class DrainWalk(wiring.Component):
             self.tiles.ready.eq((reads & at.ends) & self.granted),
             self.freed.eq(last_read),
         ]
-        invariant(m, platform, ~started | self.tiles.valid, "a tile went that was begun")
+        m.d.sync += Assert(~started | self.tiles.valid, "a tile went that was begun")
         m.d.sync += last_read.eq(self.tiles.ready)
         self._move(m, at, span_due, steps)
         with m.If(self.tiles.ready):

@@ -7,7 +7,6 @@ from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
 from diastole_hw.memory.round_sum import float_layout
-from diastole_hw.place import place
 from diastole_hw.registers import data_register
 from diastole_hw.store.to_float import TOP_BITS, ToFloat, top_exponent
 from diastole_sim.spec.check import require_choice, require_int
@@ -136,7 +135,7 @@ class FloatLanes(wiring.Component):
                 total, scale = self._integer(m, number, total, scales[bound])
                 top = self._top(m, scale, number, len(total))
             lane = ToFloat(sum_bits=len(total), poisonable=self.poisonable)
-            m.submodules[f"lane_{number}"] = place(lane, platform)
+            m.submodules[f"lane_{number}"] = lane
             m.d.comb += [
                 lane.sum.eq(total),
                 lane.top.eq(top),

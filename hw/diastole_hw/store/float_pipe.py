@@ -3,14 +3,12 @@
 from functools import reduce
 from operator import or_
 
-from amaranth.hdl import Array, Cat, Const, Module, Mux, Signal, Value, signed, unsigned
+from amaranth.hdl import Array, Assert, Cat, Const, Module, Mux, Signal, Value, signed, unsigned
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from diastole_hw.invariant import invariant
 from diastole_hw.memory.maxima import drain_entries
 from diastole_hw.memory.port_sums import shown_sum
-from diastole_hw.place import place
 from diastole_hw.plan.plan import Plan
 from diastole_hw.registers import data_register
 from diastole_hw.store.float_lanes import SCALE_BITS, FloatLanes
@@ -137,7 +135,7 @@ class FloatPipe(wiring.Component):
         lanes = max(len(side.sums) for side in sides) // parts
         # Lanes that share what is held, in any direction.
         shared = min(lanes, *(len(side.sums) // len(side.held) for side in sides))
-        floats = FloatLanes(
+        m.submodules.lanes = floats = FloatLanes(
             lanes=lanes,
             sum_bits=plan.accumulator_bits,
             bounds=lanes // shared,
@@ -147,9 +145,8 @@ class FloatPipe(wiring.Component):
             parts=parts,
             late=plan.output_register,
         )
-        m.submodules.lanes = place(floats, platform)
         left = Signal(range(parts))  # parts of a word that come behind the one of the next cycle
-        sinks = Cat(self._grant(m, platform, floats, left))
+        sinks = Cat(self._grant(m, floats, left))
         part = floats.part if parts > 1 else Const(0, 1)
         self._exponents(m, floats, shared, part)
         if parts > 1:
@@ -203,7 +200,7 @@ class FloatPipe(wiring.Component):
             parts.append(Mux(number == part, shown, kept))
         return Cat(*parts, shown)
 
-    def _grant(self, m, platform, floats, left):
+    def _grant(self, m, floats, left):
         """Which word is read; returns where its floats go, a bit for each place."""
         sinks, before = [], Const(0, 1)
         word = self._together(m, floats)
@@ -212,8 +209,8 @@ class FloatPipe(wiring.Component):
         for side, name in zip(self.sides, reversed(self.plan.directions), strict=True):
             queue = StreamFifo(side.rows.payload.shape(), QUEUED)
             room = Credit(most=QUEUED)
-            m.submodules[f"{name}_queue"] = place(queue, platform)
-            m.submodules[f"{name}_room"] = place(room, platform)
+            m.submodules[f"{name}_queue"] = queue
+            m.submodules[f"{name}_room"] = room
             turned = getattr(side, "turned", Const(0, 1))
             to_rows = Signal(name=f"{name}_to_rows")
             # What is granted is known late: it is counted a cycle after, and whether the queue is
@@ -239,7 +236,7 @@ class FloatPipe(wiring.Component):
             wiring.connect(m, queue.o, wiring.flipped(side.rows))
             if self.plan.vector is not None:
                 m.d.comb += side.inside.eq(counted | ~room.empty)
-            invariant(m, platform, ~queue.i.valid | queue.i.ready, f"no room for words of {name}")
+            m.d.sync += Assert(~queue.i.valid | queue.i.ready, f"no room for words of {name}")
             sinks.append(to_rows)
             if hasattr(side, "columns"):
                 to_columns = Signal(name=f"{name}_to_columns")

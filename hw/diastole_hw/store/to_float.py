@@ -5,13 +5,11 @@ from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import bits_for
 
+from diastole_hw.binary32 import EXPONENT_BITS, FRACTION_BITS, NAN, TOP
 from diastole_hw.registers import data_output, data_register
 from diastole_sim.spec.check import require_int
 from diastole_sim.spec.formats import BINARY32_SIGNIFICAND_BITS, EXPONENT_BIAS
 
-EXPONENT_BITS = 8
-INFINITE = 2**EXPONENT_BITS - 1
-NAN = 0x7FC0_0000
 TOP_BITS = EXPONENT_BITS + 2
 
 
@@ -44,7 +42,7 @@ def top_exponent(sum_bits: int, scale: Value) -> Value:
     a magnitude. Of those that make everything 0, or too large, the one next to the others."""
     width = _width(sum_bits)
     exact = scale + (EXPONENT_BIAS + width - 1)
-    most = INFINITE + width
+    most = TOP + width
     return Mux(exact < 0, -1, Mux(exact > most, most, exact)).as_signed()[:TOP_BITS].as_signed()
 
 
@@ -158,19 +156,18 @@ class ToFloat(wiring.Component):
         """The leading bit is hidden; a carry out of the fraction adds 1 to the exponent. A negative
         sum's magnitude is its bits and 1 in the lowest place, which rounds up what is half or more,
         and ties where all below the half are ones."""
-        fraction_bits = BINARY32_SIGNIFICAND_BITS - 1
         dropped = len(normal.bits) - BINARY32_SIGNIFICAND_BITS
         odd, half, rest = normal.bits[dropped], normal.bits[dropped - 1], normal.bits[: dropped - 1]
         unlike = (rest ^ normal.negative.replicate(len(rest))).any()
         up = Signal()
-        rounded = Signal(fraction_bits + len(normal.exponent))
+        rounded = Signal(FRACTION_BITS + len(normal.exponent))
         exponent = Signal(len(normal.exponent))
         flushed = Signal()
         fraction = normal.bits[dropped:-1]
         m.d.comb += [
             up.eq(Mux(normal.negative, half | (odd & ~unlike), half & (odd | unlike))),
             rounded.eq(Cat(fraction, normal.exponent) + up),
-            exponent.eq(rounded[fraction_bits:]),
+            exponent.eq(rounded[FRACTION_BITS:]),
         ]
         # From 3 * 2^7 on they are those below 0: from most to least there are fewer than 2^9.
         m.d.comb += flushed.eq((exponent == 0) | exponent[-2:].all())
@@ -184,10 +181,10 @@ class ToFloat(wiring.Component):
         with m.If(nothing):
             m.d.sync += result.eq(0)
         with m.Elif(infinite):
-            inf = Cat(Const(0, fraction_bits), Const(INFINITE, EXPONENT_BITS), normal.negative)
+            inf = Cat(Const(0, FRACTION_BITS), Const(TOP, EXPONENT_BITS), normal.negative)
             m.d.sync += result.eq(inf)
         with m.Else():
-            finite = Cat(rounded[: fraction_bits + EXPONENT_BITS], normal.negative)
+            finite = Cat(rounded[: FRACTION_BITS + EXPONENT_BITS], normal.negative)
             m.d.sync += result.eq(finite)
         if self.poisonable:
             with m.If(normal.poison):

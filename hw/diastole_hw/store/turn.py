@@ -1,14 +1,12 @@
 """A memory in which floats turn: columns of a piece of a result go in, its rows come out."""
 
-from amaranth.hdl import Array, Cat, Module, Mux, Signal, Value, unsigned
+from amaranth.hdl import Array, Assert, Cat, Module, Mux, Signal, Value, unsigned
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import exact_log2
 
-from diastole_hw.invariant import invariant
 from diastole_hw.memory.distributed_ram import DistributedRam
 from diastole_hw.memory.ram import Ram
-from diastole_hw.place import place
 from diastole_hw.plan.plan import Plan
 from diastole_hw.registers import data_register
 from diastole_hw.schedule.tokens import span_layout
@@ -113,19 +111,18 @@ class TurnTile(wiring.Component):
         whole = Credit(most=PIECES)  # all columns are here, the span has not left
         told = Credit(most=PIECES)  # the span has left, words have not
         for name, credit in {"taken": taken, "whole": whole, "told": told}.items():
-            m.submodules[name] = place(credit, platform)
+            m.submodules[name] = credit
         banks = []
         for number in range(self.lanes):
             ram = Ram(width=32, depth=PIECES * self.bank_rows * self.row_words)
-            m.submodules[f"bank_{number}"] = place(ram, platform)
+            m.submodules[f"bank_{number}"] = ram
             banks.append(ram)
         m.d.comb += self.busy.eq(~taken.empty)
         at = self._take(m, taken)
 
         def kept(name, place_, fields):
             """Of the spans that were taken, for who is at that of a place."""
-            ram = DistributedRam(width=fields.size, depth=PIECES)
-            m.submodules[f"spans_of_{name}"] = place(ram, platform)
+            m.submodules[f"spans_of_{name}"] = ram = DistributedRam(width=fields.size, depth=PIECES)
             values = (self.spans_in.p[field] for field in fields.members)
             m.d.comb += [
                 ram.write_en.eq(taken.take),
@@ -135,9 +132,9 @@ class TurnTile(wiring.Component):
             ]
             return fields(ram.read_data)
 
-        self._write(m, platform, banks, kept, taken, whole)
+        self._write(m, banks, kept, taken, whole)
         self._tell(m, kept, whole, told)
-        self._read(m, platform, banks, kept, told, taken)
+        self._read(m, banks, kept, told, taken)
         return m
 
     def _fields(self, *names: str) -> data.StructLayout:
@@ -178,7 +175,7 @@ class TurnTile(wiring.Component):
         ]
         return self._place(m, "taken", taken.take)
 
-    def _write(self, m, platform, banks, kept, taken, whole):
+    def _write(self, m, banks, kept, taken, whole):
         """Columns, into one place after the other."""
         column = Signal(range(self.plan.fused_tile_words + 1))
         arrives = self.columns.valid
@@ -186,7 +183,7 @@ class TurnTile(wiring.Component):
         m.d.comb += whole.take.eq(arrives & last)
         at = self._place(m, "written", whole.take)
         m.d.comb += last.eq(column == kept("columns", at, self._fields("cols")).cols - 1)
-        invariant(m, platform, ~arrives | ~taken.empty, "a column of no piece")
+        m.d.sync += Assert(~arrives | ~taken.empty, "a column of no piece")
         within = column[: exact_log2(self.shown)]
         placed = self._exchanged(m, self.columns.floats, within, "placed")
         for number, ram in enumerate(banks):
@@ -213,7 +210,7 @@ class TurnTile(wiring.Component):
         span = kept("rows", at, span_layout(self.plan))
         m.d.comb += Value.cast(self.spans.payload).eq(Value.cast(span))
 
-    def _read(self, m, platform, banks, kept, told, taken):
+    def _read(self, m, banks, kept, told, taken):
         """Words of the rows whose span has left."""
         row = Signal(range(max(self.rows, 2)), name="read_row")
         word = Signal(range(max(self.row_words, 2)), name="read_word")
@@ -240,7 +237,7 @@ class TurnTile(wiring.Component):
         for n in range(self.shown):
             group = Array(bank.read_data for bank in banks[n :: self.shown])
             m.d.comb += floats[n].eq(group[first >> log_shown])
-        self._show(m, platform, floats, first[:log_shown], shown, moves)
+        self._show(m, floats, first[:log_shown], shown, moves)
         with m.If(moves):
             m.d.sync += shown.eq(0)
         with m.If(reads):
@@ -250,7 +247,7 @@ class TurnTile(wiring.Component):
             with m.If(last):
                 m.d.sync += row.eq(0)
 
-    def _show(self, m, platform, floats, first, shown, moves):
+    def _show(self, m, floats, first, shown, moves):
         """The word that the banks show if ``shown``, its float n at n xor ``first``, which
         ``moves`` on."""
         words = self.words
@@ -261,8 +258,7 @@ class TurnTile(wiring.Component):
                 moves.eq(words.ready),
             ]
             return
-        queue = StreamFifo(words.payload.shape(), WAITING, quick=True)
-        m.submodules.shown_words = place(queue, platform)
+        m.submodules.shown_words = queue = StreamFifo(words.payload.shape(), WAITING, quick=True)
         kept = data_register(words.payload.shape(), name="kept_word")
         kept_first = data_register(len(first), name="kept_first")
         with m.If(moves):

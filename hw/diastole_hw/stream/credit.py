@@ -1,10 +1,9 @@
 """The tokens by which load, execute and store wait for each other."""
 
-from amaranth.hdl import Module
+from amaranth.hdl import Assert, Module
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from diastole_hw.invariant import invariant
 from diastole_sim.spec.check import require_int
 
 
@@ -51,8 +50,8 @@ class Credit(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         m.d.comb += [self.full.eq(self.count == self.most), self.empty.eq(self.count == 0)]
-        invariant(m, platform, ~self.take | self.give | ~self.full, "more taken than there is")
-        invariant(m, platform, ~self.give | self.take | ~self.empty, "given back, but not taken")
+        m.d.sync += Assert(~self.take | self.give | ~self.full, "more taken than there is")
+        m.d.sync += Assert(~self.give | self.take | ~self.empty, "given back, but not taken")
         with m.If(self.take & ~self.give):
             m.d.sync += self.count.eq(self.count + 1)
         with m.Elif(self.give & ~self.take):

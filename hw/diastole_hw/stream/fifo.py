@@ -1,13 +1,11 @@
 """A first-in first-out queue between two streams; the only kind that products contain."""
 
-from amaranth.hdl import Array, Cat, Const, Module, Mux, Shape, Signal, Value
+from amaranth.hdl import Array, Assert, Cat, Const, Module, Mux, Shape, Signal, Value
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from diastole_hw.invariant import invariant
 from diastole_hw.memory.distributed_ram import DistributedRam
 from diastole_hw.memory.ram import Ram
-from diastole_hw.place import place
 from diastole_hw.registers import data_register
 from diastole_sim.spec.check import require_int
 
@@ -84,7 +82,7 @@ class StreamFifo(wiring.Component):
         )
 
     @property
-    def placed_parameters(self) -> dict[str, int | bool]:
+    def shared_parameters(self) -> dict[str, int | bool]:
         """Queues of values of the same width are one module, whatever the values mean."""
         width = {"width": Shape.cast(self.shape).width, "depth": self.depth}
         still = {"still": True} if self.still and self.at_once else {}
@@ -127,10 +125,10 @@ class StreamFifo(wiring.Component):
         ]
         if self.at_once:
             self._count(m, self.level, taken, given)
-            self._at_once(m, taken, given, platform)
+            self._at_once(m, taken, given)
         else:
             self._count_late(m, self.level, taken, given)
-            self._memory(m, taken, given, platform)
+            self._memory(m, taken, given)
         return m
 
     def _count(self, m, count, more, less):
@@ -155,11 +153,11 @@ class StreamFifo(wiring.Component):
             m.d.sync += full.eq(taken & (self.level == self.depth - 1))
         return full
 
-    def _at_once(self, m, taken, given, platform):
+    def _at_once(self, m, taken, given):
         """The oldest value is shown from where it stands."""
         m.d.comb += self.o.valid.eq(self.level != 0)
         if self.ahead and self.in_distributed_ram:
-            self._ahead(m, taken, given, platform)
+            self._ahead(m, taken, given)
             return
         if self.in_registers and self.depth == 2:
             self._two(m, taken, given)
@@ -177,8 +175,7 @@ class StreamFifo(wiring.Component):
             with m.If(taken if self.still else self.i.ready):
                 m.d.sync += words[write].eq(self.i.payload)
             return
-        ram = DistributedRam(width=width, depth=self.depth)
-        m.submodules.ram = place(ram, platform)
+        m.submodules.ram = ram = DistributedRam(width=width, depth=self.depth)
         m.d.comb += [
             # If not still, whatever is there: it counts when it is taken.
             ram.write_en.eq(taken if self.still else self.i.ready),
@@ -188,7 +185,7 @@ class StreamFifo(wiring.Component):
             Value.cast(self.o.payload).eq(ram.read_data),
         ]
         collides = ram.write_en & self.o.valid & (write == read)
-        invariant(m, platform, ~collides, "a queue shows the word that it writes")
+        m.d.sync += Assert(~collides, "a queue shows the word that it writes")
 
     def _two(self, m, taken, given):
         """Two words are two registers and no memory: the oldest one, and the one behind it."""
@@ -203,7 +200,7 @@ class StreamFifo(wiring.Component):
         with m.If(taken if self.still else self.i.ready):
             m.d.sync += behind.eq(self.i.payload)
 
-    def _ahead(self, m, taken, given, platform):
+    def _ahead(self, m, taken, given):
         """The oldest value is in a register, the others in the memory behind it."""
         write = Signal(range(self.depth))
         read = Signal(range(self.depth))
@@ -212,8 +209,7 @@ class StreamFifo(wiring.Component):
         behind = Signal()  # there are others
         first = Signal()  # what is taken has none before it
         moves = Signal()
-        ram = DistributedRam(width=width, depth=self.depth)
-        m.submodules.ram = place(ram, platform)
+        m.submodules.ram = ram = DistributedRam(width=width, depth=self.depth)
         m.d.comb += [
             behind.eq(self.level > 1),
             moves.eq(given | ~self.o.valid),
@@ -231,12 +227,11 @@ class StreamFifo(wiring.Component):
         with m.If(given & behind):
             m.d.sync += read.eq(self._after(read))
         collides = ram.write_en & behind & (write == read)
-        invariant(m, platform, ~collides, "a queue shows the word that it writes")
+        m.d.sync += Assert(~collides, "a queue shows the word that it writes")
 
-    def _memory(self, m, taken, given, platform):
+    def _memory(self, m, taken, given):
         """The memory's own output register holds the oldest value."""
-        ram = Ram(width=Shape.cast(self.shape).width, depth=self.depth)
-        m.submodules.ram = place(ram, platform)
+        m.submodules.ram = ram = Ram(width=Shape.cast(self.shape).width, depth=self.depth)
         waiting = Signal(range(self.depth + 1))  # in the memory, written in an earlier cycle
         m.d.comb += [
             ram.write_en.eq(taken),

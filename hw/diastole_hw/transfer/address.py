@@ -1,11 +1,10 @@
 """Addresses: a base and a number of pitches, then step after step."""
 
-from amaranth.hdl import Cat, Const, Module, Signal, Value
+from amaranth.hdl import Assert, Cat, Const, Module, Signal, Value
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import exact_log2
 
-from diastole_hw.invariant import invariant
 from diastole_hw.registers import data_output, data_register
 from diastole_sim.spec.check import require_int
 from diastole_sim.spec.command_table import ADDRESS_BITS
@@ -85,7 +84,7 @@ class Locate(wiring.Component):
         address = data_output(m, self.address, "kept")
         further = term & left[0].replicate(ADDRESS_BITS)
         if self.step_bits:
-            invariant(m, platform, ~self.next | none, "a step before the address is known")
+            m.d.sync += Assert(~self.next | none, "a step before the address is known")
             further |= self.step & self.next.replicate(self.step_bits)
 
         def whole(value):

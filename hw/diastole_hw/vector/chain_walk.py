@@ -4,7 +4,6 @@ from amaranth.hdl import Module, Mux, Value
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from diastole_hw.place import place
 from diastole_hw.vector.product_walk import ProductWalk, tiles_layout
 from diastole_hw.vector.setup import chain_layout
 from diastole_hw.vector.shape import VectorShape, visited_layout
@@ -50,8 +49,8 @@ class ChainWalk(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        m.submodules.over_memory = place(over_memory := BlockWalk(self.shape), platform)
-        m.submodules.of_product = place(of_product := ProductWalk(self.shape), platform)
+        m.submodules.over_memory = over_memory = BlockWalk(self.shape)
+        m.submodules.of_product = of_product = ProductWalk(self.shape)
         chain, chosen = self.chain, self.chain.of_product
         m.d.comb += [
             *(getattr(over_memory, n).eq(chain[n]) for n in ("rows", "cols", "by_columns")),

@@ -1,11 +1,9 @@
 """The core of the vector unit: programs over blocks."""
 
-from amaranth.hdl import Array, Cat, Module, Signal, unsigned
+from amaranth.hdl import Array, Assert, Cat, Module, Signal, unsigned
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from diastole_hw.invariant import invariant
-from diastole_hw.place import place
 from diastole_hw.registers import data_register
 from diastole_hw.vector.entry import is_register
 from diastole_hw.vector.issue import BLOCKS, Issue
@@ -134,21 +132,19 @@ class VectorCore(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         shape = self.shape
-        m.submodules.prefetch = place(prefetch := Prefetch(shape), platform)
-        m.submodules.issue = place(issue := Issue(shape), platform)
-        m.submodules.operands = place(operands := Operands(shape), platform)
-        m.submodules.registers = place(
-            registers := RowFile(shape, rows=REGISTERS * shape.block), platform
-        )
-        m.submodules.results = place(results := RowFile(shape, rows=max(2, shape.block)), platform)
+        m.submodules.prefetch = prefetch = Prefetch(shape)
+        m.submodules.issue = issue = Issue(shape)
+        m.submodules.operands = operands = Operands(shape)
+        m.submodules.registers = registers = RowFile(shape, rows=REGISTERS * shape.block)
+        m.submodules.results = results = RowFile(shape, rows=max(2, shape.block))
         self._fetch(m, prefetch, issue)
         self._tell(m, issue)
         self._read(m, issue, operands, registers, results)
-        rows = self._calculate(m, platform, operands)
-        self._write(m, platform, issue, registers, rows)
-        self._special(m, platform, issue, operands, results)
+        rows = self._calculate(m, operands)
+        self._write(m, issue, registers, rows)
+        self._special(m, issue, operands, results)
         within = self.start & (issue.age != issue.latest)
-        invariant(m, platform, ~within, "a chain begins within another")
+        m.d.sync += Assert(~within, "a chain begins within another")
         return m
 
     def _fetch(self, m, prefetch, issue):
@@ -209,11 +205,11 @@ class VectorCore(wiring.Component):
             operands.panel.eq(self.panel_read),
         ]
 
-    def _calculate(self, m, platform, operands):
+    def _calculate(self, m, operands):
         """A row of results."""
         found = []
         for number in range(self.shape.block):
-            m.submodules[f"lane{number}"] = place(lane := Lane(), platform)
+            m.submodules[f"lane{number}"] = lane = Lane()
             m.d.comb += [
                 lane.op.eq(operands.op),
                 lane.keep.eq(operands.keep[number]),
@@ -224,9 +220,9 @@ class VectorCore(wiring.Component):
             found.append(lane.result)
         return Cat(found)
 
-    def _write(self, m, platform, issue, registers, rows):
+    def _write(self, m, issue, registers, rows):
         """Results, once they have come through the lanes, to register, panel and output."""
-        m.submodules.places = place(places := ResultPlaces(self.shape), platform)
+        m.submodules.places = places = ResultPlaces(self.shape)
         watched = [self.streams[INPUTS + number].watch for number in range(OUTPUTS)]
         m.d.comb += [
             places.slot.eq(issue.slot),
@@ -243,11 +239,11 @@ class VectorCore(wiring.Component):
         ]
         meets = self.panel_read_en & self.panel_write_en
         same = meets & (self.panel_read_at == self.panel_write_at)
-        invariant(m, platform, ~same, "a vector of the panel is read while it is written")
+        m.d.sync += Assert(~same, "a vector of the panel is read while it is written")
 
-    def _special(self, m, platform, issue, operands, results):
+    def _special(self, m, issue, operands, results):
         """The operands of a special instruction, and its result."""
-        m.submodules.special = place(special := SpecialLanes(self.shape), platform)
+        m.submodules.special = special = SpecialLanes(self.shape)
         entry = issue.slot.entry
         begins = issue.active & (issue.row == 0) & entry.special
         op = entry.op

@@ -4,6 +4,7 @@ from amaranth.hdl import Const, Module, Mux, Signal
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
+from diastole_hw.binary32 import INFINITY
 from diastole_hw.vector.check import instruction_layout
 from diastole_hw.vector.entry import NOTHING, PANEL, entry_layout
 from diastole_hw.vector.shape import VectorShape, is_special, stream_layout, visited_layout
@@ -20,7 +21,7 @@ from diastole_sim.spec.micro import (
 )
 from diastole_sim.spec.stream_table import STREAMS, Kind, PanelOrder
 
-_SIGN, _INFINITE = 1 << 31, 0x7F800000
+_SIGN = 1 << 31
 
 
 class Decode(wiring.Component):
@@ -83,7 +84,7 @@ class Decode(wiring.Component):
         with m.Switch(op):
             for code, pattern in NEUTRAL.items():
                 with m.Case(code):
-                    m.d.comb += self.entry.infinite.eq(pattern & _INFINITE == _INFINITE)
+                    m.d.comb += self.entry.infinite.eq(pattern & INFINITY == INFINITY)
                     m.d.comb += self.entry.negative.eq(bool(pattern & _SIGN))
 
     def _operands(self, m, word, special):

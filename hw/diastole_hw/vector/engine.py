@@ -8,10 +8,9 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import exact_log2
 
+from diastole_hw.binary32 import float_fields
 from diastole_hw.bus.services import ReadSignature, WriteSignature
-from diastole_hw.place import place
 from diastole_hw.registers import data_register
-from diastole_hw.vector.binary32 import float_fields
 from diastole_hw.vector.chain_walk import ChainWalk
 from diastole_hw.vector.control import VectorControl, image_layout
 from diastole_hw.vector.core import VectorCore
@@ -137,7 +136,7 @@ class VectorEngine(wiring.Component):
             "walk": ChainWalk(shape),
         }
         for name, unit in units.items():
-            m.submodules[name] = place(unit, platform)
+            m.submodules[name] = unit
         tables, transfer, setup, inputs, core, outputs, ahead, walk = units.values()
         chain, moved = self._keep(m)
         m.d.comb += [setup.chain.eq(chain), transfer.transfer.eq(moved)]

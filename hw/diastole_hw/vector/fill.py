@@ -5,7 +5,6 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from diastole_hw.memory.ram import Ram
-from diastole_hw.place import place
 from diastole_hw.vector.gathered import INDEX_BITS
 from diastole_hw.vector.packing import (
     BYTES,
@@ -112,10 +111,9 @@ class InputFill(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        unpack = RowUnpack(self.shape)
-        m.submodules.unpack = place(unpack, platform)
+        m.submodules.unpack = unpack = RowUnpack(self.shape)
         kept = Ram(width=self.shape.data_width, depth=INPUTS << self.shape.row_bits)
-        m.submodules.kept = place(kept, platform)
+        m.submodules.kept = kept
         passed = Signal(INPUTS)  # of the block, inputs that are written
         left = Signal(INPUTS)
         one = Signal(INPUTS)  # what is written now

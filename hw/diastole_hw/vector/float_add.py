@@ -6,17 +6,10 @@ from amaranth.hdl import Cat, Const, Module, Mux, Signal, unsigned
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
+from diastole_hw.binary32 import BINARY32, FRACTION_BITS, QUIET, TOP, float_fields, not_a_number
 from diastole_hw.memory.round_sum import normalised
 from diastole_hw.registers import data_output, data_register
-from diastole_hw.vector.binary32 import (
-    BINARY32,
-    FRACTION_BITS,
-    QUIET,
-    TOP,
-    float_fields,
-    not_a_number,
-    quick_sum,
-)
+from diastole_hw.sums import quick_sum
 from diastole_hw.vector.shape import WORD
 from diastole_sim.spec.formats import BINARY32_SIGNIFICAND_BITS, EXPONENT_BIAS
 

@@ -4,9 +4,9 @@ from amaranth.hdl import Cat, Const, Module, Mux, Signal, signed, unsigned
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
-from diastole_hw.place import place
+from diastole_hw.binary32 import FRACTION_BITS, QUIET, TOP, float_fields
 from diastole_hw.registers import data_output, data_register
-from diastole_hw.vector.binary32 import FRACTION_BITS, QUIET, TOP, float_fields, quick_sum
+from diastole_hw.sums import quick_sum
 from diastole_hw.vector.rows import RowProduct
 from diastole_hw.vector.shape import WORD
 from diastole_sim.spec.formats import BINARY32_SIGNIFICAND_BITS, EXPONENT_BIAS
@@ -58,16 +58,16 @@ class FloatMul(wiring.Component):
                 }
             )
         )
-        self._multiply(m, reduced, platform)
+        self._multiply(m, reduced)
         self._exponent(m, reduced)
         self._round(m, reduced)
         return m
 
-    def _multiply(self, m, reduced, platform):
+    def _multiply(self, m, reduced):
         """Both significands, of Booth's digits, down to two rows and the sum of the lowest bits."""
         bits = BINARY32_SIGNIFICAND_BITS
         product = RowProduct(a_bits=bits, b_bits=bits, signed=False, width=WIDTH)
-        m.submodules.product = place(product, platform)
+        m.submodules.product = product
         m.d.comb += [
             product.a.eq(Cat(self.a[:FRACTION_BITS], Const(1, 1))),
             product.b.eq(Cat(self.b[:FRACTION_BITS], Const(1, 1))),

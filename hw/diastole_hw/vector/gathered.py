@@ -1,12 +1,10 @@
 """Where gathered rows begin, worked out once for a line of blocks."""
 
-from amaranth.hdl import Cat, Module, Mux, Signal
+from amaranth.hdl import Assert, Cat, Module, Mux, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from diastole_hw.invariant import invariant
 from diastole_hw.memory.ram import Ram
-from diastole_hw.place import place
 from diastole_hw.registers import data_register
 from diastole_hw.vector.shape import VectorShape
 from diastole_sim.spec.command_table import ADDRESS_BITS
@@ -69,8 +67,8 @@ class GatheredRows(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         addresses = Ram(width=ADDRESS_BITS, depth=LISTS << self.shape.row_bits)
-        m.submodules.addresses = place(addresses, platform)
-        located, last, address = self._locate(m, platform)
+        m.submodules.addresses = addresses
+        located, last, address = self._locate(m)
         found, bank = Signal(range(self.shape.block + 1)), Signal()  # of a list not yet whole
         lists, oldest = Signal(range(LISTS + 1)), Signal()  # whole ones; where the first is
         whole = Signal()
@@ -87,15 +85,14 @@ class GatheredRows(wiring.Component):
         m.d.sync += [lists.eq(lists + whole - self.let_go), oldest.eq(oldest ^ self.let_go)]
         with m.If(located):
             m.d.sync += [found.eq(Mux(last, 0, found + 1)), bank.eq(bank ^ last)]
-        invariant(m, platform, ~self.let_go | (lists != 0), "a list is let go that is not here")
+        m.d.sync += Assert(~self.let_go | (lists != 0), "a list is let go that is not here")
         return m
 
-    def _locate(self, m, platform):
+    def _locate(self, m):
         """One number after the other: whether one is located now, whether it is the last one of its
         list, and its address."""
         depth = max(2, self.shape.block)
-        numbers = Ram(width=INDEX_BITS + 1, depth=depth)
-        m.submodules.numbers = place(numbers, platform)
+        m.submodules.numbers = numbers = Ram(width=INDEX_BITS + 1, depth=depth)
         put, got = Signal(range(depth)), Signal(range(depth))
         waiting, read = Signal(range(depth + 1)), Signal()  # in the memory; one read from there
         busy, last = Signal(), data_register(name="last_located")
@@ -130,5 +127,5 @@ class GatheredRows(wiring.Component):
                 term.eq(term << NUMBER_DIGIT),
             ]
         full = waiting == depth
-        invariant(m, platform, ~(self.number_en & full), "a number of a row has no place")
+        m.d.sync += Assert(~(self.number_en & full), "a number of a row has no place")
         return located, last, total

@@ -1,13 +1,11 @@
 """What a chain reads, inputs in memory and a product, as blocks that wait to be worked on."""
 
-from amaranth.hdl import Array, Cat, Module, Mux, Signal
+from amaranth.hdl import Array, Assert, Cat, Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from diastole_hw.bus.services import ReadSignature
-from diastole_hw.invariant import invariant
 from diastole_hw.memory.ram import Ram
-from diastole_hw.place import place
 from diastole_hw.registers import data_register
 from diastole_hw.vector.fill import InputFill
 from diastole_hw.vector.gathered import GatheredRows
@@ -91,8 +89,8 @@ class InputStreams(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         requests, fill = InputRequests(self.shape), InputFill(self.shape)
-        m.submodules.requests = place(requests, platform)
-        m.submodules.fill = place(fill, platform)
+        m.submodules.requests = requests
+        m.submodules.fill = fill
         wiring.connect(m, wiring.flipped(self.blocks), requests.blocks)
         wiring.connect(m, requests.requests, wiring.flipped(self.read.requests))
         wiring.connect(m, wiring.flipped(self.read.beats), fill.beats)
@@ -105,15 +103,14 @@ class InputStreams(wiring.Component):
             requests.by_lines.eq(self.by_lines),
             requests.rows.eq(self.rows_of_tensor),
         ]
-        self._gathered(m, requests, fill, platform)
-        released = self._count(m, requests, fill, platform)
-        self._buffers(m, fill, *released, platform)
+        self._gathered(m, requests, fill)
+        released = self._count(m, requests, fill)
+        self._buffers(m, fill, *released)
         return m
 
-    def _gathered(self, m, requests, fill, platform):
+    def _gathered(self, m, requests, fill):
         """Rows that are gathered, from their numbers to their addresses."""
-        gathered = GatheredRows(self.shape)
-        m.submodules.gathered = place(gathered, platform)
+        m.submodules.gathered = gathered = GatheredRows(self.shape)
         m.d.comb += [
             gathered.base.eq(requests.table_address),
             gathered.pitch.eq(requests.table_pitch),
@@ -127,7 +124,7 @@ class InputStreams(wiring.Component):
             requests.row.eq(gathered.address),
         ]
 
-    def _count(self, m, requests, fill, platform):
+    def _count(self, m, requests, fill):
         """Blocks that were begun, filled and released, modulo 8."""
         shape = self.shape
         bits = DEPTH.bit_length()
@@ -163,12 +160,10 @@ class InputStreams(wiring.Component):
             whole = Signal(bits, name=f"whole_{number}")
             m.d.comb += whole.eq(Mux(product, multiplied, filled + fill.finished[number]))
             m.d.comb += self.level[number].eq((whole - released)[:bits])
-        invariant(
-            m, platform, ~self.give_back | (held != 0), "a block is released that is not here"
-        )
+        m.d.sync += Assert(~self.give_back | (held != 0), "a block is released that is not here")
         return filled, multiplied, released, blocks
 
-    def _buffers(self, m, fill, filled, multiplied, released, blocks, platform):
+    def _buffers(self, m, fill, filled, multiplied, released, blocks):
         shape = self.shape
         place_bits = DEPTH.bit_length() - 1
         oldest = released[:place_bits]
@@ -184,7 +179,7 @@ class InputStreams(wiring.Component):
             parts = []
             for bank in range(banks(shape)):
                 ram = Ram(width=shape.vector_bits // banks(shape), depth=DEPTH * shape.block)
-                m.submodules[f"input{number}_bank{bank}"] = place(ram, platform)
+                m.submodules[f"input{number}_bank{bank}"] = ram
                 parts.append(ram.read_data)
                 m.d.comb += [
                     ram.write_en.eq(

@@ -1,10 +1,9 @@
 """The order in which instructions begin, and what they wait for."""
 
-from amaranth.hdl import Cat, Module, Mux, Signal, unsigned
+from amaranth.hdl import Assert, Cat, Module, Mux, Signal, unsigned
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from diastole_hw.invariant import invariant
 from diastole_hw.registers import data_register
 from diastole_hw.vector.entry import entry_layout, is_register
 from diastole_hw.vector.row_order import RowOrder, row_at
@@ -160,7 +159,7 @@ class Issue(wiring.Component):
         m.d.comb += self.i.ready.eq((go & ~gives_first) | ended)
         self._begin(m, go, renamed, owner, gives_first, gave)
         self._count(m, free, ready, whole, go | ended)
-        self._check(m, platform, go)
+        self._check(m, go)
         return m
 
     def _two_slots(self, m, go):
@@ -294,7 +293,7 @@ class Issue(wiring.Component):
             ),
         ]
 
-    def _check(self, m, platform, go):
+    def _check(self, m, go):
         empty = Cat(level == 0 for level in self.level)
         slot = self.slot.entry
         rules = [
@@ -306,7 +305,7 @@ class Issue(wiring.Component):
             (go & self.i.p.order.all() & (len(self.i.p.order) > 1), "rows would have two orders"),
         ]
         for broken, message in rules:
-            invariant(m, platform, ~broken, message)
+            m.d.sync += Assert(~broken, message)
 
 
 OWNER = data.StructLayout({"mapped": unsigned(1), "register": range(REGISTERS)})

@@ -4,9 +4,8 @@ from amaranth.hdl import Module, Mux, Signal, unsigned
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
-from diastole_hw.place import place
+from diastole_hw.binary32 import ONE, nonzero
 from diastole_hw.registers import data_register
-from diastole_hw.vector.binary32 import ONE, nonzero
 from diastole_hw.vector.float_add import AddOp, FloatAdd
 from diastole_hw.vector.float_mul import FloatMul
 from diastole_hw.vector.shape import WORD
@@ -58,8 +57,8 @@ class Lane(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         multiplier, adder = FloatMul(), FloatAdd()
-        m.submodules.multiplier = place(multiplier, platform)
-        m.submodules.adder = place(adder, platform)
+        m.submodules.multiplier = multiplier
+        m.submodules.adder = adder
         multiplies = (self.op == MicroOp.MAD) | (self.op == MicroOp.MUL)
         m.d.comb += [
             multiplier.a.eq(self.a),

@@ -2,11 +2,10 @@
 
 from amaranth.hdl import Cat, Const, Mux, Signal
 
+from diastole_hw.binary32 import MINUS_ONE, NAN
 from diastole_sim.spec.formats import EXPONENT_BIAS as BIAS
 
-BF16_NAN = 0x7FC0
-MINUS_ONE = 0xBF80_0000
-ONE = 0x3F80_0000
+BF16_NAN = NAN >> 16
 LABEL_BITS = 24
 """Labels are at most 2^24."""
 

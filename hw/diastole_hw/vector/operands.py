@@ -4,9 +4,8 @@ from amaranth.hdl import Array, Cat, Const, Module, Mux, Signal
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
-from diastole_hw.place import place
+from diastole_hw.binary32 import INFINITY, ONE, negated
 from diastole_hw.registers import data_register
-from diastole_hw.vector.binary32 import ONE, negated
 from diastole_hw.vector.entry import PANEL, is_register
 from diastole_hw.vector.issue import issued_layout
 from diastole_hw.vector.lane import OP_BITS
@@ -15,7 +14,6 @@ from diastole_hw.vector.register_file import PORTS
 from diastole_hw.vector.shape import WORD, VectorShape, row_layout
 from diastole_sim.spec.micro import INPUTS, MicroOp, Source
 
-_INFINITY = 0x7F800000
 ROW_SOURCES = ("register", "result", "s0", "s1", "s2", "s3", "panel")
 """Those that are a row of numbers, one of which is chosen."""
 
@@ -78,7 +76,7 @@ class Operands(wiring.Component):
             op.eq(Mux(entry.special, MicroOp.MOV, entry.op)),
             keeps.eq(entry.keep),
         ]
-        row, columns = self._places(m, platform)
+        row, columns = self._places(m)
         for number, letter in enumerate("abc"):
             chosen = self._choose(m, number, letter, inside, row, columns)
             if letter == "c":
@@ -89,11 +87,11 @@ class Operands(wiring.Component):
         m.d.comb += [self.keep.eq(kept), self.op.eq(kept_op)]
         return m
 
-    def _places(self, m, platform):
+    def _places(self, m):
         """The row's number as a float, now; those of the columns, in the next cycle."""
         rows, columns = FirstPlace(self.shape), FirstPlace(self.shape)
-        m.submodules.rows = place(rows, platform)
-        m.submodules.columns = place(columns, platform)
+        m.submodules.rows = rows
+        m.submodules.columns = columns
         first = data_register(places_layout(self.shape))
         m.d.comb += [rows.index.eq(self.slot.i), columns.index.eq(self.slot.j)]
         m.d.sync += first.eq(columns.o)
@@ -158,7 +156,7 @@ class Operands(wiring.Component):
         m.d.comb += getattr(self, letter).eq(finished)
         if letter == "c":
             fresh, neutral = data_register(), data_register(WORD)
-            infinity = Const(_INFINITY, WORD - 1) & entry.infinite.replicate(WORD - 1)
+            infinity = Const(INFINITY, WORD - 1) & entry.infinite.replicate(WORD - 1)
             m.d.sync += [fresh.eq(entry.fresh), neutral.eq(Cat(infinity, entry.negative))]
             with m.If(fresh):
                 m.d.sync += [lane.eq(neutral) for lane in finished]

@@ -1,12 +1,10 @@
 """What a chain writes: rows of blocks to memory, to the converter, and to the constants."""
 
-from amaranth.hdl import Array, Cat, Module, Mux, Signal, unsigned
+from amaranth.hdl import Array, Assert, Cat, Module, Mux, Signal, unsigned
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from diastole_hw.bus.services import WriteSignature
-from diastole_hw.invariant import invariant
-from diastole_hw.place import place
 from diastole_hw.stream.fifo import StreamFifo
 from diastole_hw.vector.narrow import not_finite, rounds_to_infinity
 from diastole_hw.vector.pack import RowPack, byte_ends, packing_layout
@@ -121,7 +119,7 @@ class OutputStreams(wiring.Component):
         units = {"asks": asks, "packs": packs, "rows": rows, "images": images}
         units |= {"segments": segments, "pack": pack}
         for name, unit in units.items():
-            m.submodules[name] = place(unit, platform)
+            m.submodules[name] = unit
         wiring.connect(m, segments.requests, wiring.flipped(self.write.requests))
         wiring.connect(m, images.o, wiring.flipped(self.image))
         given, block, taken = self.given, self.given.p.block, Signal()
@@ -139,7 +137,7 @@ class OutputStreams(wiring.Component):
         ]
         names = [name for name in packs.i.p.shape().members if name != "stream"]
         m.d.comb += [packs.i.p[name].eq(block[name]) for name in names]
-        invariant(m, platform, ~self.row_en | rows.i.ready, "a row of no block that was given")
+        m.d.sync += Assert(~self.row_en | rows.i.ready, "a row of no block that was given")
         self._ask(m, asks.o, segments.blocks)
         self._rows(m, packs.o, rows.o, pack, images.i)
         return m

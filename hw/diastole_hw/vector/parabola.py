@@ -4,9 +4,8 @@ from amaranth.hdl import Cat, Const, Module, Signal, signed
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from diastole_hw.place import place
 from diastole_hw.registers import data_register
-from diastole_hw.vector.binary32 import quick_sum
+from diastole_hw.sums import quick_sum
 from diastole_hw.vector.function_rows import C0_BITS, C1_BITS, C2_BITS
 from diastole_hw.vector.rows import RowProduct, two_rows
 from diastole_sim.spec.functions import SLOPE_BITS, SQUARE_BITS, VALUE_BITS
@@ -43,8 +42,8 @@ class Parabola(wiring.Component):
         m = Module()
         linear = RowProduct(a_bits=C1_BITS, b_bits=ARGUMENT_BITS, signed=True, width=50)
         bent = RowProduct(a_bits=C2_BITS, b_bits=SQUARE_BITS, signed=False, width=34)
-        m.submodules.linear = place(linear, platform)
-        m.submodules.bent = place(bent, platform)
+        m.submodules.linear = linear
+        m.submodules.bent = bent
         m.d.comb += [
             linear.a.eq(self.c1),
             linear.b.eq(self.t),

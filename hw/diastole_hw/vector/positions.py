@@ -4,7 +4,7 @@ from amaranth.hdl import Const, Module, Mux, Signal, unsigned
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
-from diastole_hw.vector.binary32 import BINARY32, FRACTION_BITS
+from diastole_hw.binary32 import BINARY32, FRACTION_BITS
 from diastole_hw.vector.shape import WORD, VectorShape
 from diastole_sim.spec.formats import EXPONENT_BIAS
 

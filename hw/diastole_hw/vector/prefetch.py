@@ -1,11 +1,9 @@
 """The instructions of a program, block by block, fetched ahead of their turn."""
 
-from amaranth.hdl import Array, Cat, Module, Mux, Signal, unsigned
+from amaranth.hdl import Array, Assert, Cat, Module, Mux, Signal, unsigned
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from diastole_hw.invariant import invariant
-from diastole_hw.place import place
 from diastole_hw.registers import data_register
 from diastole_hw.stream.fifo import StreamFifo
 from diastole_hw.vector.check import instruction_layout
@@ -81,31 +79,29 @@ class Prefetch(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        entries = StreamFifo(self.o.p.shape(), AHEAD)
-        m.submodules.entries = place(entries, platform)
+        m.submodules.entries = entries = StreamFifo(self.o.p.shape(), AHEAD)
         whens = Array(
             data_register(unsigned(2), name=f"when_{n}") for n in range(MOST_INSTRUCTIONS)
         )
         room = Signal()
-        block, begun = self._take(m, platform)
+        block, begun = self._take(m)
         number, chosen, ended = self._choose(m, begun, whens, room)
-        flight = self._decode(m, platform, block, number, chosen, ended, whens, entries)
+        flight = self._decode(m, block, number, chosen, ended, whens, entries)
         m.d.comb += [
             room.eq(entries.level + flight < AHEAD),
             self.o.payload.eq(entries.o.payload),
             self.o.valid.eq(entries.o.valid),
             entries.o.ready.eq(self.o.ready),
         ]
-        invariant(m, platform, ~entries.i.valid | entries.i.ready, "an entry has no place")
+        m.d.sync += Assert(~entries.i.valid | entries.i.ready, "an entry has no place")
         clear = ~begun & ~flight.any() & ~entries.o.valid
-        invariant(m, platform, ~self.start | clear, "a chain begins with entries left")
+        m.d.sync += Assert(~self.start | clear, "a chain begins with entries left")
         return m
 
-    def _take(self, m, platform):
+    def _take(self, m):
         """The block whose instructions are chosen, and whether there is one; others wait for the
         ends of their entries."""
-        waiting = StreamFifo(self.block.shape(), AHEAD)
-        m.submodules.waiting = place(waiting, platform)
+        m.submodules.waiting = waiting = StreamFifo(self.block.shape(), AHEAD)
         block, begun = data_register(self.block.shape()), Signal()
         m.d.comb += [
             self.blocks.ready.eq(~begun & waiting.i.ready),
@@ -116,7 +112,7 @@ class Prefetch(wiring.Component):
         ]
         with m.If(self.blocks.valid & self.blocks.ready):
             m.d.sync += [block.eq(self.blocks.payload), begun.eq(1)]
-        invariant(m, platform, ~self.o.valid | waiting.o.valid, "an entry without its block")
+        m.d.sync += Assert(~self.o.valid | waiting.o.valid, "an entry without its block")
         return block, begun
 
     def _choose(self, m, begun, whens, room):
@@ -146,9 +142,9 @@ class Prefetch(wiring.Component):
             m.d.sync += known.eq(0)
         return number, chosen, ended
 
-    def _decode(self, m, platform, block, number, chosen, ended, whens, entries):
+    def _decode(self, m, block, number, chosen, ended, whens, entries):
         """The word, then its constant; returns how many are on their way."""
-        m.submodules.decode = place(decode := Decode(self.shape), platform)
+        m.submodules.decode = decode = Decode(self.shape)
         word = data.View(instruction_layout(), self.program_word)
         read, ends, ready = Signal(), Signal(), Signal()
         last = data_register(number.shape())

@@ -1,12 +1,10 @@
 """Rows with three readers: registers, and results of the special lanes."""
 
-from amaranth.hdl import Module, Value
+from amaranth.hdl import Assert, Module, Value
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
-from diastole_hw.invariant import invariant
 from diastole_hw.memory.ram import Ram
-from diastole_hw.place import place
 from diastole_hw.vector.shape import VectorShape, row_layout
 
 PORTS = 3
@@ -48,8 +46,7 @@ class RowFile(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         for port in range(PORTS):
-            ram = Ram(width=self.shape.vector_bits, depth=self.rows)
-            m.submodules[f"port{port}"] = place(ram, platform)
+            m.submodules[f"port{port}"] = ram = Ram(width=self.shape.vector_bits, depth=self.rows)
             m.d.comb += [
                 ram.write_en.eq(self.write_en),
                 ram.write_addr.eq(self.write_at),
@@ -59,5 +56,5 @@ class RowFile(wiring.Component):
                 Value.cast(self.read[port]).eq(ram.read_data),
             ]
             meets = self.write_en & self.read_en[port] & (self.read_at[port] == self.write_at)
-            invariant(m, platform, ~meets, "a row is read while it is written")
+            m.d.sync += Assert(~meets, "a row is read while it is written")
         return m

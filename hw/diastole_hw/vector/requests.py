@@ -1,12 +1,10 @@
 """What a chain's inputs ask of memory, block by block."""
 
-from amaranth.hdl import Cat, Module, Mux, Signal
+from amaranth.hdl import Assert, Cat, Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from diastole_hw.bus.services import request_layout
-from diastole_hw.invariant import invariant
-from diastole_hw.place import place
 from diastole_hw.vector.packing import (
     expected_layout,
     inputs_in_memory,
@@ -100,8 +98,7 @@ class InputRequests(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        segments = SegmentRequests(self.shape)
-        m.submodules.segments = place(segments, platform)
+        m.submodules.segments = segments = SegmentRequests(self.shape)
         wiring.connect(m, segments.requests, wiring.flipped(self.requests))
         several = self._expect(m)
         kept = Signal(INPUTS)  # inputs of the block that are not asked for yet
@@ -120,7 +117,7 @@ class InputRequests(wiring.Component):
             begun.eq((begun | self.begins) & ~self.blocks.ready),
         ]
         self._ask(m, segments.blocks, one, left, done, several)
-        invariant(m, platform, ~begun | self.blocks.valid, "a block left too early")
+        m.d.sync += Assert(~begun | self.blocks.valid, "a block left too early")
         return m
 
     def _expect(self, m):

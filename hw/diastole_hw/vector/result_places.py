@@ -1,10 +1,9 @@
 """Where the lanes' results go."""
 
-from amaranth.hdl import Module, Signal
+from amaranth.hdl import Assert, Module, Signal
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
-from diastole_hw.invariant import invariant
 from diastole_hw.registers import data_register
 from diastole_hw.vector.entry import entry_layout
 from diastole_hw.vector.issue import issued_layout, oldest_age
@@ -76,7 +75,7 @@ class ResultPlaces(wiring.Component):
         with m.If(self.age == WRITTEN_AT - 1):
             m.d.sync += [position.eq(0), *(slot[name].eq(entry[name]) for name in KEPT)]
             over = position >= shape.block - 1
-            invariant(m, platform, over, "rows of two slots at once")
+            m.d.sync += Assert(over, "rows of two slots at once")
         m.d.comb += [
             self.row.eq(row_at(shape, slot, position)),
             self.register_en.eq(active & slot.writes),

@@ -7,7 +7,6 @@ from amaranth.hdl import Cat, Const, Module, Signal
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
-from diastole_hw.place import place
 from diastole_hw.vector.check import InstructionCheck, among, instruction_layout
 from diastole_sim.spec.micro import CONSTANTS, INPUTS, MOST_INSTRUCTIONS, OUTPUTS, When
 from diastole_sim.spec.stream_table import ONCE_A_BLOCK, STREAMS, Kind
@@ -69,8 +68,7 @@ class ProgramScan(wiring.Component):
         m = Module()
         at = Signal.like(self.length)
         reading, looks, read, ends = Signal(), Signal(), Signal(), Signal()
-        check = InstructionCheck(block=self.block)
-        m.submodules.check = place(check, platform)
+        m.submodules.check = check = InstructionCheck(block=self.block)
         last = at + 1 == self.length
         m.d.comb += [
             self.read_en.eq(reading),

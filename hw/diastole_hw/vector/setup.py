@@ -6,7 +6,6 @@ from amaranth.hdl import Module, Mux, Signal, Value, unsigned
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
-from diastole_hw.place import place
 from diastole_hw.registers import data_register
 from diastole_hw.transfer.address import Locate
 from diastole_hw.vector.check import (
@@ -114,7 +113,7 @@ class ChainSetup(wiring.Component):
             m.d.comb += Value.cast(self.streams[number]).eq(Value.cast(register))
         for number, register in enumerate(lists):
             m.d.comb += self.lists[number].eq(register)
-        scan = self._scan(m, platform, kept)
+        scan = self._scan(m, kept)
         at, left = Signal(range(STREAMS + 1)), Signal(STREAMS)
         with m.FSM():
             with m.State("IDLE"):
@@ -137,7 +136,7 @@ class ChainSetup(wiring.Component):
                 with m.If(scan.done):
                     m.d.sync += [register.used.eq(scan.used[n]) for n, register in enumerate(kept)]
                     self._look_at_first(m, scan.used, at, left)
-            self._each_stream(m, platform, at, left, kept, lists)
+            self._each_stream(m, at, left, kept, lists)
             with m.State("DONE"):
                 m.d.comb += self.done.eq(1)
                 m.next = "IDLE"
@@ -152,10 +151,9 @@ class ChainSetup(wiring.Component):
         """Of one of the chain's streams, its slot in the table."""
         return (self.chain.streams + at)[: len(self.slot_at)]
 
-    def _scan(self, m, platform, kept):
+    def _scan(self, m, kept):
         """The program, once kinds are known."""
-        scan = ProgramScan(block=self.shape.block)
-        m.submodules.scan = place(scan, platform)
+        m.submodules.scan = scan = ProgramScan(block=self.shape.block)
         m.d.comb += [
             scan.first.eq(self.chain.first),
             scan.length.eq(self.chain.length),
@@ -167,11 +165,11 @@ class ChainSetup(wiring.Component):
         ]
         return scan
 
-    def _each_stream(self, m, platform, at, left, kept, lists):
+    def _each_stream(self, m, at, left, kept, lists):
         """The states that look at one stream after the other, and at lists of rows."""
         as_list = Signal()
-        is_panel, is_gathered, bad = Signal(), Signal(), self._checked(m, platform, at, as_list)
-        it, locate = self.slot, self._locate(m, platform, is_panel, at)
+        is_panel, is_gathered, bad = Signal(), Signal(), self._checked(m, at, as_list)
+        it, locate = self.slot, self._locate(m, is_panel, at)
         moved = Signal()  # the address is yet to be worked out
         m.d.comb += [
             is_panel.eq(it.kind == Kind.PANEL),
@@ -227,12 +225,12 @@ class ChainSetup(wiring.Component):
                 m.d.sync += at.eq(number)
                 m.next = "LOOK"
 
-    def _checked(self, m, platform, at, as_list):
+    def _checked(self, m, at, as_list):
         """Whether the descriptor that has come breaks a rule; of a panel, also whether it reaches
         so far beyond the end that numbers would not hold it."""
         check, vectors = DescriptorCheck(self.shape), self.shape.panel_vectors
         it: Any = self.slot
-        m.submodules.check = place(check, platform)
+        m.submodules.check = check
         i, j = self._last_blocks()
         far = (it.address >= vectors) | (self._index(i, j) >= vectors)
         with_pitch = (it.aux == PanelOrder.BLOCK) & i.any() & it.pitch.any()
@@ -257,11 +255,10 @@ class ChainSetup(wiring.Component):
         """What the number of a panel's block has besides rows of them."""
         return Mux(self.slot.aux == PanelOrder.BLOCK_ROW, i, j)
 
-    def _locate(self, m, platform, is_panel, at):
+    def _locate(self, m, is_panel, at):
         """Of a panel one past the last vector; else the address in this step."""
         it, low = self.slot, self.shape.row_bits
-        locate = Locate(count_bits=STEP_BITS)
-        m.submodules.locate = place(locate, platform)
+        m.submodules.locate = locate = Locate(count_bits=STEP_BITS)
         i, j = self._last_blocks()
         rows = Mux(it.aux == PanelOrder.BLOCK, i, 0)
         m.d.comb += [

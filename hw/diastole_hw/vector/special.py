@@ -4,10 +4,10 @@ from amaranth.hdl import Cat, Const, Module, Mux, Signal, signed, unsigned
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
+from diastole_hw.binary32 import FRACTION_BITS, QUIET, TOP
 from diastole_hw.memory.round_sum import normalised
-from diastole_hw.place import place
 from diastole_hw.registers import data_output, data_register
-from diastole_hw.vector.binary32 import FRACTION_BITS, QUIET, TOP, quick_sum
+from diastole_hw.sums import quick_sum
 from diastole_hw.vector.function_rows import (
     C0_BITS,
     C1_BITS,
@@ -57,9 +57,9 @@ class SpecialLane(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         argument, rows, parabola = SpecialArgument(), FunctionRows(), Parabola()
-        m.submodules.argument = place(argument, platform)
-        m.submodules.rows = place(rows, platform)
-        m.submodules.parabola = place(parabola, platform)
+        m.submodules.argument = argument
+        m.submodules.rows = rows
+        m.submodules.parabola = parabola
         m.d.comb += [argument.op.eq(self.op), argument.a.eq(self.a)]
         exponent = signed(EXPONENT_BITS)
         placed = data_register(

@@ -6,8 +6,8 @@ from amaranth.hdl import Cat, Const, Module, Mux, Signal, signed, unsigned
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
+from diastole_hw.binary32 import FRACTION_BITS, TOP, float_fields
 from diastole_hw.registers import data_output
-from diastole_hw.vector.binary32 import FRACTION_BITS, TOP, float_fields
 from diastole_hw.vector.function_rows import TABLES
 from diastole_hw.vector.parabola import ARGUMENT_BITS
 from diastole_hw.vector.rows import constant_rows, two_rows

@@ -1,12 +1,10 @@
 """Special lanes: a block of operands through fewer lanes than it has, and a block of results."""
 
-from amaranth.hdl import Cat, Module, Mux, Signal, Value
+from amaranth.hdl import Assert, Cat, Module, Mux, Signal, Value
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from diastole_hw.invariant import invariant
 from diastole_hw.memory.ram import Ram
-from diastole_hw.place import place
 from diastole_hw.registers import data_register
 from diastole_hw.vector.lane import OP_BITS
 from diastole_hw.vector.shape import WORD, VectorShape, row_layout
@@ -50,35 +48,33 @@ class SpecialLanes(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         wide = groups(self.shape) == 1
-        begins, op, values = (self._direct if wide else self._waiting)(m, platform)
+        begins, op, values = (self._direct if wide else self._waiting)(m)
         results = []
         for number in range(self.shape.specials):
-            lane = SpecialLane()
-            m.submodules[f"lane{number}"] = place(lane, platform)
+            m.submodules[f"lane{number}"] = lane = SpecialLane()
             m.d.comb += [lane.op.eq(op), lane.a.eq(values[number])]
             results.append(lane.result)
         for cycle in range(SpecialLane.latency):
             late = Signal(name=f"begins_{cycle}")
             m.d.sync += late.eq(begins)
             begins = late
-        self._write(m, platform, begins, results)
+        self._write(m, begins, results)
         return m
 
-    def _direct(self, m, platform):
+    def _direct(self, m):
         """A lane each: no row waits."""
         kept = data_register(OP_BITS)
         with m.If(self.begins):
             m.d.sync += kept.eq(self.op)
         return self.begins, Mux(self.begins, self.op, kept), list(self.row)
 
-    def _waiting(self, m, platform):
+    def _waiting(self, m):
         """Rows go to a memory, and from there to the lanes, a group in a cycle."""
         lanes, shape = self.shape.specials, self.shape
-        ram = Ram(width=shape.vector_bits, depth=shape.block)
-        m.submodules.rows = place(ram, platform)
-        row, coming = self._count(m, platform, self.begins, shape.block, "coming")
+        m.submodules.rows = ram = Ram(width=shape.vector_bits, depth=shape.block)
+        row, coming = self._count(m, self.begins, shape.block, "coming")
         starts, kept = Signal(), data_register(OP_BITS)
-        step, going = self._count(m, platform, starts, shape.block * groups(shape), "going")
+        step, going = self._count(m, starts, shape.block * groups(shape), "going")
         group, begins = Signal(range(groups(shape))), Signal()
         m.d.sync += [starts.eq(self.begins), group.eq(step), begins.eq(starts)]
         with m.If(self.begins):
@@ -96,7 +92,7 @@ class SpecialLanes(wiring.Component):
         m.d.comb += chosen.eq(ram.read_data.word_select(group, len(chosen)))
         return begins, op, [chosen.word_select(lane, WORD) for lane in range(lanes)]
 
-    def _count(self, m, platform, begins, cycles, name):
+    def _count(self, m, begins, cycles, name):
         """0 to ``cycles`` - 1, from the cycle of ``begins`` on; and whether that is going on."""
         number = Signal(range(cycles), name=f"{name}_number")
         next_one = Signal(range(cycles + 1), name=f"{name}_next", init=cycles)
@@ -108,14 +104,14 @@ class SpecialLanes(wiring.Component):
         with m.If(going):
             m.d.sync += next_one.eq(number + 1)
         early = begins & (next_one != cycles)
-        invariant(m, platform, ~early, "a block begins within another")
+        m.d.sync += Assert(~early, "a block begins within another")
         return number, going
 
-    def _write(self, m, platform, begins, results):
+    def _write(self, m, begins, results):
         """A row is kept until its last group is there."""
         shape = self.shape
         last = groups(shape) - 1
-        step, going = self._count(m, platform, begins, shape.block * groups(shape), "given")
+        step, going = self._count(m, begins, shape.block * groups(shape), "given")
         kept = data_register(WORD * shape.specials * last)
         now = Cat(results)
         row = Cat(kept, now)

@@ -3,13 +3,11 @@
 from functools import reduce
 from operator import or_
 
-from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value, unsigned
+from amaranth.hdl import Assert, Cat, Const, Module, Mux, Signal, Value, unsigned
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
-from diastole_hw.invariant import invariant
 from diastole_hw.memory.ram import Ram
-from diastole_hw.place import place
 from diastole_hw.vector.shape import WORD, VectorShape, row_layout
 from diastole_sim.spec.limits import (
     COUNTED_BITS,
@@ -224,11 +222,11 @@ class VectorTables(wiring.Component):
             writers |= {VectorTable.WIDTHS: [put]}
             words |= {VectorTable.EPS: self.eps, VectorTable.WIDTHS: self.widths}
         for table, word in words.items():
-            found = self._table(m, platform, table, readers[table], writers.get(table, []))
+            found = self._table(m, table, readers[table], writers.get(table, []))
             m.d.comb += Value.cast(word).eq(found)
         return m
 
-    def _table(self, m, platform, table, readers, writers):
+    def _table(self, m, table, readers, writers):
         """A memory in as many parts as an entry has chunks; returns its word."""
         shape, name = self.shape, table.name.lower()
         mine = Signal(name=f"puts_{name}")
@@ -239,13 +237,13 @@ class VectorTables(wiring.Component):
         if table in STORED:
             takes = self.take.valid & (self.take.table == table) & ~self.blocked
             readers = [*readers, (takes, self.take.at)]
-        self._alone(m, platform, f"of {name} reads", [en for en, _ in readers])
-        self._alone(m, platform, f"of {name} writes", [mine, *(each[0] for each in writers)])
+        self._alone(m, f"of {name} reads", [en for en, _ in readers])
+        self._alone(m, f"of {name} writes", [mine, *(each[0] for each in writers)])
         words = []
         width = COUNTED_BITS.get(table, chunk_bits(shape, table))
         for bank in range(chunks(shape, table)):
             ram = Ram(width=width, depth=max(2, entries(shape, table)))
-            m.submodules[f"{name}{bank}"] = place(ram, platform)
+            m.submodules[f"{name}{bank}"] = ram
             writes = mine if chunks(shape, table) == 1 else mine & (self.put.bank == bank)
             m.d.comb += [
                 ram.read_en.eq(_any(en for en, _ in readers)),
@@ -268,11 +266,11 @@ class VectorTables(wiring.Component):
                     m.d.sync += last.eq(ram.write_data[0])
         return Cat(words)
 
-    def _alone(self, m, platform, what, enables):
+    def _alone(self, m, what, enables):
         """One at a time."""
         taken = Const(0, 1)
         for enable in enables:
-            invariant(m, platform, ~(taken & enable), f"two users {what}")
+            m.d.sync += Assert(~(taken & enable), f"two users {what}")
             taken = taken | enable
 
 

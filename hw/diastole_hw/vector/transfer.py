@@ -1,13 +1,11 @@
 """Entries of tables between memory and the vector unit: the commands load and store."""
 
-from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value, unsigned
+from amaranth.hdl import Assert, Cat, Const, Module, Mux, Signal, Value, unsigned
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import exact_log2
 
 from diastole_hw.bus.services import ReadSignature, WriteSignature
-from diastole_hw.invariant import invariant
-from diastole_hw.place import place
 from diastole_hw.registers import data_register
 from diastole_hw.transfer.address import Locate
 from diastole_hw.vector.shape import WORD, VectorShape, row_layout
@@ -137,14 +135,14 @@ class TableTransfer(wiring.Component):
             m.d.sync += [left.eq(it.count), at.eq(it.first)]
         m.d.comb += [self.put.table.eq(it.table), self.take.table.eq(it.table)]
         m.d.comb += [self.put.at.eq(at), self.take.at.eq(at), self.put.bank.eq(bank)]
-        asked = self._ask(m, platform)
+        asked = self._ask(m)
         self._load(m, left, unit, ends_beat)
         given = self._store(m, left, bank, unit, ends_beat)
         m.d.comb += moves.eq(self.put.valid | self.take.valid)
         busy = Signal()
         m.d.comb += self.done.eq(busy & asked & given & (left == 0))
         m.d.sync += busy.eq(self.start | (busy & ~self.done))
-        invariant(m, platform, ~self.start | ~busy, "a transfer begins within another")
+        m.d.sync += Assert(~self.start | ~busy, "a transfer begins within another")
         return m
 
     def _cases(self, m):
@@ -153,7 +151,7 @@ class TableTransfer(wiring.Component):
             for table in vector_tables(choices=self.shape.has_choices):
                 yield table, m.Case(table)
 
-    def _ask(self, m, platform):
+    def _ask(self, m):
         """The requests; returns whether all have been taken."""
         it, write = self.transfer, self.write.requests
         read, low = self.read.requests, exact_log2(self.words)
@@ -165,10 +163,9 @@ class TableTransfer(wiring.Component):
                 m.d.comb += total.eq((words + self.words - 1) >> low)
         left = Signal.like(total, name="beats_left")
         beats = Signal(range(MOST_BEATS + 1))
-        locate = Locate(
+        m.submodules.locate = locate = Locate(
             count_bits=STEP_BITS, step_bits=(MOST_BEATS * self.shape.beat_bytes).bit_length()
         )
-        m.submodules.locate = place(locate, platform)
         asks = left.any() & locate.ready
         m.d.comb += [
             beats.eq(Mux(left > MOST_BEATS, MOST_BEATS, left)),

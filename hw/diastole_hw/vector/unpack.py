@@ -4,7 +4,8 @@ from amaranth.hdl import Const, Module, Mux, Signal
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
-from diastole_hw.vector.narrow import ONE, from_integer, from_label
+from diastole_hw.binary32 import ONE
+from diastole_hw.vector.narrow import from_integer, from_label
 from diastole_hw.vector.packing import BYTES, WIDE, Packing, expected_layout, one_of
 from diastole_hw.vector.shape import WORD, VectorShape, row_layout
 from diastole_sim.spec.stream_table import Kind

@@ -6,7 +6,6 @@ from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
 from diastole_hw.memory.ram import Ram
-from diastole_hw.place import place
 
 PAIR = data.StructLayout({"low": unsigned(4), "high": unsigned(4)})
 
@@ -37,8 +36,7 @@ class Inner(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        wide = Add(8)
-        m.submodules.wide = place(wide, platform)
+        m.submodules.wide = wide = Add(8)
         m.d.comb += [wide.a.eq(self.a), wide.b.eq(5), self.o.eq(wide.o)]
         return m
 
@@ -54,11 +52,11 @@ class Demo(wiring.Component):
         first, late, narrow = Add(8), Add(8, stages=1), Add(4)
         second = Inner()
         ram = Ram(width=8, depth=16)
-        m.submodules.first = place(first, platform)
-        m.submodules.second = place(second, platform)
-        m.submodules.late = place(late, platform)
+        m.submodules.first = first
+        m.submodules.second = second
+        m.submodules.late = late
         m.submodules.narrow = narrow
-        m.submodules.ram = place(ram, platform)
+        m.submodules.ram = ram
         m.d.comb += [
             first.a.eq(self.i),
             first.b.eq(1),

@@ -4,8 +4,8 @@
 import numpy as np
 import pytest
 
+from diastole_hw.emit.share import convert_ports
 from diastole_hw.emit.verilog import emit
-from diastole_hw.place import convert_ports
 from support.converter_bench import convert, make, specials
 from support.sweep import sweep
 

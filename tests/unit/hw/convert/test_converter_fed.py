@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 
 from diastole_hw.convert.control import ConverterControl, convert_layout
+from diastole_hw.emit.share import convert_ports
 from diastole_hw.emit.verilog import emit
-from diastole_hw.place import convert_ports
 from support.bench import put, run
 from support.converter_bench import convert, make, specials
 from support.sweep import sweep

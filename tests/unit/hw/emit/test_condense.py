@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from diastole_hw.emit.condense import WIDTH, condense
+from diastole_hw.emit.share import convert_ports
 from diastole_hw.emit.verilog import emit
-from diastole_hw.place import convert_ports
 
 MODULE = """\
 module unit (

@@ -9,8 +9,8 @@ from amaranth.hdl import Cat, Module, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
+from diastole_hw.emit.share import convert_ports
 from diastole_hw.emit.verilog import emit
-from diastole_hw.place import convert_ports
 from diastole_hw.registers import KEEP
 
 COPIES = 3

@@ -9,10 +9,10 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from diastole_hw.emit.names import module_names, rename_modules, snake_case, tidy
+from diastole_hw.emit.share import EmitPlatform, convert_ports
 from diastole_hw.emit.verilog import EmissionError, emit
 from diastole_hw.memory.distributed_ram import DistributedRam
 from diastole_hw.memory.ram import Ram
-from diastole_hw.place import EmitPlatform, convert_ports, place
 
 
 @pytest.fixture
@@ -79,7 +79,7 @@ def test_instances_and_their_ports_have_readable_names(emitted):
 def test_same_bytes_whatever_the_hash_seed():
     script = (
         "import sys; sys.path[:0] = sys.argv[1:]\n"
-        "from diastole_hw.place import convert_ports\n"
+        "from diastole_hw.emit.share import convert_ports\n"
         "from diastole_hw.emit.verilog import emit\n"
         "from diastole_hw.stream.fifo import StreamFifo\n"
         "top = StreamFifo(8, 40)\n"
@@ -113,9 +113,9 @@ class Named(wiring.Component):
         m.d.sync += flip.eq(~flip)
         ram = Ram(width=1, depth=2)
         if self.submodule:
-            m.submodules[self.submodule] = place(ram, platform)
+            m.submodules[self.submodule] = ram
         else:
-            m.submodules += place(ram, platform)
+            m.submodules += ram
         m.d.comb += [ram.read_en.eq(1), ram.write_en.eq(1), ram.write_data.eq(flip)]
         m.d.comb += self.o.eq(ram.read_data)
         return m
@@ -162,7 +162,7 @@ class Bank(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         for n in range(3):
-            m.submodules[f"ram{n}"] = place(Ram(width=8, depth=4), platform)
+            m.submodules[f"ram{n}"] = Ram(width=8, depth=4)
         m.d.comb += self.o.eq(self.a)
         return m
 
@@ -175,10 +175,10 @@ class Banks(wiring.Component):
         m = Module()
         value = self.a
         for n in range(2):
-            m.submodules[f"bank{n}"] = place(bank := Bank(), platform)
+            m.submodules[f"bank{n}"] = bank = Bank()
             m.d.comb += bank.a.eq(value)
             value = bank.o
-        m.submodules.spare = place(Ram(width=8, depth=4), platform)
+        m.submodules.spare = Ram(width=8, depth=4)
         m.d.comb += self.o.eq(value)
         return m
 
@@ -199,8 +199,7 @@ class BothKinds(wiring.Component):
         m = Module()
         value = self.a
         for name, kind in (("clocked", Ram), ("at_once", DistributedRam)):
-            memory = kind(width=8, depth=4)
-            m.submodules[name] = place(memory, platform)
+            m.submodules[name] = memory = kind(width=8, depth=4)
             m.d.comb += [memory.write_en.eq(1), memory.write_data.eq(value)]
             value = memory.read_data
         m.d.comb += self.o.eq(value)
@@ -219,14 +218,14 @@ def test_memories_say_how_they_are_read():
 
 def test_a_single_variant_has_no_suffix(add):
     platform = EmitPlatform()
-    place(add(8), platform)
+    platform.instance(add(8))
     assert list(module_names(platform.modules, "p").values()) == ["p_add"]
 
 
 def test_variants_that_differ_in_no_readable_way_are_numbered(add):
     platform = EmitPlatform()
-    place(add(8, offset=-1), platform)
-    place(add(8, offset=-2), platform)
+    platform.instance(add(8, offset=-1))
+    platform.instance(add(8, offset=-2))
     assert list(module_names(platform.modules, "p").values()) == ["p_add_0", "p_add_1"]
 
 

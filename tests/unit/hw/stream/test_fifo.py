@@ -214,7 +214,7 @@ def test_queues_that_are_one_module():
     """Of values of the same width, depth and make; a shallow one is quick in any case."""
 
     def module(shape, depth, **kind):
-        return StreamFifo(shape, depth, **kind).placed_parameters
+        return StreamFifo(shape, depth, **kind).shared_parameters
 
     pair = data.StructLayout({"low": unsigned(5), "high": unsigned(9)})
     assert module(pair, 40) == module(unsigned(14), 40) != module(unsigned(13), 40)

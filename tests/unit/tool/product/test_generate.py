@@ -13,8 +13,8 @@ from diastole.config.keys import Config
 from diastole.errors import BadInput
 from diastole.product import generate as product_module
 from diastole.product.generate import generate, memory_ports
+from diastole_hw.emit.share import convert_ports
 from diastole_hw.memory.ram import Ram
-from diastole_hw.place import convert_ports, place
 from support import product_lint as lint
 
 CONFIG = Config(name="little")
@@ -38,8 +38,7 @@ class SmallTop(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         count = Signal(4)
-        ram = Ram(width=8, depth=16)
-        m.submodules.words = place(ram, platform)
+        m.submodules.words = ram = Ram(width=8, depth=16)
         m.d.sync += count.eq(count + 1)
         m.d.comb += [
             ram.write_en.eq(count[0]),

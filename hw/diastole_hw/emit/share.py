@@ -1,24 +1,29 @@
-"""Submodules that become Verilog modules of their own, one per distinct component."""
+"""Equal components of a design share one Verilog module, which is elaborated once."""
 
 import re
+from collections.abc import Generator
+from contextlib import contextmanager
 from dataclasses import dataclass, fields, is_dataclass
 from enum import Enum
 from inspect import Parameter, signature
+from typing import Any
 from weakref import WeakKeyDictionary
 
 from amaranth.back import rtlil
 from amaranth.hdl import (
     ClockSignal,
+    DomainRenamer,
     Fragment,
     Instance,
-    Module,
     ResetSignal,
     Shape,
     ShapeCastable,
     ValueCastable,
 )
 from amaranth.hdl import Signal as HdlSignal
+from amaranth.hdl._ast import Property, Statement, Switch  # exported nowhere else
 from amaranth.hdl._ir import PortDirection  # what rtlil.convert takes; exported nowhere else
+from amaranth.hdl._xfrm import TransformedElaboratable  # what DomainRenamer and such return
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In
 
@@ -27,23 +32,8 @@ _flat_ports: WeakKeyDictionary[wiring.Component, list[tuple]] = WeakKeyDictionar
 PLACEHOLDER = "%"  # module N is called %N until every variant of its class is known
 
 
-def place(component: wiring.Component, platform):
-    """What to add to ``m.submodules`` for ``component``: itself, or an instance of its module.
-
-    In simulation (``platform`` is no :class:`EmitPlatform`) that is the component. For emission it
-    is an instance, wired to the component's own ports, of a module that all components of the same
-    class and parameters share; only the first of them is elaborated.
-
-    The component may have ports of its signature only and registers of domain ``sync`` only, and
-    keeps each parameter of its constructor as an attribute of the same name; TypeError otherwise.
-    """
-    if isinstance(platform, EmitPlatform):
-        return platform.instance(component)
-    return component
-
-
 @dataclass(frozen=True)
-class PlacedModule:
+class SharedModule:
     """One distinct component: its number, class, parameters and what was emitted of it.
 
     ``rtlil`` is None for a component with a ``template``, which writes its Verilog itself.
@@ -61,15 +51,24 @@ class PlacedModule:
 
 
 class EmitPlatform:
-    """Collects the distinct components of one product while they are elaborated."""
+    """Collects the distinct components of one design while Amaranth elaborates the design.
+
+    Wherever Amaranth would elaborate a component, :meth:`convert` has it take an instance instead:
+    an instance of a module that all components of the same class and parameters share. Only the
+    first of equal components is elaborated.
+
+    A shared component has ports of its signature only and registers of domain ``sync`` only, and
+    keeps each parameter of its constructor as an attribute of the same name; TypeError otherwise.
+    """
 
     def __init__(self):
-        self._modules: dict[tuple, PlacedModule] = {}
+        self._modules: dict[tuple, SharedModule] = {}
         self._started = 0
+        self._whole: Any = None  # the component that is elaborated itself, not as an instance
 
     @property
-    def modules(self) -> list[PlacedModule]:
-        """Every distinct component placed so far, in the order in which they were first met."""
+    def modules(self) -> list[SharedModule]:
+        """Every distinct component of the design, in the order in which they were first met."""
         return sorted(self._modules.values(), key=lambda module: module.number)
 
     def instance(self, component: wiring.Component) -> Instance:
@@ -91,29 +90,48 @@ class EmitPlatform:
         instance.origins = (component,)  # who it stands for, as Fragment.get notes it elsewhere
         return instance
 
-    def convert(self, component, name: str, ports: dict) -> str:
-        """RTLIL of ``component`` as a module of this name; what it places is collected here."""
+    def convert(self, top: Any, name: str, ports: dict) -> str:
+        """RTLIL of ``top`` as a module of this name; the modules in it are collected here."""
+        with self._sharing():
+            return self._convert(top, name, ports)
+
+    def _convert(self, component: Any, name: str, ports: dict) -> str:
+        self._whole = component
         fragment = Fragment.get(component, self)
-        self._place_components(fragment)
         name_ports_after_submodules(fragment)
+        drop_assertions(fragment)
         return rtlil.convert(fragment, name=name, platform=self, ports=ports, emit_src=False)
 
-    def _place_components(self, fragment: Fragment):
-        """Place what the authors of ``fragment`` added as it is, but for what cannot be placed."""
-        for index, (inner, name, src_loc) in enumerate(fragment.subfragments):
-            origin, *rest = inner.origins or (None,)
-            changed = any(not isinstance(step, Module) for step in rest)  # DomainRenamer and such
-            if is_placeable(origin) and not changed and not isinstance(inner, Instance):
-                fragment.subfragments[index] = (self.instance(origin), name, src_loc)
-            else:
-                self._place_components(inner)
+    @contextmanager
+    def _sharing(self) -> Generator[None]:
+        """Inside, Amaranth elaborates for this platform what :meth:`_stand_in` returns."""
+        get = Fragment.get
 
-    def _emit(self, component: wiring.Component, number: int) -> PlacedModule:
+        def get_shared(elaboratable, platform):
+            return get(self._stand_in(elaboratable) if platform is self else elaboratable, platform)
+
+        Fragment.get = staticmethod(get_shared)
+        try:
+            yield
+        finally:
+            Fragment.get = staticmethod(get)
+
+    def _stand_in(self, elaboratable: Any) -> Any:
+        """The instance that is elaborated in place of a component; anything else itself."""
+        if isinstance(elaboratable, TransformedElaboratable):
+            for transform in elaboratable._transforms_:
+                if not isinstance(transform, DomainRenamer):  # an instance would not notice
+                    raise TypeError(f"a design may not have a {type(transform).__name__}")
+        if elaboratable is self._whole or not is_shareable(elaboratable):
+            return elaboratable
+        return self.instance(elaboratable)
+
+    def _emit(self, component: wiring.Component, number: int) -> SharedModule:
         parameters = constructor_parameters(component)
         if hasattr(component, "template"):
-            return PlacedModule(number, component, parameters, None, ("clk",))
+            return SharedModule(number, component, parameters, None, ("clk",))
         name = f"{PLACEHOLDER}{number}"
-        text = self.convert(component, name, convert_ports(component))
+        text = self._convert(component, name, convert_ports(component))
         inputs = module_inputs(text, name)
         allowed = {name for name, _, _ in flat_ports(component)}
         clocking = tuple(name for name in inputs if name not in allowed)
@@ -122,20 +140,46 @@ class EmitPlatform:
                 f"{type(component).__name__} has inputs outside its signature: "
                 + ", ".join(sorted(set(clocking) - {"clk", "rst"}))
             )
-        return PlacedModule(number, component, parameters, text, clocking)
+        return SharedModule(number, component, parameters, text, clocking)
 
 
-def is_placeable(component) -> bool:
-    """Whether ``component`` is one of ours, and :func:`component_key` can compare it."""
-    if not isinstance(component, wiring.Component):
-        return False
-    if type(component).__module__.partition(".")[0] == "amaranth":
-        return False  # its parts, like memories, are more to Amaranth than components
-    try:
-        component_key(component)
-    except TypeError:
-        return False
-    return True
+def is_shareable(component: Any) -> bool:
+    """Whether ``component`` is a component of this project, which :func:`component_key` compares.
+
+    Amaranth's own components, like memories, are more to Amaranth than components.
+    """
+    return (
+        isinstance(component, wiring.Component)
+        and type(component).__module__.partition(".")[0] != "amaranth"
+    )
+
+
+def drop_assertions(fragment: Fragment):
+    """Remove the assertions of a fragment: simulations and proofs check them, no gate is theirs.
+
+    A unit whose first statement of all is an assertion of ``sync`` numbers its wires otherwise.
+    """
+    for domain, statements in list(fragment.statements.items()):
+        statements[:] = _without_assertions(statements)
+        if not statements:
+            del fragment.statements[domain]
+    for inner, _, _ in fragment.subfragments:
+        drop_assertions(inner)
+
+
+def _without_assertions(statements) -> list[Statement]:
+    kept = []
+    for statement in statements:
+        if isinstance(statement, Switch):
+            cases = [
+                (patterns, _without_assertions(inner), src_loc)
+                for patterns, inner, src_loc in statement.cases
+            ]
+            if any(inner for _, inner, _ in cases):
+                kept.append(Switch(statement.test, cases, src_loc=statement.src_loc))
+        elif not isinstance(statement, Property):
+            kept.append(statement)
+    return kept
 
 
 def name_ports_after_submodules(fragment: Fragment):
@@ -180,19 +224,19 @@ def convert_ports(component: wiring.Component) -> dict:
 def constructor_parameters(component: wiring.Component) -> dict[str, object]:
     """The arguments that made the component, read from its attributes of the same names.
 
-    A class for which fewer of them matter says so itself, in ``placed_parameters``.
+    A class for which fewer of them matter says so itself, in ``shared_parameters``.
     """
-    if hasattr(component, "placed_parameters"):
-        return component.placed_parameters
+    if hasattr(component, "shared_parameters"):
+        return component.shared_parameters
     parameters = {}
     if type(component).__init__ is wiring.Component.__init__:
         return parameters  # members by annotation, nothing to choose
     for name, parameter in signature(type(component)).parameters.items():
         if parameter.kind in (Parameter.VAR_POSITIONAL, Parameter.VAR_KEYWORD):
-            raise TypeError(f"{type(component).__name__}: cannot place a class with *{name}")
+            raise TypeError(f"{type(component).__name__}: cannot compare a class with *{name}")
         if not hasattr(component, name):
             raise TypeError(
-                f"{type(component).__name__} keeps no attribute {name!r}: a placed component "
+                f"{type(component).__name__} keeps no attribute {name!r}: a shared component "
                 "keeps the parameters of its constructor"
             )
         parameters[name] = getattr(component, name)

@@ -8,7 +8,8 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.sim import Simulator
 
-from diastole_hw.vector.binary32 import negated, nonzero, not_a_number, quick_sum
+from diastole_hw.binary32 import negated, nonzero, not_a_number
+from diastole_hw.sums import quick_sum
 from diastole_sim.golden.vector import numbers
 from support.vector_operands import SPECIALS, as_floats
 
