@@ -16,9 +16,9 @@ from diastole.measure.cycles_model import (
     what_if,
 )
 from diastole_hw.plan.plan import Plan
-from diastole_hw.plan.policy import default_tiling
 from diastole_sim.perf import Memory, ModelledMachine
 from diastole_sim.spec.numerics import CLASS_NAMES, Numerics
+from diastole_sim.spec.sizes.tiling import default_tiling
 
 
 def main(given: argparse.Namespace) -> int:

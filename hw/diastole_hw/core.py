@@ -31,6 +31,7 @@ from diastole_hw.store.arbiter import StoreArbiter
 from diastole_hw.stream.fifo import StreamFifo
 from diastole_hw.vector.engine import VectorEngine
 from diastole_hw.vector.tables import constant_layout, floor_layout
+from diastole_sim.spec.image import MAX_CONVERT_BLOCKS
 from diastole_sim.spec.stream_table import CHOICE_FIELDS
 
 ANSWERS = ("answered", "answered_command")
@@ -128,7 +129,7 @@ class Core(wiring.Component):
         converter = Converter(
             numerics=plan.numerics,
             data_width=plan.data_width,
-            max_col_blocks=plan.converter_blocks,
+            max_col_blocks=MAX_CONVERT_BLOCKS,
             fed=plan.vector is not None,
             kept_rows=kept,
         )

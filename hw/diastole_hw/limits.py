@@ -1,11 +1,11 @@
 """What commands of a machine may ask for, as far as it follows from its plan."""
 
-from diastole_hw.convert.geometry import Geometry, fed_columns
 from diastole_hw.plan.plan import Plan
-from diastole_sim.spec.image import MAX_SIZE
+from diastole_sim.spec.image import MAX_CONVERT_BLOCKS, MAX_SIZE
 from diastole_sim.spec.limits import VectorLimits
 from diastole_sim.spec.numerics import CLASS_NAMES
 from diastole_sim.spec.patches import PatchLimits
+from diastole_sim.spec.sizes.converter import ConverterSizes, fed_columns
 
 RESET_CYCLES = 8
 """Rising edges with ``aresetn`` low that bring a machine up, and as many after which it answers:
@@ -14,7 +14,7 @@ one would do where the reset passes no registers on its way."""
 
 def max_convert_cols(plan: Plan) -> int:
     """Of a tensor that is converted whole."""
-    return min(MAX_SIZE, plan.converter_blocks * plan.block)
+    return min(MAX_SIZE, MAX_CONVERT_BLOCKS * plan.block)
 
 
 def vector_limits(plan: Plan) -> VectorLimits | None:
@@ -32,7 +32,7 @@ def patch_limits(plan: Plan) -> PatchLimits | None:
     where draws follow rows, which patches interrupt."""
     if plan.numerics.draws_by_rows:
         return None
-    sizes = Geometry(numerics=plan.numerics, data_width=plan.data_width)
+    sizes = ConverterSizes(numerics=plan.numerics, data_width=plan.data_width)
     x, w, dy = (sizes.cut_blocks(cls) for cls in range(len(CLASS_NAMES)))
     nests = plan.nests
     longest = max(each.t_blocks[-1] for each in (nests.forward, nests.dx, nests.dw))

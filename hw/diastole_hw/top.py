@@ -126,7 +126,7 @@ class Top(Elaboratable):
             "fetch": CommandFetch(
                 Limits(
                     block=plan.block,
-                    headroom=plan.headroom,
+                    headroom=plan.numerics.headroom,
                     data_width=plan.data_width,
                     max_convert_cols=max_convert_cols(self.plan),
                     nests=plan.nests,

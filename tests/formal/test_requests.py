@@ -6,12 +6,13 @@ from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In
 
 from diastole_hw.load.requests import RegionRequests
-from diastole_hw.plan.uses import DY, Mode, W, X
+from diastole_hw.plan.uses import Mode
 from diastole_hw.schedule.regions import STEPS
 from diastole_hw.schedule.tokens import POSITION, TENSOR, Region, chunk_layout, region_layout
 from diastole_hw.transfer.times import times
 from diastole_sim.spec.command_table import ADDRESS_BITS
 from diastole_sim.spec.image import GROUP_BLOCKS
+from diastole_sim.spec.sizes.uses import DY, W, X
 from formal.prove import prove, refute
 from support.plans import make_numerics, make_plan
 from support.regions import BLOCKS, COL_MAX, OPERANDS, REGIONS, ROW_MAX
@@ -83,8 +84,9 @@ class RequestsSpec(wiring.Component):
         count = Signal(len(Signal(region["rows"].shape)) + dut.plan.log_block)
         of_maxima = len(dut._beats_of_maxima(entry, count))
         plan, classes = dut.plan, range(3)
-        most = max(plan.mantissa_beats(cls, GROUP_BLOCKS) for cls in classes)
-        of_group = (most + max(map(plan.exponent_beats, classes))).bit_length()
+        most = max(plan.group_layouts[cls].block_beats(GROUP_BLOCKS) for cls in classes)
+        exponents = max(plan.group_layouts[cls].exponent_beats for cls in classes)
+        of_group = (most + exponents).bit_length()
         probes |= {"located": 1, "beats": max(of_maxima, of_group), "group_beats": of_group}
         probes["cls"] = 2
         probes |= {"step": range(STEPS), "left": STEPS, "wanted": STEPS, "described": 1}
@@ -183,7 +185,7 @@ class RequestsSpec(wiring.Component):
                         m.d.comb += [self.row0.eq(rows[0]), self.rows.eq(rows[1])]
                         m.d.comb += [self.col0.eq(cols[0]), self.cols.eq(cols[1])]
                         m.d.comb += Assume((rows[0] < 4) & (rows[1] < 3) & (self.image_rows < 8))
-                        m.d.comb += Assume(cols[0] % plan.granule(cls) == 0)
+                        m.d.comb += Assume(cols[0] % plan.group_layouts[cls].granule == 0)
                         self._beats_of_block(m, cls)
                     else:
                         first, count = rows if part == ROW_MAX else cols
@@ -194,7 +196,7 @@ class RequestsSpec(wiring.Component):
                 m.d.comb += Assume(0)
 
     def _group_bytes(self, cls):
-        return self.dut.plan.group_beats(cls) * self.dut.plan.beat_bytes
+        return self.dut.plan.group_layouts[cls].group_beats * self.dut.plan.beat_bytes
 
     def _offset(self, row, col=0):
         """Bytes from the watched image's start to the group of a block."""
@@ -203,8 +205,8 @@ class RequestsSpec(wiring.Component):
     def _beats_of_block(self, m, cls):
         """Beats of the group in which the watched block has elements."""
         plan = self.dut.plan
-        bits = plan.block * plan.vector_bits(cls)
-        first = plan.exponent_beats(cls)
+        bits = plan.block * plan.group_layouts[cls].row_bits
+        first = plan.group_layouts[cls].exponent_beats
         starts = [first + j * bits // plan.data_width for j in range(GROUP_BLOCKS)]
         ends = [first + -(-(j + 1) * bits // plan.data_width) for j in range(GROUP_BLOCKS)]
         place = self.watched_col % GROUP_BLOCKS
@@ -218,7 +220,7 @@ class RequestsSpec(wiring.Component):
         in_rows = (self.watched_row >= self.row0) & (self.watched_row < self.row0 + self.rows)
         in_cols = (col >= self.col0) & (col < self.col0 + self.cols)
         m.d.comb += Assume(in_rows & in_cols)
-        exponents = beat < plan.exponent_beats(X)  # as of every class
+        exponents = beat < plan.group_layouts[X].exponent_beats  # as of every class
         elements = (beat >= self.first_beat) & (beat < self.end_beat)
         maximum = beat == col >> (plan.beat_bytes.bit_length() - 1)
         m.d.comb += Assume(Mux(self.blocks, exponents | elements, maximum))
@@ -318,7 +320,7 @@ class RequestsSpec(wiring.Component):
         wanted = self.watched_row - self.row0
         same_group = (col >> 3) == (self.watched_col >> 3)
         later_group = (col >> 3) > (self.watched_col >> 3)
-        in_exponents = self.watched_beat < self.dut.plan.exponent_beats(X)
+        in_exponents = self.watched_beat < self.dut.plan.group_layouts[X].exponent_beats
         past_group = later_group | (same_group & self.at_mantissas & in_exponents)
         past_row = (row > wanted) | (at_group & (row == wanted) & past_group)
         past = (self.step > self.due_step) | (here & inside & (self.state != LOCATE) & past_row)
@@ -401,7 +403,7 @@ class ReadsOn(RegionRequests):
 
     def _group(self, m, *arguments):
         found = super()._group(m, *arguments)
-        m.d.comb += found.beats.eq(self.plan.group_beats(W))
+        m.d.comb += found.beats.eq(self.plan.group_layouts[W].group_beats)
         return found
 
 
@@ -409,7 +411,7 @@ class MistakesTheTensor(RegionRequests):
     """Takes every group to be as long as one of X."""
 
     def _groups_bytes(self, cls, count):
-        return times(count, self.plan.group_beats(X) * self.plan.beat_bytes)
+        return times(count, self.plan.group_layouts[X].group_beats * self.plan.beat_bytes)
 
 
 def blocks_only(unit):

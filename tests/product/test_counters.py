@@ -53,7 +53,7 @@ def latency(request):
 
 def model_of(config, latency):
     sizes = {"rows": config.array.rows, "cols": config.array.cols} | config.bus.model_dump()
-    sizes["products_only"] = not config.vector.enable
+    sizes["has_vector"] = config.vector.enable
     return ModelledMachine.of(config.numerics, memory=Memory.axi(latency), **sizes)
 
 

@@ -3,10 +3,9 @@
 from dataclasses import replace
 
 from diastole_hw.plan.plan import Plan
-from diastole_hw.plan.policy import default_tiling
-from diastole_hw.plan.vector import VectorShape
 from diastole_sim.spec.limits import decided_classes, planes_by_class, slot_words
 from diastole_sim.spec.numerics import Numerics
+from diastole_sim.spec.sizes.vector import VectorShape
 from support.numerics import make_numerics
 
 
@@ -20,14 +19,16 @@ def make_plan(
     ports=1,
     output_register=False,
 ) -> Plan:
-    sizes = {"rows": rows, "cols": cols, "numerics": numerics, "data_width": data_width}
-    sizes |= {"ports": ports}
-    return Plan(
+    plan = Plan.of(
+        numerics,
+        rows=rows,
+        cols=cols,
         in_place=in_place,
+        data_width=data_width,
+        ports=ports,
         output_register=output_register,
-        **sizes,
-        tiling=tiling or default_tiling(**sizes),
     )
+    return replace(plan, tiling=tiling) if tiling else plan
 
 
 def with_vector(plan: Plan) -> Plan:

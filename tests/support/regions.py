@@ -1,7 +1,8 @@
 """What a chunk of each use is made of, from the equations of the products."""
 
-from diastole_hw.plan.uses import DY, Mode, W, X
+from diastole_hw.plan.uses import Mode
 from diastole_hw.schedule.tokens import Region
+from diastole_sim.spec.sizes.uses import DY, W, X
 
 # Dimensions along rows and columns; t streamed, l lanes, c contraction.
 OPERANDS = {

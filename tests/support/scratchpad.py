@@ -7,7 +7,7 @@ step wants what it has not, and every result knows the terms that it still lacks
 from dataclasses import dataclass, field
 from itertools import product
 
-from diastole_sim.perf.machine import ceil_div
+from diastole_sim.spec.integers import ceil_div
 
 Element = tuple[int, int]
 

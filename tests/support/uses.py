@@ -12,8 +12,9 @@ the contraction.
 
 from dataclasses import dataclass
 
-from diastole_hw.plan.uses import DY, Mode, W, X
+from diastole_hw.plan.uses import Mode
 from diastole_hw.schedule.tokens import Region
+from diastole_sim.spec.sizes.uses import DY, W, X
 
 TENSORS = {X: "mk", W: "kn", DY: "mn"}
 EQUATIONS = {  # result, streamed, held

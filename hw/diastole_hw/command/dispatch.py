@@ -10,10 +10,9 @@ from amaranth.lib.wiring import In, Out
 
 from diastole_hw.command.decode import command_layout
 from diastole_hw.convert.control import ConverterControl
-from diastole_hw.convert.geometry import Geometry
 from diastole_hw.engine.control import product_control
 from diastole_hw.plan.plan import Plan
-from diastole_hw.plan.uses import DY, Mode
+from diastole_hw.plan.uses import Mode
 from diastole_hw.schedule.tokens import NEST_OPERANDS
 from diastole_hw.stream.fifo import StreamFifo
 from diastole_hw.vector.check import among
@@ -29,6 +28,8 @@ from diastole_sim.spec.command_table import (
 from diastole_sim.spec.limits import SCALE_SLOTS
 from diastole_sim.spec.numerics import CLASS_NAMES
 from diastole_sim.spec.registers import FLAG_BITS, WAIT_CAUSES
+from diastole_sim.spec.sizes.converter import ConverterSizes
+from diastole_sim.spec.sizes.uses import DY
 from diastole_sim.spec.stream_table import CHOICE_FIELDS
 
 FLAGS = data.StructLayout({bit.name: 1 for bit in FLAG_BITS})
@@ -63,7 +64,7 @@ def events_of(plan: Plan) -> data.StructLayout:
 
 def elements_of(plan: Plan) -> int:
     """Most that its converter stores in a cycle."""
-    return Geometry(numerics=plan.numerics, data_width=plan.data_width).stored_at_once
+    return ConverterSizes(numerics=plan.numerics, data_width=plan.data_width).stored_at_once
 
 
 def command_of(plan: Plan) -> data.StructLayout:

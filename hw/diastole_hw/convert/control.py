@@ -4,7 +4,7 @@ from amaranth.hdl import unsigned
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from diastole_hw.convert.geometry import EXTENT_BITS
+from diastole_hw.convert.by_class import EXTENT_BITS
 from diastole_hw.convert.order import cut_layout
 from diastole_sim.spec.command_table import ADDRESS_BITS
 
@@ -46,8 +46,8 @@ class ConverterControl(wiring.Signature):
         destinations aligned to beats, ``destination_t`` that of the transpose's image, if there is
         one. ``scale``: 0, the tensor's scale follows from its data; else e + 127 of the tensor's
         top binade, or T + 138 of NVFP4; only looked at in classes with a tensor scale. ``fed``:
-        only where :meth:`diastole_hw.convert.geometry.Geometry.can_feed` says so; ``source`` is
-        not looked at. ``cut``: 0 where it is not ``fed``; else only as
+        only where :meth:`diastole_sim.spec.sizes.converter.ConverterSizes.can_feed` says so;
+        ``source`` is not looked at. ``cut``: 0 where it is not ``fed``; else only as
         :meth:`diastole_sim.spec.patches.PatchLimits.takes` says. Not checked.
     done : In(1)
         A pulse when the writer takes the last beat (which is not yet in memory then), and the last

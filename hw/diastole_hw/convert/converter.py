@@ -7,11 +7,11 @@ from amaranth.utils import exact_log2
 
 from diastole_hw.bus.gather import DEPTH
 from diastole_hw.bus.services import ReadSignature, WriteSignature
+from diastole_hw.convert.by_class import PITCH_BITS, by_class
 from diastole_hw.convert.control import ConverterControl, convert_layout
 from diastole_hw.convert.exponents import ExponentField
 from diastole_hw.convert.feed import Feed, fed_row_layout
 from diastole_hw.convert.gather import Gather, squares_layout
-from diastole_hw.convert.geometry import PITCH_BITS, Geometry, by_class
 from diastole_hw.convert.image_writer import ImageWriter
 from diastole_hw.convert.intake import Intake
 from diastole_hw.convert.maxima import MAX_COL_BLOCKS
@@ -39,10 +39,9 @@ from diastole_hw.stream.fork import fork
 from diastole_hw.transfer.address import whole_beats
 from diastole_sim.spec.check import require_int
 from diastole_sim.spec.numerics import Numerics
+from diastole_sim.spec.sizes.converter import ConverterSizes
 
-_FEWEST_AHEAD, _MOST_AHEAD = 4, 8  # tiles that are asked for, and not yet read
 _TO_REQUEST = 1  # tiles that are walked, and whose data are not asked for
-_BEATS_AHEAD = 256  # of which these are more than a far memory takes to answer
 
 
 class Converter(wiring.Component):
@@ -53,10 +52,10 @@ class Converter(wiring.Component):
     memory image: as in ``diastole_sim.spec.image``. A tensor is read once, twice where its scale
     follows from all of it; its images are written once.
 
-    Timing: one command at a time. Tiles go through it one after the other (:class:`Geometry`), two
-    at a time where the buffer holds two; a word is ``lanes`` elements. A tile takes the longest of
-    reading it, a cycle per word; the lanes, a cycle per word for all copies, twice as long where
-    its groups have two scales to choose from; and writing it. Padding to blocks takes
+    Timing: one command at a time. Tiles go through it one after the other, two at a time where the
+    buffer holds two (:class:`ConverterSizes`); a word is ``lanes`` elements. A tile takes the
+    longest of reading it, a cycle per word; the lanes, a cycle per word for all copies, twice as
+    long where its groups have two scales to choose from; and writing it. Padding to blocks takes
     time in the lanes as elements do, but is not read; blocks beside the tensor only take that of
     writing their beats. Reading a tensor for its scale comes before all that. What is fed is taken
     as :class:`diastole_hw.convert.feed.Feed` says, a word per cycle at most, where there is room
@@ -110,7 +109,7 @@ class Converter(wiring.Component):
         require_int("max_col_blocks", max_col_blocks, 1, MAX_COL_BLOCKS)
         self.numerics, self.data_width = numerics, data_width
         self.max_col_blocks, self.fed, self.kept_rows = max_col_blocks, fed, kept_rows
-        self.geometry = Geometry(numerics=numerics, data_width=data_width)
+        self.geometry = ConverterSizes(numerics=numerics, data_width=data_width)
         rows = stream.Signature(fed_row_layout(numerics.block))
         super().__init__(
             ({"rows": In(rows)} if fed else {})
@@ -161,12 +160,6 @@ class Converter(wiring.Component):
     def _sizes(self):
         return {"numerics": self.numerics, "data_width": self.data_width}
 
-    @property
-    def _tiles_ahead(self) -> int:
-        sizes = self.geometry
-        beats = -(-sizes.max_tile_rows * sizes.max_tile_cols // sizes.floats)
-        return min(max(_FEWEST_AHEAD, -(-_BEATS_AHEAD // beats)), _MOST_AHEAD)
-
     def _scans(self, m):
         """Whether the command that comes asks for the scale of the data."""
         scanned = by_class(
@@ -196,7 +189,7 @@ class Converter(wiring.Component):
         m.submodules.requests = requests = ReadRequests(**self._sizes)
         m.submodules.intake = intake = Intake(**self._sizes, fed=self.fed)
         to_request = StreamFifo(shape=asked_layout(self.geometry), depth=_TO_REQUEST)
-        to_read = StreamFifo(shape=self._waiting_tile, depth=self._tiles_ahead)
+        to_read = StreamFifo(shape=self._waiting_tile, depth=self.geometry.tiles_ahead)
         m.submodules.to_request = to_request
         m.submodules.to_read = to_read
         pitch = Signal(PITCH_BITS)

@@ -5,7 +5,7 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from diastole_hw.convert.exponents import field_layout
-from diastole_hw.convert.geometry import Geometry
+from diastole_sim.spec.sizes.converter import ConverterSizes
 
 
 def image_group_layout() -> data.StructLayout:
@@ -36,7 +36,7 @@ class CopySignature(wiring.Signature):
         Pulses: there is room for another half, for the exponents of one.
     """
 
-    def __init__(self, sizes: Geometry, copy: int):
+    def __init__(self, sizes: ConverterSizes, copy: int):
         super().__init__(
             {
                 "group": Out(stream.Signature(image_group_layout())),

@@ -5,30 +5,31 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import exact_log2
 
-from diastole_hw.convert.geometry import Geometry, by_class
+from diastole_hw.convert.by_class import by_class
 from diastole_hw.memory.ram import Ram
 from diastole_sim.spec.check import require_int
 from diastole_sim.spec.numerics import Numerics
+from diastole_sim.spec.sizes.converter import ConverterSizes
 
 
-def field_banks(sizes: Geometry, copy: int) -> int:
+def field_banks(sizes: ConverterSizes, copy: int) -> int:
     """Bytes that a word may bring at once: those of its blocks, or of its columns."""
     return sizes.lanes if copy else sizes.word_chunks
 
 
-def field_rows(sizes: Geometry, copy: int) -> int:
+def field_rows(sizes: ConverterSizes, copy: int) -> int:
     """Rows of as many bytes, of the largest exponent field."""
     entries = sizes.of_classes(sizes.exponent_entries)
     most = max(n for n, vectors in zip(entries, sizes.vectors, strict=True) if vectors or not copy)
     return -(-most // field_banks(sizes, copy))
 
 
-def field_groups(sizes: Geometry, copy: int) -> int:
+def field_groups(sizes: ConverterSizes, copy: int) -> int:
     """Groups whose fields are written together: one, or those of a strip."""
     return sizes.strip_groups if copy else 1
 
 
-def field_layout(sizes: Geometry, copy: int) -> data.StructLayout:
+def field_layout(sizes: ConverterSizes, copy: int) -> data.StructLayout:
     """Neighbouring bytes of an exponent field, the first at a multiple of their number; those that
     have ``enable`` are written. ``group``: of the strip."""
     banks = field_banks(sizes, copy)
@@ -59,7 +60,7 @@ class ExponentField(wiring.Component):
     ----------
     numerics : Numerics
     data_width : int
-        As in :class:`Geometry`.
+        As in :class:`ConverterSizes`.
     copy : int
         0 or 1; 1 where a class has two.
 
@@ -83,7 +84,7 @@ class ExponentField(wiring.Component):
 
     def __init__(self, *, numerics: Numerics, data_width: int, copy: int):
         self.numerics, self.data_width = numerics, data_width
-        sizes = self.geometry = Geometry(numerics=numerics, data_width=data_width)
+        sizes = self.geometry = ConverterSizes(numerics=numerics, data_width=data_width)
         self.copy = require_int("copy", copy, 0, int(sizes.two_copies))
         super().__init__(
             {

@@ -5,11 +5,12 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import exact_log2
 
-from diastole_hw.convert.geometry import EXTENT_BITS, Geometry
+from diastole_hw.convert.by_class import EXTENT_BITS
 from diastole_hw.convert.order import TileOrder, cut_layout, follow_tiles
 from diastole_hw.memory.ram import Ram
 from diastole_hw.registers import data_register
 from diastole_sim.spec.numerics import Numerics
+from diastole_sim.spec.sizes.converter import ConverterSizes
 
 _FLOAT = 32
 
@@ -36,7 +37,7 @@ class Feed(wiring.Component):
     ----------
     numerics : Numerics
     data_width : int
-        As in :class:`Geometry`.
+        As in :class:`ConverterSizes`.
 
     Members
     -------
@@ -54,7 +55,7 @@ class Feed(wiring.Component):
 
     def __init__(self, *, numerics: Numerics, data_width: int):
         self.numerics, self.data_width = numerics, data_width
-        sizes = self.geometry = Geometry(numerics=numerics, data_width=data_width)
+        sizes = self.geometry = ConverterSizes(numerics=numerics, data_width=data_width)
         super().__init__(
             {
                 "start": In(1),

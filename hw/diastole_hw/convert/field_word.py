@@ -5,12 +5,13 @@ from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import exact_log2
 
+from diastole_hw.convert.by_class import by_class, of_vectors
 from diastole_hw.convert.exponents import field_banks, field_layout
-from diastole_hw.convert.geometry import Geometry, by_class, of_vectors
 from diastole_hw.convert.intake import word_layout
 from diastole_sim.spec.check import require_int
 from diastole_sim.spec.formats import NAN_EXPONENT
 from diastole_sim.spec.numerics import Numerics
+from diastole_sim.spec.sizes.converter import ConverterSizes
 
 
 class FieldWord(wiring.Component):
@@ -28,7 +29,7 @@ class FieldWord(wiring.Component):
     ----------
     numerics : Numerics
     data_width : int
-        As in :class:`Geometry`.
+        As in :class:`ConverterSizes`.
     copy : int
         0 or 1; 1 where a class has two.
 
@@ -47,7 +48,7 @@ class FieldWord(wiring.Component):
 
     def __init__(self, *, numerics: Numerics, data_width: int, copy: int):
         self.numerics, self.data_width = numerics, data_width
-        sizes = self.geometry = Geometry(numerics=numerics, data_width=data_width)
+        sizes = self.geometry = ConverterSizes(numerics=numerics, data_width=data_width)
         self.copy = require_int("copy", copy, 0, int(sizes.two_copies))
         bytes_ = data.ArrayLayout(unsigned(8), sizes.lanes)
         super().__init__(

@@ -5,15 +5,16 @@ from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import exact_log2
 
-from diastole_hw.convert.geometry import Geometry, by_class, of_vectors
+from diastole_hw.convert.by_class import by_class, of_vectors
 from diastole_hw.convert.reduction import Reduction
 from diastole_hw.memory.ram import Ram
 from diastole_hw.registers import data_register
 from diastole_sim.spec.check import require_int
 from diastole_sim.spec.numerics import Numerics
+from diastole_sim.spec.sizes.converter import ConverterSizes
 
 
-def squares_layout(sizes: Geometry, shape=None) -> data.ArrayLayout:
+def squares_layout(sizes: ConverterSizes, shape=None) -> data.ArrayLayout:
     """What is measured of each square of a piece, or as much of another ``shape``, at the number of
     the square in its tile, modulo their number; those that it lacks are 0. Nothing where there are
     only vectors."""
@@ -35,7 +36,7 @@ class Gather(wiring.Component):
     ----------
     numerics : Numerics
     data_width : int
-        As in :class:`Geometry`.
+        As in :class:`ConverterSizes`.
     reduction : Reduction
         What becomes of the values of a unit.
     halves : int
@@ -52,7 +53,7 @@ class Gather(wiring.Component):
     row : In(range(max_tile_rows))
     word : In(range(tile_row_words))
     half : In(log2 halves)
-        Its place in the tile, and where the vectors go; sizes of :class:`Geometry`.
+        Its place in the tile, and where the vectors go; sizes of :class:`ConverterSizes`.
     row_end, last_row : In(1)
         It is the last of its row in the piece, it is in the last row.
     values, values_t : In(array of lanes of the reduction's values)
@@ -81,7 +82,7 @@ class Gather(wiring.Component):
     ):
         self.numerics, self.data_width, self.by_blocks = numerics, data_width, by_blocks
         self.reduction, self.halves = reduction, require_int("halves", halves, 1, 2)
-        sizes = self.geometry = Geometry(numerics=numerics, data_width=data_width)
+        sizes = self.geometry = ConverterSizes(numerics=numerics, data_width=data_width)
         row, word = range(sizes.max_tile_rows), range(sizes.tile_row_words)
         half = unsigned(exact_log2(halves))
         lanes = data.ArrayLayout(reduction.value, sizes.lanes)
@@ -248,7 +249,7 @@ class Gather(wiring.Component):
         ]
 
 
-def square_of(m, sizes: Geometry, cls, word, chunk: int, name: str):
+def square_of(m, sizes: ConverterSizes, cls, word, chunk: int, name: str):
     """Number within :func:`squares_layout` of the square in which a chunk of a word lies."""
     if sizes.piece_squares == 1:
         return Const(0)

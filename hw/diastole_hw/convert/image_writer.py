@@ -8,8 +8,8 @@ from amaranth.lib.wiring import In, Out, connect, flipped
 from amaranth.utils import exact_log2
 
 from diastole_hw.bus.services import request_layout, write_beat_layout
+from diastole_hw.convert.by_class import EXTENT_BITS, by_class
 from diastole_hw.convert.copy_port import image_group_layout
-from diastole_hw.convert.geometry import EXTENT_BITS, Geometry, by_class
 from diastole_hw.convert.maxima import MAX_COL_BLOCKS, MAX_KEPT_ROWS, ImageMaxima
 from diastole_hw.convert.order import TileOrder, cut_layout, follow_tiles
 from diastole_hw.convert.pack import packed_layout
@@ -23,6 +23,7 @@ from diastole_sim.spec.check import require_int
 from diastole_sim.spec.command_table import ADDRESS_BITS
 from diastole_sim.spec.formats import NVFP4
 from diastole_sim.spec.numerics import Numerics
+from diastole_sim.spec.sizes.converter import ConverterSizes
 
 _GROUPS_AHEAD = 4  # begun in the lanes, and not yet written
 
@@ -54,7 +55,7 @@ class ImageWriter(wiring.Component):
     ----------
     numerics : Numerics
     data_width : int
-        As in :class:`Geometry`.
+        As in :class:`ConverterSizes`.
     max_col_blocks, kept_rows : int
         As in :class:`ImageMaxima`.
 
@@ -91,7 +92,7 @@ class ImageWriter(wiring.Component):
         require_int("kept_rows", kept_rows, 0, MAX_KEPT_ROWS)
         self.numerics, self.data_width = numerics, data_width
         self.max_col_blocks, self.kept_rows = max_col_blocks, kept_rows
-        self.geometry = Geometry(numerics=numerics, data_width=data_width)
+        self.geometry = ConverterSizes(numerics=numerics, data_width=data_width)
         byte = data.StructLayout({"byte": unsigned(8), "last": 1})
         elements = packed_layout(data_width, self.geometry.most_planes)
         super().__init__(

@@ -7,7 +7,7 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import exact_log2
 
-from diastole_hw.convert.geometry import Geometry, by_class
+from diastole_hw.convert.by_class import by_class
 from diastole_hw.convert.quantise import TOP_CYCLES, LaneQuantiser, late
 from diastole_hw.convert.reduction import largest
 from diastole_hw.convert.scale import LARGEST_BYTE, LaneScale
@@ -18,9 +18,10 @@ from diastole_hw.registers import data_output, data_register
 from diastole_hw.stream.fifo import StreamFifo
 from diastole_sim.spec.formats import NAN_EXPONENT
 from diastole_sim.spec.numerics import Numerics
+from diastole_sim.spec.sizes.converter import ConverterSizes
 
 
-def word_layout(sizes: Geometry) -> data.StructLayout:
+def word_layout(sizes: ConverterSizes) -> data.StructLayout:
     """Where a word lies in the buffer: its place in a tile, and which tile of the buffer."""
     return data.StructLayout(
         {
@@ -52,10 +53,10 @@ class Intake(wiring.Component):
     that is ``fed`` comes block by block: the words of a piece in the order of
     :class:`diastole_hw.convert.passes.Passes`, and no others; in machines with such tensors.
 
-    Where a class's units are folded (:attr:`Geometry.folds`), the values are its elements'
+    Where a class's units are folded (:attr:`ConverterSizes.folds`), the values are its elements'
     ``top``, as :class:`LaneQuantiser` has it, or 255 where a NaN or an Inf make the unit no number.
-    If they draw (:attr:`Geometry.draws_at_intake`), that is with the draws that they will be stored
-    with.
+    If they draw (:attr:`ConverterSizes.draws_at_intake`), that is with the draws that they will be
+    stored with.
 
     Timing: one word per cycle; in a class that draws here that is the rate of its unit of draws. A
     tile waits for room in the buffer first. A word is written 1 cycle after it was taken; ``add``
@@ -67,7 +68,7 @@ class Intake(wiring.Component):
     ----------
     numerics : Numerics
     data_width : int
-        As in :class:`Geometry`.
+        As in :class:`ConverterSizes`.
     fed : bool
         Tensors may come block by block.
 
@@ -112,7 +113,7 @@ class Intake(wiring.Component):
 
     def __init__(self, *, numerics: Numerics, data_width: int, fed: bool = False):
         self.numerics, self.data_width, self.fed = numerics, data_width, fed
-        sizes = self.geometry = Geometry(numerics=numerics, data_width=data_width)
+        sizes = self.geometry = ConverterSizes(numerics=numerics, data_width=data_width)
         drawing = {name: In(32) for name in ("cols", "seed", "tag", "step")}
         if numerics.draws_by_rows:
             drawing |= {"start": In(1), "rows": In(32)}

@@ -5,8 +5,8 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import exact_log2
 
+from diastole_hw.convert.by_class import EXTENT_BITS, by_class
 from diastole_hw.convert.copy_port import image_group_layout
-from diastole_hw.convert.geometry import EXTENT_BITS, Geometry, by_class
 from diastole_hw.convert.order import BACK, BESIDE, TileOrder, cut_layout, follow_tiles
 from diastole_hw.convert.pack_bytes import PackBytes
 from diastole_hw.memory.ram import Ram
@@ -14,6 +14,7 @@ from diastole_hw.registers import data_register, delayed_record
 from diastole_sim.spec.check import require_int
 from diastole_sim.spec.image import GROUP_BLOCKS
 from diastole_sim.spec.numerics import Numerics
+from diastole_sim.spec.sizes.converter import ConverterSizes
 
 MAX_COL_BLOCKS = 2**16
 MAX_KEPT_ROWS = 2**16
@@ -110,7 +111,7 @@ class ImageMaxima(wiring.Component):
     ----------
     numerics : Numerics
     data_width : int
-        As in :class:`Geometry`.
+        As in :class:`ConverterSizes`.
     max_col_blocks : int
         Most columns of blocks of a tensor (1 to 65536). More are not checked for, and give wrong
         maxima.
@@ -141,7 +142,7 @@ class ImageMaxima(wiring.Component):
         require_int("kept_rows", kept_rows, 0, MAX_KEPT_ROWS)
         self.numerics, self.data_width = numerics, data_width
         self.max_col_blocks, self.kept_rows = max_col_blocks, kept_rows
-        self.geometry = Geometry(numerics=numerics, data_width=data_width)
+        self.geometry = ConverterSizes(numerics=numerics, data_width=data_width)
         byte = data.StructLayout({"byte": unsigned(8), "last": 1})
         super().__init__(
             ({"start": In(1), "cut": In(cut_layout())} if kept_rows else {})

@@ -5,15 +5,16 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import exact_log2
 
-from diastole_hw.convert.geometry import EXTENT_BITS, Geometry, by_class
+from diastole_hw.convert.by_class import EXTENT_BITS, by_class
 from diastole_hw.convert.intake import word_layout
 from diastole_hw.convert.walk import tile_layout
 from diastole_hw.random.draws import INDEX_BITS
 from diastole_hw.successor import is_last
 from diastole_sim.spec.numerics import Numerics
+from diastole_sim.spec.sizes.converter import ConverterSizes
 
 
-def step_layout(sizes: Geometry) -> data.StructLayout:
+def step_layout(sizes: ConverterSizes) -> data.StructLayout:
     """A word's turn. ``at``: where it lies. ``find``: only to find which scales its units get, else
     to be stored. ``inside``: it begins inside the tensor. ``index``: of its first element in
     the tensor. ``row_end``, ``last_row``: when found, it is the last of its row, is in the last row
@@ -44,7 +45,7 @@ class Passes(wiring.Component):
     ----------
     numerics : Numerics
     data_width : int
-        As in :class:`Geometry`.
+        As in :class:`ConverterSizes`.
 
     Members
     -------
@@ -62,7 +63,7 @@ class Passes(wiring.Component):
 
     def __init__(self, *, numerics: Numerics, data_width: int):
         self.numerics, self.data_width = numerics, data_width
-        sizes = self.geometry = Geometry(numerics=numerics, data_width=data_width)
+        sizes = self.geometry = ConverterSizes(numerics=numerics, data_width=data_width)
         super().__init__(
             {
                 "cls": In(2),

@@ -4,8 +4,8 @@ from amaranth.hdl import Cat, Const, Module, Mux, Signal, signed
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
+from diastole_hw.convert.by_class import by_class
 from diastole_hw.convert.divide import Divide, division_cycles
-from diastole_hw.convert.geometry import by_class
 from diastole_sim.spec.formats import EXPONENT_BIAS, NVFP4, PLANE_BITS, SIGNIFICAND_FRACTION
 from diastole_sim.spec.numerics import CLASS_NAMES, Numerics, TensorClass
 from diastole_sim.spec.rounding import is_stochastic

@@ -5,14 +5,14 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import exact_log2
 
-from diastole_hw.convert.geometry import Geometry
 from diastole_hw.memory.ram import Ram
 from diastole_sim.spec.numerics import Numerics
+from diastole_sim.spec.sizes.converter import ConverterSizes
 
 _STACKS = 4
 
 
-def ordered_layout(sizes: Geometry) -> data.StructLayout:
+def ordered_layout(sizes: ConverterSizes) -> data.StructLayout:
     """Elements in the order of an image, a word of them; ``last`` marks the end of a group."""
     bits = sizes.lanes * sizes.lane_bits
     return data.StructLayout({"elements": unsigned(bits), "last": 1})
@@ -40,7 +40,7 @@ class Reorder(wiring.Component):
     ----------
     numerics : Numerics
     data_width : int
-        As in :class:`Geometry`.
+        As in :class:`ConverterSizes`.
 
     Members
     -------
@@ -54,7 +54,7 @@ class Reorder(wiring.Component):
 
     def __init__(self, *, numerics: Numerics, data_width: int):
         self.numerics, self.data_width = numerics, data_width
-        sizes = self.geometry = Geometry(numerics=numerics, data_width=data_width)
+        sizes = self.geometry = ConverterSizes(numerics=numerics, data_width=data_width)
         self.element_bits = sizes.lane_bits
         bits = sizes.lanes * self.element_bits
         super().__init__(

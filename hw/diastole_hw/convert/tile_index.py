@@ -5,10 +5,11 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import exact_log2
 
-from diastole_hw.convert.geometry import EXTENT_BITS, Geometry, by_class
+from diastole_hw.convert.by_class import EXTENT_BITS, by_class
 from diastole_hw.random.draws import INDEX_BITS
 from diastole_hw.registers import data_register
 from diastole_sim.spec.numerics import Numerics
+from diastole_sim.spec.sizes.converter import ConverterSizes
 
 
 class TileIndex(wiring.Component):
@@ -22,7 +23,7 @@ class TileIndex(wiring.Component):
     ----------
     numerics : Numerics
     data_width : int
-        As in :class:`Geometry`, which has the sizes of each class's tiles.
+        As in :class:`ConverterSizes`, which has the sizes of each class's tiles.
 
     Members
     -------
@@ -37,7 +38,7 @@ class TileIndex(wiring.Component):
     """
 
     def __init__(self, *, numerics: Numerics, data_width: int):
-        self.geometry = Geometry(numerics=numerics, data_width=data_width)
+        self.geometry = ConverterSizes(numerics=numerics, data_width=data_width)
         self.numerics, self.data_width = numerics, data_width
         super().__init__(
             {
@@ -69,7 +70,7 @@ class TileIndex(wiring.Component):
         return m
 
 
-def of_tile_rows(m: Module, sizes: Geometry, cls, one, name: str = "elements"):
+def of_tile_rows(m: Module, sizes: ConverterSizes, cls, one, name: str = "elements"):
     """What a row of tiles has of something of which a row of elements has ``one``."""
     shifts = [exact_log2(rows) for rows in sizes.of_classes(sizes.tile_rows)]
     if len(set(shifts)) == 1:

@@ -5,10 +5,10 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import exact_log2
 
+from diastole_hw.convert.by_class import by_class
 from diastole_hw.convert.copy_port import CopySignature
 from diastole_hw.convert.field_word import FieldWord
 from diastole_hw.convert.gather import square_of, squares_layout
-from diastole_hw.convert.geometry import Geometry, by_class
 from diastole_hw.convert.intake import word_layout
 from diastole_hw.convert.passes import Passes
 from diastole_hw.convert.quantise import MONITORED, LaneQuantiser
@@ -21,6 +21,7 @@ from diastole_hw.registers import data_register, delayed_record
 from diastole_hw.stream.fifo import StreamFifo
 from diastole_sim.spec.formats import NAN_EXPONENT
 from diastole_sim.spec.numerics import CLASS_NAMES, Numerics
+from diastole_sim.spec.sizes.converter import ConverterSizes
 
 _PLACES = 2  # of words that the unit of draws has not taken
 
@@ -29,8 +30,8 @@ class TileQuantiser(wiring.Component):
     """Quantise the tiles in the buffer, in the order of :class:`Passes`, a word per cycle for all
     its copies.
 
-    Where a class has two scales to choose from (:attr:`Geometry.finds`), the words of the first
-    pass go through :class:`Trials`; those of the second are stored by what it found.
+    Where a class has two scales to choose from (:attr:`ConverterSizes.finds`), the words of the
+    first pass go through :class:`Trials`; those of the second are stored by what it found.
 
     The draws of a word are asked for up to :func:`words_ahead` words ahead: with draws of a
     register per row only for words that lie in the tensor, else for those outside too, which get
@@ -43,7 +44,7 @@ class TileQuantiser(wiring.Component):
     ----------
     numerics : Numerics
     data_width : int
-        As in :class:`Geometry`.
+        As in :class:`ConverterSizes`.
 
     Members
     -------
@@ -86,7 +87,7 @@ class TileQuantiser(wiring.Component):
 
     def __init__(self, *, numerics: Numerics, data_width: int):
         self.numerics, self.data_width = numerics, data_width
-        sizes = self.geometry = Geometry(numerics=numerics, data_width=data_width)
+        sizes = self.geometry = ConverterSizes(numerics=numerics, data_width=data_width)
         members = {
             "cls": In(2),
             "scale": In(8),

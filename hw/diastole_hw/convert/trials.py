@@ -5,15 +5,15 @@ from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
 from diastole_hw.convert.gather import Gather, squares_layout
-from diastole_hw.convert.geometry import Geometry
 from diastole_hw.convert.intake import word_layout
 from diastole_hw.convert.reduction import BelowZero
 from diastole_hw.convert.trial import TRIAL_CYCLES, WORSE_BITS, ScaleTrial
 from diastole_hw.registers import delayed_record
 from diastole_sim.spec.numerics import Numerics
+from diastole_sim.spec.sizes.converter import ConverterSizes
 
 
-def tried_layout(sizes: Geometry) -> data.StructLayout:
+def tried_layout(sizes: ConverterSizes) -> data.StructLayout:
     """A word that is tried, when ``add``; the others as :class:`Gather` takes them."""
     flags = dict.fromkeys(("add", "row_end", "last_row"), unsigned(1))
     return data.StructLayout({"at": word_layout(sizes)} | flags)
@@ -30,7 +30,7 @@ class Trials(wiring.Component):
     ----------
     numerics : Numerics
     data_width : int
-        As in :class:`Geometry`.
+        As in :class:`ConverterSizes`.
 
     Members
     -------
@@ -55,7 +55,7 @@ class Trials(wiring.Component):
 
     def __init__(self, *, numerics: Numerics, data_width: int):
         self.numerics, self.data_width = numerics, data_width
-        sizes = self.geometry = Geometry(numerics=numerics, data_width=data_width)
+        sizes = self.geometry = ConverterSizes(numerics=numerics, data_width=data_width)
         at = word_layout(sizes)
         measured = data.ArrayLayout(unsigned(16), sizes.lanes)
         members = {

@@ -5,11 +5,11 @@ from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import exact_log2
 
-from diastole_hw.convert.geometry import Geometry
 from diastole_hw.convert.intake import word_layout
 from diastole_hw.convert.reorder import ordered_layout
 from diastole_hw.memory.ram import Ram
 from diastole_sim.spec.numerics import Numerics
+from diastole_sim.spec.sizes.converter import ConverterSizes
 
 
 class TurnedReorder(wiring.Component):
@@ -32,7 +32,7 @@ class TurnedReorder(wiring.Component):
     ----------
     numerics : Numerics
     data_width : int
-        As in :class:`Geometry`; with a class of two copies.
+        As in :class:`ConverterSizes`; with a class of two copies.
 
     Members
     -------
@@ -49,7 +49,7 @@ class TurnedReorder(wiring.Component):
 
     def __init__(self, *, numerics: Numerics, data_width: int):
         self.numerics, self.data_width = numerics, data_width
-        sizes = self.geometry = Geometry(numerics=numerics, data_width=data_width)
+        sizes = self.geometry = ConverterSizes(numerics=numerics, data_width=data_width)
         self.element_bits = sizes.lane_bits
         super().__init__(
             {

@@ -6,10 +6,10 @@ from amaranth.lib.wiring import In, Out, connect, flipped
 
 from diastole_hw.convert.copy_port import image_group_layout
 from diastole_hw.convert.exponents import field_byte_layout
-from diastole_hw.convert.geometry import Geometry
 from diastole_hw.convert.pack import packed_layout
 from diastole_hw.stream.fifo import StreamFifo
 from diastole_sim.spec.numerics import Numerics
+from diastole_sim.spec.sizes.converter import ConverterSizes
 
 _GROUPS_AHEAD = 4  # begun in the lanes, and not yet complete; from here to the writer
 
@@ -46,7 +46,7 @@ class CopyTurns(wiring.Component):
     ----------
     numerics : Numerics
     data_width : int
-        As in :class:`Geometry`; with a class of two copies.
+        As in :class:`ConverterSizes`; with a class of two copies.
 
     Members
     -------
@@ -60,7 +60,7 @@ class CopyTurns(wiring.Component):
 
     def __init__(self, *, numerics: Numerics, data_width: int):
         self.numerics, self.data_width = numerics, data_width
-        self.geometry = Geometry(numerics=numerics, data_width=data_width)
+        self.geometry = ConverterSizes(numerics=numerics, data_width=data_width)
         groups = GroupsSignature(data_width, self.geometry.most_planes)
         super().__init__(
             {"first": In(groups), "second": In(groups), "freed": Out(1), "o": Out(groups)}

@@ -6,7 +6,7 @@ from amaranth.lib.wiring import In, Out
 from amaranth.utils import exact_log2
 
 from diastole_hw.bus.services import request_layout
-from diastole_hw.convert.geometry import EXTENT_BITS, PITCH_BITS, Geometry, by_class
+from diastole_hw.convert.by_class import EXTENT_BITS, PITCH_BITS, by_class
 from diastole_hw.convert.order import TileOrder, cut_layout, follow_tiles
 from diastole_hw.convert.tile_index import of_tile_rows
 from diastole_hw.random.draws import INDEX_BITS
@@ -14,9 +14,10 @@ from diastole_hw.registers import data_register
 from diastole_hw.transfer.address import whole_beats
 from diastole_sim.spec.command_table import ADDRESS_BITS
 from diastole_sim.spec.numerics import Numerics
+from diastole_sim.spec.sizes.converter import ConverterSizes
 
 
-def walked_layout(sizes: Geometry) -> data.StructLayout:
+def walked_layout(sizes: ConverterSizes) -> data.StructLayout:
     """One tile, clipped to the tensor.
 
     ``address``: of its first float, bytes. ``index``: of its first element in the tensor.
@@ -37,19 +38,19 @@ def walked_layout(sizes: Geometry) -> data.StructLayout:
     )
 
 
-def asked_layout(sizes: Geometry) -> data.StructLayout:
+def asked_layout(sizes: ConverterSizes) -> data.StructLayout:
     """What is needed of it to ask for its data."""
     members = walked_layout(sizes).members
     return data.StructLayout({name: members[name] for name in ("address", "rows", "cols")})
 
 
-def tile_layout(sizes: Geometry) -> data.StructLayout:
+def tile_layout(sizes: ConverterSizes) -> data.StructLayout:
     """What is needed of it when they come; ``address`` is that in the beat."""
     in_beat = {"address": unsigned(exact_log2(sizes.beat_bytes))}
     return data.StructLayout(dict(walked_layout(sizes).members) | in_beat)
 
 
-def waiting_tile_layout(sizes: Geometry, *, in_patches: bool) -> data.StructLayout:
+def waiting_tile_layout(sizes: ConverterSizes, *, in_patches: bool) -> data.StructLayout:
     """A tile in a queue: with its index only where tensors may come in patches."""
     members = tile_layout(sizes).members.items()
     kept = {name: shape for name, shape in members if in_patches or name != "index"}
@@ -66,7 +67,7 @@ class TensorWalk(wiring.Component):
     ----------
     numerics : Numerics
     data_width : int
-        As in :class:`Geometry`, which has the sizes of each class's tiles.
+        As in :class:`ConverterSizes`, which has the sizes of each class's tiles.
     in_patches : bool
         Tensors may come so, from a chain.
 
@@ -90,7 +91,7 @@ class TensorWalk(wiring.Component):
 
     def __init__(self, *, numerics: Numerics, data_width: int, in_patches: bool = False):
         self.numerics, self.data_width, self.in_patches = numerics, data_width, in_patches
-        self.geometry = Geometry(numerics=numerics, data_width=data_width)
+        self.geometry = ConverterSizes(numerics=numerics, data_width=data_width)
         super().__init__(
             ({"cut": In(cut_layout())} if in_patches else {})
             | {
@@ -202,7 +203,7 @@ class ReadRequests(wiring.Component):
     ----------
     numerics : Numerics
     data_width : int
-        As in :class:`Geometry`.
+        As in :class:`ConverterSizes`.
 
     Members
     -------
@@ -216,7 +217,7 @@ class ReadRequests(wiring.Component):
 
     def __init__(self, *, numerics: Numerics, data_width: int):
         self.numerics, self.data_width = numerics, data_width
-        self.geometry = Geometry(numerics=numerics, data_width=data_width)
+        self.geometry = ConverterSizes(numerics=numerics, data_width=data_width)
         super().__init__(
             {
                 "cls": In(2),

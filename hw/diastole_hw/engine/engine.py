@@ -18,7 +18,7 @@ from diastole_hw.load.fill import Fill
 from diastole_hw.load.headers import Headers
 from diastole_hw.load.requests import RegionRequests
 from diastole_hw.memory.maxima import Maxima
-from diastole_hw.plan.plan import TILES_OF_SUMS, Plan
+from diastole_hw.plan.plan import Plan
 from diastole_hw.plan.uses import Mode
 from diastole_hw.ports import any_port, of_ports, per_port, port_name
 from diastole_hw.schedule.ring import RingSpace
@@ -38,6 +38,7 @@ from diastole_hw.store.tile_places import TilePlaces
 from diastole_hw.stream.credit import Credit
 from diastole_hw.stream.fifo import StreamFifo
 from diastole_hw.vector.product_walk import tiles_layout
+from diastole_sim.spec.sizes.array import TILES_OF_SUMS
 
 REGIONS_AHEAD = 8  # asked for, and not yet here
 CHUNKS_AHEAD = 6  # asked for, and whose last pass has not begun
@@ -221,7 +222,7 @@ class ProductEngine(wiring.Component):
             return
         m.submodules.tensor_headers = headers = Headers(plan)
         for cls, name in enumerate("x w dy".split()):
-            size = plan.header_beats(cls) * plan.beat_bytes
+            size = plan.group_layouts[cls].header_beats * plan.beat_bytes
             m.d.comb += headers.operands[name].eq(setup.product.tensors[cls].base - size)
         m.d.comb += [
             headers.mode.eq(setup.product.mode),

@@ -5,8 +5,8 @@ from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import exact_log2
 
-from diastole_hw.plan.plan import MAX_ELEMENT_BITS, Plan
-from diastole_hw.plan.uses import DY, OPERATION_OF, PRODUCTS, Mode, W, X, product_of
+from diastole_hw.plan.plan import Plan
+from diastole_hw.plan.uses import OPERATION_OF, PRODUCTS, Mode, product_of
 from diastole_hw.registers import data_output, data_register
 from diastole_hw.schedule.lengths import nest_lengths, nest_slabs
 from diastole_hw.schedule.tokens import (
@@ -22,6 +22,8 @@ from diastole_sim.spec.command_table import ADDRESS_BITS
 from diastole_sim.spec.image import GROUP_BLOCKS
 from diastole_sim.spec.nest import NestLimits
 from diastole_sim.spec.operations import DW, DX, Tensor
+from diastole_sim.spec.sizes.array import MAX_ELEMENT_BITS
+from diastole_sim.spec.sizes.uses import DY, W, X
 
 
 def transposed_modes(operand: Tensor) -> list[Mode]:
@@ -170,9 +172,10 @@ class Setup(wiring.Component):
                 with m.Case(*transposed_modes(operations.OPERANDS[cls])):
                     m.d.comb += [rows.eq(blocks[width]), cols.eq(blocks[height])]
                     m.d.comb += in_row.eq(groups[height])
+        layout, beat = plan.group_layouts[cls], plan.beat_bytes
         m.d.comb += [
-            pitch.eq(times(in_row, plan.group_beats(cls) * plan.beat_bytes)),
-            first.eq(whole_beats(base + plan.header_beats(cls) * plan.beat_bytes, plan.beat_bytes)),
+            pitch.eq(times(in_row, layout.group_beats * beat)),
+            first.eq(whole_beats(base + layout.header_beats * beat, beat)),
         ]
         m.submodules[f"behind_{cls}"] = behind = Locate(
             count_bits=MAX_ELEMENT_BITS + 1 - plan.log_block, beat_bytes=plan.beat_bytes
@@ -275,8 +278,8 @@ class Setup(wiring.Component):
                         product.stream_slab.eq(plan.fused_tile_blocks),
                         product.held_slab.eq(of_slice),
                         product.held_stride.eq(of_slice),
-                        product.east_whole.eq(plan.fused_whole["east"]),
-                        product.north_whole.eq(plan.fused_whole["north"]),
+                        product.east_whole.eq(plan.fused_halves["east"] > 1),
+                        product.north_whole.eq(plan.fused_halves["north"] > 1),
                     ]
 
     def _sizes(self, m, product, blocks):

@@ -232,7 +232,7 @@ class Datapath(wiring.Component):
             psum_bits=array.psum_bits,
             latency=self.plan.read_cycles + latency,
             drained=self.plan.drain_vectors(north=direction == "north"),
-            slices=self.plan.chunk_slices(north=direction == "north") if self.plan.floats else 1,
+            slices=self.plan.overwriting_slices(north=direction == "north"),
         )
         wiring.connect(m, wiring.flipped(outer.drain), sums.drain)
         m.d.comb += [

@@ -7,11 +7,12 @@ from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from diastole_hw.plan.plan import TILES_OF_SUMS, Plan
+from diastole_hw.plan.plan import Plan
 from diastole_hw.registers import data_register
 from diastole_hw.schedule.halves import west_word
 from diastole_hw.schedule.room import place_of_sums
 from diastole_hw.schedule.tokens import PLANE, length_shapes, loaded_chunk_layout, pass_layout
+from diastole_sim.spec.sizes.array import TILES_OF_SUMS
 
 BANKS = wiring.Signature({"free": In(1), "take": Out(1)})
 """Room for the sums of a tile of one direction: there is some; it is taken, in the cycle in which
@@ -231,7 +232,7 @@ class PassWalk(wiring.Component):
         """Where chunks of the contraction begin and end, which are added as floats: they are of
         whole slices. ``last``: the slice is the last one of its tile."""
         plan, out = self.plan, self.passes.p
-        slices = {name: plan.chunk_slices(north=name == "north") for name in plan.directions}
+        slices = {name: plan.overwriting_slices(north=name == "north") for name in plan.directions}
         of_east, of_north = (slices.get(name, 1) for name in ("east", "north"))
         first, begins, ends = self._position(
             m, "chunk", Mux(north, of_north, of_east) - 1, max(of_east, of_north),

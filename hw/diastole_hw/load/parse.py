@@ -9,7 +9,6 @@ from amaranth.utils import exact_log2
 
 from diastole_hw.memory.maxima import MaximaWriteSignature
 from diastole_hw.plan.plan import Plan
-from diastole_hw.plan.policy import pow2ceil
 from diastole_hw.registers import data_register
 from diastole_hw.schedule.regions import granules
 from diastole_hw.schedule.tokens import (
@@ -22,11 +21,12 @@ from diastole_hw.schedule.tokens import (
 from diastole_hw.stream.blocks import beat_layout
 from diastole_hw.successor import is_successor
 from diastole_sim.spec.image import GROUP_BLOCKS
+from diastole_sim.spec.integers import pow2ceil
 
 
 def blocks_per_run(plan: Plan, cls: int) -> int:
     """Blocks side by side that share the exponents of their rows, in one group of eight."""
-    return GROUP_BLOCKS // plan.runs(cls)
+    return GROUP_BLOCKS // plan.group_layouts[cls].runs
 
 
 class ExponentBeats(NamedTuple):
@@ -177,7 +177,7 @@ class RegionParse(wiring.Component):
         """Of the group at hand, with the beat that is there as its last one."""
         plan, beats = self.plan, max_exponent_beats(self.plan)
         last = Signal(name="last_exponents")
-        count = Array([plan.exponent_beats(cls) for cls in (0, 1, 2, 2)])[region.cls]
+        count = Array([plan.group_layouts[cls].exponent_beats for cls in (0, 1, 2, 2)])[region.cls]
         m.d.comb += last.eq(is_successor(count, beat))
         words = []
         for k in range(beats - 1):
@@ -202,8 +202,11 @@ class RegionParse(wiring.Component):
         ]
         for cls in range(3):
             with m.If(region.cls == cls):
-                table = [max(plan.mantissa_beats(cls, n) - 1, 0) for n in range(GROUP_BLOCKS + 1)]
-                m.d.comb += whole.eq(granules(blocks, plan.granule(cls)))
+                table = [
+                    max(plan.group_layouts[cls].block_beats(n) - 1, 0)
+                    for n in range(GROUP_BLOCKS + 1)
+                ]
+                m.d.comb += whole.eq(granules(blocks, plan.group_layouts[cls].granule))
                 m.d.sync += last_beat.eq(Array(table)[whole])
 
     def _exponents(self, m, region, offset, exponents):
@@ -216,7 +219,7 @@ class RegionParse(wiring.Component):
         for cls in filter(plan.grouped, range(3)):
             run = offset >> exact_log2(blocks_per_run(plan, cls))
             with m.If(region.cls == cls):
-                whole = exponents[: 8 * plan.exponent_bytes(cls)]
+                whole = exponents[: 8 * plan.group_layouts[cls].exponent_entries]
                 m.d.comb += out.eq(whole >> (run << exact_log2(8 * plan.block)))
 
     def _slot(self, region):

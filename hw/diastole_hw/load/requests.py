@@ -307,7 +307,10 @@ class RegionRequests(wiring.Component):
 
     def _groups_bytes(self, cls, count):
         """Of as many groups of the tensor at hand."""
-        sizes = [self.plan.group_beats(each) * self.plan.beat_bytes for each in (0, 1, 2, 2)]
+        sizes = [
+            self.plan.group_layouts[each].group_beats * self.plan.beat_bytes
+            for each in (0, 1, 2, 2)
+        ]
         if len(set(sizes)) == 1:
             return times(count, sizes[0])
         return Array([times(count, size) for size in sizes])[cls]
@@ -318,12 +321,13 @@ class RegionRequests(wiring.Component):
         plan = self.plan
         blocks = Signal(range(GROUP_BLOCKS + 1))
         whole = Signal(range(GROUP_BLOCKS + 1))
-        most = max(plan.mantissa_beats(each, GROUP_BLOCKS) for each in range(3))
-        most_exponents = max(plan.exponent_beats(each) for each in range(3))
+        layouts = plan.group_layouts
+        most = max(layout.element_beats for layout in layouts)
+        most_exponents = max(layout.exponent_beats for layout in layouts)
         beats = Signal(range(most + 1))
         exponents = Signal(range(most_exponents + 1))
         both = Signal(range(most + most_exponents + 1))
-        group = max(plan.group_beats(each) for each in range(3)) * plan.beat_bytes
+        group = max(layout.group_beats for layout in layouts) * plan.beat_bytes
         skipped = Signal(range(group))  # bytes of the group before the first elements
         rest = Signal(range(group + 1))  # and from there to the next group
         room = Signal(range(GROUP_BLOCKS + 1))
@@ -333,19 +337,17 @@ class RegionRequests(wiring.Component):
         ]
         for each in range(3):
             with m.If(cls == each):
-                beat_table = [plan.mantissa_beats(each, n) for n in range(GROUP_BLOCKS + 1)]
-                before, of_group = (
-                    plan.exponent_beats(each),
-                    plan.group_beats(each) * plan.beat_bytes,
-                )
+                layout = layouts[each]
+                beat_table = [layout.block_beats(n) for n in range(GROUP_BLOCKS + 1)]
+                before, of_group = layout.exponent_beats, layout.group_beats * plan.beat_bytes
                 starts = [(before + n) * plan.beat_bytes for n in beat_table[:-1]]
                 m.d.comb += [
-                    whole.eq(granules(blocks, plan.granule(each))),
+                    whole.eq(granules(blocks, layout.granule)),
                     beats.eq(Array(beat_table)[whole]),
-                    both.eq(Array(n + plan.exponent_beats(each) for n in beat_table)[whole]),
+                    both.eq(Array(n + before for n in beat_table)[whole]),
                     skipped.eq(Array(starts)[offset]),
                     rest.eq(Array(of_group - start for start in starts)[offset]),
-                    exponents.eq(plan.exponent_beats(each)),
+                    exponents.eq(before),
                 ]
         asked = Signal.like(both, name="group_beats")
         moved = Signal(range(group + 1))

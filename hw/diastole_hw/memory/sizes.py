@@ -22,7 +22,7 @@ def sum_bits(plan: Plan) -> int:
     bits = 0
     for north, ports in ((False, plan.rows * plan.east), (True, plan.cols * plan.north)):
         word = shown_layout(plan).size
-        if plan.floats and plan.chunk_slices(north=north) > 1:
+        if plan.overwriting_slices(north=north) > 1:
             word += sums_layout(plan, plan.numerics.chunk_sum_bits).size
         bits += ports * plan.sum_words * word
     return bits

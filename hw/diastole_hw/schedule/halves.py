@@ -4,7 +4,7 @@ from amaranth.hdl import Array, Mux
 from amaranth.lib import data
 
 from diastole_hw.plan.plan import Plan
-from diastole_hw.plan.uses import W
+from diastole_sim.spec.sizes.uses import W
 
 
 def _base(plan: Plan, product, chunk: data.View, length: int):

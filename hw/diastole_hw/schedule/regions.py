@@ -5,8 +5,9 @@ from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
 from diastole_hw.plan.plan import Plan
-from diastole_hw.plan.uses import DY, PRODUCTS, Mode, Use, W, X
+from diastole_hw.plan.uses import PRODUCTS, Mode
 from diastole_hw.schedule.tokens import PLANE, POSITION, Region, chunk_layout, region_layout
+from diastole_sim.spec.sizes.uses import DY, Use, W, X
 
 STEPS = 7  # of a chunk: maxima first, then the west, held and stream regions
 MAXIMA_STEPS = 4

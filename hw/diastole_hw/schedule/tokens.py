@@ -6,12 +6,13 @@ Positions and lengths are in blocks unless a name says ``count`` or ``size`` (el
 from amaranth.hdl import Shape, signed, unsigned
 from amaranth.lib import data, enum
 
-from diastole_hw.plan.plan import MAX_ELEMENT_BITS, Plan
+from diastole_hw.plan.plan import Plan
 from diastole_hw.plan.uses import Mode
 from diastole_hw.schedule.lengths import longest_lengths
 from diastole_sim.spec.command_table import ADDRESS_BITS
 from diastole_sim.spec.formats import SCALE_SIGNIFICAND_BITS
 from diastole_sim.spec.image import GROUP_BLOCKS
+from diastole_sim.spec.sizes.array import MAX_ELEMENT_BITS
 
 POSITION = unsigned(MAX_ELEMENT_BITS)
 LENGTH = unsigned(16)
@@ -237,11 +238,11 @@ def region_layout(plan: Plan) -> data.StructLayout:
 
 
 def max_mantissa_beats(plan: Plan) -> int:
-    return max(plan.mantissa_beats(cls, GROUP_BLOCKS) for cls in range(3))
+    return max(plan.group_layouts[cls].block_beats(GROUP_BLOCKS) for cls in range(3))
 
 
 def max_exponent_beats(plan: Plan) -> int:
-    return max(plan.exponent_beats(cls) for cls in range(3))
+    return max(plan.group_layouts[cls].exponent_beats for cls in range(3))
 
 
 def any_grouped(plan: Plan) -> bool:
@@ -251,7 +252,7 @@ def any_grouped(plan: Plan) -> bool:
 def block_group_layout(plan: Plan) -> data.StructLayout:
     """The blocks of one group that a region wants: whose they are, which, and their exponents."""
     region = region_layout(plan)
-    exponents = max(plan.exponent_bytes(cls) for cls in range(3))
+    exponents = max(plan.group_layouts[cls].exponent_entries for cls in range(3))
     place = (
         {"place": range(GROUP_BLOCKS)} if any_grouped(plan) else {}
     )  # of the first one in its group
@@ -393,15 +394,9 @@ CHUNK_ENDS = ("begins_east", "begins_north", "ends_east", "ends_north")
 last."""
 
 
-def longest_row(plan: Plan) -> int:
-    """Of a tile of a result, in vectors."""
-    lanes = plan.groups * max(plan.rows, plan.cols)
-    return max(lanes, plan.fused_blocks_n, plan.fused_tile_blocks)
-
-
 def span_layout(plan: Plan) -> data.StructLayout:
     """Rows of equal length, ``pitch`` apart: ``repeat`` of them."""
-    vectors = longest_row(plan)
+    vectors = plan.longest_row
     return data.StructLayout(
         {
             "addr": unsigned(ADDRESS_BITS),

@@ -7,10 +7,11 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from diastole_hw.plan.plan import Plan
-from diastole_hw.plan.uses import DY, PRODUCTS, Mode, W, X
+from diastole_hw.plan.uses import PRODUCTS, Mode
 from diastole_hw.registers import data_register
 from diastole_hw.schedule.ring import following
 from diastole_hw.schedule.tokens import PLANE, POSITION, chunk_layout, product_layout
+from diastole_sim.spec.sizes.uses import DY, W, X
 
 
 def clip(m, name: str, total, start, step, limit: int):

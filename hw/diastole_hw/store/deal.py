@@ -1,24 +1,18 @@
 """Rows of results dealt out to the ports to memory, one after the other in turn."""
 
-from math import ceil
-
 from amaranth.hdl import Assert, Cat, Module, Mux, Signal, unsigned
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from diastole_hw.bus.services import request_layout, write_beat_layout
-from diastole_hw.plan.plan import MAX_ELEMENT_BITS, Plan
+from diastole_hw.plan.plan import Plan
 from diastole_hw.ports import any_port, of_ports, per_port, port_name
-from diastole_hw.schedule.tokens import longest_row, span_layout
+from diastole_hw.schedule.tokens import span_layout
 from diastole_hw.store.rows import EmitRows
 from diastole_hw.stream.credit import Credit
 from diastole_hw.stream.fifo import StreamFifo
 from diastole_hw.successor import is_successor
-
-SPARE_WORDS = 4
-"""That a queue of words has room for beside half a row."""
-MOST_WORDS = 128
-"""Of a queue. Longer rows make the drain wait for their port."""
+from diastole_sim.spec.sizes.array import MAX_ELEMENT_BITS
 
 
 class DealRows(wiring.Component):
@@ -171,12 +165,6 @@ class EmitPorts(wiring.Component):
             | per_port("beats", Out(beats), 2)
         )
 
-    @property
-    def queued_words(self) -> int:
-        """Room for the words of a port that wait."""
-        half = ceil(longest_row(self.plan) / (2 * self.vectors))
-        return min(half + SPARE_WORDS, MOST_WORDS)
-
     def elaborate(self, platform):
         m = Module()
         m.submodules.deal = deal = DealRows(self.plan, vectors=self.vectors)
@@ -192,8 +180,9 @@ class EmitPorts(wiring.Component):
     def _port(self, m, deal, port):
         """The rows of one; returns whether there are any."""
         emit = EmitRows(self.plan, vectors=self.vectors, stride=2)
-        queue = StreamFifo(self.words.payload.shape(), self.queued_words)
-        begun = Credit(most=self.queued_words)  # rows that have begun to come, not asked for
+        most = self.plan.queued_words(self.vectors)
+        queue = StreamFifo(self.words.payload.shape(), most)
+        begun = Credit(most=most)  # rows that have begun to come, not asked for
         for name, unit in {"emit": emit, "queue": queue, "begun": begun}.items():
             m.submodules[port_name(name, port)] = unit
         requests, beats = (of_ports(self, name, 2)[port] for name in ("requests", "beats"))

@@ -6,11 +6,12 @@ from amaranth.lib.wiring import In, Out
 from amaranth.utils import exact_log2
 
 from diastole_hw.bus.services import request_layout, write_beat_layout
-from diastole_hw.plan.plan import MAX_ELEMENT_BITS, Plan
+from diastole_hw.plan.plan import Plan
 from diastole_hw.registers import data_register
 from diastole_hw.schedule.tokens import span_layout
 from diastole_sim.spec.check import require_choice
 from diastole_sim.spec.command_table import ADDRESS_BITS
+from diastole_sim.spec.sizes.array import MAX_ELEMENT_BITS
 
 FLOAT_BYTES = 4
 

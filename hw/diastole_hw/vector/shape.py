@@ -3,8 +3,8 @@
 from amaranth.hdl import unsigned
 from amaranth.lib import data
 
-from diastole_hw.plan.vector import PIPELINE, WORD, VectorShape
 from diastole_sim.spec.micro import INPUTS, MicroOp
+from diastole_sim.spec.sizes.vector import PIPELINE, WORD, VectorShape
 from diastole_sim.spec.stream_table import CHOICE_FIELDS
 
 __all__ = [

@@ -6,8 +6,8 @@ from functools import cached_property
 from math import gcd, lcm, prod
 from typing import TypeAlias
 
-from diastole_sim.perf.machine import ceil_div
 from diastole_sim.spec.image import GROUP_BLOCKS
+from diastole_sim.spec.integers import ceil_div
 
 LONGEST_PERIOD = 16
 """Steps of a loop; where what they move on comes round later, that makes little difference."""

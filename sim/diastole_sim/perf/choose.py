@@ -10,11 +10,13 @@ from itertools import product
 from math import prod
 from typing import NamedTuple
 
-from diastole_sim.perf.machine import WIDEST, ModelledMachine, Widths, ceil_div
+from diastole_sim.perf.machine import ModelledMachine
 from diastole_sim.perf.product import estimate
 from diastole_sim.perf.walk import LoadedRegion, Loops, Roles, blocks, held_sides, loops_of
 from diastole_sim.spec.command import MACHINES_OWN
+from diastole_sim.spec.integers import ceil_div
 from diastole_sim.spec.nest import KEPT, OUTER, Nest, NestLimits
+from diastole_sim.spec.sizes.array import WIDEST, Widths
 
 SLACK = 1.007
 """So much longer than the fastest may take who reads less."""
@@ -219,7 +221,7 @@ def loading(
 
 def row_beats(machine: ModelledMachine, lanes: int, *, north: bool) -> float:
     """Cycles of a row of a tile on its way out, beside those of other ports."""
-    words = ceil_div(lanes, machine.drained_vectors(north=north))
+    words = ceil_div(lanes, machine.drain_vectors(north=north))
     return max(ceil_div(4 * lanes * machine.block, machine.beat_bytes) / machine.ports, words)
 
 

@@ -14,10 +14,11 @@ from diastole_sim.perf.draws import (
     row_delay,
 )
 from diastole_sim.perf.image_writes import ImageWrites
-from diastole_sim.perf.machine import OUTSTANDING, Memory, ceil_div
+from diastole_sim.perf.machine import OUTSTANDING, Memory
 from diastole_sim.perf.starts import RowStarts
 from diastole_sim.spec.check import require_choice, require_int
 from diastole_sim.spec.image import MAX_SIZE
+from diastole_sim.spec.integers import ceil_div
 from diastole_sim.spec.limits import slot_words
 from diastole_sim.spec.numerics import CLASS_NAMES, Numerics
 
@@ -335,18 +336,18 @@ class ConversionRun:
     def _number(self, row: int, col: int) -> int:
         """Of the group of an element, in the image of the first copy."""
         converter = self.converter
-        per_row = ceil_div(self.cols, converter.group_cols)
-        return row // converter.block * per_row + col // converter.group_cols
+        per_row = ceil_div(self.cols, converter.sizes.group_cols)
+        return row // converter.block * per_row + col // converter.sizes.group_cols
 
     @property
     def _strips(self) -> int:
         """Groups of a row of blocks of the second copy."""
-        return ceil_div(self.rows, self.converter.group_cols)
+        return ceil_div(self.rows, self.converter.sizes.group_cols)
 
     def _turned_number(self, row: int, col: int) -> int:
         """Likewise, in that of the second one."""
         converter = self.converter
-        return col // converter.block * self._strips + row // converter.group_cols
+        return col // converter.block * self._strips + row // converter.sizes.group_cols
 
     def _store(self, known: list[int], row: int, col: int, rows: int, cols: int) -> None:
         converter, block = self.converter, self.converter.block
@@ -357,8 +358,9 @@ class ConversionRun:
             if converter.vectors and line % 8 == 0:
                 self.lane = max(self.lane, self.strips.popleft() + 1)
             self._follow(known[0], top, col, cols, first=line == 0)
-            for left in range(0, cols, converter.group_cols):
-                self._group(known, left, min(converter.group_cols, cols - left), (top, col, inside))
+            width = converter.sizes.group_cols
+            for left in range(0, cols, width):
+                self._group(known, left, min(width, cols - left), (top, col, inside))
             last = line == lines - 1
             if last and col + cols == self.cols:
                 per_block = block if converter.vectors else 1
@@ -408,7 +410,7 @@ class ConversionRun:
         converter = self.converter
         row, begin, rows = line
         room = max(self.groups.popleft(), self.fields.popleft()) + 1
-        step = min(converter.piece_cols, converter.group_cols)
+        step = min(converter.piece_cols, converter.sizes.group_cols)
         drawn = self._line_delay(row, begin, left)
         for col in range(left, left + cols, step):
             width = min(step, left + cols - col)
@@ -419,7 +421,7 @@ class ConversionRun:
                 begun += self.starts.delay(begun, rows, words)
             self.lane = begun + converter.padded_words(width) + drawn - before
         filled = self.lane + STORED + self._late
-        beats = converter.data_beats(ceil_div(cols, converter.block))
+        beats = converter.group.block_beats(ceil_div(cols, converter.block))
         number = self._number(row, begin + left)
         if not converter.two_copies:
             last, end = self.writes.group(filled, 0, number)
@@ -437,7 +439,7 @@ class ConversionRun:
         """A strip is complete: a group for each column of blocks, the ``first`` of that number."""
         converter = self.converter
         filled = self.lane + STORED + self._late
-        words, beats = converter.turned_words(lines), converter.data_beats(lines)
+        words, beats = converter.turned_words(lines), converter.group.block_beats(lines)
         for col in range(groups):
             number = first + col * self._strips
             self.turned.append(_Turned(number, filled, words, beats, last=col == groups - 1))
@@ -449,7 +451,7 @@ class ConversionRun:
         if group.ready is None:
             converter = self.converter
             begin = max(group.filled + 2, self.read)
-            room = KEPT * converter.element_beats - group.beats
+            room = KEPT * converter.group.element_beats - group.beats
             while sum(beats for beats, _ in self.kept) > room:
                 begin = max(begin, self.kept.popleft()[1] + 1)
             self.read = begin + group.words

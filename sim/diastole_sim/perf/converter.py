@@ -1,23 +1,16 @@
-"""What the model knows of a converter: sizes stated anew from the rules, not from the hardware."""
+"""What the model knows of a converter: how long its parts take, beside its sizes."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
 from diastole_sim.perf.draws import hashed_cycles
-from diastole_sim.perf.machine import ceil_div
 from diastole_sim.spec.check import require_choice
-from diastole_sim.spec.formats import FOUR_OVER_SIX
-from diastole_sim.spec.image import DATA_WIDTHS, GROUP_BLOCKS, GroupLayout, image_layouts
+from diastole_sim.spec.image import GroupLayout, image_layouts
+from diastole_sim.spec.integers import ceil_div
 from diastole_sim.spec.numerics import CLASS_NAMES, Numerics, TensorClass
-from diastole_sim.spec.rounding import is_stochastic
+from diastole_sim.spec.sizes.converter import ConverterSizes
 
-KEPT_FLOATS = 4096
-"""Of a tile, up to which the buffer has room for two."""
-PIECE_COLS, PIECE_BEATS = 16, 4
-"""Of a piece, at least."""
-TILES_AHEAD, BEATS_AHEAD = (4, 8), 256
-"""What is asked for and has not been read: so many beats, in tiles."""
 SHORT_QUEUE = 16
 """Entries that a queue gives on in the next cycle."""
 BEFORE_DRAWS = 1
@@ -46,169 +39,128 @@ class ModelledConverter:
 
     def __post_init__(self) -> None:
         require_choice("tensor_class", self.tensor_class, CLASS_NAMES)
-        require_choice("data_width", self.data_width, DATA_WIDTHS)
-        _ = self.planes  # refuses a width that the class has not
+        _ = self.sizes, self.planes  # refuse a bus or a width that there is not
+
+    @cached_property
+    def sizes(self) -> ConverterSizes:
+        """Sizes of the converter, which are of all classes."""
+        return ConverterSizes(numerics=self.numerics, data_width=self.data_width)
+
+    @cached_property
+    def cls(self) -> int:
+        """The number of the class."""
+        return CLASS_NAMES.index(self.tensor_class)
 
     # Of the machine.
 
-    @property
+    @cached_property
     def block(self) -> int:
-        return self.numerics.block
-
-    @property
-    def beat_bytes(self) -> int:
-        return self.data_width // 8
-
-    @property
-    def floats(self) -> int:
-        """Of a beat."""
-        return self.data_width // 32
-
-    @property
-    def group_cols(self) -> int:
-        return GROUP_BLOCKS * self.block
+        return self.sizes.block
 
     @cached_property
-    def _classes(self) -> list[TensorClass]:
-        return [self.numerics.tensor_class(name) for name in CLASS_NAMES]
+    def beat_bytes(self) -> int:
+        return self.sizes.beat_bytes
+
+    @cached_property
+    def floats(self) -> int:
+        """Of a beat."""
+        return self.sizes.floats
 
     @cached_property
     def lanes(self) -> int:
         """Elements of a word."""
-        return min(self.floats, self.block if self.two_copies else self.group_cols)
+        return self.sizes.lanes
 
     @cached_property
     def two_copies(self) -> bool:
         """Whether any class has them: groups wait then until they are complete."""
-        return any(chosen.two_copies for chosen in self._classes)
+        return self.sizes.two_copies
 
     @cached_property
-    def _largest_tile(self) -> int:
-        """Floats of the tiles that the buffer is made for."""
-        sizes = [self._tile(chosen) for chosen in self._classes]
-        return max(rows for rows, _ in sizes) * max(cols for _, cols in sizes)
-
-    @property
     def halves(self) -> int:
         """Tiles that the buffer holds."""
-        return 2 if self._largest_tile <= KEPT_FLOATS else 1
+        return self.sizes.halves
 
-    @property
+    @cached_property
     def tiles_ahead(self) -> int:
-        fewest, most = TILES_AHEAD
-        return min(max(fewest, ceil_div(BEATS_AHEAD * self.floats, self._largest_tile)), most)
+        return self.sizes.tiles_ahead
 
     @cached_property
     def lane_cycles(self) -> int:
         """From a word to its elements."""
-        folds = any(self.numerics.folds(name) for name in CLASS_NAMES)
         divides = self.numerics.scale_significands
-        return LANE_CYCLES + FOLD_CYCLES * folds + DIVIDE_CYCLES * divides
+        return LANE_CYCLES + FOLD_CYCLES * any(self.sizes.folds) + DIVIDE_CYCLES * divides
+
+    @cached_property
+    def measure_cycles(self) -> int:
+        """By which words are measured later, in a machine with a class that folds by it."""
+        return MEASURE_CYCLES * any(self.sizes.folds) + any(self.sizes.draws_at_intake)
+
+    @cached_property
+    def kept_cycles(self) -> int:
+        """By which a group's exponents wait longer for their turn, in a long queue."""
+        entries = max(layout.exponent_entries for layout in self.sizes.group_layouts)
+        return int(entries > SHORT_QUEUE)
 
     # Of the class.
 
     @cached_property
     def chosen(self) -> TensorClass:
-        return self.numerics.tensor_class(self.tensor_class)
+        return self.sizes.classes[self.cls]
 
     @cached_property
     def planes(self) -> int:
         """Images that each copy is."""
         return self.numerics.converted_class(self.tensor_class, self.width).format.plane_count
 
-    @property
+    @cached_property
     def vectors(self) -> bool:
         """Whether there are two copies, in vector groups."""
-        return self.chosen.two_copies
+        return self.sizes.vectors[self.cls]
 
-    @property
+    @cached_property
     def draws(self) -> bool:
         """Whether its elements draw from a generator."""
-        return self._generates and is_stochastic(self.chosen.rounding)
+        return self.sizes.draws[self.cls]
 
-    @property
-    def _generates(self) -> bool:
-        return self.numerics.rounding_kind != "data"
-
-    @property
+    @cached_property
     def row_start(self) -> int:
         """Cycles from the start of a row's register to that of the next one's; 0 where draws are
         not by rows."""
         usual = ceil_div(ROW_COLUMNS, self.lanes)
         return min(ROW_HASH_CYCLES, usual) if self.numerics.draws_by_rows else 0
 
-    @property
+    @cached_property
     def drawn_cycles(self) -> int:
         """By which words that draw leave the lanes later."""
         if not self.draws:
             return 0
         return DRAWN_BY_ROWS if self.row_start else hashed_cycles(self.lanes) - BEFORE_DRAWS
 
-    @property
+    @cached_property
     def drawn_early_cycles(self) -> int:
         """By which words are measured later that are measured with their draws."""
         return DRAWN_EARLY_BY_ROWS if self.row_start else hashed_cycles(self.lanes) - 1
 
-    @property
+    @cached_property
     def scans(self) -> bool:
         """Whether the scale may follow from the whole tensor."""
-        return self.chosen.has_tensor_scale
+        return self.sizes.scanned[self.cls]
 
     @cached_property
     def finds(self) -> bool:
         """Whether every tile is passed twice: at first to see which scale its groups get."""
-        return self.chosen.scale == FOUR_OVER_SIX
+        return self.sizes.finds[self.cls]
 
     @cached_property
     def draws_early(self) -> bool:
         """Whether words are measured with their draws, when they are read."""
-        return self.numerics.folds(self.tensor_class) and self.draws
+        return self.sizes.draws_at_intake[self.cls]
 
     @cached_property
-    def measure_cycles(self) -> int:
-        """By which words are measured later, in a machine with a class that folds by it."""
-        early = [
-            self.numerics.tensor_class(name) for name in CLASS_NAMES if self.numerics.folds(name)
-        ]
-        drawn = self._generates and any(is_stochastic(chosen.rounding) for chosen in early)
-        return MEASURE_CYCLES * bool(early) + drawn
-
-    @cached_property
-    def kept_cycles(self) -> int:
-        """By which a group's exponents wait longer for their turn, in a long queue."""
-        entries = max(self._group_of(chosen).exponent_entries for chosen in self._classes)
-        return int(entries > SHORT_QUEUE)
-
-    @cached_property
-    def _group(self) -> GroupLayout:
-        return self._group_of(self.chosen)
-
-    def _group_of(self, chosen: TensorClass) -> GroupLayout:
-        return GroupLayout.of(chosen, block=self.block, data_width=self.data_width)
-
-    @property
-    def header(self) -> int:
-        """Beats in front of each image."""
-        return self._group.header_beats
-
-    @property
-    def exponent_bytes(self) -> int:
-        """Of a group."""
-        return self._group.exponent_entries
-
-    @cached_property
-    def element_beats(self) -> int:
-        """Of a group, and plane."""
-        return self._group.element_beats
-
-    @property
-    def group_beats(self) -> int:
-        """Of a group, and plane, with its exponents."""
-        return self._group.exponent_beats + self.element_beats
-
-    def data_beats(self, blocks: int) -> int:
-        """Of a group with so many blocks, and plane, up to the last element."""
-        return self._group.block_beats(blocks)
+    def group(self) -> GroupLayout:
+        """A group, of one plane, as it is stored."""
+        return self.sizes.group_layouts[self.cls]
 
     def plane_beats(self, rows: int, cols: int) -> tuple[int, ...]:
         """Of each copy of a tensor, and plane."""
@@ -222,24 +174,17 @@ class ModelledConverter:
 
     # Tiles, pieces, words.
 
-    def _tile(self, chosen: TensorClass) -> tuple[int, int]:
-        side = chosen.grouping.size or self.block
-        rows = max(side, self.group_cols if chosen.two_copies else self.block)
-        return rows, max(side, self.group_cols)
-
     @cached_property
     def tile_rows(self) -> int:
-        return self._tile(self.chosen)[0]
+        return self.sizes.tile_rows(self.cls)
 
     @cached_property
     def tile_cols(self) -> int:
-        return self._tile(self.chosen)[1]
+        return self.sizes.tile_cols(self.cls)
 
     @cached_property
     def piece_cols(self) -> int:
-        if self.finds or self.tile_rows > self.block:
-            return self.tile_cols
-        return min(self.tile_cols, max(self.block, PIECE_COLS, PIECE_BEATS * self.floats))
+        return self.sizes.piece_cols(self.cls)
 
     def tiles(self, cols: int) -> Iterator[int]:
         """Columns of the tiles of a row of them."""

@@ -4,9 +4,9 @@ from collections import deque
 from dataclasses import dataclass, field
 
 from diastole_sim.perf.lanes import LATENCY, Departures
-from diastole_sim.perf.machine import ceil_div
 from diastole_sim.perf.moments import Moment, since, together
 from diastole_sim.perf.store import LONG_DONE, DrainState, Store
+from diastole_sim.spec.integers import ceil_div
 
 REGISTERS = 16
 """Words of the deepest queue that shows a word in the cycle after it came; others take 2."""
@@ -60,11 +60,11 @@ class DealtStore(Store):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        ports = range(self.machine.ports)
+        machine, ports = self.machine, range(self.machine.ports)
         self.writers = [_Writer() for _ in ports]
         self.dealers = tuple(
-            _Dealer([_Queue(self.machine.queued_words(north=north)) for _ in ports])
-            for north in (False, True)
+            _Dealer([_Queue(machine.queued_words(vectors)) for _ in ports])
+            for vectors in (machine.drain_vectors(north=north) for north in (False, True))
         )
 
     def _free(self, drain: DrainState) -> int:

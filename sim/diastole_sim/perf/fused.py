@@ -7,16 +7,7 @@ from collections.abc import Iterator
 from functools import cached_property
 
 from diastole_sim.perf.axes import Axis, Stretch, exact
-from diastole_sim.perf.machine import (
-    BURST_BEATS,
-    DY,
-    WIDEST,
-    ModelledMachine,
-    W,
-    Widths,
-    X,
-    ceil_div,
-)
+from diastole_sim.perf.machine import BURST_BEATS, ModelledMachine
 from diastole_sim.perf.walk import (
     NOTHING,
     Chunk,
@@ -27,6 +18,9 @@ from diastole_sim.perf.walk import (
     maxima,
     plane_pairs,
 )
+from diastole_sim.spec.integers import ceil_div
+from diastole_sim.spec.sizes.array import WIDEST, Widths
+from diastole_sim.spec.sizes.uses import DY, W, X
 
 
 def fused_chunks(
@@ -57,7 +51,7 @@ class FusedWalk:
     @cached_property
     def _axes(self) -> tuple[Axis, Axis]:
         machine, (_, _, k) = self.machine, self.sizes
-        tile, beat = machine.fused_tile, machine.beat_bytes
+        tile, beat = machine.fused_tile_blocks, machine.beat_bytes
         rows = (tile * machine.block * self.row_beats, BURST_BEATS)
         cols = (4 * tile * machine.block, beat * BURST_BEATS)
         maxima_of = ((tile * machine.entries(cls), beat) for cls in (X, W))
@@ -84,7 +78,7 @@ class FusedWalk:
         m_blocks, n_blocks, k_blocks = self.blocks
         of_x, of_w, of_dy = self.planes
         all_m, all_n = (0, m_blocks), (0, n_blocks)
-        slots = min(machine.fused_tile * machine.block, k - t[0] * machine.block)
+        slots = min(machine.fused_tile_blocks * machine.block, k - t[0] * machine.block)
         first_tile, last_tile = t[0] == 0, sum(t) == k_blocks
         start = t[0] * machine.block * self.row_beats
         east = Span(slots, n_blocks, self.row_beats, start=start, pitch=self.row_beats)
@@ -145,7 +139,7 @@ def turned_spans(
     size, beat = machine.block, machine.beat_bytes
     first, end = 4 * size * t[0], 4 * min(size * sum(t), k)
     beats = ceil_div(end, beat) - first // beat
-    step, pitch = machine.turned_blocks, ceil_div(4 * k, beat)
+    step, pitch = machine.transposed_blocks, ceil_div(4 * k, beat)
     spans: list[Span] = []
     for row in range(c[0], sum(c), step):
         rows = min(size * min(step, sum(c) - row), m - size * row)

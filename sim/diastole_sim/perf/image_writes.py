@@ -21,7 +21,7 @@ class ImageWrites:
         self.lengths = converter.plane_beats(rows, cols)
         self.byte = 0
         self.beat = 0  # the next beat of exponents may begin
-        self.write = converter.header * HEADER * len(self.lengths)
+        self.write = converter.group.header_beats * HEADER * len(self.lengths)
         self.responses: deque[int] = deque()  # of the last bursts, oldest first
         self.packed = 0  # bytes of maxima that fill no beat yet
         self.maxima: int | None = None  # when a beat of them has come that has not gone
@@ -49,7 +49,7 @@ class ImageWrites:
         """Where the groups of these numbers in each copy begin, from where a burst may; where there
         is one plane bursts are too few for that to count."""
         if self.converter.planes > 1:
-            yield from (group * self.converter.group_beats % BURST_BEATS for group in groups)
+            yield from (group * self.converter.group.group_beats % BURST_BEATS for group in groups)
 
     def group(self, at: int, copy: int, number: int) -> tuple[int, int]:
         """A group's exponents, whose bytes come from a cycle on, and its elements behind them; the
@@ -57,7 +57,7 @@ class ImageWrites:
         one before it is written. Further planes follow, of which all is kept with the first.
 
         ``number``: its place in the image of a ``copy``."""
-        converter, left = self.converter, self.converter.exponent_bytes
+        converter, left = self.converter, self.converter.group.exponent_entries
         first, last, taken, come = True, 0, 0, max(at, self.byte, self.beat)
         while left:
             count = min(left, converter.beat_bytes)
@@ -67,11 +67,11 @@ class ImageWrites:
             taken = self._asked(max(self.write, come) + 1) + 1 if first else come + 1
             first, last, come = False, come, taken - 1
         self.byte, self.beat = last, come
-        address = number * converter.group_beats
-        self._written(taken + converter.element_beats, address)
+        address = number * converter.group.group_beats
+        self._written(taken + converter.group.element_beats, address)
         for plane in range(1, converter.planes):
             begin = self._asked(self.write + 1)
-            self._written(begin + converter.group_beats, address + plane * self.lengths[copy])
+            self._written(begin + converter.group.group_beats, address + plane * self.lengths[copy])
         return last, taken
 
     def _asked(self, first: int) -> int:
@@ -83,7 +83,7 @@ class ImageWrites:
     def _written(self, end: int, address: int) -> None:
         """A group's last beat might go before a cycle: at a multiple of 64 beats, from an
         ``address`` in beats on, another burst begins."""
-        beats = self.converter.group_beats
+        beats = self.converter.group.group_beats
         room = BURST_BEATS - address % BURST_BEATS
         while self.converter.planes > 1 and room < beats:
             begin = end - beats + room

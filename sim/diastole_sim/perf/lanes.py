@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from diastole_sim.perf.machine import ceil_div
 from diastole_sim.perf.moments import Moment, since, together
+from diastole_sim.spec.integers import ceil_div
 
 LATENCY = 7
 """Cycles from the read of a word of rows, or from its last part, to its first beat."""

@@ -5,9 +5,10 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import NamedTuple
 
-from diastole_sim.perf.machine import ModelledMachine, ceil_div
+from diastole_sim.perf.machine import ModelledMachine
 from diastole_sim.perf.moments import Moment, since, together
 from diastole_sim.perf.walk import Chunk, LoadedRegion, Run
+from diastole_sim.spec.integers import ceil_div
 
 REGIONS_AHEAD = 9
 """Regions that are asked for and whose last beat has not been taken."""
@@ -51,9 +52,9 @@ class Load:
     answered: deque[int] = field(default_factory=deque)  # when the open bursts were, oldest first
 
     def __post_init__(self) -> None:
-        sizes = [self.machine.block_bits(cls) for cls in range(3)]
+        sizes = [layout.block * layout.row_bits for layout in self.machine.group_layouts]
         self.bits = tuple((size, max(sizes)) for size in sizes)
-        self.vector_cycles = ceil_div(self.machine.block, self.machine.fill_vectors)
+        self.vector_cycles = ceil_div(self.machine.block, self.machine.filled)
 
     def chunk(self, chunk: Chunk, free: int) -> int:
         """Load a chunk, for which there is room from ``free`` on; the cycle from which on it is

@@ -1,7 +1,8 @@
 """How long a machine counts what a nest keeps on chip, before it begins with a command."""
 
-from diastole_sim.perf.machine import ModelledMachine, ceil_div
+from diastole_sim.perf.machine import ModelledMachine
 from diastole_sim.perf.walk import Loops
+from diastole_sim.spec.integers import ceil_div
 
 EACH = 2
 """Cycles of a length besides one for each that it is long."""
@@ -19,7 +20,7 @@ def counting_cycles(machine: ModelledMachine, loops: Loops) -> int:
     groups = ceil_div(loops.lengths[1], loops.lanes_side)
     slices = ceil_div(loops.lengths[2], loops.chunk_side)
     chunks = ceil_div(loops.blocks[2], loops.lengths[2])
-    has_planes = any(widths is not None for widths in machine.widths)
+    has_planes = machine.planar
     counted: list[int] = []
     for operand, length, whole in ((0, loops.lengths[0], all_tiles), (1, groups, not all_tiles)):
         if loops.keeps[operand]:

@@ -6,7 +6,7 @@ from math import prod
 from typing import TypeAlias
 
 from diastole_sim.perf.fused import FusedWalk, fused_passes
-from diastole_sim.perf.machine import WIDEST, ModelledMachine, Widths, X
+from diastole_sim.perf.machine import ModelledMachine
 from diastole_sim.perf.run import ModelledProduct, ProductRun
 from diastole_sim.perf.store import Store
 from diastole_sim.perf.walk import ChunkWalk, Loops, WalkedProduct, every_chunk, loops_of
@@ -14,6 +14,8 @@ from diastole_sim.spec.check import require_choice, require_int
 from diastole_sim.spec.command import MACHINES_OWN
 from diastole_sim.spec.image import MAX_SIZE
 from diastole_sim.spec.nest import Nest
+from diastole_sim.spec.sizes.array import WIDEST, Widths
+from diastole_sim.spec.sizes.uses import X
 
 Runner: TypeAlias = Callable[[ProductRun, ChunkWalk], None]
 """Takes a command through the chunks of its loops."""
@@ -120,8 +122,8 @@ def estimate(
     command = ModelledProduct(
         op=op,
         sizes=(m, n, k),
-        slabs=(machine.fused_tile, machine.fused_blocks_n),
-        units=machine.fused_units,
+        slabs=(machine.fused_tile_blocks, machine.fused_blocks_n),
+        units=(machine.fused_halves["east"], machine.fused_halves["north"]),
         streams=machine.planes(X, widths[X]),
         fused=True,
     )
@@ -168,7 +170,7 @@ def _estimated(run: ProductRun, command: ModelledProduct, passes: float) -> Esti
     ports = range(machine.ports)
     found = Estimate(
         op=command.op, m=m, n=n, k=k, fused=command.fused,
-        multipliers=machine.multipliers, beat_bytes=machine.beat_bytes,
+        multipliers=machine.macs, beat_bytes=machine.beat_bytes,
         cycles=end, slots=counted["slots"],
         read_beats=counted["read_beats"] + run.headers, write_beats=counted["write_beats"],
         idle=idle, waits=run.waits_by_cause(tail),

@@ -6,11 +6,13 @@ from dataclasses import dataclass
 from diastole_sim.perf.deal import DealtStore
 from diastole_sim.perf.execute import Execute
 from diastole_sim.perf.load import Loaders
-from diastole_sim.perf.machine import DY, ModelledMachine, W, X, ceil_div
+from diastole_sim.perf.machine import ModelledMachine
 from diastole_sim.perf.moments import Moment, together
 from diastole_sim.perf.rings import Room
 from diastole_sim.perf.store import Store
 from diastole_sim.perf.walk import Chunk
+from diastole_sim.spec.integers import ceil_div
+from diastole_sim.spec.sizes.uses import DY, W, X
 
 HEADERS, FUSED_HEADERS = 2, 3
 """Scales that are read in front of images, one after the other."""
@@ -43,7 +45,7 @@ class ProductRun:
         # The addresses of the maxima are products: as many cycles as the larger factor has bits.
         tallest = max(_rows_read(machine, command.op, command.sizes))
         setup = ceil_div(tallest, machine.block).bit_length() + 2
-        self.headers = machine.header * (FUSED_HEADERS if command.fused else HEADERS)
+        self.headers = machine.has_headers * (FUSED_HEADERS if command.fused else HEADERS)
         setup = max(setup, 3 + self.headers * (machine.memory.read_cycles + 1))
         self.load = Loaders(machine, ask=setup + 1)  # the first chunk, and whether there is room
         if store is None:

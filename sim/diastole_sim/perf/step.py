@@ -8,7 +8,7 @@ from functools import partial
 from diastole_sim.perf.chain import ChainTimes, estimate_chain
 from diastole_sim.perf.conversion import estimate_conversion, slot_cycles
 from diastole_sim.perf.drained import estimate_drained
-from diastole_sim.perf.machine import ModelledMachine, Widths, ceil_div
+from diastole_sim.perf.machine import ModelledMachine
 from diastole_sim.perf.panels import counting_cycles
 from diastole_sim.perf.product import Estimate, estimate
 from diastole_sim.perf.transfers import estimate_transfer
@@ -25,10 +25,12 @@ from diastole_sim.spec.command_table import (
     TRANSFERS,
     Opcode,
 )
+from diastole_sim.spec.integers import ceil_div
 from diastole_sim.spec.limits import VectorTable
 from diastole_sim.spec.micro import INPUTS, Instruction
 from diastole_sim.spec.nest import KEPT, OUTER, Nest
 from diastole_sim.spec.numerics import CLASS_NAMES
+from diastole_sim.spec.sizes.array import Widths
 from diastole_sim.spec.stream_table import DESCRIPTOR_BYTES, Descriptor
 
 FETCHED = 4

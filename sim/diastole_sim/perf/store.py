@@ -5,9 +5,10 @@ from dataclasses import dataclass, field
 from math import gcd, lcm
 
 from diastole_sim.perf.lanes import COLUMN_LATENCY, LATENCY, Lanes, Queue
-from diastole_sim.perf.machine import BURST_BEATS, ModelledMachine, ceil_div
+from diastole_sim.perf.machine import BURST_BEATS, ModelledMachine
 from diastole_sim.perf.moments import Moment, since, together
 from diastole_sim.perf.walk import Span
+from diastole_sim.spec.integers import ceil_div
 
 EAST, NORTH = 0, 1
 WRITES_AHEAD = 16
@@ -133,7 +134,7 @@ class Store:
     responses: deque[int] = field(default_factory=deque)  # of the last bursts, oldest first
 
     def __post_init__(self) -> None:
-        vectors = (self.machine.drained_vectors(north=north) for north in (False, True))
+        vectors = (self.machine.drain_vectors(north=north) for north in (False, True))
         self.drains = tuple(DrainState(side_by_side) for side_by_side in vectors)
         self.lanes = Lanes()
 

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
-from diastole_sim.perf.machine import Memory, ceil_div
+from diastole_sim.perf.machine import Memory
+from diastole_sim.spec.integers import ceil_div
 from diastole_sim.spec.micro import Instruction, When
 from diastole_sim.spec.numerics import Numerics
 from diastole_sim.spec.stream_table import Descriptor, Walk

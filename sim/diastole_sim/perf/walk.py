@@ -11,19 +11,13 @@ from math import gcd
 from typing import NamedTuple, Protocol
 
 from diastole_sim.perf.axes import Axis, Stretch, exact
-from diastole_sim.perf.machine import (
-    BURST_BEATS,
-    DY,
-    WIDEST,
-    ModelledMachine,
-    W,
-    Widths,
-    X,
-    ceil_div,
-)
+from diastole_sim.perf.machine import BURST_BEATS, ModelledMachine
 from diastole_sim.spec.command import MACHINES_OWN
 from diastole_sim.spec.image import GROUP_BLOCKS
+from diastole_sim.spec.integers import ceil_div
 from diastole_sim.spec.nest import Nest
+from diastole_sim.spec.sizes.array import WIDEST, Widths
+from diastole_sim.spec.sizes.uses import DY, W, X
 
 LONG_TILE = 2000
 """Cycles of a tile, to which one more makes no difference."""
@@ -202,14 +196,15 @@ def blocks(machine: ModelledMachine, cls: int, rows: Stretch, cols: Stretch) -> 
 def _runs(machine: ModelledMachine, cls: int, cols: Stretch) -> tuple[Run, ...]:
     """What of a row of blocks is in the same groups."""
     runs: list[Run] = []
+    layout = machine.group_layouts[cls]
     col, end = cols[0], sum(cols)
     while col < end:
         offset = col % GROUP_BLOCKS
         count = min(GROUP_BLOCKS - offset, end - col)
-        unit = machine.aligned_blocks(cls)
+        unit = layout.granule
         count_whole = ceil_div(count, unit) * unit
-        beats = machine.mantissa_beats(cls, count_whole)
-        exponents = machine.exponent_beats(cls)
+        beats = layout.block_beats(count_whole)
+        exponents = layout.exponent_beats
         requests = (exponents, beats) if offset else (exponents + beats,)
         runs.append(Run(cls, requests, exponents, count, count_whole - count))
         col += count
@@ -256,16 +251,16 @@ def loops_of(
     c_side, l_side = (machine.rows, machine.cols) if roles.north else (machine.cols, machine.rows)
     t_blocks, l_blocks, c_blocks = (ceil_div(size, machine.block) for size in sizes)
     lengths = (
-        nest.t_blocks or machine.tile,
+        nest.t_blocks or machine.tile_blocks,
         (nest.groups or machine.groups) * l_side,
-        nest.chunk or machine.chunk(c_side),
+        nest.chunk or machine.chunk(north=roles.north),
     )
     slices = ceil_div(lengths[2], c_side)
     return Loops(
         roles, sizes, (t_blocks, l_blocks, c_blocks), lengths, l_side, c_side, nest.outer,
         keeps=(nest.keeps_stream, nest.keeps_held),
         slabs=(slices * lengths[0], slices * ceil_div(lengths[1], l_side) * machine.rows),
-        units=machine.units_of(lengths[0] * ceil_div(lengths[1], l_side) * machine.block),
+        units=machine.sum_halves(lengths[0] * ceil_div(lengths[1], l_side) * machine.block),
         planes=(
             machine.planes(roles.stream, widths[roles.stream]),
             machine.planes(roles.held, widths[roles.held]),

@@ -18,7 +18,7 @@ from diastole_sim.device.products import Products
 from diastole_sim.device.scales import TensorScales
 from diastole_sim.golden.convert import Quantised
 from diastole_sim.golden.improvement import Improvement
-from diastole_sim.perf.machine import LATENCY, OUTSTANDING, WIDEST, Memory, Widths
+from diastole_sim.perf.machine import LATENCY, OUTSTANDING, Memory
 from diastole_sim.rtl.ahead import areas_of, with_ahead
 from diastole_sim.rtl.control import Control
 from diastole_sim.rtl.errors import ProductError
@@ -38,6 +38,7 @@ from diastole_sim.spec.numerics import Numerics
 from diastole_sim.spec.operations import AXES, OPERATIONS, Operation
 from diastole_sim.spec.registers import BY_NAME, MAGIC, WAIT_REGISTERS
 from diastole_sim.spec.scales import amax_exponent
+from diastole_sim.spec.sizes.array import WIDEST, Widths
 
 UNWRITTEN = 0xA5
 """Fills where results go, so that what was not written shows."""

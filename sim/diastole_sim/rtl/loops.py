@@ -4,11 +4,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from diastole_sim.perf.choose import choose_nest
-from diastole_sim.perf.machine import WIDEST, Memory, ModelledMachine, Widths
+from diastole_sim.perf.machine import Memory, ModelledMachine
 from diastole_sim.perf.walk import loops_of
 from diastole_sim.spec.command import MACHINES_OWN
 from diastole_sim.spec.nest import Nest, ProductNests
 from diastole_sim.spec.numerics import Numerics
+from diastole_sim.spec.sizes.array import WIDEST, Widths
 
 
 class ChosenLoops:
@@ -38,7 +39,7 @@ class ChosenLoops:
             ports=parameters.get("ports", 1),
             in_place=parameters["in_place"],
             cell_cycles=cell_cycles,
-            products_only="vector" not in parameters,
+            has_vector="vector" in parameters,
             memory=memory or Memory.axi(),
         )
         self._found: dict[tuple[str, int, int, int, Widths], Nest] = {}

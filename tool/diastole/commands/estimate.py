@@ -41,8 +41,9 @@ from diastole.nearest import meant
 from diastole.report import estimate_table
 from diastole.report.roofline import write_roofline
 from diastole.report.sweep_table import sweep_lines, write_front
-from diastole_sim.perf.machine import LATENCY, Widths
+from diastole_sim.perf.machine import LATENCY
 from diastole_sim.spec.image import DATA_WIDTHS
+from diastole_sim.spec.sizes.array import Widths
 from diastole_sim.train.tasks import TASK_NAMES, find_task
 
 MANY = 20

@@ -72,7 +72,7 @@ from diastole_sim.spec.rounding import (
 
 if TYPE_CHECKING:
     from diastole_hw.plan.plan import Plan
-    from diastole_hw.plan.vector import VectorShape
+    from diastole_sim.spec.sizes.vector import VectorShape
 
 SPECIAL_LANES = (1, 2, 4, 8, 16, 32)
 PANELS_KIB = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)
@@ -497,21 +497,18 @@ class Config(Section):
         """The sizes that follow from it."""
         # Amaranth: only where hardware is meant.
         from diastole_hw.plan.plan import Plan
-        from diastole_hw.plan.policy import default_tiling
 
         rows, cols = self.array.rows, self.array.cols
-        numerics, bus = self.numerics, self.bus.model_dump()
-        return Plan(
+        return Plan.of(
+            self.numerics,
             rows=rows,
             cols=cols,
             in_place=self.array.transpose == "in_place",
-            numerics=numerics,
-            tiling=default_tiling(rows=rows, cols=cols, numerics=numerics, **bus),
             vector=self.vector_shape,
             pipeline=self.cell.pipeline,
             multiplier=self.cell.multiplier,
             output_register=self.memory.output_register,
-            **bus,
+            **self.bus.model_dump(),
         )
 
     @property
@@ -520,12 +517,12 @@ class Config(Section):
         array = {"rows": self.array.rows, "cols": self.array.cols}
         in_place = self.array.transpose == "in_place"
         machine = {"in_place": in_place, "cell_cycles": self.plan.cell_cycles}
-        return array | self.bus.model_dump() | machine | {"products_only": not self.vector.enable}
+        return array | self.bus.model_dump() | machine | {"has_vector": self.vector.enable}
 
     @property
     def vector_shape(self) -> "VectorShape | None":
         """Sizes of the vector unit; None where there is none."""
-        from diastole_hw.plan.vector import VectorShape
+        from diastole_sim.spec.sizes.vector import VectorShape
 
         if not self.vector.enable:
             return None

@@ -13,11 +13,12 @@ from diastole_sim.perf import Estimate, Memory, ModelledMachine
 from diastole_sim.perf.choose import choose_nest
 from diastole_sim.perf.conversion import ConversionEstimate, estimate_conversion
 from diastole_sim.perf.long import estimate_long
-from diastole_sim.perf.machine import LATENCY, WIDEST, Widths
+from diastole_sim.perf.machine import LATENCY
 from diastole_sim.spec.command import MACHINES_OWN
 from diastole_sim.spec.nest import Nest, ProductNests
 from diastole_sim.spec.numerics import CLASS_NAMES, Numerics
 from diastole_sim.spec.operations import OPERANDS
+from diastole_sim.spec.sizes.array import WIDEST, Widths
 
 Product: TypeAlias = tuple[str, int, int, int]
 """An operation, M, N and K; or the class of a tensor that is converted, and those of its layer."""

@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 
 from diastole.errors import BadInput
-from diastole_sim.perf.machine import WIDEST, Widths
 from diastole_sim.spec.check import shown, whole_number
 from diastole_sim.spec.numerics import CLASS_NAMES, Numerics
+from diastole_sim.spec.sizes.array import WIDEST, Widths
 
 ALL = "all"
 """Instead of a class: those that have a choice."""

@@ -16,9 +16,9 @@ from diastole.measure.figure import write_json
 from diastole.measure.float_mac import FloatCell
 from diastole_hw.cell.cell import Cell
 from diastole_hw.plan.plan import Plan
-from diastole_hw.plan.policy import default_tiling
 from diastole_sim.spec.formats import FAST
 from diastole_sim.spec.numerics import CLASS_NAMES, Numerics
+from diastole_sim.spec.sizes.tiling import default_tiling
 
 BLOCK, SIDE, DATA_WIDTH = 8, 2, 64
 COMMAND = "make bench-formats"

@@ -17,11 +17,12 @@ from diastole.measure.figure import Figure, at_most, shown
 from diastole.measure.utilisation import multiply_held
 from diastole_sim.perf import Memory, ModelledMachine, estimate
 from diastole_sim.perf.conversion import estimate_conversion
-from diastole_sim.perf.machine import LATENCY, Widths
+from diastole_sim.perf.machine import LATENCY
 from diastole_sim.rtl.device import Device
 from diastole_sim.rtl.tensor import DeviceTensor
 from diastole_sim.spec.numerics import CLASS_NAMES
 from diastole_sim.spec.operations import OPERANDS, OPERATIONS
+from diastole_sim.spec.sizes.array import Widths
 
 MACHINES = ("nano", "edge")
 FORMATS = ("bfp4", "bfp8", "fp8_e4m3", "mxfp8_e4m3", "mxfp4_e2m1", "nvfp4", "fast")

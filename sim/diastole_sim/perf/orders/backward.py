@@ -13,7 +13,6 @@ from itertools import permutations
 import numpy as np
 from numpy.typing import NDArray
 
-from diastole_sim.perf.machine import ceil_div
 from diastole_sim.perf.orders.loops import (
     BOTH_GRADIENTS,
     DY,
@@ -32,6 +31,7 @@ from diastole_sim.perf.orders.search import (
     search,
 )
 from diastole_sim.perf.orders.systolic import SystolicMachine
+from diastole_sim.spec.integers import ceil_div
 
 ANY_ORDER = tuple("".join(each) for each in permutations("mnk"))
 SQUARE_ORDERS: Mapping[tuple[Matrix, ...], str] = {

@@ -7,11 +7,11 @@ forward pass. What parts add to is a sum until the last has done so.
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from diastole_sim.perf.machine import ceil_div
 from diastole_sim.perf.orders.loops import Matrix
 from diastole_sim.perf.orders.search import Schedule, Shape, Work
 from diastole_sim.perf.orders.systolic import SystolicMachine
 from diastole_sim.spec.check import require_choice, require_int
+from diastole_sim.spec.integers import ceil_div
 
 AXES = ("m", "n", "k")
 MOST_PARTS = 1 << 16

@@ -8,9 +8,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from diastole_sim.perf.machine import ceil_div
 from diastole_sim.perf.orders.loops import Cut, Grid, Matrix, placements
 from diastole_sim.perf.orders.systolic import SystolicMachine
+from diastole_sim.spec.integers import ceil_div
 
 
 class Shape(NamedTuple):

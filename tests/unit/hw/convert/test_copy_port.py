@@ -3,14 +3,14 @@
 import pytest
 
 from diastole_hw.convert.copy_port import CopySignature, image_group_layout
-from diastole_hw.convert.geometry import Geometry
+from diastole_sim.spec.sizes.converter import ConverterSizes
 from support.tiles import MACHINES, class_of, machine
 
 
 @pytest.mark.parametrize("name", MACHINES)
 def test_a_word_has_the_elements_of_the_lanes(name):
     numerics, data_width = machine(name)
-    sizes = Geometry(numerics=numerics, data_width=data_width)
+    sizes = ConverterSizes(numerics=numerics, data_width=data_width)
     bits = max(class_of(numerics, cls).format.element_bits for cls in range(3))
     for copy in range(1 + sizes.two_copies):
         members = CopySignature(sizes, copy).members

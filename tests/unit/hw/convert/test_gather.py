@@ -4,8 +4,8 @@
 import pytest
 
 from diastole_hw.convert.gather import Gather
-from diastole_hw.convert.geometry import Geometry
 from diastole_hw.convert.reduction import BelowZero, Largest
+from diastole_sim.spec.sizes.converter import ConverterSizes
 from support.bench import design, run
 from support.sweep import alternating
 from support.tiles import MACHINES, class_of, machine, piece_cols, tile_shape
@@ -118,7 +118,7 @@ async def add(ctx, dut, tile, half, willing):
 def make(name, reduction, by_blocks=False):
     """Sums are of one tile at a time."""
     numerics, data_width = machine(name)
-    sizes = Geometry(numerics=numerics, data_width=data_width)
+    sizes = ConverterSizes(numerics=numerics, data_width=data_width)
     keys = {"halves": 1 if reduction == "sums" else sizes.halves, "by_blocks": by_blocks}
     keys |= {"numerics": numerics, "data_width": data_width}
     return numerics, design(Gather, reduction=reduction_of(reduction, sizes), **keys)

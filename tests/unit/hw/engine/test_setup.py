@@ -5,11 +5,11 @@ from itertools import product
 import pytest
 
 from diastole_hw.engine.setup import Setup
-from diastole_hw.plan.plan import MAX_ELEMENT_BITS
 from diastole_hw.plan.uses import Mode
 from diastole_hw.schedule.lengths import longest_lengths
 from diastole_hw.schedule.tokens import LENGTH
 from diastole_sim.spec.image import FloatLayout, ImageLayout
+from diastole_sim.spec.sizes.array import MAX_ELEMENT_BITS
 from support.bench import design, run
 from support.plans import make_numerics, make_plan, with_vector
 

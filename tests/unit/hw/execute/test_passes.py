@@ -3,7 +3,8 @@
 import pytest
 
 from diastole_hw.execute.passes import PassWalk
-from diastole_hw.plan.uses import Mode, W
+from diastole_hw.plan.uses import Mode
+from diastole_sim.spec.sizes.uses import W
 from support.bench import design, put, run
 from support.plans import make_numerics, make_plan
 

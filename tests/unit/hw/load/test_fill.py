@@ -175,7 +175,7 @@ class Blocks:
 
     @property
     def granule(self):
-        return self.plan.granule(self.cls)
+        return self.plan.group_layouts[self.cls].granule
 
 
 def exponent(plan, stored):
@@ -231,7 +231,7 @@ class Case:
         return self._blocks(use.stream, rows, cols)
 
     def _blocks(self, cls, rows, cols):
-        offset = self.rng.randrange(0, 8, self.plan.granule(cls))
+        offset = self.rng.randrange(0, 8, self.plan.group_layouts[cls].granule)
         made = Blocks(self.plan, cls, rows, cols, offset)
         made.draw(self.rng)
         return made
@@ -416,7 +416,7 @@ def test_cycles(turned, registered):
     """A beat is taken in every cycle. A block is a beat and a word, which is written 2 cycles after
     it, 3 where there is a register before the banks; the beats between are exponents."""
     plan = replace(make("squares"), output_register=bool(registered))
-    cls = next(cls for cls in range(3) if plan.mantissa_beats(cls, 1) == 1)
+    cls = next(cls for cls in range(3) if plan.group_layouts[cls].block_beats(1) == 1)
     region = {"kind": Region.SOUTH, "cls": cls, "rows": 3, "cols": 3, "turned": turned}
     dut = design(Loader, plan)
     beats, writes = [], []

@@ -237,12 +237,12 @@ def test_the_last_exponents_wait_for_the_group():
     """The beats before them do not; a group comes with its last beat, and not before."""
     plan = make("vectors")
     dut = design(RegionParse, plan)
-    cls = next(cls for cls in range(3) if plan.exponent_beats(cls) > 1)
+    cls = next(cls for cls in range(3) if plan.group_layouts[cls].exponent_beats > 1)
 
     async def bench(ctx):
         region = {"kind": Region.SOUTH, "cls": cls, "rows": 1, "cols": 1}
         await put(ctx, dut.regions, [region])
-        await put(ctx, dut.data, range(plan.exponent_beats(cls) - 1))
+        await put(ctx, dut.data, range(plan.group_layouts[cls].exponent_beats - 1))
         for valid, ready in [(0, 0), (0, 1), (1, 0), (1, 1)]:
             ctx.set(dut.data.valid, valid)
             ctx.set(dut.groups.ready, ready)

@@ -3,10 +3,11 @@
 import pytest
 
 from diastole_hw.load.requests import RegionRequests
-from diastole_hw.plan.uses import DY, Mode, W
+from diastole_hw.plan.uses import Mode
 from diastole_hw.schedule.lengths import longest_lengths
 from diastole_hw.schedule.tokens import Region
 from diastole_sim.spec.image import GROUP_BLOCKS, ImageLayout, round_up
+from diastole_sim.spec.sizes.uses import DY, W
 from support.bench import design, run
 from support.plans import make_numerics, make_plan
 from support.regions import BLOCKS, ROW_MAX, operands_of, regions_of
@@ -69,7 +70,7 @@ def random_chunk(rng, plan, mode):
     }
     granule = {"t": 1, "l": 1, "c": 1}
     for cls, (_, cols) in operands_of(plan)[mode].items():
-        granule[cols] = max(granule[cols], plan.granule(cls))
+        granule[cols] = max(granule[cols], plan.group_layouts[cls].granule)
     chunk = {
         axis: (granule[axis] * rng.randrange(24 // granule[axis]), rng.randrange(1, most[axis] + 1))
         for axis in "tlc"

@@ -6,11 +6,12 @@ from math import ceil, gcd
 import pytest
 
 from diastole.config.presets import PRODUCTS_ONLY
-from diastole_hw.plan.policy import pow2ceil
-from diastole_hw.plan.uses import DY, OPERATION_OF, PRODUCTS, Mode, W, X
+from diastole_hw.plan.uses import OPERATION_OF, PRODUCTS, Mode
 from diastole_sim.spec.formats import FORMAT_NAMES
-from diastole_sim.spec.image import DATA_WIDTHS, GROUP_BLOCKS, ImageLayout
+from diastole_sim.spec.image import DATA_WIDTHS, GROUP_BLOCKS, MAX_CONVERT_BLOCKS, ImageLayout
+from diastole_sim.spec.integers import pow2ceil
 from diastole_sim.spec.numerics import BLOCK_SIDES, CLASS_NAMES
+from diastole_sim.spec.sizes.uses import DY, W, X
 from support.plans import make_numerics, make_plan, with_vector
 from support.sweep import sweep
 from support.texts import exactly
@@ -71,7 +72,7 @@ def check_fused(plan):
     words = plan.fused_tile_words
     assert is_power_of_two(plan.fused_tile_blocks)
     along = plan.cols if plan.grouped(X) else plan.fused_tile_blocks
-    assert along % plan.granule(X) == 0, "X is read in parts of a granule"
+    assert along % plan.group_layouts[X].granule == 0, "X is read in parts of a granule"
     assert 2 * words >= plan.rows * plan.block, "the next blocks are not loaded in time"
     assert plan.fused_slices_n >= 1
     assert plan.tile_sums % words == 0
@@ -113,7 +114,7 @@ def check_widths(plan):
             assert element.significand_bits >= form.precision
             assert element.depth >= form.depth
     assert plan.deficit_bits == (plan.sum_bits + plan.fraction).bit_length()
-    assert plan.accumulator_bits == plan.sum_bits + plan.fraction + plan.headroom <= 63
+    assert plan.accumulator_bits == plan.sum_bits + plan.fraction + plan.numerics.headroom <= 63
 
 
 def check_image(plan):
@@ -124,13 +125,13 @@ def check_image(plan):
             vector=chosen.grouping.size if chosen.two_copies else None,
             header=chosen.format.name == "nvfp4", data_width=plan.data_width,
         )  # fmt: skip
-        assert plan.group_beats(cls) * plan.beat_bytes == layout.group_bytes
-        assert plan.exponent_beats(cls) * plan.beat_bytes == layout.exponent_bytes
-        assert plan.header_beats(cls) * plan.beat_bytes == layout.group_offset(0, 0)
+        assert plan.group_layouts[cls].group_beats * plan.beat_bytes == layout.group_bytes
+        assert plan.group_layouts[cls].exponent_beats * plan.beat_bytes == layout.exponent_bytes
+        assert plan.group_layouts[cls].header_beats * plan.beat_bytes == layout.group_offset(0, 0)
         bits = plan.block**2 * layout.element_bits
         whole = [n for n in (1, 2, 4) if n * bits % plan.data_width == 0]
-        assert plan.granule(cls) == min(whole, default=GROUP_BLOCKS)
-        beats = [plan.mantissa_beats(cls, n) for n in range(GROUP_BLOCKS + 1)]
+        assert plan.group_layouts[cls].granule == min(whole, default=GROUP_BLOCKS)
+        beats = [plan.group_layouts[cls].block_beats(n) for n in range(GROUP_BLOCKS + 1)]
         assert beats == [ceil(n * bits / plan.data_width) for n in range(GROUP_BLOCKS + 1)]
 
 
@@ -206,7 +207,7 @@ def memory_bits(plan):
 def test_nano_fits_its_target():
     """400 KiB for the whole machine, and the fused pass for dY of 512 x 512 in it."""
     plan = PRODUCTS_ONLY["nano"].plan
-    column_maxima = 8 * plan.converter_blocks
+    column_maxima = 8 * MAX_CONVERT_BLOCKS
     queues_and_buffers = 10 * 1024 * 8
     assert memory_bits(plan) + column_maxima + queues_and_buffers <= 400 * 1024 * 8
     assert (plan.fused_blocks_m * plan.block, plan.fused_blocks_n * plan.block) == (512, 512)
@@ -288,7 +289,7 @@ FLOATS = {"kind": "float", "mantissa": 9, "chunk": 64}
 def test_slices_of_a_chunk():
     plan = make_plan(make_numerics(block=4, accumulator=FLOATS), rows=4, cols=2)
     assert plan.floats
-    assert (plan.chunk_slices(north=False), plan.chunk_slices(north=True)) == (8, 4)
+    assert (plan.overwriting_slices(north=False), plan.overwriting_slices(north=True)) == (8, 4)
     assert plan.shortest_pass == 4
     assert not make_plan(make_numerics()).floats
 

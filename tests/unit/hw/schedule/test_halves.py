@@ -8,9 +8,9 @@ from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.sim import Simulator
 
-from diastole_hw.plan.uses import W
 from diastole_hw.schedule.halves import west_base, west_word
 from diastole_hw.schedule.tokens import PLANE, chunk_layout
+from diastole_sim.spec.sizes.uses import W
 from support.plans import make_numerics, make_plan
 
 

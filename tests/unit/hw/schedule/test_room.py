@@ -2,8 +2,8 @@
 
 import pytest
 
-from diastole_hw.plan.plan import TILES_OF_SUMS
 from diastole_hw.schedule.room import SumRoom
+from diastole_sim.spec.sizes.array import TILES_OF_SUMS
 from support.bench import design, run
 
 

@@ -9,9 +9,10 @@ from itertools import product
 
 import pytest
 
-from diastole_hw.plan.uses import DY, PRODUCTS, Mode, W, X
+from diastole_hw.plan.uses import PRODUCTS, Mode
 from diastole_hw.schedule.walk import TileWalk
 from diastole_sim.spec.nest import Nest
+from diastole_sim.spec.sizes.uses import DY, W, X
 from support.bench import design, get, run
 from support.nests import drawn_nest
 from support.plans import make_numerics, make_plan

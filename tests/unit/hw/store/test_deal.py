@@ -4,7 +4,6 @@ ever waits for the other with a row that it has asked for."""
 
 import pytest
 
-from diastole_hw.schedule.tokens import longest_row
 from diastole_hw.store.deal import DealRows, EmitPorts
 from support.bench import get, put, run
 from support.plans import make_numerics, make_plan
@@ -121,8 +120,8 @@ def test_who_has_asked_needs_no_other_port(held, rng):
     """With one port held up for ever, each row that the other one asks for comes whole."""
     plan = plan_of(4, 128)
     dut = EmitPorts(plan, vectors=2)
-    row = longest_row(plan) // 2  # words
-    assert row > dut.queued_words
+    row = plan.longest_row // 2  # words
+    assert row > plan.queued_words(2)
     span = {"addr": 0, "cols": 8 * row, "vectors": 2 * row, "repeat": 8}
     requests, beats = ((dut.requests_1, dut.beats_1), (dut.requests, dut.beats))[held]
     asked, came = [], []
@@ -153,7 +152,7 @@ def test_a_word_per_cycle(block, data_width, vectors):
     loses a cycle for a span, and a few for its first row."""
     plan = plan_of(block, data_width)
     dut = EmitPorts(plan, vectors=vectors)
-    most = longest_row(plan) // vectors
+    most = plan.longest_row // vectors
     span = {"addr": 0, "cols": most * vectors * block, "vectors": most * vectors, "repeat": 16}
     taken = []
 

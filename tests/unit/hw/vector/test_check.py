@@ -5,7 +5,6 @@ from dataclasses import replace
 import pytest
 from amaranth.sim import Simulator
 
-from diastole_hw.plan.vector import VectorShape
 from diastole_hw.vector.check import (
     DescriptorCheck,
     InstructionCheck,
@@ -13,6 +12,7 @@ from diastole_hw.vector.check import (
     instruction_layout,
 )
 from diastole_sim.spec.micro import Instruction, MicroOp, program_problems
+from diastole_sim.spec.sizes.vector import VectorShape
 from diastole_sim.spec.stream_table import Descriptor, Kind, StreamLimits, Walk, stream_problems
 
 SHAPE = VectorShape(block=4, data_width=64, specials=1, panel_vectors=2**17)

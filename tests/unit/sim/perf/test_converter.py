@@ -1,14 +1,11 @@
 # amaranth: UnusedElaboratable=no
-"""Sizes that the model of the converter has, against those of the hardware."""
+"""What the model knows of the converter, against the hardware and by hand."""
 
 import pytest
 
-from diastole_hw.convert.converter import Converter
-from diastole_hw.convert.geometry import Geometry
 from diastole_hw.convert.quantise import LaneQuantiser
 from diastole_hw.random.rows import hash_cycles
 from diastole_sim.perf.converter import ModelledConverter
-from diastole_sim.spec.numerics import CLASS_NAMES
 from support.numerics import make_numerics
 from support.texts import exactly
 
@@ -29,28 +26,12 @@ MACHINES = {
 }
 
 
-@pytest.mark.parametrize("data_width", [32, 128, 512])
 @pytest.mark.parametrize("machine", MACHINES)
-@pytest.mark.sampled(3)
-def test_sizes_are_those_of_the_hardware(machine, data_width):
+def test_lanes_take_as_long_as_those_of_the_hardware(machine):
     numerics = make_numerics(**MACHINES[machine])
-    sizes = Geometry(numerics=numerics, data_width=data_width)
-    hardware = Converter(numerics=numerics, data_width=data_width, max_col_blocks=8)
-    for cls, name in enumerate(CLASS_NAMES):
-        model = ModelledConverter(numerics=numerics, tensor_class=name, data_width=data_width)
-        for own in ("lanes", "floats", "halves", "group_cols", "block", "beat_bytes"):
-            assert getattr(model, own) == getattr(sizes, own), own
-        for own in ("tile_rows", "tile_cols", "piece_cols", "element_beats"):
-            assert getattr(model, own) == getattr(sizes, own)(cls), own
-        assert model.exponent_bytes == sizes.exponent_entries(cls)
-        assert (model.finds, model.vectors) == (sizes.finds[cls], sizes.vectors[cls])
-        assert (model.draws, model.scans) == (sizes.draws[cls], sizes.scanned[cls])
-        assert model.draws_early == sizes.draws_at_intake[cls]
-        assert model.header == sizes.group_layouts[cls].header_beats
-        assert model.planes == numerics.planes_of(name)[-1]
-        assert model.tiles_ahead == hardware._tiles_ahead
-        if not numerics.scale_significands:  # else as long as the bits of a quotient ask for
-            assert model.lane_cycles == LaneQuantiser(numerics=numerics).latency
+    model = ModelledConverter(numerics=numerics, tensor_class="x", data_width=128)
+    if not numerics.scale_significands:  # else as long as the bits of a quotient ask for
+        assert model.lane_cycles == LaneQuantiser(numerics=numerics).latency
 
 
 @pytest.mark.parametrize("data_width", [32, 64, 128, 256, 512])

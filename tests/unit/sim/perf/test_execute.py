@@ -6,10 +6,10 @@ from dataclasses import replace
 import pytest
 
 from diastole_sim.perf.execute import Execute
-from diastole_sim.perf.machine import ModelledMachine
 from diastole_sim.perf.walk import Chunk, Span
+from support.modelled import modelled
 
-MACHINE = ModelledMachine(rows=2, cols=2, block=8, element_bits=(5, 5, 5), data_width=64)
+MACHINE = modelled(rows=2, cols=2, block=8, element_bits=(5, 5, 5), data_width=64)
 SPANS = ((Span(16, 1, 4),), (Span(8, 1, 4),))
 CHUNK = Chunk(
     regions=(),
@@ -103,7 +103,7 @@ def test_passes_shorter_than_loading(execute):
 
 
 def test_no_pass_is_shorter_than_four_cycles():
-    tiny = ModelledMachine(rows=1, cols=1, block=1, element_bits=(5, 5, 5), data_width=64)
+    tiny = modelled(rows=1, cols=1, block=1, element_bits=(5, 5, 5), data_width=64)
     execute = Execute(tiny, Store())
     execute.chunk(replace(CHUNK, slots=1, slices=3), loaded=50)
     # Loading starts in 52, swaps in 53, 57 and 61.
@@ -148,7 +148,7 @@ def test_what_is_added_to_sums_that_are_there(execute, keys, added):
 def test_float_sums_begin_with_whole_chunks(execute):
     """Of 64 products, 4 slices of 2 cells of 8: the fifth pass is the first that adds, though they
     come in two chunks of what is loaded."""
-    floats = Execute(replace(execute.machine, float_chunk=64), Store())
+    floats = Execute(modelled(rows=2, cols=2, data_width=64, float_chunk=64), Store())
     floats.chunk(replace(CHUNK, slices=3, last=False, closes=(False, False)), loaded=50)
     assert floats.store.added == []
     floats.chunk(replace(CHUNK, slices=3, first=False, opens=(False, False)), loaded=50)

@@ -1,14 +1,13 @@
 """The fused backward pass, chunk by chunk, counted by hand."""
 
-from dataclasses import replace
-
 import pytest
 
 from diastole_sim.perf.fused import fused_chunks, fused_passes, turned_spans
-from diastole_sim.perf.machine import DY, ModelledMachine, W, X
 from diastole_sim.perf.walk import NOTHING, LoadedRegion, Span, blocks
+from diastole_sim.spec.sizes.uses import DY, W, X
+from support.modelled import modelled
 
-NANO = ModelledMachine(rows=2, cols=2, block=8, element_bits=(5, 5, 5), data_width=64)
+NANO = modelled(rows=2, cols=2, block=8, element_bits=(5, 5, 5), data_width=64)
 
 
 def test_the_fused_pass():
@@ -50,8 +49,8 @@ def test_turned_rows_of_a_result():
 
 @pytest.mark.parametrize("cols, step", [(4, 2), (2, 2), (6, 2), (3, 1), (1, 1)])
 def test_blocks_turn_together_if_a_slice_is_whole_with_them(cols, step):
-    machine = ModelledMachine(rows=2, cols=cols, block=8, element_bits=(5, 5, 5), data_width=512)
-    assert machine.turned_blocks == step
+    machine = modelled(rows=2, cols=cols, block=8, element_bits=(5, 5, 5), data_width=512)
+    assert machine.transposed_blocks == step
     spans = turned_spans(machine, 100, 64, (0, cols), (0, 2))
     assert {span.rows for span in spans} == {8 * step}
     assert {(span.beats, span.columns, span.vectors) for span in spans} == {(1, 16, 2)}
@@ -92,7 +91,8 @@ def told(chunks, name):
 )
 def test_planes_stream_side_by_side(widths, uses, loads, frees, opens, closes):
     """20 x 9 x 20 again. X goes east, W north."""
-    machine = replace(NANO, element_bits=(3, 3, 3), widths=((2, 4, 6),) * 3)
+    sizes = {"rows": 2, "cols": 2, "element_bits": (3, 3, 3), "data_width": 64}
+    machine = modelled(**sizes, widths=(2, 4, 6))
     chunks = list(fused_chunks(machine, 20, 9, 20, widths))
     found = {name: told(chunks, name) for name in ("uses", "loads", "frees", "opens", "closes")}
     assert found == {"uses": uses, "loads": loads, "frees": frees, "opens": opens, "closes": closes}
@@ -101,7 +101,7 @@ def test_planes_stream_side_by_side(widths, uses, loads, frees, opens, closes):
     for chunk in chunks:
         for direction in range(2):
             assert bool(chunk.spans[direction]) == chunk.closes[direction]
-    of_one = list(fused_chunks(replace(machine, widths=(None,) * 3), 20, 9, 20))
+    of_one = list(fused_chunks(modelled(**sizes), 20, 9, 20))
     for direction in range(2):
         closed = [c.spans[direction] for c in chunks if c.closes[direction]]
         assert closed == [c.spans[direction] for c in of_one if c.closes[direction]]
@@ -110,7 +110,8 @@ def test_planes_stream_side_by_side(widths, uses, loads, frees, opens, closes):
 def test_what_planes_of_the_fused_pass_load():
     """X of two planes, W of three, dY of two: W with the first chunk of a k tile that has its
     plane, dY in the first k tile, maxima once."""
-    machine = replace(NANO, element_bits=(3, 3, 3), widths=((2, 4, 6),) * 3)
+    sizes = {"rows": 2, "cols": 2, "element_bits": (3, 3, 3), "data_width": 64}
+    machine = modelled(**sizes, widths=(2, 4, 6))
     chunks = list(fused_chunks(machine, 20, 9, 20, (4, 6, 4)))
     t0, t1, c0, c1, n = (0, 2), (2, 1), (0, 2), (2, 1), (0, 2)
     one = LoadedRegion(rows=0, maxima_beats=1)
@@ -136,5 +137,5 @@ def test_what_planes_of_the_fused_pass_load():
 )
 def test_passes_of_both_gradients(widths, passes):
     """dX takes those of dY by W, dW those of X by dY."""
-    machine = replace(NANO, element_bits=(3, 3, 3), widths=((2, 4, 6),) * 3)
+    machine = modelled(rows=2, cols=2, data_width=64, widths=(2, 4, 6))
     assert fused_passes(machine, widths) == passes

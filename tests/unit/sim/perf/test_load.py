@@ -3,8 +3,9 @@
 import pytest
 
 from diastole_sim.perf.load import Load, Loaders
-from diastole_sim.perf.machine import Memory, ModelledMachine
+from diastole_sim.perf.machine import Memory
 from diastole_sim.perf.walk import NOTHING, Chunk, LoadedRegion, Run
+from support.modelled import modelled
 
 ONE = Run(0, (6,), 1, 1)  # a beat of exponents, then a block of 8 vectors in 5 beats
 
@@ -12,7 +13,7 @@ ONE = Run(0, (6,), 1, 1)  # a beat of exponents, then a block of 8 vectors in 5 
 def machine(**changes):
     """Which fills a vector per cycle, unless it is said to fill more."""
     sizes = {"rows": 2, "cols": 2, "block": 8, "element_bits": (5, 5, 5), "data_width": 64}
-    return ModelledMachine(**sizes | {"memory": Memory(), "most_filled": 1} | changes)
+    return modelled(**sizes | {"memory": Memory(), "most_filled": 1} | changes)
 
 
 def chunk(*regions, first=True, loads=(True, True)):

@@ -4,7 +4,7 @@ from math import prod
 
 import pytest
 
-from diastole_sim.perf import Memory, ModelledMachine, estimate
+from diastole_sim.perf import Memory, estimate
 from diastole_sim.perf import long as unit
 from diastole_sim.perf.fused import FusedWalk
 from diastole_sim.perf.long import estimate_long
@@ -12,18 +12,19 @@ from diastole_sim.perf.product import gradients_apart
 from diastole_sim.perf.run import ProductRun
 from diastole_sim.perf.walk import WalkedProduct, loops_of
 from diastole_sim.spec.nest import Nest
+from support.modelled import modelled
 from support.sweep import sweep
 
 SQUARES = {"block": 8, "element_bits": (5, 5, 5)}
 MACHINES = {
-    "pico": ModelledMachine(rows=1, cols=1, block=4, data_width=32, element_bits=(5, 5, 5)),
-    "nano": ModelledMachine(rows=2, cols=2, data_width=128, **SQUARES),
-    "edge": ModelledMachine(rows=6, cols=6, data_width=256, **SQUARES),
-    "server": ModelledMachine(rows=16, cols=16, data_width=512, ports=2, **SQUARES),
-    "far": ModelledMachine(
-        rows=2, cols=2, data_width=64, memory=Memory.axi(400), products_only=True, **SQUARES
+    "pico": modelled(rows=1, cols=1, block=4, data_width=32, element_bits=(5, 5, 5)),
+    "nano": modelled(rows=2, cols=2, data_width=128, **SQUARES),
+    "edge": modelled(rows=6, cols=6, data_width=256, **SQUARES),
+    "server": modelled(rows=16, cols=16, data_width=512, ports=2, **SQUARES),
+    "far": modelled(
+        rows=2, cols=2, data_width=64, memory=Memory.axi(400), has_vector=False, **SQUARES
     ),
-    "vectors": ModelledMachine(
+    "vectors": modelled(
         rows=2, cols=3, block=4, data_width=64, element_bits=(8, 8, 8), vectors=(32, 32, 32)
     ),
 }
@@ -56,7 +57,7 @@ def sides(rng, machine, most=5000):
     while True:
         found = [round(2 ** rng.uniform(0, most.bit_length())) for _ in range(3)]
         found[rng.randrange(3)] = rng.randrange(300, most)
-        if prod(found) <= MOST_CYCLES * machine.multipliers and max(found) <= most:
+        if prod(found) <= MOST_CYCLES * machine.macs and max(found) <= most:
             return found
 
 
@@ -99,7 +100,7 @@ def test_a_last_tile_that_is_short(op, m, k, n, nest, slots):
 def test_addresses_that_grow(rng):
     """Of 1884 chunks of three rows and 35 columns: loading waits for addresses of up to 11 bits,
     each of which takes a cycle."""
-    machine = ModelledMachine(rows=1, cols=1, block=4, data_width=128, element_bits=(3, 3, 3))
+    machine = modelled(rows=1, cols=1, block=4, data_width=128, element_bits=(3, 3, 3))
     nest = Nest.parse("t_blocks=8,groups=8,chunk=2")
     found, whole = (each(machine, "dw", 7536, 35, 3, nest) for each in (estimate_long, estimate))
     near(found, whole)
@@ -162,11 +163,11 @@ def test_beats_of_maxima(op):
 def test_maxima_of_a_walk():
     """Of 20 blocks in tiles of 4, and 5 in tiles of 2, a byte each in beats of 4: each tile has a
     beat along 5 steps of one, and 3 of the other."""
-    machine = ModelledMachine(rows=1, cols=1, block=4, data_width=32, element_bits=(5, 5, 5))
+    machine = modelled(rows=1, cols=1, block=4, data_width=32, element_bits=(5, 5, 5))
     loops = loops_of(machine, "forward", 80, 20, 100, Nest(t_blocks=4, groups=2))
     assert WalkedProduct(machine, loops).maxima_beats == 5 * 3 + 3 * 5
     # 3 blocks of M and 2 of N, a beat each, and 25 of K in tiles of 4, for X and for W.
-    assert machine.fused_tile == 4
+    assert machine.fused_tile_blocks == 4
     assert FusedWalk(machine, (10, 7, 100)).maxima_beats == 1 + 1 + 2 * 7
 
 

@@ -5,25 +5,24 @@ from dataclasses import replace
 
 import pytest
 
-from diastole_sim.perf import ModelledMachine, estimate
+from diastole_sim.perf import estimate
 from diastole_sim.perf.choose import candidates, choose_nest, roughly
 from diastole_sim.perf.long import estimate_long
 from diastole_sim.perf.walk import NOTHING, loops_of, product_chunks
 from diastole_sim.spec.nest import Nest, NestLimits
 from diastole_sim.spec.part import ProductPart
+from support.modelled import modelled
 
 SIZES = {"rows": 2, "cols": 2, "block": 8, "element_bits": (3, 3, 3), "data_width": 64}
-ONE = ModelledMachine(**SIZES)
-FAST = ModelledMachine(**SIZES, widths=((2, 4, 6, 8),) * 3)
+ONE = modelled(**SIZES)
+FAST = modelled(**SIZES, widths=(2, 4, 6, 8))
 MACHINES = {
-    "nano": (ONE, replace(ONE, widths=((2, 4),) * 3)),
+    "nano": (ONE, modelled(**SIZES, widths=(2, 4))),
     "vectors": tuple(
-        replace(ONE, data_width=128, vectors=(16, 16, 16), widths=widths)
-        for widths in ((None,) * 3, ((2, 4),) * 3)
+        modelled(**SIZES | {"data_width": 128}, vectors=(16, 16, 16), widths=widths)
+        for widths in (None, (2, 4))
     ),
-    "edge": tuple(
-        replace(ONE, in_place=False, widths=widths) for widths in ((None,) * 3, ((2, 4),) * 3)
-    ),
+    "edge": tuple(modelled(**SIZES, in_place=False, widths=widths) for widths in (None, (2, 4))),
 }
 LIMITS = NestLimits(
     t_blocks=(1, 2, 4, 8, 16), groups=(1, 2, 3, 4), chunk=(2, 4, 6, 8),

@@ -2,14 +2,15 @@
 
 import pytest
 
-from diastole_sim.perf.machine import Memory, ModelledMachine
+from diastole_sim.perf.machine import Memory
 from diastole_sim.perf.product import estimate
+from support.modelled import modelled
 
 SIZES = {"rows": 2, "cols": 2, "block": 8, "element_bits": (5, 5, 5), "data_width": 64}
 
 
 def machine(**changes):
-    return ModelledMachine(**SIZES | {"memory": Memory()} | changes)
+    return modelled(**SIZES | {"memory": Memory()} | changes)
 
 
 def test_one_chunk():

@@ -4,14 +4,13 @@ from dataclasses import replace
 
 import pytest
 
-from diastole_sim.perf.machine import Memory, ModelledMachine
+from diastole_sim.perf.machine import Memory
 from diastole_sim.perf.rings import Places, Room
 from diastole_sim.perf.store import EAST, NORTH
 from diastole_sim.perf.walk import Chunk
+from support.modelled import modelled
 
-MACHINE = ModelledMachine(
-    rows=2, cols=2, block=8, element_bits=(5, 5, 5), data_width=64, memory=Memory()
-)
+MACHINE = modelled(rows=2, cols=2, block=8, element_bits=(5, 5, 5), data_width=64, memory=Memory())
 
 
 class Drains:

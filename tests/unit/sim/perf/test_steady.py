@@ -5,8 +5,9 @@ import random
 import pytest
 
 from diastole_sim.perf import execute, load, store
-from diastole_sim.perf.machine import Memory, ModelledMachine
+from diastole_sim.perf.machine import Memory
 from diastole_sim.perf.product import OPERATIONS, estimate
+from support.modelled import modelled
 
 MACHINES = {
     "pico": {"rows": 1, "cols": 1, "block": 4, "data_width": 32},
@@ -29,7 +30,7 @@ def drawn(name, count=12):
 def found(name):
     sizes = {"element_bits": (5, 5, 5), **MACHINES[name]}
     return [
-        estimate(ModelledMachine(memory=Memory.axi(latency), **sizes), op, *sides)
+        estimate(modelled(memory=Memory.axi(latency), **sizes), op, *sides)
         for op, sides, latency in drawn(name)
     ]
 
@@ -62,7 +63,7 @@ def test_rows_are_passed_over(monkeypatch):
         return kept(self, direction, start)
 
     monkeypatch.setattr(store.Store, "_row", counted)
-    nano = ModelledMachine(memory=Memory.axi(20), element_bits=(5, 5, 5), **MACHINES["nano"])
+    nano = modelled(memory=Memory.axi(20), element_bits=(5, 5, 5), **MACHINES["nano"])
     for columns in (64, 24):
         rows.clear()
         estimate(nano, "forward", 1000, columns, 512)

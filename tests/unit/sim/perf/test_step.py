@@ -117,7 +117,7 @@ def test_products_in_flight_share_one_array(first, second, monkeypatch):
     for ahead in (0, 1):
         found = step_of(made[first], replace(made[second], ahead=ahead))
         slots = sum(each.slots for each in found.commands)
-        assert slots == 2 * 64 * 128 * 256 // model().machine.multipliers
+        assert slots == 2 * 64 * 128 * 256 // model().machine.macs
         assert slots == found.by_cause["busy_slots"] < found.cycles
         assert sum(found.by_cause.values()) == found.cycles
         assert all(cycles >= 0 for cycles in found.by_cause.values())

@@ -4,13 +4,14 @@ from collections import deque
 
 import pytest
 
-from diastole_sim.perf.machine import Memory, ModelledMachine
+from diastole_sim.perf.machine import Memory
 from diastole_sim.perf.store import EAST, NORTH, Store
 from diastole_sim.perf.walk import Span
+from support.modelled import modelled
 
 
 def make(units=2, **memory):
-    machine = ModelledMachine(
+    machine = modelled(
         rows=2, cols=2, block=8, element_bits=(5, 5, 5), data_width=64, memory=Memory(**memory)
     )
     return Store(machine, units=(units, units))

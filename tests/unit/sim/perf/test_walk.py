@@ -2,7 +2,6 @@
 
 import pytest
 
-from diastole_sim.perf.machine import ModelledMachine
 from diastole_sim.perf.walk import (
     DY,
     NOTHING,
@@ -20,11 +19,12 @@ from diastole_sim.perf.walk import (
     steps,
 )
 from diastole_sim.spec.nest import Nest
+from support.modelled import modelled
 
 SIZES = {"rows": 2, "cols": 2, "block": 8, "element_bits": (5, 5, 5), "data_width": 64}
-NANO = ModelledMachine(**SIZES)
-EDGE = ModelledMachine(**SIZES, in_place=False)
-NARROW = ModelledMachine(rows=1, cols=1, block=1, element_bits=(3, 3, 3), data_width=32)
+NANO = modelled(**SIZES)
+EDGE = modelled(**SIZES, in_place=False)
+NARROW = modelled(rows=1, cols=1, block=1, element_bits=(3, 3, 3), data_width=32)
 
 
 def test_steps():

@@ -8,7 +8,7 @@ from diastole.files.layers import NamedLayer
 from diastole.layers.costs import layer_costs, modelled
 from diastole.measure.model_error import machine_of
 from diastole_sim.perf import estimate
-from diastole_sim.perf.machine import WIDEST
+from diastole_sim.spec.sizes.array import WIDEST
 from support.sweep import sweep
 
 PRESETS = ("pico", "nano", "edge", "server")

@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 from math import lcm
 
-from diastole_hw.plan.tiling import Tiling
-from diastole_hw.plan.uses import Use
 from diastole_sim.spec.nest import NestLimits
+from diastole_sim.spec.sizes.tiling import Tiling
+from diastole_sim.spec.sizes.uses import Use
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,18 +1,13 @@
-# amaranth: UnusedElaboratable=no
 """The converter's sizes against counting: which elements share a word, a block, a group, a beat."""
 
 import re
 from itertools import product
 
 import pytest
-from amaranth.hdl import Const, Module, Signal
-from amaranth.lib import wiring
-from amaranth.lib.wiring import In, Out
 
-from diastole_hw.convert.geometry import Geometry, by_class, of_vectors
 from diastole_sim.spec.image import DATA_WIDTHS
 from diastole_sim.spec.numerics import BLOCK_SIDES
-from support.bench import design, run
+from diastole_sim.spec.sizes.converter import ConverterSizes
 from support.numerics import make_numerics
 from support.tiles import MACHINES, class_of, draws_early, machine, tile_shape
 
@@ -36,7 +31,7 @@ def random_numerics(block, rng):
 
 
 def check(numerics, data_width):
-    sizes = Geometry(numerics=numerics, data_width=data_width)
+    sizes = ConverterSizes(numerics=numerics, data_width=data_width)
     block, floats = numerics.block, data_width // 32
     row = range(8 * block)  # elements of a row of a group
     classes = [class_of(numerics, cls) for cls in range(3)]
@@ -128,7 +123,7 @@ def test_sizes_of_machines_for_tests(name):
 )
 def test_what_classes_ask_for(name, folds, scanned, draws, header):
     numerics, data_width = machine(name)
-    sizes = Geometry(numerics=numerics, data_width=data_width)
+    sizes = ConverterSizes(numerics=numerics, data_width=data_width)
     assert sizes.folds == folds
     assert sizes.scanned == scanned
     assert sizes.draws == draws
@@ -138,52 +133,11 @@ def test_what_classes_ask_for(name, folds, scanned, draws, header):
     ]
 
 
-class Chooser(wiring.Component):
-    """Both ways to choose by class."""
-
-    def __init__(self, sizes, values):
-        self.sizes, self.values = sizes, values
-        super().__init__({"cls": In(2), "of_class": Out(8), "of_vector": Out(8)})
-
-    def elaborate(self, platform):
-        m = Module()
-        m.d.comb += self.of_class.eq(by_class(m, self.cls, self.values, "all"))
-        m.d.comb += self.of_vector.eq(of_vectors(m, self.cls, self.sizes, self.values, "some"))
-        keep = Signal()
-        m.d.sync += keep.eq(~keep)  # the bench has a clock
-        return m
-
-
-@pytest.mark.parametrize("values", [(7, 7, 7), (1, 200, 3), (0, 0, 5)])
-def test_values_by_class(values):
-    numerics, data_width = machine("vectors")  # x and w in vectors, dy not
-    dut = design(Chooser, Geometry(numerics=numerics, data_width=data_width), values)
-
-    async def bench(ctx):
-        for cls, value in enumerate(values):
-            ctx.set(dut.cls, cls)
-            await ctx.tick()
-            assert ctx.get(dut.of_class) == value
-            if cls < 2:
-                assert ctx.get(dut.of_vector) == value
-
-    run(dut, bench)
-
-
-def test_one_value_needs_no_choice():
-    numerics, data_width = machine("vectors")
-    sizes = Geometry(numerics=numerics, data_width=data_width)
-    m = Module()
-    assert isinstance(by_class(m, Const(0, 2), [3, 3, 3], "all"), Const)
-    assert isinstance(of_vectors(m, Const(0, 2), sizes, [9, 9, 3], "some"), Const)
-    assert not isinstance(by_class(m, Const(0, 2), [3, 3, 9], "all"), Const)
-
-
 @pytest.mark.parametrize("data_width", [16, 48, 1024])
 def test_refused_width(data_width):
     message = f"data_width must be one of 32, 64, 128, 256, 512, not {data_width}"
     with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
-        Geometry(numerics=make_numerics(), data_width=data_width)
+        ConverterSizes(numerics=make_numerics(), data_width=data_width)
 
 
 @pytest.mark.parametrize(
@@ -202,7 +156,7 @@ def test_refused_width(data_width):
 def test_what_may_fold(formats, keys, folds):
     """Only blocks whose exponent is the tensor's, and only for a window."""
     numerics = make_numerics(formats=formats, **keys)
-    sizes = Geometry(numerics=numerics, data_width=64)
+    sizes = ConverterSizes(numerics=numerics, data_width=64)
     assert sizes.folds == (folds if isinstance(folds, tuple) else (folds,) * 3)
 
 
@@ -210,7 +164,7 @@ def test_where_draws_are_needed_first():
     """Only by a class that folds and rounds stochastically."""
     for name, wanted in {"folding tensors": (0, 0, 1), "scales of their own": (0, 0, 0)}.items():
         numerics, data_width = machine(name)
-        sizes = Geometry(numerics=numerics, data_width=data_width)
+        sizes = ConverterSizes(numerics=numerics, data_width=data_width)
         assert sizes.draws_at_intake == wanted
         assert wanted == tuple(draws_early(numerics, cls) for cls in range(3))
 
@@ -227,7 +181,7 @@ def test_where_draws_are_needed_first():
 )
 def test_what_can_be_fed(name, widest):
     numerics, data_width = machine(name)
-    sizes = Geometry(numerics=numerics, data_width=data_width)
+    sizes = ConverterSizes(numerics=numerics, data_width=data_width)
     assert sizes.of_classes(sizes.fed_cols) == widest
     for cls, cols in enumerate(widest):
         for scale in (0, 131):
@@ -241,7 +195,7 @@ def test_only_tiles_that_are_complete_with_a_row_of_blocks_begin_beside_others()
     """By walking: a tensor wider than a tile comes back to its first tile, if that is higher."""
     for name in MACHINES:
         numerics, data_width = machine(name)
-        sizes = Geometry(numerics=numerics, data_width=data_width)
+        sizes = ConverterSizes(numerics=numerics, data_width=data_width)
         for cls in range(3):
             height, width = tile_shape(numerics, cls)
             block = numerics.block
@@ -256,7 +210,7 @@ def test_only_tiles_that_are_complete_with_a_row_of_blocks_begin_beside_others()
 @pytest.mark.parametrize("name", MACHINES)
 def test_blocks_of_a_tile(name):
     numerics, data_width = machine(name)
-    sizes = Geometry(numerics=numerics, data_width=data_width)
+    sizes = ConverterSizes(numerics=numerics, data_width=data_width)
     for cls in range(3):
         height, width = tile_shape(numerics, cls)
         assert sizes.cut_blocks(cls) == (height // numerics.block, width // numerics.block)

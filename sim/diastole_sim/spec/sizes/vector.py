@@ -2,10 +2,9 @@
 
 from dataclasses import dataclass
 
-from amaranth.utils import exact_log2
-
 from diastole_sim.spec.check import require_choice, require_int
 from diastole_sim.spec.image import DATA_WIDTHS, MAX_SIZE
+from diastole_sim.spec.integers import log2
 from diastole_sim.spec.limits import SCALE_SLOTS
 from diastole_sim.spec.numerics import BLOCK_SIDES
 
@@ -37,7 +36,7 @@ class VectorShape:
         require_choice("data_width", self.data_width, DATA_WIDTHS)
         require_choice("specials", self.specials, [1 << k for k in range(self.row_bits + 1)])
         require_int("panel_vectors", self.panel_vectors, 2, MOST_VECTORS)
-        exact_log2(self.panel_vectors)
+        log2(self.panel_vectors)
 
     @classmethod
     def of(
@@ -73,7 +72,7 @@ class VectorShape:
     @property
     def row_bits(self) -> int:
         """log2 B."""
-        return exact_log2(self.block)
+        return log2(self.block)
 
     @property
     def slot_cycles(self) -> int:
@@ -97,4 +96,4 @@ class VectorShape:
     @property
     def panel_bits(self) -> int:
         """Of the number of a vector in the panel."""
-        return exact_log2(self.panel_vectors)
+        return log2(self.panel_vectors)

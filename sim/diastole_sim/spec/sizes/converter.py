@@ -1,56 +1,40 @@
 """How the elements of tiles and groups lie in the converter's words, chunks and beats."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from math import gcd
-
-from amaranth.hdl import Array, Const, Signal, Value
-from amaranth.utils import exact_log2
+from typing import TypeVar
 
 from diastole_sim.spec.check import require_choice
 from diastole_sim.spec.formats import FOUR_OVER_SIX
-from diastole_sim.spec.image import DATA_WIDTHS, GROUP_BLOCKS, MAX_SIZE, GroupLayout
+from diastole_sim.spec.image import DATA_WIDTHS, GROUP_BLOCKS, GroupLayout
+from diastole_sim.spec.integers import ceil_div, log2
 from diastole_sim.spec.numerics import CLASS_NAMES, Numerics, TensorClass
 from diastole_sim.spec.rounding import is_stochastic
 
-EXTENT_BITS = MAX_SIZE.bit_length()
-"""Of a number of rows or columns of a tensor."""
-PITCH_BITS = EXTENT_BITS + 3
-"""Of the bytes from one row of floats to the next: whole beats, at most of 16 floats."""
+T = TypeVar("T")
+
 DOUBLED_FLOATS = 4096
 """Largest tile of which the buffer holds two, so that one is read while one is quantised."""
 PIECE_COLS, PIECE_BEATS = 16, 4
 """Columns of a piece of a tile and beats of its rows, at least: what a memory reads at a time."""
-
-
-def by_class(m, cls: Value, values, name: str) -> Value:
-    """What a class has of something: a constant where all classes have the same."""
-    values = list(values)
-    if len(set(values)) == 1:
-        return Const(values[0])
-    chosen = Signal(range(max(values) + 1), name=name)
-    m.d.comb += chosen.eq(Array(values)[cls])
-    return chosen
+FEWEST_AHEAD, MOST_AHEAD = 4, 8
+"""Tiles that are asked for and not yet read."""
+BEATS_AHEAD = 256
+"""Beats of such tiles: more than a far memory takes to answer."""
 
 
 def fed_columns(numerics: Numerics, data_width: int, most: int) -> tuple[int, int, int]:
     """By class, columns of the widest tensor that a chain may give the converter, which takes
     ``most`` at all."""
-    sizes = Geometry(numerics=numerics, data_width=data_width)
+    sizes = ConverterSizes(numerics=numerics, data_width=data_width)
     x, w, dy = (min(most, sizes.fed_cols(cls) or most) for cls in range(len(CLASS_NAMES)))
     return x, w, dy
 
 
-def of_vectors(m, cls: Value, sizes: "Geometry", values, name: str) -> Value:
-    """As :func:`by_class` where a class has vector groups; anything where it has none."""
-    values = list(values)
-    known = min(value for value, vectors in zip(values, sizes.vectors, strict=True) if vectors)
-    pairs = zip(values, sizes.vectors, strict=True)
-    return by_class(m, cls, [value if vectors else known for value, vectors in pairs], name)
-
-
 @dataclass(frozen=True, kw_only=True)
-class Geometry:
+class ConverterSizes:
     """Sizes that follow from the classes of tensors and the width of the bus.
 
     A *word* is what the converter works on in one cycle: ``lanes`` neighbours of one row. A *chunk*
@@ -94,7 +78,7 @@ class Geometry:
         of its groups gets."""
         return tuple(chosen.scale == FOUR_OVER_SIX for chosen in self.classes)
 
-    @property
+    @cached_property
     def measured_bits(self) -> int:
         """Of what is measured of a unit: its stored exponent before folding, or what it is folded
         by; where a class finds, the codes of both scales, that of the scale for 6 on top. It grows
@@ -107,22 +91,22 @@ class Geometry:
         pairs = zip(range(len(CLASS_NAMES)), self.vectors, strict=True)
         return max(self.side(n) ** (1 if of else 2) for n, of in pairs)
 
-    @property
+    @cached_property
     def vectors(self) -> tuple[bool, ...]:
         """Whether a class has vector groups, and so two copies."""
         return tuple(chosen.two_copies for chosen in self.classes)
 
-    @property
+    @cached_property
     def two_copies(self) -> bool:
         """Whether any class has."""
         return any(self.vectors)
 
-    @property
+    @cached_property
     def squares(self) -> bool:
         """Whether any class has none: its units are squares, or blocks."""
         return not all(self.vectors)
 
-    @property
+    @cached_property
     def scanned(self) -> tuple[bool, ...]:
         """Whether a class's scale may follow from the whole tensor."""
         return tuple(chosen.has_tensor_scale for chosen in self.classes)
@@ -143,32 +127,32 @@ class Geometry:
         """Rows and columns of blocks of a tile."""
         return self.tile_rows(cls) // self.block, self.tile_cols(cls) // self.block
 
-    @property
+    @cached_property
     def draws(self) -> tuple[bool, ...]:
         """Whether a class's elements draw from a generator."""
         generated = self.numerics.rounding_kind != "data"
         return tuple(generated and is_stochastic(chosen.rounding) for chosen in self.classes)
 
-    @property
+    @cached_property
     def draws_at_intake(self) -> tuple[bool, ...]:
         """Whether what a class's blocks are folded by hangs on draws."""
         return tuple(a and b for a, b in zip(self.folds, self.draws, strict=True))
 
-    @property
+    @cached_property
     def drawn_copies(self) -> int:
         """Copies for which an element draws, at most; 1 where none does."""
         return 1 + any(a and b for a, b in zip(self.vectors, self.draws, strict=True))
 
-    @property
+    @cached_property
     def element_bits(self) -> tuple[int, ...]:
         return tuple(chosen.format.element_bits for chosen in self.classes)
 
-    @property
+    @cached_property
     def most_planes(self) -> int:
         """Images of a copy, at most; each has the elements' own bits of some of their magnitude."""
         return max(self.numerics.planes_of(name)[-1] for name in CLASS_NAMES)
 
-    @property
+    @cached_property
     def planar(self) -> bool:
         """Whether a conversion says in how many planes a tensor is stored."""
         return self.numerics.chooses_widths
@@ -179,7 +163,7 @@ class Geometry:
         widest = (self.numerics.converted_class(name) for name in CLASS_NAMES)
         return max(chosen.format.element_bits for chosen in widest)
 
-    @property
+    @cached_property
     def header(self) -> bool:
         """Whether images begin with the tensor's exponent (NVFP4)."""
         return any(group.header for group in self.group_layouts)
@@ -190,60 +174,60 @@ class Geometry:
 
     # Words, groups and beats.
 
-    @property
+    @cached_property
     def block(self) -> int:
         return self.numerics.block
 
-    @property
+    @cached_property
     def beat_bytes(self) -> int:
         return self.data_width // 8
 
-    @property
+    @cached_property
     def floats(self) -> int:
         """Floats of a beat."""
         return self.data_width // 32
 
-    @property
+    @cached_property
     def group_cols(self) -> int:
         """Elements of one row of a group."""
         return GROUP_BLOCKS * self.block
 
-    @property
+    @cached_property
     def stored_at_once(self) -> int:
         """Elements that are quantised in a cycle, over all copies."""
         return self.lanes * (1 + self.two_copies)
 
-    @property
+    @cached_property
     def lanes(self) -> int:
         """Elements of a word: a beat of floats, unless a row of a group is shorter, or, where there
         are two copies, a row of a block."""
         return min(self.floats, self.block if self.two_copies else self.group_cols)
 
-    @property
+    @cached_property
     def beat_words(self) -> int:
         """Words of a beat of floats."""
         return self.floats // self.lanes
 
-    @property
+    @cached_property
     def row_words(self) -> int:
         """Words of one row of a group."""
         return self.group_cols // self.lanes
 
-    @property
+    @cached_property
     def group_words(self) -> int:
         return self.block * self.row_words
 
-    @property
+    @cached_property
     def chunk(self) -> int:
         """Elements of a chunk."""
         return min(self.lanes, self.block)
 
-    @property
+    @cached_property
     def word_chunks(self) -> int:
         """Chunks of a word, each in another block."""
         return self.lanes // self.chunk
 
-    @property
+    @cached_property
     def block_words(self) -> int:
         """Words of one row of a block: 1 if a word covers it or more."""
         return self.block // self.chunk
@@ -290,12 +274,12 @@ class Geometry:
         fewest = max(self.block, PIECE_COLS, PIECE_BEATS * self.floats)
         return min(self.tile_cols(cls), fewest)
 
-    @property
+    @cached_property
     def piece_words(self) -> tuple[int, ...]:
         """By the number of a class: words of one row of a piece."""
         return tuple(cols // self.lanes for cols in self.of_classes(self.piece_cols))
 
-    @property
+    @cached_property
     def in_pieces(self) -> tuple[bool, ...]:
         """By the number of a class: whether its tiles have several pieces."""
         return tuple(self.piece_cols(cls) < self.tile_cols(cls) for cls in range(len(CLASS_NAMES)))
@@ -325,18 +309,18 @@ class Geometry:
         bits of the index of a tile's first element are 0."""
         classes = range(len(CLASS_NAMES))
         divisor = gcd(*map(self.tile_rows, classes), *map(self.tile_cols, classes))
-        return exact_log2(divisor & -divisor)
+        return log2(divisor & -divisor)
 
-    @property
+    @cached_property
     def tile_row_words(self) -> int:
         """Words of one row of the largest tile."""
         return self.max_tile_cols // self.lanes
 
-    @property
+    @cached_property
     def tile_words(self) -> int:
         return self.max_tile_rows * self.tile_row_words
 
-    @property
+    @cached_property
     def strip_rows(self) -> int:
         """Rows of elements of a strip."""
         return self.group_cols
@@ -346,20 +330,31 @@ class Geometry:
         """Columns of elements of the widest strip."""
         return max(self.tile_cols(cls) for cls, vectors in enumerate(self.vectors) if vectors)
 
-    @property
+    @cached_property
     def strip_groups(self) -> int:
         """Groups of the widest strip."""
         return self.strip_cols // self.block
 
-    @property
+    @cached_property
+    def tile_floats(self) -> int:
+        """Floats of the tiles that the buffer is made for."""
+        return self.max_tile_rows * self.max_tile_cols
+
+    @cached_property
     def halves(self) -> int:
         """Tiles that the buffer holds."""
-        return 2 if self.max_tile_rows * self.max_tile_cols <= DOUBLED_FLOATS else 1
+        return 2 if self.tile_floats <= DOUBLED_FLOATS else 1
 
-    @property
+    @cached_property
+    def tiles_ahead(self) -> int:
+        """Tiles that are asked for and not yet read, at most."""
+        tiles = ceil_div(BEATS_AHEAD, ceil_div(self.tile_floats, self.floats))
+        return min(max(FEWEST_AHEAD, tiles), MOST_AHEAD)
+
+    @cached_property
     def half_bits(self) -> int:
-        return exact_log2(self.halves)
+        return log2(self.halves)
 
-    def of_classes(self, method) -> tuple:
+    def of_classes(self, method: Callable[[int], T]) -> tuple[T, ...]:
         """A method's value for every class."""
         return tuple(method(cls) for cls in range(len(CLASS_NAMES)))

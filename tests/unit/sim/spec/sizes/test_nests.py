@@ -39,7 +39,7 @@ def check(plan):
         }
         for cls in (use.stream, use.held):
             along = columns(plan, use, cls)
-            whole = (step % plan.granule(cls) == 0 for step in steps[along])
+            whole = (step % plan.group_layouts[cls].granule == 0 for step in steps[along])
             assert all(whole), f"a tile along {along} begins inside a beat of {cls}"
         floats = (groups * limits.lane_side * plan.block * 4 for groups in limits.groups)
         assert all(row % plan.beat_bytes == 0 for row in floats), "a row begins inside a beat"

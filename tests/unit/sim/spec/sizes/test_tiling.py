@@ -4,8 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from diastole_hw.plan.policy import default_tiling, pow2ceil
-from diastole_hw.plan.tiling import Tiling
+from diastole_sim.spec.sizes.tiling import Tiling, default_tiling
 from support.plans import make_numerics, make_plan
 from support.texts import exactly
 
@@ -99,8 +98,3 @@ def test_the_next_blocks_must_be_loaded_in_time():
             cols=2,
             tiling=replace(plan.tiling, fused_t_blocks=2),
         )
-
-
-@pytest.mark.parametrize("value, want", [(1, 1), (2, 2), (3, 4), (8, 8), (9, 16), (1000, 1024)])
-def test_pow2ceil(value, want):
-    assert pow2ceil(value) == want

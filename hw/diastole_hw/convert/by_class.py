@@ -1,0 +1,29 @@
+"""Sizes of the converter by the class of a tensor, as signals."""
+
+from amaranth.hdl import Array, Const, Signal, Value
+
+from diastole_sim.spec.image import MAX_SIZE
+from diastole_sim.spec.sizes.converter import ConverterSizes
+
+EXTENT_BITS = MAX_SIZE.bit_length()
+"""Of a number of rows or columns of a tensor."""
+PITCH_BITS = EXTENT_BITS + 3
+"""Of the bytes from one row of floats to the next: whole beats, at most of 16 floats."""
+
+
+def by_class(m, cls: Value, values, name: str) -> Value:
+    """What a class has of something: a constant where all classes have the same."""
+    values = list(values)
+    if len(set(values)) == 1:
+        return Const(values[0])
+    chosen = Signal(range(max(values) + 1), name=name)
+    m.d.comb += chosen.eq(Array(values)[cls])
+    return chosen
+
+
+def of_vectors(m, cls: Value, sizes: ConverterSizes, values, name: str) -> Value:
+    """As :func:`by_class` where a class has vector groups; anything where it has none."""
+    values = list(values)
+    known = min(value for value, vectors in zip(values, sizes.vectors, strict=True) if vectors)
+    pairs = zip(values, sizes.vectors, strict=True)
+    return by_class(m, cls, [value if vectors else known for value, vectors in pairs], name)

@@ -1,0 +1,146 @@
+"""How a product is cut: lengths of tiles and chunks, and what stays on chip."""
+
+from dataclasses import dataclass, fields
+from math import lcm
+
+from diastole_sim.spec.check import require_int
+from diastole_sim.spec.image import GROUP_BLOCKS, GroupLayout
+from diastole_sim.spec.integers import ceil_div, pow2ceil, pow2floor
+from diastole_sim.spec.nest import MOST_BLOCKS
+from diastole_sim.spec.numerics import Numerics
+
+FEWEST_VECTORS, MOST_VECTORS = 64, 128
+"""Of a T tile: loading the next blocks hides in as many slots, and sums take room."""
+FEWEST_FUSED_VECTORS = 16
+"""Of a k tile of the fused pass."""
+FEWEST_TILES_IN_FLIGHT = 4
+"""Two are loaded while two are drained."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tiling:
+    """Lengths that a policy chooses and :class:`diastole_sim.spec.sizes.array.ArraySizes` checks.
+
+    Lengths are in blocks, but ``groups`` and those of slices. Powers of two, so that addresses are
+    shifts: ``t_blocks``, ``groups``, ``fused_t_blocks``, ``tiles_in_flight``.
+
+    t_blocks
+        Blocks of a T tile: what streams in one pass.
+    groups
+        Slices of lanes in an output tile; each half of a stream bank holds as many slices of a T
+        tile, and each bank of accumulators their sums.
+    chunk_east, chunk_north
+        Blocks of a contraction that are loaded at a time, where sums leave to the east (slices of
+        ``cols``) and to the north (of ``rows``): whole slices and whole groups of the image.
+    fused_t_blocks
+        Blocks of a k tile of the fused backward pass.
+    fused_slices_m, fused_slices_n
+        Slices of dY that the fused pass keeps on chip, along both its dimensions.
+    tiles_in_flight
+        Output tiles whose maxima are kept at once: from the first of a tile's blocks that is asked
+        for to the last of its sums that is drained.
+
+    ValueError if one is no integer of its range. ``str`` gives them on one line.
+    """
+
+    t_blocks: int
+    groups: int
+    chunk_east: int
+    chunk_north: int
+    fused_t_blocks: int
+    fused_slices_m: int
+    fused_slices_n: int
+    tiles_in_flight: int = 8
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            require_int(field.name, getattr(self, field.name), 1, MOST_BLOCKS)
+        for name in ("t_blocks", "groups", "fused_t_blocks", "tiles_in_flight"):
+            value = getattr(self, name)
+            if value & (value - 1):
+                raise ValueError(f"{name} must be a power of two, not {value}")
+
+    def __str__(self) -> str:
+        return ", ".join(f"{field.name} {getattr(self, field.name)}" for field in fields(self))
+
+
+def tiling_problem(
+    tiling: Tiling, *, rows: int, cols: int, block: int, data_width: int, ports: int
+) -> str | None:
+    """Why a machine cannot run the products of a tiling; None if it can."""
+    if tiling.t_blocks % GROUP_BLOCKS:
+        return f"t_blocks must be whole groups of {GROUP_BLOCKS} blocks, not {tiling.t_blocks}"
+    if tiling.tiles_in_flight < FEWEST_TILES_IN_FLIGHT:
+        return (
+            f"tiles_in_flight must be at least {FEWEST_TILES_IN_FLIGHT}: two are loaded "
+            f"while two are drained, not {tiling.tiles_in_flight}"
+        )
+    for side, chunk, name in (
+        (cols, tiling.chunk_east, "chunk_east"),
+        (rows, tiling.chunk_north, "chunk_north"),
+    ):
+        lanes = tiling.groups * side
+        if lanes % GROUP_BLOCKS or lanes * block * 32 % data_width:
+            return (
+                f"groups must make lane tiles of {side} cells whole groups of {GROUP_BLOCKS} "
+                f"blocks and whole beats of floats, not {tiling.groups}"
+            )
+        drained = vectors_drained(side, block=block, data_width=data_width, ports=ports)
+        if lanes % drained:
+            return (
+                f"groups must make lane tiles of {side} cells whole words of {drained} "
+                f"vectors, not {tiling.groups}"
+            )
+        if chunk % side or chunk % GROUP_BLOCKS:
+            return f"{name} must be a multiple of {side} and of {GROUP_BLOCKS} blocks, not {chunk}"
+        if chunk // side > tiling.groups:
+            return f"{name} must be at most {tiling.groups} slices of {side}, not {chunk}"
+    return None
+
+
+def vectors_drained(side: int, *, block: int, data_width: int, ports: int) -> int:
+    """Of B floats, that leave the array in a cycle where it has ``side`` ports: as many as the
+    buses take together; a power of two."""
+    most = max(1, min(side, ports * data_width // (32 * block)))
+    return pow2floor(most)
+
+
+def default_tiling(
+    *, rows: int, cols: int, numerics: Numerics, data_width: int, ports: int = 1
+) -> Tiling:
+    """What every machine has that is not told otherwise; parameters as those of
+    :class:`diastole_sim.spec.sizes.array.ArraySizes`."""
+    block = numerics.block
+    image_of_x = GroupLayout.of(numerics.tensor_class("x"), block=block, data_width=data_width)
+    vectors = max(FEWEST_VECTORS, min(MOST_VECTORS, pow2ceil(16 * rows * block)))
+    t_blocks = max(GROUP_BLOCKS, pow2ceil(rows), vectors // block)
+    groups = _lane_groups(rows, cols, block, data_width, ports)
+    # Short, since dX's sums live only for one slice of m; but X is read in pieces of it.
+    shortest = max(ceil_div(rows, 2), FEWEST_FUSED_VECTORS // block, image_of_x.granule)
+    fused_t_blocks = pow2ceil(shortest)
+    # As many slices of N as dW's sums of a k tile have room for in the east accumulators.
+    fused_slices_n = groups * t_blocks // fused_t_blocks
+    return Tiling(
+        t_blocks=t_blocks,
+        groups=groups,
+        chunk_east=lcm(cols, GROUP_BLOCKS),
+        chunk_north=lcm(rows, GROUP_BLOCKS),
+        fused_t_blocks=fused_t_blocks,
+        fused_slices_m=ceil_div(fused_slices_n * rows, cols),
+        fused_slices_n=fused_slices_n,
+    )
+
+
+def _lane_groups(rows: int, cols: int, block: int, data_width: int, ports: int) -> int:
+    """The fewest, from 4 on, with which lane tiles begin whole groups, and whole beats and words of
+    floats."""
+
+    def begins_whole(lanes: int, side: int) -> bool:
+        word = vectors_drained(side, block=block, data_width=data_width, ports=ports)
+        units = GROUP_BLOCKS, word
+        return lanes * block * 32 % data_width == 0 and not any(lanes % unit for unit in units)
+
+    groups = 4
+    while not all(begins_whole(groups * side, side) for side in (rows, cols)):
+        groups *= 2
+    return groups
