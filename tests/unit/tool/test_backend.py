@@ -21,16 +21,17 @@ from diastole.errors import BadInput, CheckFailed
 from diastole_hw.top import Top
 from diastole_sim.golden.device import GoldenDevice
 from diastole_sim.golden.machine import GoldenMachine
-from diastole_sim.rtl.errors import (
-    BuildError,
+from diastole_sim.host.errors import (
     CommandError,
     HardwareHang,
     ProductError,
     ProtocolError,
 )
-from diastole_sim.rtl.programs import ToolMissing
+from diastole_sim.machines.verilator.build import BuildError
+from diastole_sim.machines.verilator.simulation import Simulation
 from diastole_sim.spec.command_errors import ErrorCode
 from diastole_sim.spec.limits import VectorLimits
+from diastole_sim.system.programs import ToolMissing
 from support.texts import exactly
 
 PICO = PRODUCTS_ONLY["pico"]
@@ -40,11 +41,12 @@ PICO = PRODUCTS_ONLY["pico"]
 def hardware(monkeypatch, tmp_path):
     """Stands for the class of devices; remembers how they were made, and whether closed."""
     made = []
+    product = SimpleNamespace(manifest={"ports": [{"name": "aclk", "width": 1}]})
 
     class Device:
-        def __init__(self, folder, **options):
-            self.folder, self.options, self.closed = folder, options, False
-            self.product = SimpleNamespace(manifest={"ports": [{"name": "aclk", "width": 1}]})
+        def __init__(self, machine, **options):
+            self.folder, self.simulation = machine
+            self.options, self.closed, self.product = options, False, product
             made.append(self)
 
         def __enter__(self):
@@ -53,8 +55,9 @@ def hardware(monkeypatch, tmp_path):
         def __exit__(self, *_):
             self.closed = True
 
-    monkeypatch.setattr("diastole_sim.rtl.device.Device", Device)
-    monkeypatch.setattr("diastole_sim.rtl.bell.BellMachine", Device)
+    monkeypatch.setattr("diastole_sim.host.device.Device", Device)
+    monkeypatch.setattr("diastole_sim.host.bell.BellMachine", Device)
+    monkeypatch.setattr("diastole_sim.machines.verilator.machine.Machine", lambda *given: given)
     monkeypatch.setattr(backend, "cached_product", lambda config: tmp_path / config.name)
     return made
 
@@ -70,8 +73,8 @@ def test_hardware_of_the_cache(hardware, tmp_path):
     with make_device("rtl", PICO, seed=7, stalls=3, trace=trace) as device:
         assert [device] == hardware
         assert device.folder == tmp_path / "diastole_pico"
-        of_trace = {"trace": trace, "trace_depth": 0}
-        assert device.options == {"seed": 7, "stalls": 3, "nest": None} | of_trace
+        assert device.simulation == Simulation(stalls=3, trace=trace)
+        assert device.options == {"seed": 7, "nest": None}
         assert not device.closed
     assert device.closed
     assert {path.suffix for path in tmp_path.iterdir()} == {".gtkw", ".sucl"}
@@ -80,7 +83,7 @@ def test_hardware_of_the_cache(hardware, tmp_path):
 def test_a_slow_memory(hardware):
     with make_device("rtl", PICO, seed=7, latency=90) as device:
         assert [device] == hardware
-        assert device.options["read_latency"] == device.options["write_latency"] == 90
+        assert device.simulation == Simulation(read_latency=90, write_latency=90)
 
 
 def test_hardware_of_a_product(hardware, tmp_path):
@@ -202,10 +205,11 @@ def test_a_machine_of_the_cache(hardware, program, tmp_path):
     with make_machine("rtl", WITH_UNIT, program, **given) as machine:
         assert [machine] == hardware
         assert machine.folder == tmp_path / "diastole"
-        assert machine.options == {
-            "seed": 7, "stalls": 3, "trace": trace, "trace_depth": 2, "memory_bytes": 12288,
-            "read_latency": 50, "write_latency": 50,
-        }  # fmt: skip
+        assert machine.options == {"seed": 7}
+        assert machine.simulation == Simulation(
+            stalls=3, trace=trace, trace_depth=2, memory_base=0, memory_bytes=12288,
+            read_latency=50, write_latency=50,
+        )  # fmt: skip
     assert machine.closed
     assert (tmp_path / "waves.gtkw").exists()
 

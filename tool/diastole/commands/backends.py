@@ -6,7 +6,7 @@ from typing import Any
 from diastole.console import warn
 from diastole.errors import BadInput
 from diastole.files.atomic import check_writable
-from diastole_sim.rtl.build import WAVES
+from diastole_sim.machines.verilator.simulation import WAVES
 
 SUFFIXES = tuple(f".{name}" for name in WAVES)
 

@@ -26,7 +26,7 @@ from diastole.synth.targets import NAND2, Cells, sg13g2
 from diastole.synth.tree import Component
 from diastole_hw.cell.cell import Cell
 from diastole_hw.cell.shape import CellShape, Element
-from diastole_sim.rtl.programs import Program
+from diastole_sim.system.programs import Program
 
 MOST_PER_MAC = 420.0
 """Asked of the cell without product registers; the README's."""

@@ -11,10 +11,10 @@ from diastole.config.keys import Config
 from diastole.layers.steps import STEP, modelled_step
 from diastole.measure.figure import Figure, at_most, shown
 from diastole.measure.whole_steps import CASES, FEWER, MORE, StepCase, configured_step
+from diastole_sim.host.bell import BellMachine
 from diastole_sim.program.options import ProgramOptions
 from diastole_sim.program.program import TRAINING, TrainingProgram
 from diastole_sim.program.run import ProgramRun
-from diastole_sim.rtl.bell import BellMachine
 from diastole_sim.spec.command_table import Opcode
 from diastole_sim.train.tasks import find_task
 

@@ -9,9 +9,9 @@ from diastole.config.file import from_document
 from diastole.config.keys import Config
 from diastole.config.presets import PRODUCTS_ONLY
 from diastole.measure.figure import Figure, at_least, at_most, shown
+from diastole_sim.host.bell import BellMachine
 from diastole_sim.program.options import ProgramOptions
 from diastole_sim.program.run import ProgramRun
-from diastole_sim.rtl.bell import BellMachine
 from diastole_sim.train.tasks import find_task
 
 FEWER, MORE = 3, 9

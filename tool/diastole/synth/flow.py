@@ -14,7 +14,7 @@ from diastole.synth.programs import PACKERS, ROUTERS, YOSYS
 from diastole.synth.route import Routed, pack, place_and_route_fastest
 from diastole.synth.targets import BLOCK_RAMS, LATCHES, LUT_RAM, REGISTERS, Cells, Fpga, Target
 from diastole.synth.tree import Component, amounts
-from diastole_sim.rtl.programs import Program
+from diastole_sim.system.programs import Program
 
 Said = Callable[[str], None]
 STORING = (LATCHES, REGISTERS, LUT_RAM, BLOCK_RAMS)

@@ -16,7 +16,7 @@ from diastole.synth.memories import Memories, is_clocked
 from diastole.synth.programs import run
 from diastole.synth.targets import Cells, Target
 from diastole.synth.tree import Component, from_cells, from_modules
-from diastole_sim.rtl.programs import Program
+from diastole_sim.system.programs import Program
 
 Said = Callable[[str], None]
 """Told in words how far the work is."""

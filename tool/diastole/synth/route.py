@@ -12,7 +12,7 @@ from diastole.synth.mapper import NETLIST, Said
 from diastole.synth.paths import LongestPath, longest_path
 from diastole.synth.programs import run
 from diastole.synth.targets import Chip, Fpga
-from diastole_sim.rtl.programs import Program
+from diastole_sim.system.programs import Program
 
 REPORT, LAYOUT, BITSTREAM = "report.json", "layout.txt", "bitstream.bin"
 FASTEST = "fastest.txt"

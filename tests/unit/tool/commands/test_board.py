@@ -7,7 +7,7 @@ import pytest
 from command_line import error
 from diastole.boards.fit import Fit
 from diastole.commands import board as board_command
-from diastole_sim.rtl.programs import ToolMissing
+from diastole_sim.system.programs import ToolMissing
 from support.board_products import HASH, write_stub
 from support.sources import ROOT
 

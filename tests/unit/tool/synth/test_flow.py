@@ -10,7 +10,7 @@ from diastole.synth.mapper import MappedDesign
 from diastole.synth.route import Routed
 from diastole.synth.targets import ECP5, XILINX, sg13g2
 from diastole.synth.tree import Component
-from diastole_sim.rtl.programs import Program, ToolMissing
+from diastole_sim.system.programs import Program, ToolMissing
 from support.small_product import DESIGN, QUEUE_BITS, REGISTERS
 
 

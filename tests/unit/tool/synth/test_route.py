@@ -17,7 +17,7 @@ from diastole.synth.route import (
     read_report,
 )
 from diastole.synth.targets import ECP5, GOWIN, ICE40
-from diastole_sim.rtl.programs import Program, ToolMissing
+from diastole_sim.system.programs import Program, ToolMissing
 from support.small_product import DESIGN
 from support.sweep import sweep
 
