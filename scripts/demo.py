@@ -19,7 +19,7 @@ from diastole.backend import program_limits
 from diastole.cli import exit_code
 from diastole.commands.train import describe, judge
 from diastole.commands.train_program import train_on
-from diastole.config.file import read, to_toml
+from diastole.config.file import load_config, to_toml
 from diastole.config.presets import PRESETS
 from diastole.console import fail, note
 from diastole.product.generate import generate
@@ -52,7 +52,7 @@ def main(folder: Path) -> int:
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "nano.toml").write_text(to_toml(PRESETS["nano"]))
     note(f"generating {folder / 'product'} from {folder / 'nano.toml'}: some 10 seconds")
-    generate(read(folder / "nano.toml"), folder / "product")
+    generate(load_config(folder / "nano.toml"), folder / "product")
     note("compiling its Verilog, once: half a minute; then training, about as long")
     result = train("rtl", product=folder / "product")
     checked = train("rtl", product=folder / "product", steps=CHECKED, verify=True)

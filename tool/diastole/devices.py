@@ -142,7 +142,7 @@ def _config(
 ) -> "Config":
     """The configuration; ValueError with a line for each mistake."""
     # Here, for a device of Numerics or of a product needs neither.
-    from diastole.config.file import from_document, read
+    from diastole.config.file import from_document, load_config
     from diastole.config.keys import Config
     from diastole.errors import BadInput
 
@@ -157,7 +157,7 @@ def _config(
         if isinstance(machine, Config):
             return from_document(machine.to_dict(), overrides)
         if isinstance(machine, Path | str):
-            return read(Path(machine), overrides)
+            return load_config(machine, overrides)
     except BadInput as error:
         raise ValueError(str(error).replace("--set:", "overrides:")) from None
     raise ValueError(

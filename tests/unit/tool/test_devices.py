@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from diastole import backend, devices
-from diastole.config.file import to_toml
+from diastole.config.file import load_config, to_toml
 from diastole.config.keys import Config
 from diastole.config.presets import PRODUCTS_ONLY
 from diastole.devices import Device, GoldenDevice
@@ -57,13 +57,13 @@ def test_equal_tags_and_steps_draw_the_same():
         assert np.array_equal(draw(other), call)
 
 
-@pytest.mark.parametrize("kind", [str, lambda path: path, Config.read])
+@pytest.mark.parametrize("kind", [str, lambda path: path, load_config])
 def test_a_golden_device_of_a_configuration(kind, file):
     device = GoldenDevice(kind(file), 7)
     assert isinstance(device, golden.GoldenDevice)
     assert (device.numerics, device.seed) == (PICO.numerics, 7)
     assert GoldenDevice(kind(file), overrides=KEYS).numerics == CHANGED.numerics
-    assert Config.read(file, KEYS) == CHANGED
+    assert load_config(file, KEYS) == CHANGED
 
 
 def test_a_golden_device_of_numerics():

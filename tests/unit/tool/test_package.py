@@ -23,6 +23,7 @@ HANDED_OUT = {
     "RoundedWarning": "diastole_sim.device.arrays",
     "dequantise": "diastole_sim.codes.api",
     "quantise": "diastole_sim.codes.api",
+    "load_config": "diastole.config.file",
 }
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Protocol
 
-from diastole.config.file import from_document, read, to_toml
+from diastole.config.file import from_document, load_config, to_toml
 from diastole.config.keys import Config
 from diastole.config.presets import BOARD_MACHINES, PRESET_NAMES, PRESETS
 from diastole.errors import BadInput
@@ -162,7 +162,7 @@ def read_config(arguments: argparse.Namespace) -> Config:
         raise BadInput("either FILE or --preset says which machine")
     if preset is not None:
         return read_preset(preset, arguments.overrides)
-    return read(arguments.file, arguments.overrides)
+    return load_config(arguments.file, arguments.overrides)
 
 
 def retyped(arguments: argparse.Namespace) -> str:
@@ -173,6 +173,6 @@ def retyped(arguments: argparse.Namespace) -> str:
 def read_preset(name: str, overrides: Sequence[str] = ()) -> Config:
     """One of PRESET_NAMES, with overrides as of a file."""
     if name in BOARD_MACHINES:
-        return read(BOARD_MACHINES[name], overrides)
+        return load_config(BOARD_MACHINES[name], overrides)
     document = tomllib.loads(to_toml(PRESETS[name]))
     return from_document(document, overrides, source=f"preset {name}")
