@@ -18,6 +18,7 @@ from diastole.backend import (
 from diastole.config.file import from_document
 from diastole.config.presets import PRODUCTS_ONLY
 from diastole.errors import BadInput, CheckFailed
+from diastole.execution import Execution
 from diastole_hw.top import Top
 from diastole_sim.golden.device import GoldenDevice
 from diastole_sim.golden.machine import GoldenMachine
@@ -43,10 +44,13 @@ def hardware(monkeypatch, tmp_path):
     made = []
     product = SimpleNamespace(manifest={"ports": [{"name": "aclk", "width": 1}]})
 
+    class Machine:
+        def __init__(self, folder, simulation):
+            self.folder, self.simulation, self.product = folder, simulation, product
+
     class Device:
         def __init__(self, machine, **options):
-            self.folder, self.simulation = machine
-            self.options, self.closed, self.product = options, False, product
+            self.machine, self.options, self.closed = machine, options, False
             made.append(self)
 
         def __enter__(self):
@@ -57,23 +61,23 @@ def hardware(monkeypatch, tmp_path):
 
     monkeypatch.setattr("diastole_sim.host.device.Device", Device)
     monkeypatch.setattr("diastole_sim.host.bell.BellMachine", Device)
-    monkeypatch.setattr("diastole_sim.machines.verilator.machine.Machine", lambda *given: given)
+    monkeypatch.setattr("diastole_sim.machines.verilator.machine.Machine", Machine)
     monkeypatch.setattr(backend, "cached_product", lambda config: tmp_path / config.name)
     return made
 
 
 def test_golden():
-    with make_device("golden", PICO, seed=7) as device:
+    with make_device(Execution(backend="golden", seed=7), PICO) as device:
         assert isinstance(device, GoldenDevice)
         assert (device.numerics, device.seed) == (PICO.numerics, 7)
 
 
 def test_hardware_of_the_cache(hardware, tmp_path):
     trace = tmp_path / "waves.vcd"
-    with make_device("rtl", PICO, seed=7, stalls=3, trace=trace) as device:
+    with make_device(Execution(seed=7, stalls=3, trace=trace), PICO) as device:
         assert [device] == hardware
-        assert device.folder == tmp_path / "diastole_pico"
-        assert device.simulation == Simulation(stalls=3, trace=trace)
+        assert device.machine.folder == tmp_path / "diastole_pico"
+        assert device.machine.simulation == Simulation(stalls=3, trace=trace)
         assert device.options == {"seed": 7, "nest": None}
         assert not device.closed
     assert device.closed
@@ -81,14 +85,14 @@ def test_hardware_of_the_cache(hardware, tmp_path):
 
 
 def test_a_slow_memory(hardware):
-    with make_device("rtl", PICO, seed=7, latency=90) as device:
+    with make_device(Execution(seed=7, latency=90), PICO) as device:
         assert [device] == hardware
-        assert device.simulation == Simulation(read_latency=90, write_latency=90)
+        assert device.machine.simulation == Simulation(read_latency=90, write_latency=90)
 
 
 def test_hardware_of_a_product(hardware, tmp_path):
-    with make_device("rtl", PICO, seed=0, product=tmp_path / "mine") as device:
-        assert device.folder == tmp_path / "mine"
+    with make_device(Execution(seed=0, product=tmp_path / "mine"), PICO) as device:
+        assert device.machine.folder == tmp_path / "mine"
 
 
 @pytest.mark.parametrize(
@@ -104,7 +108,7 @@ def test_hardware_of_a_product(hardware, tmp_path):
     ids=lambda value: type(value).__name__ if isinstance(value, Exception) else "",
 )
 def test_faults(hardware, fault, becomes, words):
-    with pytest.raises(becomes) as caught, make_device("rtl", PICO, seed=0):
+    with pytest.raises(becomes) as caught, make_device(Execution(), PICO):
         raise fault
     assert str(caught.value) == words
     assert hardware[0].closed
@@ -116,7 +120,7 @@ def test_refused_commands(hardware, code):
     too_large = code in (ErrorCode.TOO_LONG, ErrorCode.TOO_LARGE)
     with (
         pytest.raises(BadInput if too_large else CheckFailed) as caught,
-        make_device("rtl", PICO, seed=0),
+        make_device(Execution(), PICO),
     ):
         raise CommandError("the refusal", code=code, index=0)
     if too_large:
@@ -192,7 +196,7 @@ def test_limits_of_programs():
 
 
 def test_a_golden_machine(program):
-    with make_machine("golden", WITH_UNIT, program, seed=7) as machine:
+    with make_machine(Execution(backend="golden", seed=7), WITH_UNIT, program) as machine:
         assert isinstance(machine, GoldenMachine)
         assert (machine.numerics, machine.seed) == (WITH_UNIT.numerics, 7)
         assert machine.limits == program_limits(WITH_UNIT)
@@ -202,11 +206,11 @@ def test_a_golden_machine(program):
 def test_a_machine_of_the_cache(hardware, program, tmp_path):
     trace = tmp_path / "waves.vcd"
     given = {"seed": 7, "stalls": 3, "latency": 50, "trace": trace, "trace_depth": 2}
-    with make_machine("rtl", WITH_UNIT, program, **given) as machine:
+    with make_machine(Execution(**given), WITH_UNIT, program) as machine:
         assert [machine] == hardware
-        assert machine.folder == tmp_path / "diastole"
+        assert machine.machine.folder == tmp_path / "diastole"
         assert machine.options == {"seed": 7}
-        assert machine.simulation == Simulation(
+        assert machine.machine.simulation == Simulation(
             stalls=3, trace=trace, trace_depth=2, memory_base=0, memory_bytes=12288,
             read_latency=50, write_latency=50,
         )  # fmt: skip
@@ -216,5 +220,5 @@ def test_a_machine_of_the_cache(hardware, program, tmp_path):
 
 def test_faults_of_a_machine(hardware, program):
     with pytest.raises(CheckFailed, match=exactly("no end in sight")):
-        with make_machine("rtl", WITH_UNIT, program, seed=0):
+        with make_machine(Execution(), WITH_UNIT, program):
             raise HardwareHang("no end in sight")

@@ -210,7 +210,7 @@ def test_a_nest_is_handed_on(diastole, npz, monkeypatch):
     seen = []
 
     @contextmanager
-    def make_device(name, config, **options):
+    def make_device(execution, config, **options):
         seen.append(options.get("nest"))
         yield GoldenDevice(config.numerics)
 
