@@ -5,6 +5,7 @@ It stands for the hardware in tests of what is above the registers. ``sabotage``
 
 import numpy as np
 
+from diastole_sim.device.conversion import Conversion
 from diastole_sim.golden.convert import Quantised, quantise
 from diastole_sim.golden.copies import Copy
 from diastole_sim.golden.product import forward, input_gradient, weight_gradient
@@ -184,12 +185,14 @@ class FakeMachine:
         bias = 138 if self.numerics.scale_significands else 127
         tensor = quantise(
             array,
-            name,
+            Conversion(
+                name,
+                tag=command.tag,
+                step=command.step,
+                scale=command.scale - bias if command.scale else None,
+            ),
             self.numerics,
             seed=self.get("seed"),
-            tag=command.tag,
-            step=command.step,
-            scale=command.scale - bias if command.scale else None,
         )
         layouts = self.layouts(name, command.m, command.n)
         places = (command.address_w, command.address_dy)[: len(layouts)]

@@ -6,6 +6,7 @@ from types import TracebackType
 
 import numpy as np
 
+from diastole_sim.device.conversion import Conversion
 from diastole_sim.device.interface import CommandCounters, Floats, ProductResult
 from diastole_sim.device.operands import (
     require_contractions,
@@ -58,6 +59,7 @@ class Waiting:
     """A conversion that is to run beside the next product."""
 
     tensor: DeviceTensor
+    asked: Conversion
     command: Command
     exponent: int | None
     work: int
@@ -133,23 +135,13 @@ class Device(Products[DeviceTensor]):
 
     # Tensors.
 
-    def _convert(
-        self,
-        array: Floats,
-        tensor_class: str,
-        *,
-        tag: int,
-        step: int,
-        scale: int | None,
-        width: int | None,
-        beside: bool,
-    ) -> DeviceTensor:
-        """Quantise on the hardware. ``beside``: while the next product runs, if that is not of this
-        tensor; it runs at once where anything is asked of the tensor before."""
+    def _convert(self, array: Floats, asked: Conversion) -> DeviceTensor:
+        """Quantise on the hardware; ``beside`` the next product, if that is not of this tensor. It
+        runs at once where anything is asked of the tensor before."""
+        tensor_class, width = asked.tensor_class, asked.width
         self.numerics.converted_class(tensor_class, width)  # refuses what it has not
         self.settle()
-        require_int("step", step, 0, 2**32 - 1)
-        exponent = self._scales.choose(tensor_class, tag, step=step, given=scale)
+        exponent = self._scales.choose(asked)
         tensor = DeviceTensor(self, (array.shape[0], array.shape[1]), tensor_class, width)
         field = scale_field(exponent, tensor.chosen.format)
         for image in tensor.images:
@@ -161,16 +153,20 @@ class Device(Products[DeviceTensor]):
             source=self._put_floats(array),
             destination=tensor.images[0].address,
             second=tensor.images[1].address if tensor.chosen.two_copies else 0,
-            tag=tag,
-            step=step,
+            tag=asked.tag,
+            step=asked.step,
             scale=field,
             planes=tensor.planes,
         )
         self._waiting = Waiting(
-            tensor=tensor, command=command, exponent=exponent, work=2 * array.size
+            tensor=tensor,
+            asked=asked,
+            command=command,
+            exponent=exponent,
+            work=2 * array.size,
         )
         tensor.unsettled = True
-        if not beside:
+        if not asked.beside:
             self.settle()
         return tensor
 
@@ -197,9 +193,7 @@ class Device(Products[DeviceTensor]):
                 improvement=self._improvement(tensor),
             )
         )
-        self._scales.remember(
-            tensor.tensor_class, waiting.command.tag, step=waiting.command.step, amax=amax
-        )
+        self._scales.remember(waiting.asked, amax)
 
     def _improvement(self, tensor: DeviceTensor) -> Improvement | None:
         """What the monitor counted of the tensor that was converted last."""

@@ -22,10 +22,6 @@ from pathlib import Path
 RECORD = "record.json"
 LIMIT = 64
 MAKING = "making-"
-FORMER = "build-"
-"""What earlier versions named the folders that they made entries in, without a lock."""
-ABANDONED_SECONDS = 86_400
-"""No entry takes as long to make."""
 
 _held: dict[Path, int] = {}
 """Descriptors of the files whose locks this process shares to its end."""
@@ -103,9 +99,6 @@ class Cache:
             ) as free:
                 if free:
                     shutil.rmtree(path, ignore_errors=True)
-        for path in self.folder.glob(f"{FORMER}*"):
-            if time.time() - _changed(path) > ABANDONED_SECONDS:
-                shutil.rmtree(path, ignore_errors=True)
 
     def _bound(self) -> None:
         entries = sorted(self._entries(), key=lambda entry: _changed(entry / RECORD))

@@ -20,7 +20,7 @@ from diastole.config.presets import PRESETS, PRODUCTS_ONLY
 from diastole.errors import BadInput
 from diastole.measure.figure import Figure, at_most, shown
 from diastole.product.generate import product_contents
-from diastole.synth.mapper import Design, map_design, working_folder
+from diastole.synth.mapper import Design, MapRequest, map_design, working_folder
 from diastole.synth.programs import YOSYS
 from diastole.synth.targets import NAND2, Cells, sg13g2
 from diastole.synth.tree import Component
@@ -100,7 +100,7 @@ class Mapper:
 
     def _tree(self, of: Design, *, flat: bool = False) -> Component:
         with working_folder() as folder:
-            return map_design(self.yosys, of, self.cells, folder, flat=flat).tree
+            return map_design(self.yosys, of, MapRequest(self.cells, flat=flat), folder).tree
 
 
 def _one(tree: Component, name: str) -> float:

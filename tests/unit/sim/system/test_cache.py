@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from diastole_sim.system.cache import FORMER, RECORD, Cache, _locked, damage, user_folder
+from diastole_sim.system.cache import RECORD, Cache, _locked, damage, user_folder
 
 TEXT = "what was made\n"
 
@@ -194,18 +194,6 @@ def test_after_a_killed_process_an_entry_is_made_anew(tmp_path, cache, said):
     assert sorted(path.name for path in entry.iterdir()) == ["inner", "other", RECORD]
     assert names(cache) == ["a"]
     assert said == []
-
-
-def test_folders_of_earlier_versions_are_collected_when_they_are_old(cache):
-    cache.get("a", fill)
-    for name, age in (("old", 2), ("young", 0)):
-        folder = cache.folder / f"{FORMER}{name}"
-        folder.mkdir()
-        (folder / "object.o").write_text("")
-        then = time.time() - age * 86_400
-        os.utime(folder, (then, then))
-    cache.get("b", fill)
-    assert names(cache) == ["a", "b", f"{FORMER}young"]
 
 
 def test_threads_wait_for_each_other(cache):
