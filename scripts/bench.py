@@ -14,6 +14,7 @@ from diastole.backend import cached_product
 from diastole.cli import exit_code
 from diastole.config.keys import Config
 from diastole.config.presets import PRODUCTS_ONLY
+from diastole.devices import Device
 from diastole.measure import (
     accumulators,
     accuracy,
@@ -41,7 +42,6 @@ from diastole.measure import (
     whole_steps,
 )
 from diastole.measure.figure import Figure, bench, choose
-from diastole_sim.rtl import Device
 
 
 def on(config: Config, measure: Callable[[Config, Device], Iterator[Figure]]) -> Iterator[Figure]:

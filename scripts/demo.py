@@ -19,9 +19,10 @@ from diastole.backend import program_limits
 from diastole.cli import exit_code
 from diastole.commands.train import describe, judge
 from diastole.commands.train_program import train_on
-from diastole.config.file import read, to_toml
+from diastole.config.file import load_config, to_toml
 from diastole.config.presets import PRESETS
 from diastole.console import fail, note
+from diastole.execution import Execution
 from diastole.product.generate import generate
 from diastole.report.golden_check import checked_record
 from diastole_sim.program.job import ProgramResult
@@ -52,11 +53,12 @@ def main(folder: Path) -> int:
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "nano.toml").write_text(to_toml(PRESETS["nano"]))
     note(f"generating {folder / 'product'} from {folder / 'nano.toml'}: some 10 seconds")
-    generate(read(folder / "nano.toml"), folder / "product")
+    generate(load_config(folder / "nano.toml"), folder / "product")
     note("compiling its Verilog, once: half a minute; then training, about as long")
-    result = train("rtl", product=folder / "product")
-    checked = train("rtl", product=folder / "product", steps=CHECKED, verify=True)
-    golden = train("golden")
+    simulated = Execution(seed=SEED, product=folder / "product")
+    result = train(simulated)
+    checked = train(simulated, steps=CHECKED, verify=True)
+    golden = train(Execution(backend="golden", seed=SEED))
     record = checked_record(result, compared=checked, golden=golden)
     (folder / "result.json").write_text(json.dumps(record, indent=2) + "\n")
     write_picture(result, folder / "training.png")
@@ -69,11 +71,11 @@ def main(folder: Path) -> int:
     return code
 
 
-def train(backend: str, **how: Any) -> ProgramResult:
+def train(execution: Execution, **how: Any) -> ProgramResult:
     """The task, on the generated Verilog or on the golden model."""
     config = PRESETS["nano"]
     options = ProgramOptions(limits=program_limits(config))
-    return train_on(config, find_task(TASK), options, backend=backend, seed=SEED, **how)
+    return train_on(config, find_task(TASK), options, execution, **how)
 
 
 def read_arguments() -> argparse.Namespace:

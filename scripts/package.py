@@ -19,7 +19,7 @@ from pathlib import Path
 from diastole.cli import exit_code
 from diastole.console import say
 from diastole.errors import CheckFailed
-from diastole_sim.rtl import children
+from diastole_sim.system import children
 
 ROOT = Path(__file__).resolve().parent.parent
 LEFT = shutil.ignore_patterns(".git", ".venv", "build", "dist", "__pycache__", "*.egg-info")

@@ -21,7 +21,7 @@ from diastole.cli import exit_code
 from diastole.cli import main as diastole
 from diastole.config.clock import CLOCK_KEYS, as_overrides
 from diastole.errors import CheckFailed
-from diastole_sim.rtl import children
+from diastole_sim.system import children
 
 ASKED_MHZ = {"pico": 85, "nano": 75}
 SEEDS = {"pico": 4, "nano": 3}

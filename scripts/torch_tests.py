@@ -20,7 +20,7 @@ from diastole.cli import exit_code
 from diastole.console import note, say
 from diastole.errors import CheckFailed
 from diastole.measure.torch_speed import ONE_THREAD
-from diastole_sim.rtl import children
+from diastole_sim.system import children
 
 ROOT = Path(__file__).resolve().parent.parent
 PINNED = "torch==2.13.0"

@@ -19,7 +19,7 @@ from diastole.cli import exit_code
 from diastole.cli import main as diastole
 from diastole.console import note, say
 from diastole.errors import CheckFailed
-from diastole_sim.rtl import children
+from diastole_sim.system import children
 
 ROOT = Path(__file__).resolve().parent.parent
 MACHINE = ROOT / "boards" / "ulx3s" / "machine.toml"

@@ -69,8 +69,9 @@ def pretend(monkeypatch, module, device_class):
     """Lets ``device_class`` be the hardware of a command."""
 
     @contextmanager
-    def make_device(name, config, *, seed, **_):
-        device = (GoldenDevice if name == "golden" else device_class)(config.numerics, seed)
+    def make_device(execution, config, **_):
+        kind = GoldenDevice if execution.backend == "golden" else device_class
+        device = kind(config.numerics, execution.seed)
         yield device
         if not isinstance(device, GoldenDevice):
             device.close()  # what is read of it from then on is an error, as of a real one

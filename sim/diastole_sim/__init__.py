@@ -1,9 +1,8 @@
 """Numbers and time of Diastole: formats, the golden model, memory image, timing; no hardware.
 
 ``quantise`` and ``dequantise`` are for any number format on numpy arrays
-(:mod:`diastole_sim.codes.api`), ``Codes`` what they exchange; ``Device`` runs a generated product
-(:mod:`diastole_sim.rtl`). Each is imported when it is asked for, so that what needs one alone does
-not pay for all.
+(:mod:`diastole_sim.codes.api`), ``Codes`` what they exchange. Each is imported when it is asked
+for, so that what needs one alone does not pay for all.
 """
 
 from importlib import import_module
@@ -12,13 +11,11 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from diastole_sim.codes.api import dequantise, quantise
     from diastole_sim.codes.standard import Codes
-    from diastole_sim.rtl.device import Device
 
-__all__ = ["Codes", "Device", "dequantise", "quantise"]
+__all__ = ["Codes", "dequantise", "quantise"]
 
 _HOMES = {
     "Codes": "diastole_sim.codes.standard",
-    "Device": "diastole_sim.rtl.device",
     "dequantise": "diastole_sim.codes.api",
     "quantise": "diastole_sim.codes.api",
 }

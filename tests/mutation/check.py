@@ -11,7 +11,7 @@ Scenes that notice most stand first.
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from diastole_sim.rtl import HardwareError
+from diastole_sim.host.errors import HardwareError
 from mutation.scenes_of_commands import errors, flights, resets, sudden_resets, windows
 from mutation.scenes_of_products import (
     all_but_one,

@@ -10,9 +10,9 @@ from random import Random
 import numpy as np
 
 from diastole_sim.golden.device import GoldenDevice
-from diastole_sim.rtl import CommandError
-from diastole_sim.rtl.ahead import with_ahead
-from diastole_sim.rtl.control import control_bit
+from diastole_sim.host.ahead import with_ahead
+from diastole_sim.host.control import control_bit
+from diastole_sim.host.errors import CommandError
 from diastole_sim.spec.command import Command
 from diastole_sim.spec.command_table import COMMAND_BYTES, NEST_FIELDS
 from diastole_sim.spec.nest import KEPT, OUTER

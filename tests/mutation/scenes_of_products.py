@@ -5,7 +5,7 @@ from random import Random
 
 import numpy as np
 
-from diastole_sim.rtl import CommandError
+from diastole_sim.host.errors import CommandError
 from diastole_sim.spec.nest import KEPT, Nest, NestLimits
 from diastole_sim.spec.numerics import Numerics
 from diastole_sim.spec.operations import OPERATIONS

@@ -6,7 +6,7 @@ commands in the same memory, which must be the same when they end.
 import hashlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import astuple, replace
 from pathlib import Path
 from random import Random
 
@@ -14,13 +14,14 @@ import numpy as np
 
 from diastole_sim.golden.loss_scale import LossScale
 from diastole_sim.golden.machine import GoldenMachine, Outcome
+from diastole_sim.host.bell import BellMachine
+from diastole_sim.machines.verilator.machine import Machine
+from diastole_sim.machines.verilator.simulation import Simulation
 from diastole_sim.program.chains.activations import ACTIVATIONS
 from diastole_sim.program.perceptron import perceptron_program
 from diastole_sim.program.perceptron_tensors import PerceptronRecipe
 from diastole_sim.program.program import EVALUATION, TRAINING, TrainingProgram
 from diastole_sim.program.recipe import Adam, Optimiser, RmsProp, Sgd
-from diastole_sim.rtl.bell import BellMachine
-from diastole_sim.rtl.product import Product
 from diastole_sim.spec.command import Command, ProgramPlace
 from diastole_sim.spec.command_table import COMMAND_BYTES, Opcode
 from diastole_sim.spec.image import round_up
@@ -88,15 +89,15 @@ class Pair:
         there = registers_of(planes=False, vector=True) if registers else ()
         self.log.note("registers", tuple((r.name, bell.control.read(r.name)) for r in there))
         traffic, state = bell.machine.traffic(), bell.machine.state
-        self.log.note("bus", tuple(getattr(traffic, name) for name, _ in traffic._fields_))
+        self.log.note("bus", astuple(traffic))
         self.log.note("pins", (state.cycle, state.irq, state.open_reads, state.open_writes))
 
 
 @contextmanager
 def paired(product: Path, log: Log, **options) -> Iterator[Pair]:
     """A pair with no golden machine yet."""
-    chosen = {"seed": SEED, "memory_bytes": 1 << 21, "watchdog_cycles": 20_000}
-    with BellMachine(Product.load(product), **chosen | options) as bell:
+    chosen = {"memory_base": 0, "memory_bytes": 1 << 21, "watchdog_cycles": 20_000}
+    with BellMachine(Machine(product, Simulation(**chosen | options)), seed=SEED) as bell:
         yield Pair(bell, log)
 
 

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import numpy as np
 
-from diastole_sim.rtl import ProtocolError
-from diastole_sim.rtl.control import control_bit
+from diastole_sim.host.control import control_bit
+from diastole_sim.host.errors import ProtocolError
 from diastole_sim.spec.command_table import COMMAND_BYTES
 from diastole_sim.spec.registers import BY_NAME, END
 from mutation.scenes_of_commands import scenario_on, started, works

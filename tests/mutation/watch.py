@@ -1,12 +1,13 @@
 """A device whose every command is noted: registers, pins, and what was on the bus."""
 
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import astuple, replace
 from pathlib import Path
 
+from diastole.devices import Device
 from diastole_sim.device.scales import TensorScales
 from diastole_sim.golden.device import GoldenDevice
-from diastole_sim.rtl import CommandError, Device
+from diastole_sim.host.errors import CommandError
 from diastole_sim.spec.registers import registers_of
 
 SEED = 0xC2B2_AE35
@@ -55,7 +56,7 @@ class Watched(Device):
             self.note("command")
 
     def run(self, commands, *, at, reads, writes) -> int:
-        """As :meth:`diastole_sim.rtl.control.Control.execute`; notes errors."""
+        """As :meth:`diastole_sim.host.control.Control.execute`; notes errors."""
         try:
             return self.control.execute(
                 commands, at=at, reads=reads, writes=writes, limit=self.limit
@@ -70,7 +71,7 @@ class Watched(Device):
         registers = tuple((r.name, self.control.read(r.name)) for r in there)
         traffic, state = self.machine.traffic(), self.machine.state
         self.log.note(f"{label}: registers", registers)
-        self.log.note(f"{label}: bus", tuple(getattr(traffic, f) for f, _ in traffic._fields_))
+        self.log.note(f"{label}: bus", astuple(traffic))
         pins = (state.cycle, state.irq, state.open_reads, state.open_writes)
         self.log.note(f"{label}: pins", pins)
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from diastole.backend import cached_product
+from diastole.devices import Device
 from diastole_sim.golden.device import GoldenDevice
-from diastole_sim.rtl import Device
 from support.products import MACHINES, SEED
 from support.sweep import sweep
 

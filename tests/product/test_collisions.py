@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from diastole.backend import cached_product
-from diastole_sim.rtl import Device
+from diastole.devices import Device
 from support import products as p
 from support.sweep import sweep
 

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from diastole_sim.rtl import CommandError
-from diastole_sim.rtl.control import control_bit
+from diastole_sim.host.control import control_bit
+from diastole_sim.host.errors import CommandError
 from diastole_sim.spec.command_errors import ErrorCode
 from diastole_sim.spec.command_table import COMMAND_BYTES
 from diastole_sim.spec.image import FloatLayout

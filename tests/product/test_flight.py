@@ -7,9 +7,9 @@ from itertools import product
 import numpy as np
 import pytest
 
-from diastole_sim.rtl import CommandError
-from diastole_sim.rtl.ahead import areas_of, with_ahead
-from diastole_sim.rtl.control import control_bit
+from diastole_sim.host.ahead import areas_of, with_ahead
+from diastole_sim.host.control import control_bit
+from diastole_sim.host.errors import CommandError
 from diastole_sim.spec.command_errors import ErrorCode
 from diastole_sim.spec.command_table import NEST_FIELDS
 from diastole_sim.spec.nest import KEPT, OUTER

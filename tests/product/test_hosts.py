@@ -11,9 +11,10 @@ from pathlib import Path
 import pytest
 
 from diastole.backend import cached_product
-from diastole_sim.rtl.build import build
-from diastole_sim.rtl.machine import Machine
-from diastole_sim.rtl.product import Product
+from diastole_sim.host.product import Product
+from diastole_sim.machines.verilator.build import build
+from diastole_sim.machines.verilator.machine import Machine
+from diastole_sim.machines.verilator.simulation import Simulation
 from support.c_library import COMPILERS, STRICT
 from support.products import STEPS_1X1
 
@@ -144,7 +145,7 @@ def test_driver_in_python(product):
         b"".join(bytes.fromhex(line)[::-1] for line in hexadecimal(product, name))
         for name in ("memory", "expected")
     )
-    with Machine(product, memory_bytes=len(given), memory_base=BASE) as machine:
+    with Machine(product, Simulation(memory_bytes=len(given), memory_base=BASE)) as machine:
         memory = machine.bytes_at(BASE, len(given))
         memory[:] = bytearray(given)
         host = driver.Machine(machine, wait_irq=machine.run)

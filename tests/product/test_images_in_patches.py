@@ -6,7 +6,9 @@ import pytest
 
 from diastole.backend import cached_product, program_limits
 from diastole_sim.golden.machine import GoldenMachine
-from diastole_sim.rtl.bell import BellMachine
+from diastole_sim.host.bell import BellMachine
+from diastole_sim.machines.verilator.machine import Machine
+from diastole_sim.machines.verilator.simulation import Simulation
 from diastole_sim.spec.command import Command, ProgramPlace
 from diastole_sim.spec.command_errors import ErrorCode
 from diastole_sim.spec.command_table import CHAINED
@@ -91,7 +93,8 @@ def machines():
     def the_machine(name):
         if name not in made:
             program = cached_product(CONFIGS[name])
-            made[name] = BellMachine(program, seed=1, memory_bytes=MEMORY_BYTES)
+            simulation = Simulation(memory_base=0, memory_bytes=MEMORY_BYTES)
+            made[name] = BellMachine(Machine(program, simulation), seed=1)
         return made[name]
 
     yield the_machine

@@ -17,8 +17,8 @@ from diastole.boards.describe import BOARDS, SerialSettings
 from diastole.boards.write import write_board
 from diastole.boards.zynq import BUFFER_NAME, UIO_NAME
 from diastole.product.training import STEPS
-from diastole_sim.rtl.build import build
-from diastole_sim.rtl.product import Product
+from diastole_sim.host.product import Product
+from diastole_sim.machines.verilator.build import build
 from product.test_hosts import PASSED, compile_host
 from support.c_library import COMPILERS
 from support.products import MACHINES

@@ -6,7 +6,7 @@ import hashlib
 import numpy as np
 import pytest
 
-from diastole_sim.rtl import Device
+from diastole.devices import Device
 from diastole_sim.spec.nest import Nest
 from support import products as p
 from support.nests import blocks_of, drawn_nest

@@ -9,6 +9,7 @@ from command_line import Result
 from diastole import cli
 from diastole.backend import make_machine, program_limits
 from diastole.config.file import to_toml
+from diastole.execution import Execution
 from diastole_sim.program.options import ProgramOptions
 from diastole_sim.program.own_code import OwnCode
 from diastole_sim.program.run import golden_machine
@@ -103,7 +104,7 @@ def test_beside_numpy(files):
     )  # fmt: skip
     numerics = STEPS_1X1.numerics
     made = options.program(find_task("digits"), numerics, steps=STEPS, seed=SEED)
-    with make_machine("rtl", STEPS_1X1, made.program, seed=SEED) as rtl:
+    with make_machine(Execution(seed=SEED), STEPS_1X1, made.program) as rtl:
         golden = golden_machine(made.program, numerics, limits, seed=SEED)
         run = VerifiedRun(program=made.program, machine=rtl, reference=golden)
         run.train(STEPS)

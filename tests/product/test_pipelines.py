@@ -4,8 +4,8 @@ their cycles."""
 import pytest
 
 from diastole.backend import cached_product
+from diastole.devices import Device
 from diastole_sim.perf import Memory, ModelledMachine, estimate
-from diastole_sim.rtl import Device
 from support import products as p
 from support.sweep import sweep
 

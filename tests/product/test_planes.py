@@ -10,7 +10,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from diastole_sim.rtl import CommandError
+from diastole_sim.host.errors import CommandError
 from diastole_sim.spec.command_errors import ErrorCode
 from diastole_sim.spec.nest import KEPT, Nest
 from diastole_sim.spec.operations import OPERATIONS

@@ -7,7 +7,9 @@ import pytest
 
 from diastole.backend import cached_product, program_limits
 from diastole_sim.golden.machine import GoldenMachine
-from diastole_sim.rtl.bell import BellMachine
+from diastole_sim.host.bell import BellMachine
+from diastole_sim.machines.verilator.machine import Machine
+from diastole_sim.machines.verilator.simulation import Simulation
 from diastole_sim.spec.command import Command, ProgramPlace
 from diastole_sim.spec.command_errors import ErrorCode
 from diastole_sim.spec.command_table import COMMAND_BYTES, Opcode
@@ -95,7 +97,8 @@ def written(program, streams, command):
 
 @pytest.fixture(scope="module")
 def rtl():
-    with BellMachine(cached_product(STEPS_1X1), seed=1, memory_bytes=MEMORY_BYTES) as machine:
+    simulation = Simulation(memory_base=0, memory_bytes=MEMORY_BYTES)
+    with BellMachine(Machine(cached_product(STEPS_1X1), simulation), seed=1) as machine:
         yield machine
 
 

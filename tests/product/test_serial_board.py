@@ -12,9 +12,9 @@ from diastole import cli
 from diastole.backend import generated_product
 from diastole.config.file import to_toml
 from diastole.config.keys import ArrayConfig, BusConfig, Config
-from diastole_sim.board.link import Link
-from diastole_sim.board.port import SerialPort
-from diastole_sim.rtl.product import Product
+from diastole_sim.host.product import Product
+from diastole_sim.machines.board.link import Link
+from diastole_sim.machines.board.port import SerialPort
 from diastole_sim.train import TASKS
 from diastole_sim.train.samples import Samples
 from diastole_sim.train.tasks import given_task, perceptron
@@ -46,7 +46,7 @@ def diastole(capsys, tmp_path, monkeypatch):
     network = partial(perceptron, hidden=4, classes=3)
     task = replace(task, batch=7, evaluate_every=2, network=network)
     monkeypatch.setitem(TASKS, "digits", task)
-    monkeypatch.setattr("diastole_sim.board.port.SILENCE_SECONDS", 0.1)
+    monkeypatch.setattr("diastole_sim.machines.board.port.SILENCE_SECONDS", 0.1)
 
     def run(*words):
         options = ("tiny.toml", "--task", "digits", "--steps", str(STEPS), "--seed", "9", "--json")

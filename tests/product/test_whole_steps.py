@@ -7,12 +7,13 @@ import pytest
 
 from diastole.backend import make_machine, program_limits
 from diastole.config.file import from_document
+from diastole.execution import Execution
+from diastole_sim.host.control import control_bit
 from diastole_sim.program.job import run_program
 from diastole_sim.program.options import ProgramOptions
 from diastole_sim.program.program import TRAINING
 from diastole_sim.program.run import MachineStoppedError, ProgramRun, golden_machine
 from diastole_sim.program.verified_run import VerifiedRun
-from diastole_sim.rtl.control import control_bit
 from diastole_sim.spec.command_errors import ErrorCode
 from diastole_sim.spec.command_table import COMMAND_BYTES, Opcode
 from diastole_sim.spec.numerics import CLASS_NAMES
@@ -112,7 +113,7 @@ def golden_result_of(name):
 @pytest.mark.parametrize("name, stalls, verify", RUNS)
 def test_one_result(name, stalls, verify):
     config, made = MACHINES[name], made_of(name)
-    with make_machine("rtl", config, made.program, seed=SEED, stalls=stalls) as rtl:
+    with make_machine(Execution(seed=SEED, stalls=stalls), config, made.program) as rtl:
         run = ProgramRun(program=made.program, machine=rtl)
         if verify:
             limits = program_limits(config)
@@ -138,7 +139,7 @@ def test_layers_that_no_tile_holds(name, hidden):
     made = options.program(find_task("digits"), config.numerics, steps=2, seed=SEED)
     kinds = {command.opcode for command in made.program.training}
     assert {Opcode.FORWARD_CHAIN, Opcode.DX_CHAIN, Opcode.DW_CHAIN} <= kinds
-    with make_machine("rtl", config, made.program, seed=SEED, stalls=3) as rtl:
+    with make_machine(Execution(seed=SEED, stalls=3), config, made.program) as rtl:
         golden = golden_machine(made.program, config.numerics, limits, seed=SEED)
         run = VerifiedRun(program=made.program, machine=rtl, reference=golden)
         result = run_program(run, made, options, backend="any", seed=SEED, float_run=False)
@@ -148,7 +149,7 @@ def test_layers_that_no_tile_holds(name, hidden):
 def test_a_far_memory():
     """Nothing is read before it is written, however late that is answered."""
     config, made = MACHINES["1x1"], made_of("1x1")
-    with make_machine("rtl", config, made.program, seed=SEED, latency=400) as rtl:
+    with make_machine(Execution(seed=SEED, latency=400), config, made.program) as rtl:
         result = result_of("1x1", ProgramRun(program=made.program, machine=rtl))
     assert result.weights_sha256 == golden_result(config).weights_sha256
 
@@ -156,7 +157,7 @@ def test_a_far_memory():
 def test_a_loss_that_is_not_finite():
     """Stops the machine, which says where, and what it counted; it is as good as new then."""
     config, made = MACHINES["1x1"], made_of("1x1")
-    with make_machine("rtl", config, made.program, seed=SEED) as rtl:
+    with make_machine(Execution(seed=SEED), config, made.program) as rtl:
         run = ProgramRun(program=made.program, machine=rtl)
         run.train(2)
         bias = run.program.areas["layer 1 bias w"]
@@ -181,7 +182,7 @@ def test_a_norm_that_overflows(scale, weights):
     config, limits = MACHINES["1x1"], program_limits(MACHINES["1x1"])
     options = ProgramOptions(limits=limits, hidden=(24,), clip=1.0, loss_scale=scale)
     made = options.program(find_task("digits"), config.numerics, steps=1, seed=SEED)
-    with make_machine("rtl", config, made.program, seed=SEED) as rtl:
+    with make_machine(Execution(seed=SEED), config, made.program) as rtl:
         golden = golden_machine(made.program, config.numerics, limits, seed=SEED)
         run = VerifiedRun(program=made.program, machine=rtl, reference=golden)
         names = [f"layer {layer} {each}" for layer in (0, 1) for each in ("w", "bias w")]
@@ -209,7 +210,7 @@ def test_a_floor_of_the_scale_rises():
         limits=limits, hidden=(24,), clip=1.0, loss_scale=11, loss_scale_floor=floors
     )
     made = options.program(find_task("digits"), config.numerics, steps=5, seed=SEED)
-    with make_machine("rtl", config, made.program, seed=SEED) as rtl:
+    with make_machine(Execution(seed=SEED), config, made.program) as rtl:
         golden = golden_machine(made.program, config.numerics, limits, seed=SEED)
         run = VerifiedRun(program=made.program, machine=rtl, reference=golden)
         alone = ProgramRun(
@@ -235,7 +236,7 @@ def test_a_floor_of_the_scale_rises():
 def test_a_reset_in_the_middle_of_a_step(cycles):
     """The machine is as good as new: the same run again has the same bits."""
     config, made = MACHINES["1x1"], made_of("1x1")
-    with make_machine("rtl", config, made.program, seed=SEED) as rtl:
+    with make_machine(Execution(seed=SEED), config, made.program) as rtl:
         run = ProgramRun(program=made.program, machine=rtl)
         commands = made.program.areas[TRAINING]
         rtl.control.write("step_end", STEPS)

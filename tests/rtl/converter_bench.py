@@ -5,6 +5,7 @@ import random
 import cocotb
 import numpy as np
 
+from diastole_sim.device.conversion import Conversion
 from diastole_sim.golden.convert import quantise
 from diastole_sim.spec.image import FloatLayout, image_layouts
 from diastole_sim.spec.numerics import CLASS_NAMES
@@ -22,7 +23,8 @@ async def convert(unit, ports, memory, values, cls, seed):
     rows, cols = values.shape
     what = f"{rows} x {cols}, class {cls}"
     command = {"tag": random.getrandbits(32), "step": random.getrandbits(32)}
-    golden = quantise(values, CLASS_NAMES[cls], unit.numerics, seed=seed, **command)
+    asked = Conversion(CLASS_NAMES[cls], **command)
+    golden = quantise(values, asked, unit.numerics, seed=seed)
     layouts = image_layouts(
         golden.chosen, values.shape, block=unit.numerics.block, data_width=unit.data_width
     )

@@ -3,7 +3,7 @@
 import json
 
 from diastole_hw.bus.signature import AxiLiteSignature, AxiSignature
-from diastole_sim.rtl.product import Product
+from diastole_sim.host.product import Product
 from support.fake_machine import parameters_of
 
 HASH = "0123456789abcdef" * 4

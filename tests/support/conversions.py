@@ -5,6 +5,7 @@ from fractions import Fraction
 
 import numpy as np
 
+from diastole_sim.device.conversion import Conversion
 from diastole_sim.golden.convert import quantise
 from diastole_sim.golden.partition import Partition
 from diastole_sim.spec.formats import FORMAT_NAMES, parse_format
@@ -12,7 +13,8 @@ from diastole_sim.spec.numerics import CLASS_NAMES, Numerics
 from oracle.rounding import round_fraction
 from oracle.threefry import draw
 
-WHERE = {"seed": 7, "tag": 9, "step": 11}
+SEED, AT = 7, {"tag": 9, "step": 11}
+"""Of the draws."""
 NAMES = (*FORMAT_NAMES, "e3m2", "e2m5", "e5m1")
 MINIFLOATS = tuple(name for name in NAMES if parse_format(name).depth)
 SCALE_RULES = ("floor", "even", "ceil", "rceil")
@@ -29,7 +31,9 @@ def numerics(name, *, rule="nearest", block=4, bits=8, **changes):
 
 def convert(values, name="bfp4", scale_given=None, tensor_class="x", **kinds):
     array = np.array(values, np.float32, ndmin=2)
-    return quantise(array, tensor_class, numerics(name, **kinds), scale=scale_given, **WHERE)
+    return quantise(
+        array, Conversion(tensor_class, scale=scale_given, **AT), numerics(name, **kinds), seed=SEED
+    )
 
 
 def spread(np_rng, shape, *, low=-6, high=6):
@@ -83,9 +87,8 @@ def check_elements(tensor, array, bits=8):
             for j in range(columns):
                 place = (j, i) if copy else (i, j)
                 random = draw(
-                    seed=WHERE["seed"],
-                    tag=WHERE["tag"],
-                    step=WHERE["step"],
+                    seed=SEED,
+                    **AT,
                     index=i * columns + j,
                     bits=bits,
                     second=copy == 1,

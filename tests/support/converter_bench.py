@@ -3,6 +3,7 @@
 import numpy as np
 
 from diastole_hw.convert.converter import Converter
+from diastole_sim.device.conversion import Conversion
 from diastole_sim.golden.convert import quantise
 from diastole_sim.spec.image import FloatLayout, image_layouts
 from diastole_sim.spec.numerics import CLASS_NAMES
@@ -126,7 +127,10 @@ def convert(dut, jobs, rng, p_ready=1.0, p_write=None, p_row=1.0):
             floats = FloatLayout(rows=rows, cols=cols, data_width=dut.data_width).pack(values)
             floats.reshape(rows, -1)[:, 4 * cols :] = 0x7F  # what lies beside a row is ignored
             golden = quantise(
-                values, CLASS_NAMES[cls], dut.numerics, seed=SEED, tag=tag, step=step, scale=scale
+                values,
+                Conversion(CLASS_NAMES[cls], tag=tag, step=step, scale=scale),
+                dut.numerics,
+                seed=SEED,
             )
             layouts = image_layouts(
                 golden.chosen, values.shape, block=dut.numerics.block, data_width=dut.data_width

@@ -5,11 +5,13 @@ It stands for the hardware in tests of what is above the registers. ``sabotage``
 
 import numpy as np
 
+from diastole_sim.device.conversion import Conversion
 from diastole_sim.golden.convert import Quantised, quantise
 from diastole_sim.golden.copies import Copy
 from diastole_sim.golden.product import forward, input_gradient, weight_gradient
-from diastole_sim.rtl.errors import HardwareHang
-from diastole_sim.rtl.machine import MachineState, Traffic
+from diastole_sim.host.errors import HardwareHang
+from diastole_sim.host.running import Traffic
+from diastole_sim.perf.machine import Memory
 from diastole_sim.spec.command import Command
 from diastole_sim.spec.command_check import decode
 from diastole_sim.spec.command_errors import ErrorCode, MalformedCommandError
@@ -45,11 +47,14 @@ def parameters_of(numerics: dict, data_width: int) -> dict:
 
 
 class FakeMachine:
-    """Has the members of ``Machine`` that a device uses."""
+    """Has the members of a ``RunningMachine`` that a device uses."""
 
     sabotage = None
+    patience = 1
+    cycle = 0
+    memory_model = Memory.axi()
 
-    def __init__(self, product, *, stalls=None, trace=None, memory_bytes=1 << 22, memory_base=BASE):
+    def __init__(self, product, *, memory_bytes=1 << 22, memory_base=BASE):
         self.product = product
         self.numerics = Numerics.from_dict(product.parameters["numerics"])
         self.memory_base = memory_base
@@ -112,10 +117,6 @@ class FakeMachine:
             if not any(a <= place[0] and place[1] <= b for a, b in self.allowed)
         ]
         return Traffic(strays=len(strays), first_stray=strays[0][0] if strays else 0)
-
-    @property
-    def state(self):
-        return MachineState()
 
     def idle(self, cycles):
         pass
@@ -184,12 +185,14 @@ class FakeMachine:
         bias = 138 if self.numerics.scale_significands else 127
         tensor = quantise(
             array,
-            name,
+            Conversion(
+                name,
+                tag=command.tag,
+                step=command.step,
+                scale=command.scale - bias if command.scale else None,
+            ),
             self.numerics,
             seed=self.get("seed"),
-            tag=command.tag,
-            step=command.step,
-            scale=command.scale - bias if command.scale else None,
         )
         layouts = self.layouts(name, command.m, command.n)
         places = (command.address_w, command.address_dy)[: len(layouts)]

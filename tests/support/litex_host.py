@@ -9,9 +9,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-from diastole_sim.rtl.build import run_tool
-from diastole_sim.rtl.cache import Cache
-from diastole_sim.rtl.programs import find_compiler, find_verilator, verilator_root
+from diastole_sim.machines.verilator.build import run_tool
+from diastole_sim.machines.verilator.find import find_compiler, find_verilator, verilator_root
+from diastole_sim.system.cache import Cache
 from support.verilated import FLAGS, KEPT, LINK_FLAGS, RUNTIME
 
 BUILDER = Path(__file__).parent / "litex_soc.py"

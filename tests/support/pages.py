@@ -14,6 +14,7 @@ import pytest
 from diastole.explain.browser import browsers, document_after
 from diastole.explain.conversion import conversions_of
 from diastole.explain.operands import ShownOperand
+from diastole_sim.device.conversion import Conversion
 from diastole_sim.golden.convert import quantise
 from diastole_sim.spec.operations import OPERANDS
 
@@ -35,7 +36,7 @@ def read_in(browser, text, folder):
 def shown_operand(given, each, numerics, *, seed):
     """A tensor as the golden model converts it for the page."""
     tag = each.number
-    stored = quantise(given, each.tensor_class, numerics, seed=seed, tag=tag, step=0)
+    stored = quantise(given, Conversion(each.tensor_class, tag=tag, step=0), numerics, seed=seed)
     conversions = conversions_of(given, stored, numerics, seed=seed, tag=tag)
     return ShownOperand(given=given, stored=stored, conversions=conversions)
 

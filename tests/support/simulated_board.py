@@ -11,10 +11,10 @@ from pathlib import Path
 
 from diastole_hw.emit.verilog import emit
 from diastole_hw.serial.board import SerialBoard
-from diastole_sim.rtl.build import run_tool
-from diastole_sim.rtl.cache import Cache
-from diastole_sim.rtl.product import Product
-from diastole_sim.rtl.programs import find_compiler, find_verilator, verilator_root
+from diastole_sim.host.product import Product
+from diastole_sim.machines.verilator.build import run_tool
+from diastole_sim.machines.verilator.find import find_compiler, find_verilator, verilator_root
+from diastole_sim.system.cache import Cache
 from support.verilated import FLAGS, KEPT, LINK_FLAGS, RUNTIME, VERILATOR_FLAGS, key
 
 DIVISOR, CLOCK_HZ = 4, 25_000_000

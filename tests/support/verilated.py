@@ -12,9 +12,9 @@ import numpy as np
 
 from diastole_hw.emit.share import convert_ports, flat_ports
 from diastole_hw.emit.verilog import emit
-from diastole_sim.rtl.build import run_tool
-from diastole_sim.rtl.cache import Cache
-from diastole_sim.rtl.programs import find_compiler, find_verilator, verilator_root
+from diastole_sim.machines.verilator.build import run_tool
+from diastole_sim.machines.verilator.find import find_compiler, find_verilator, verilator_root
+from diastole_sim.system.cache import Cache
 
 KEPT = Path(__file__).parents[2] / "build" / "verilated"
 FLAGS = ["-std=gnu++17", "-fPIC", "-fno-gnu-unique", "-w", "-O1", "-DVERILATOR=1"]

@@ -5,11 +5,14 @@ from fractions import Fraction
 
 import numpy as np
 
+from diastole_sim.device.conversion import Conversion
 from diastole_sim.golden.convert import quantise
 from diastole_sim.spec.numerics import CLASS_NAMES, Numerics
 from oracle import formats as oracle
 
-WHERE = {"seed": 7, "tag": 9, "step": 11}
+SEED, AT = 7, {"tag": 9, "step": 11}
+"""Of the draws."""
+WHERE = {"seed": SEED, **AT}
 MINIFLOATS = tuple(name for name in oracle.NAMES if oracle.element(name).signed_zero)
 FIXED_POINT = tuple(name for name in oracle.NAMES if name not in MINIFLOATS)
 TENSOR_SCALED = ("fp8_e4m3", "fp8_e5m2", "e2m5", "e3m4", "e5m1")
@@ -85,7 +88,9 @@ def _plain(value):
 
 def check(array, chosen, tensor_class="x", scale=None, **where):
     """Convert with both; everything that the converter says must be the same."""
-    got = quantise(array, tensor_class, chosen, scale=scale, **(where or WHERE))
+    at = dict(where or WHERE)
+    seed = at.pop("seed")
+    got = quantise(array, Conversion(tensor_class, scale=scale, **at), chosen, seed=seed)
     assert got.tensor_class == tensor_class
     same(got, ask_oracle(array, chosen, tensor_class, scale, **where), array.shape)
     return got

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from gfloat import decode_ndarray
 
+from diastole_sim.device.conversion import Conversion
 from oracle import formats as oracle
 from oracle import libraries
 from sweeps import judge
@@ -23,7 +24,9 @@ def decoded(name, codes):
     chosen = judge.numerics(name, block=1, kind="tensor" if name == "bf16" else "square", size=1)
     if name == "nvfp4":
         chosen = judge.numerics(name, block=1, kind="square", size=1)
-    seed = judge.quantise(np.ones(codes.shape, np.float32), "x", chosen, seed=0, tag=0, step=0)
+    seed = judge.quantise(
+        np.ones(codes.shape, np.float32), Conversion("x", tag=0, step=0), chosen, seed=0
+    )
     byte = 7 << 3 if name == "nvfp4" else oracle.element(name).largest_exponent + 127
     copy = replace(
         seed.copies[0],

@@ -16,8 +16,8 @@ import pytest
 from diastole.backend import cached_product
 from diastole.boards.describe import BOARDS, SerialSettings
 from diastole.boards.write import write_board
-from diastole_sim.rtl.cache import Cache
-from diastole_sim.rtl.product import Product
+from diastole_sim.host.product import Product
+from diastole_sim.system.cache import Cache
 from support.litex_host import LitexSoc
 from support.products import MACHINES
 from support.readme_host import ReadmeHost

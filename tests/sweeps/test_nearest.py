@@ -9,6 +9,7 @@ fixed point: numpy's rint).
 import numpy as np
 import pytest
 
+from diastole_sim.device.conversion import Conversion
 from oracle import formats as oracle
 from oracle import libraries
 from sweeps import judge
@@ -145,7 +146,7 @@ def test_squares(name, source):
                 fraction=0,
                 headroom=4,
             )
-            tensor = judge.quantise(values, "x", chosen, **judge.WHERE)
+            tensor = judge.quantise(values, Conversion("x", **judge.AT), chosen, seed=judge.SEED)
             copy = tensor.copies[0]
             unfolded = copy.exponents.astype(int) + copy.folds
             assert ((unfolded == exponent + 127) | (copy.exponents == 0)).all()
@@ -170,7 +171,9 @@ def test_given_scale(name, source):
                 name, block=16, kind="tensor", overflow=overflow, special=special
             )
             scale = None if name == "bf16" else exponent
-            tensor = judge.quantise(values, "x", chosen, scale=scale, **judge.WHERE)
+            tensor = judge.quantise(
+                values, Conversion("x", scale=scale, **judge.AT), chosen, seed=judge.SEED
+            )
             compare(
                 tensor,
                 name,

@@ -9,6 +9,7 @@ import gmpy2
 import numpy as np
 import pytest
 
+from diastole_sim.device.conversion import Conversion
 from diastole_sim.spec.scales import amax_exponent
 from oracle import formats as oracle
 from sweeps import judge
@@ -61,7 +62,7 @@ def grid(np_rng, shape):
 def test_against_mpfr(rule, width, np_rng):
     shape = (24, 40)
     for array in (judge.spread(np_rng, shape, low=-width, high=width), grid(np_rng, shape)):
-        tensor = judge.quantise(array, "x", numerics(rule), **judge.WHERE)
+        tensor = judge.quantise(array, Conversion("x", **judge.AT), numerics(rule), seed=judge.SEED)
         scales, magnitudes = by_mpfr(array, 16, rule, tensor.tensor_exponent)
         table = oracle.element("fp8_e4m3").values
         stored = tensor.copies[0].exponents[:24, :3].tolist()

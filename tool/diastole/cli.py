@@ -32,7 +32,7 @@ from diastole.console import fail, one_line
 from diastole.ending import Ended, ended_by_signals
 from diastole.errors import BadInput, CheckFailed
 from diastole_hw.emit.collector import collector_seldom
-from diastole_sim.rtl.programs import ToolMissing
+from diastole_sim.system.programs import ToolMissing
 
 COMMANDS = (
     init,

@@ -5,8 +5,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeGuard, cast
 
 from diastole_sim.golden import device as golden
-from diastole_sim.rtl import device as rtl
-from diastole_sim.rtl.product import Product
+from diastole_sim.host import device as host
+from diastole_sim.host.product import Product
+from diastole_sim.machines.verilator.machine import Machine
+from diastole_sim.machines.verilator.simulation import Simulation
+from diastole_sim.spec.nest import Nest
 from diastole_sim.spec.numerics import CLASS_NAMES, Numerics
 
 if TYPE_CHECKING:
@@ -40,7 +43,7 @@ class GoldenDevice(golden.GoldenDevice):
     overrides : sequence of str
         Keys that are different, as ``--set`` has them: ``("array.block=4", "rounding.x=nearest")``.
 
-    ValueError for a mistake in any of them, :class:`diastole_sim.rtl.errors.ProductError` for a
+    ValueError for a mistake in any of them, :class:`diastole_sim.host.errors.ProductError` for a
     damaged product.
     """
 
@@ -55,7 +58,7 @@ class GoldenDevice(golden.GoldenDevice):
         super().__init__(_numerics(machine, formats, overrides), seed)
 
 
-class Device(rtl.Device):
+class Device(host.Device):
     """A machine in simulation: its Verilog, in Verilator.
 
     Its methods are those of :class:`diastole_sim.device.interface.DeviceProtocol`; ``close()``, or
@@ -68,9 +71,17 @@ class Device(rtl.Device):
         generated if the cache has none. The first simulation of a product compiles for a minute.
     formats, overrides
         As of :class:`GoldenDevice`.
+    seed : int
+        Of every stochastic rounding, 32 bits.
+    nest : Nest or None
+        The loops of every product but the fused pass, which has its own; None: those that suit
+        each product by the model of the machine.
     **options
-        ``seed``, ``stalls``, ``trace``, ``nest`` and more of
-        :class:`diastole_sim.rtl.device.Device`, which has the errors too.
+        ``stalls``, ``trace``, ``read_latency`` and more of
+        :class:`diastole_sim.machines.verilator.simulation.Simulation`.
+
+    The errors are those of :class:`diastole_sim.host.device.Device` and of
+    :class:`diastole_sim.machines.verilator.machine.Machine`.
     """
 
     def __init__(
@@ -79,15 +90,27 @@ class Device(rtl.Device):
         *,
         formats: Formats | None = None,
         overrides: Sequence[str] = (),
+        seed: int = 0,
+        nest: Nest | None = None,
         **options: Any,
     ):
-        if isinstance(machine, Product) or _is_product(machine):
-            _refuse(formats, overrides, "a product")
-            super().__init__(machine, **options)
-            return
-        from diastole.backend import cached_product
+        simulation = Simulation(**options)
+        product = _product(machine, formats, overrides)
+        super().__init__(Machine(product, simulation), seed=seed, nest=nest)
 
-        super().__init__(cached_product(_config(machine, formats, overrides)), **options)
+
+def _product(
+    machine: "Path | str | Config | Product | None",
+    formats: Formats | None,
+    overrides: Sequence[str],
+) -> Product | Path | str:
+    """Return a product, generated if the cache has none."""
+    if isinstance(machine, Product) or _is_product(machine):
+        _refuse(formats, overrides, "a product")
+        return machine
+    from diastole.backend import cached_product
+
+    return cached_product(_config(machine, formats, overrides))
 
 
 def _is_product(machine: object) -> TypeGuard[Path | str]:
@@ -119,7 +142,7 @@ def _config(
 ) -> "Config":
     """The configuration; ValueError with a line for each mistake."""
     # Here, for a device of Numerics or of a product needs neither.
-    from diastole.config.file import from_document, read
+    from diastole.config.file import from_document, load_config
     from diastole.config.keys import Config
     from diastole.errors import BadInput
 
@@ -134,7 +157,7 @@ def _config(
         if isinstance(machine, Config):
             return from_document(machine.to_dict(), overrides)
         if isinstance(machine, Path | str):
-            return read(Path(machine), overrides)
+            return load_config(machine, overrides)
     except BadInput as error:
         raise ValueError(str(error).replace("--set:", "overrides:")) from None
     raise ValueError(

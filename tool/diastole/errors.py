@@ -1,6 +1,7 @@
 """What can go wrong in a way that a user can mend; the command line turns each into an exit code.
 
-A program or package that is absent is :class:`diastole_sim.rtl.programs.ToolMissing`, exit code 3.
+A program or package that is absent is :class:`diastole_sim.system.programs.ToolMissing`, with exit
+code 3.
 """
 
 

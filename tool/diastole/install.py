@@ -8,8 +8,8 @@ import subprocess
 import sys
 from dataclasses import dataclass
 
-from diastole_sim.rtl.children import run
-from diastole_sim.rtl.programs import ToolMissing, installed_version, requirement
+from diastole_sim.system.children import run
+from diastole_sim.system.programs import ToolMissing, installed_version, requirement
 
 # How a system installs packages, by the program that does it, and what it calls each tool.
 _MANAGERS: dict[str, tuple[str, dict[str, str]]] = {

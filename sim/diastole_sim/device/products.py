@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeGuard, TypeVar, cast
 
 from diastole_sim.device.arrays import Taken, as_matrices, as_matrix
+from diastole_sim.device.conversion import MAX_TAG, Conversion
 from diastole_sim.device.interface import (
     TAGS_PER_LAYER,
     ConvertedTensor,
@@ -24,7 +25,6 @@ from diastole_sim.spec.operations import CLASSES, OPERAND_OF, OPERATIONS, Operat
 Own = TypeVar("Own", bound=ConvertedTensor)
 """A converted tensor as the device has it."""
 
-MAX_TAG = 2**32 - 1
 AUTOMATIC_TAGS = 2**31
 """Tags that are numbered by themselves begin anew from here on; second copies have the others."""
 
@@ -68,17 +68,7 @@ class Products(ABC, Generic[Own]):
     """Products and conversions so far whose tensors were numbered by themselves."""
 
     @abstractmethod
-    def _convert(
-        self,
-        array: Floats,
-        tensor_class: str,
-        *,
-        tag: int,
-        step: int,
-        scale: int | None,
-        width: int | None,
-        beside: bool,
-    ) -> Own:
+    def _convert(self, array: Floats, asked: Conversion) -> Own:
         """As :meth:`diastole_sim.device.interface.DeviceProtocol.convert`, of a float32 matrix."""
 
     @abstractmethod
@@ -106,23 +96,10 @@ class Products(ABC, Generic[Own]):
         """Whether a tag says which tensor it is at every step, and must not be numbered anew."""
         return False
 
-    def _convert_lot(
-        self,
-        arrays: Floats,
-        tensor_class: str,
-        *,
-        tags: Sequence[int],
-        step: int,
-        scale: int | None,
-        width: int | None,
-    ) -> Sequence[Own]:
-        """Convert matrices, ``arrays`` (count, rows, columns), each with its tag."""
-        return [
-            self._convert(
-                array, tensor_class, tag=tag, step=step, scale=scale, width=width, beside=False
-            )
-            for array, tag in zip(arrays, tags, strict=True)
-        ]
+    def _convert_lot(self, arrays: Floats, asked: Sequence[Conversion]) -> Sequence[Own]:
+        """Convert matrices, ``arrays`` (count, rows, columns). ``asked``: of each of them; they
+        differ in their tags alone."""
+        return [self._convert(array, each) for array, each in zip(arrays, asked, strict=True)]
 
     def _multiply_lot(
         self, operation: Operation, lot: Lot[Own], sizes: Mapping[str, int]
@@ -149,15 +126,10 @@ class Products(ABC, Generic[Own]):
         """As :meth:`diastole_sim.device.interface.DeviceProtocol.convert`."""
         taken = as_matrix(_name_of(tensor_class), array)
         (tag,) = self._tags((OPERAND_OF[tensor_class].name,), None if tag is None else (tag,), 1)
-        return self._convert(
-            taken.array,
-            tensor_class,
-            tag=tag,
-            step=step,
-            scale=scale,
-            width=width,
-            beside=beside,
+        asked = Conversion(
+            tensor_class, tag=tag, step=step, scale=scale, width=width, beside=beside
         )
+        return self._convert(taken.array, asked)
 
     def convert_stack(
         self,
@@ -175,25 +147,16 @@ class Products(ABC, Generic[Own]):
         count = math.prod(leading)
         given = None if tag is None else (tag,)
         (tag,) = self._tags((OPERAND_OF[tensor_class].name,), given, count)
-        return self._stack(taken.array, tensor_class, range(count), tag, step, scale, width)
+        asked = Conversion(tensor_class, tag=tag, step=step, scale=scale, width=width)
+        return self._stack(taken.array, asked, range(count))
 
-    def _stack(
-        self,
-        array: Floats,
-        tensor_class: str,
-        places: Sequence[int],
-        tag: int,
-        step: int,
-        scale: int | None = None,
-        width: int | None = None,
-    ) -> Stack[Own]:
-        """A stack converted; ``places``: of each matrix the number of its product."""
+    def _stack(self, array: Floats, asked: Conversion, places: Sequence[int]) -> Stack[Own]:
+        """A stack converted. ``asked``: with the tag of the first product; ``places``: of each
+        matrix the number of its product."""
         matrices = array.reshape(-1, *array.shape[-2:])
-        tags = [tag + TAGS_PER_LAYER * place for place in places]
+        tags = [asked.tag + TAGS_PER_LAYER * place for place in places]
         require_int("the last tag of the stack", tags[-1], 0, MAX_TAG)
-        tensors = self._convert_lot(
-            matrices, tensor_class, tags=tags, step=step, scale=scale, width=width
-        )
+        tensors = self._convert_lot(matrices, [replace(asked, tag=tag) for tag in tags])
         return Stack(leading=array.shape[:-2], tensors=tuple(tensors))
 
     def _tags(
@@ -280,15 +243,7 @@ class Products(ABC, Generic[Own]):
     ) -> Own:
         """An operand of a product of matrices alone."""
         if isinstance(operand, Taken):
-            return self._convert(
-                operand.array,
-                CLASSES[name],
-                tag=tag,
-                step=step,
-                scale=None,
-                width=None,
-                beside=False,
-            )
+            return self._convert(operand.array, Conversion(CLASSES[name], tag=tag, step=step))
         return cast(Own, operand)
 
     def _run_stack(
@@ -309,7 +264,8 @@ class Products(ABC, Generic[Own]):
             own = _shape(operand)[:-2]
             used[name], places = uses(own, leading)
             if isinstance(operand, Taken) and own:
-                operand = self._stack(operand.array, CLASSES[name], places, tags[name], step)
+                asked = Conversion(CLASSES[name], tag=tags[name], step=step)
+                operand = self._stack(operand.array, asked, places)
             elif isinstance(operand, Taken):
                 operand = self._converted(name, operand, tags[name], step)
             operands[name] = operand

@@ -2,6 +2,7 @@
 
 from collections import deque
 
+from diastole_sim.device.conversion import Conversion
 from diastole_sim.spec.numerics import Numerics
 from diastole_sim.spec.scales import amax_exponent, delayed_exponent
 
@@ -40,13 +41,11 @@ class TensorScales:
         self.numerics = numerics
         self._magnitudes: dict[tuple[str, int], Magnitudes] = {}
 
-    def choose(
-        self, tensor_class: str, tag: int, *, step: int, given: int | None = None
-    ) -> int | None:
-        """The scale to convert with, None to measure it; ``given``: what the caller asks for.
-
-        ValueError if ``given`` has no place here.
+    def choose(self, asked: Conversion) -> int | None:
+        """The scale to convert with, None to measure it. ValueError if the caller asks for one that
+        has no place here.
         """
+        tensor_class, given = asked.tensor_class, asked.scale
         chosen, source = self.numerics.tensor_class(tensor_class), self.numerics.source
         if given is not None and not (source == "given" and chosen.has_tensor_scale):
             raise ValueError(
@@ -57,13 +56,14 @@ class TensorScales:
             return None
         if source == "given":
             return amax_exponent(0, chosen) if given is None else given
-        kept = self._magnitudes.get((tensor_class, tag))
+        kept = self._magnitudes.get((tensor_class, asked.tag))
         if kept is None:
             return None
-        return delayed_exponent(kept.steps_before(step), chosen, self.numerics.margin)
+        return delayed_exponent(kept.steps_before(asked.step), chosen, self.numerics.margin)
 
-    def remember(self, tensor_class: str, tag: int, *, step: int, amax: int) -> None:
+    def remember(self, asked: Conversion, amax: int) -> None:
         """A tensor was converted whose largest finite magnitude has these bits as binary32."""
         if self.numerics.source == "delayed":
-            made = Magnitudes(step, self.numerics.history)
-            self._magnitudes.setdefault((tensor_class, tag), made).note(step, amax)
+            made = Magnitudes(asked.step, self.numerics.history)
+            key = asked.tensor_class, asked.tag
+            self._magnitudes.setdefault(key, made).note(asked.step, amax)

@@ -8,17 +8,19 @@ stored copy, ``element`` the rounding, ``magnitudes`` the elements' codes and fo
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
+from diastole_sim.device.conversion import Conversion
 from diastole_sim.device.interface import Floats
 from diastole_sim.device.operands import require_matrix
 from diastole_sim.golden.copies import Copy, Counts, Fields, convert_copy, copy_values
 from diastole_sim.golden.draws import element_draws
 from diastole_sim.golden.improvement import Improvement, improvements
 from diastole_sim.golden.partition import nonzeros
+from diastole_sim.golden.random import DrawKey
 from diastole_sim.spec.check import require_int
 from diastole_sim.spec.numerics import Numerics, TensorClass
 from diastole_sim.spec.operations import OPERAND_OF
@@ -79,17 +81,7 @@ class Quantised:
         return {name: self.values(number) for number, name in enumerate(names)}
 
 
-def quantise(
-    array: Floats,
-    tensor_class: str,
-    numerics: Numerics,
-    *,
-    seed: int,
-    tag: int,
-    step: int,
-    scale: int | None = None,
-    width: int | None = None,
-) -> Quantised:
+def quantise(array: Floats, asked: Conversion, numerics: Numerics, *, seed: int) -> Quantised:
     """Convert a float32 array of at least 1 x 1 as its class says.
 
     A group's exponent follows from its largest finite magnitude by the class's rule, or all have
@@ -104,51 +96,33 @@ def quantise(
     if the array is no such array, or ``scale`` or ``width`` out of range or out of place.
     """
     require_matrix(array)
-    given = () if scale is None else (scale,)
-    (converted,) = quantise_stack(
-        array[None],
-        tensor_class,
-        numerics,
-        seed=seed,
-        tags=(tag,),
-        step=step,
-        scales=given,
-        width=width,
-    )
+    (converted,) = quantise_stack(array[None], (asked,), numerics, seed=seed)
     return converted
 
 
 def quantise_stack(
-    arrays: Floats,
-    tensor_class: str,
-    numerics: Numerics,
-    *,
-    seed: int,
-    tags: Sequence[int],
-    step: int,
-    scales: Sequence[int] = (),
-    width: int | None = None,
+    arrays: Floats, asked: Sequence[Conversion], numerics: Numerics, *, seed: int
 ) -> list[Quantised]:
-    """As :func:`quantise` of each matrix of ``arrays`` (count, rows, columns), each with its tag
-    and, if there are ``scales``, its scale."""
-    chosen = numerics.converted_class(tensor_class, width)
+    """As :func:`quantise` of each matrix of ``arrays`` (count, rows, columns). ``asked``: of each
+    of them; they differ in their tags, and in their scales if they have any."""
+    first = asked[0]
+    tensor_class = first.tensor_class
+    chosen = numerics.converted_class(tensor_class, first.width)
     fields = Fields.of(arrays)
-    count, rows, columns = arrays.shape
+    _, rows, columns = arrays.shape
     amax: list[int] = fields.finite.max(axis=(1, 2)).tolist()
     exponents = [
-        _tensor_exponent(chosen, *each) for each in zip(amax, scales or [None] * count, strict=True)
+        _tensor_exponent(chosen, largest, each.scale)
+        for largest, each in zip(amax, asked, strict=True)
     ]
     of_tensors = None if None in exponents else np.array(exponents)[:, None, None]
+    key = DrawKey(seed=seed, tags=tuple(each.tag for each in asked), step=first.step)
     done: list[tuple[Copy, Counts]] = []
     for transposed in (False, True)[: 1 + chosen.two_copies]:
         draws: NDArray[np.int32] = np.zeros((1, 1, 1), dtype=np.int32)
         if is_stochastic(chosen.rounding):
-            draws = element_draws(
-                fields.finite, numerics, seed=seed, tags=tags, step=step, second=transposed
-            )
-        done.append(
-            convert_copy(fields, draws, numerics, tensor_class, of_tensors, transposed, width)
-        )
+            draws = element_draws(fields.finite, numerics, replace(key, second=transposed))
+        done.append(convert_copy(fields, draws, numerics, first, of_tensors, transposed))
     improved = improvements(fields, numerics, tensor_class) if chosen.format.planes else None
     saturated = np.sum([counts.saturated for _, counts in done], axis=0)
     nan, inf = (nonzeros(special) != 0 for special in (fields.nan, fields.inf))
@@ -171,7 +145,7 @@ def quantise_stack(
             underflowed=underflowed[index],
             improvement=improved[index] if improved else None,
         )
-        for index in range(count)
+        for index in range(len(asked))
     ]
 
 

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from diastole_sim.device.conversion import Conversion
 from diastole_sim.device.interface import Floats
 from diastole_sim.golden.element import round_elements, round_quotients
 from diastole_sim.golden.magnitudes import (
@@ -128,10 +129,11 @@ class Fields:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class MeasuredGroups:
-    """Per group, or with a tensor scale per block: ``e``, the scale's 4-bit ``significand``, the
-    ``stored`` byte before folding (0 where every element becomes zero), and whether the group is
-    no number."""
+    """Per group of a ``partition``, or with a tensor scale per block: ``e``, the scale's 4-bit
+    ``significand``, the ``stored`` byte before folding (0 where every element becomes zero), and
+    whether the group is no number."""
 
+    partition: Partition
     e: Integers
     significand: Integers
     stored: Integers
@@ -142,17 +144,18 @@ def convert_copy(
     fields: Fields,
     draws: Integers,
     numerics: Numerics,
-    tensor_class: str,
+    asked: Conversion,
     tensor_exponent: int | Integers | None,
     transposed: bool,
-    width: int | None = None,
 ) -> tuple[Copy, Counts]:
     """Convert a tensor, or its transpose; see :func:`diastole_sim.golden.convert.quantise`.
 
     ``fields``, ``draws``: of the tensor itself, unpadded; ``draws`` may be one 0. Of a stack each
-    matrix may have a ``tensor_exponent`` of its own, (..., 1, 1).
+    matrix may have a ``tensor_exponent`` of its own, (..., 1, 1); it stands for the scale that is
+    ``asked``.
     """
-    chosen, block = numerics.converted_class(tensor_class, width), numerics.block
+    tensor_class, block = asked.tensor_class, numerics.block
+    chosen = numerics.converted_class(tensor_class, asked.width)
     partition = Partition.groups(chosen.grouping, block)
     if transposed:
         fields, draws = fields.each(turned), turned(draws)
@@ -163,11 +166,9 @@ def convert_copy(
         draws = _pad(draws, padding)
 
     groups = _measure(fields, partition, chosen, tensor_exponent, numerics.special)
-    code = _round(fields, groups, partition, chosen, draws, numerics.random_bits)
+    code = _round(fields, groups, chosen, draws, numerics.random_bits)
     limit = numerics.overflow_code(tensor_class)
-    code, negative, counts = _settle(
-        code, fields, groups, partition, chosen.format, numerics.special, limit
-    )
+    code, negative, counts = _settle(code, fields, groups, chosen.format, numerics.special, limit)
     stored, by = groups.stored, np.zeros_like(groups.stored)
     if numerics.folds(tensor_class):
         code, stored, by = _fold(code, fields, stored, partition, chosen.format)
@@ -218,7 +219,9 @@ def _measure(
             takes = takes_four(fields.finite, stored, four, tensor_exponent, partition)
             stored = np.where(takes, four, stored)
         e, significand = stored_parts(stored, kind, tensor_exponent)
-        return MeasuredGroups(e=e, significand=significand, stored=stored, poisoned=poisoned)
+        return MeasuredGroups(
+            partition=partition, e=e, significand=significand, stored=stored, poisoned=poisoned
+        )
     if tensor_exponent is None:
         e = group_exponents(amax, chosen)
     else:
@@ -230,19 +233,20 @@ def _measure(
     present = counts & (e >= kind.lowest_exponent)
     stored = np.where(present, e + EXPONENT_BIAS, 0)
     significand = np.full_like(amax, 1 << SIGNIFICAND_FRACTION)
-    return MeasuredGroups(e=e, significand=significand, stored=stored, poisoned=poisoned)
+    return MeasuredGroups(
+        partition=partition, e=e, significand=significand, stored=stored, poisoned=poisoned
+    )
 
 
 def _round(
     fields: Fields,
     groups: MeasuredGroups,
-    partition: Partition,
     chosen: TensorClass,
     draws: Integers,
     bits: int,
 ) -> Integers:
     """Magnitude codes of the finite elements, too large where they do not fit."""
-    finite, present = fields.finite, groups.stored != 0
+    finite, present, partition = fields.finite, groups.stored != 0, groups.partition
     if not present.all():
         finite = np.where(partition.spread(present), finite, 0)
     e = partition.spread(groups.e.astype(np.int32))
@@ -256,7 +260,6 @@ def _settle(
     code: Integers,
     fields: Fields,
     groups: MeasuredGroups,
-    partition: Partition,
     kind: Format,
     special: str,
     overflow: int | None,
@@ -268,14 +271,14 @@ def _settle(
         code[beyond] = kind.max_code if overflow is None else overflow
     negative, finite, kept = fields.negative, fields.finite, code
     if groups.poisoned.any():
-        counted = ~partition.spread(groups.poisoned)
+        counted = ~groups.partition.spread(groups.poisoned)
         beyond, finite, kept = beyond & counted, finite * counted, code * counted
         negative = negative & counted
     # A code that is not 0 is of an element that is not.
     counts = Counts(saturated=nonzeros(beyond), underflowed=nonzeros(finite) - nonzeros(kept))
     code = kept
     if fields.special and special == "flag":
-        code[fields.inf & partition.spread(groups.stored != 0)] = kind.max_code
+        code[fields.inf & groups.partition.spread(groups.stored != 0)] = kind.max_code
         negative = negative & ~fields.nan
     elif fields.special and kind.nan_code is not None and kind.overflow_code is not None:
         code[fields.inf] = kind.overflow_code

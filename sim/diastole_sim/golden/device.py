@@ -1,9 +1,11 @@
 """The golden device: the whole machine's results, without its clock."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import combinations
 from math import prod
 
+from diastole_sim.device.conversion import Conversion
 from diastole_sim.device.interface import Floats, ProductResult
 from diastole_sim.device.operands import require_contractions, require_storage
 from diastole_sim.device.products import Lot, Products
@@ -33,31 +35,12 @@ class GoldenDevice(Products[Quantised]):
         self.seed = require_int("seed", seed, 0, 2**32 - 1)
         self._scales = TensorScales(numerics)
 
-    def _convert(
-        self,
-        array: Floats,
-        tensor_class: str,
-        *,
-        tag: int,
-        step: int,
-        scale: int | None,
-        width: int | None,
-        beside: bool,
-    ) -> Quantised:
+    def _convert(self, array: Floats, asked: Conversion) -> Quantised:
         """See :func:`diastole_sim.golden.convert.quantise`. It takes no time here, so ``beside``
         changes nothing."""
-        require_int("step", step, 0, 2**32 - 1)
-        converted = quantise(
-            array,
-            tensor_class,
-            self.numerics,
-            seed=self.seed,
-            tag=tag,
-            step=step,
-            scale=self._scales.choose(tensor_class, tag, step=step, given=scale),
-            width=width,
-        )
-        self._scales.remember(tensor_class, tag, step=step, amax=converted.amax)
+        scaled = replace(asked, scale=self._scales.choose(asked))
+        converted = quantise(array, scaled, self.numerics, seed=self.seed)
+        self._scales.remember(asked, converted.amax)
         return converted
 
     def upload(self, tensor: Quantised) -> Quantised:
@@ -92,35 +75,14 @@ class GoldenDevice(Products[Quantised]):
         (result,) = self._multiply_each(operation, each, [operands])
         return result
 
-    def _convert_lot(
-        self,
-        arrays: Floats,
-        tensor_class: str,
-        *,
-        tags: Sequence[int],
-        step: int,
-        scale: int | None,
-        width: int | None,
-    ) -> list[Quantised]:
+    def _convert_lot(self, arrays: Floats, asked: Sequence[Conversion]) -> list[Quantised]:
         if self.numerics.source == "delayed":  # one may hang on the one before it
-            one_by_one = super()._convert_lot
-            return list(
-                one_by_one(arrays, tensor_class, tags=tags, step=step, scale=scale, width=width)
-            )
-        require_int("step", step, 0, 2**32 - 1)
-        chosen = self._scales.choose(tensor_class, tags[0], step=step, given=scale)
+            return list(super()._convert_lot(arrays, asked))
+        scale = self._scales.choose(asked[0])
+        scaled = [replace(each, scale=scale) for each in asked]
         found: list[Quantised] = []
         for part in pieces(len(arrays), arrays[0].size):
-            found += quantise_stack(
-                arrays[part],
-                tensor_class,
-                self.numerics,
-                seed=self.seed,
-                tags=tags[part],
-                step=step,
-                scales=() if chosen is None else (chosen,) * len(tags[part]),
-                width=width,
-            )
+            found += quantise_stack(arrays[part], scaled[part], self.numerics, seed=self.seed)
         return found
 
     def _multiply_lot(

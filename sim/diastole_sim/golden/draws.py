@@ -10,42 +10,25 @@ data       1-12  the low bits of its own binary32 significand, in every copy: no
 =========  ====  ============================================================================
 """
 
-from collections.abc import Sequence
-
 import numpy as np
 from numpy.typing import NDArray
 
 from diastole_sim.golden.lfsr import lfsr_draws, pair_draws
-from diastole_sim.golden.random import stack_draws
+from diastole_sim.golden.random import DrawKey, stack_draws
 from diastole_sim.spec.numerics import Numerics
 
 
 def element_draws(
-    magnitudes: NDArray[np.int32],
-    numerics: Numerics,
-    *,
-    seed: int,
-    tags: Sequence[int],
-    step: int,
-    second: bool,
+    magnitudes: NDArray[np.int32], numerics: Numerics, key: DrawKey
 ) -> NDArray[np.int32]:
     """Of a stack of matrices, (tags, rows, columns), of whose elements ``magnitudes`` has the low
-    31 bits of binary32; ``second``: for their second copy."""
-    rows, columns = magnitudes.shape[-2:]
+    31 bits of binary32."""
+    shape = magnitudes.shape[-2], magnitudes.shape[-1]
     bits, kind = numerics.random_bits, numerics.rounding_kind
     if kind == "data":
         return magnitudes & ((1 << bits) - 1)
     if kind == "lfsr3":
-        return pair_draws(rows, columns, seed=seed, tags=tags, step=step, second=second)
+        return pair_draws(shape, key)
     if kind == "lfsr":
-        return lfsr_draws(
-            rows,
-            columns,
-            seed=seed,
-            tags=tags,
-            step=step,
-            bits=bits,
-            lfsr_bits=numerics.lfsr_bits,
-            second=second,
-        )
-    return stack_draws(rows, columns, seed=seed, tags=tags, step=step, bits=bits, second=second)
+        return lfsr_draws(shape, key, bits=bits, lfsr_bits=numerics.lfsr_bits)
+    return stack_draws(shape, key, bits=bits)

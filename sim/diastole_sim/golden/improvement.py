@@ -14,6 +14,7 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
+from diastole_sim.device.conversion import Conversion
 from diastole_sim.golden.copies import Fields, convert_copy
 from diastole_sim.golden.magnitudes import magnitudes
 from diastole_sim.spec.numerics import Numerics
@@ -68,7 +69,8 @@ def improvements(fields: Fields, numerics: Numerics, tensor_class: str) -> list[
 
     def rounded(width: int) -> NDArray[np.int64]:
         draws = np.zeros((1, 1, 1), np.int32)
-        copy, _ = convert_copy(fields, draws, measured, tensor_class, None, False, width)
+        asked = Conversion(tensor_class, width=width)
+        copy, _ = convert_copy(fields, draws, measured, asked, None, False)
         kind = measured.converted_class(tensor_class, width).format
         return magnitudes(copy.codes, kind)  # padding is zeros
 

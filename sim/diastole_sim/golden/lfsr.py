@@ -13,12 +13,10 @@ Source of the pairs: ESRU, an efficient stochastic rounding unit, with state and
 bits; f is ours: without it an element would always be on the same side, by a sixteenth of a unit.
 """
 
-from collections.abc import Sequence
-
 import numpy as np
 from numpy.typing import NDArray
 
-from diastole_sim.golden.random import encrypt_stack
+from diastole_sim.golden.random import DrawKey, Shape, encrypt_stack
 from diastole_sim.spec.check import require_int
 from diastole_sim.spec.lfsr import PAIR_LFSR_BITS, START_BITS, taps_of
 
@@ -42,29 +40,19 @@ def row_states(
     return np.moveaxis(states, 0, -1)
 
 
-def lfsr_draws(
-    rows: int,
-    columns: int,
-    *,
-    seed: int,
-    tags: Sequence[int],
-    step: int,
-    bits: int,
-    lfsr_bits: int,
-    second: bool = False,
-) -> States:
-    """``lfsr``: the low ``bits`` of the state of every element's column: (tags, ``rows``,
-    ``columns``). ValueError for ``bits`` outside 1..``lfsr_bits``, and as :func:`taps_of`."""
+def lfsr_draws(shape: Shape, key: DrawKey, *, bits: int, lfsr_bits: int) -> States:
+    """``lfsr``: the low ``bits`` of the state of every element's column: (tags, rows, columns), of
+    matrices of this ``shape``. ValueError for ``bits`` outside 1..``lfsr_bits``, and as
+    :func:`taps_of`."""
     require_int("bits", bits, 1, lfsr_bits)
-    hashed = _hashed(rows, seed, tags, step, second)
-    return row_states(hashed, columns, lfsr_bits=lfsr_bits) & ((1 << bits) - 1)
+    rows, columns = shape
+    return row_states(_hashed(rows, key), columns, lfsr_bits=lfsr_bits) & ((1 << bits) - 1)
 
 
-def pair_draws(
-    rows: int, columns: int, *, seed: int, tags: Sequence[int], step: int, second: bool = False
-) -> States:
-    """``lfsr3``: (tags, ``rows``, ``columns``), each in 0..7."""
-    hashed = _hashed(rows, seed, tags, step, second)
+def pair_draws(shape: Shape, key: DrawKey) -> States:
+    """``lfsr3``: (tags, rows, columns), each in 0..7."""
+    rows, columns = shape
+    hashed = _hashed(rows, key)
     state = row_states(hashed, columns, lfsr_bits=PAIR_LFSR_BITS, columns_per_step=2)
     column = np.arange(columns, dtype=np.int32)
     exchanged = (hashed >> np.uint32(START_BITS)).astype(np.int32)[..., None]
@@ -72,9 +60,6 @@ def pair_draws(
     return np.where(inverted, (1 << PAIR_LFSR_BITS) - 1 - state, state)
 
 
-def _hashed(
-    rows: int, seed: int, tags: Sequence[int], step: int, second: bool
-) -> NDArray[np.uint32]:
+def _hashed(rows: int, key: DrawKey) -> NDArray[np.uint32]:
     """o of every row: (tags, ``rows``)."""
-    counter = np.arange(rows, dtype=np.uint32)
-    return encrypt_stack(seed, tags, (counter, step))[1 if second else 0]
+    return encrypt_stack(key, np.arange(rows, dtype=np.uint32))[1 if key.second else 0]

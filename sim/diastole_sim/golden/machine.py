@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from diastole_sim.device.conversion import Conversion
 from diastole_sim.device.interface import Floats
 from diastole_sim.golden.areas import Area, Setting, written
 from diastole_sim.golden.convert import Quantised, quantise
@@ -241,16 +242,8 @@ class GoldenMachine:
             scale = scale_exponent(command.scale, chosen.format)
         if command.slot:
             scale = self._slot_exponent(command.slot - 1, chosen, step)
-        tensor = quantise(
-            values,
-            name,
-            self.numerics,
-            seed=self.seed,
-            tag=command.tag,
-            step=step,
-            scale=scale,
-            width=width,
-        )
+        asked = Conversion(name, tag=command.tag, step=step, scale=scale, width=width)
+        tensor = quantise(values, asked, self.numerics, seed=self.seed)
         self._converted(tensor, command.slot)
         self._decide(tensor, command)
         self.images.write(tensor, (command.address_w, command.address_dy))
@@ -407,16 +400,8 @@ class GoldenMachine:
         scale = amax_exponent(0, chosen) if chosen.has_tensor_scale else None
         if stream.aux:
             scale = self._slot_exponent(stream.aux - 1, chosen, self.step)
-        tensor = quantise(
-            values,
-            name,
-            self.numerics,
-            seed=self.seed,
-            tag=stream.pitch,
-            step=self.step,
-            scale=scale,
-            width=width,
-        )
+        asked = Conversion(name, tag=stream.pitch, step=self.step, scale=scale, width=width)
+        tensor = quantise(values, asked, self.numerics, seed=self.seed)
         self._converted(tensor, stream.aux)
         self._decide(tensor, stream)
         self.images.write(tensor, (stream.address, stream.address + stream.offset))

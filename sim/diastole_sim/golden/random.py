@@ -4,7 +4,7 @@ Threefry-2x32 with 20 rounds: Salmon, Moraes, Dror and Shaw, "Parallel random nu
 1, 2, 3", SC'11; constants and known answers are those of the authors' Random123 library.
 """
 
-from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -19,6 +19,24 @@ ROUNDS = 20
 DRAWS_PER_COUNTER = 4
 
 Words = NDArray[np.uint32]
+Shape = tuple[int, int]
+"""Rows and columns."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class DrawKey:
+    """What names the draws of a stack of matrices: a seed, the ``tags`` of the matrices, a step,
+    and whether they are those of the ``second`` copies. ValueError beyond 32 bits."""
+
+    seed: int
+    tags: tuple[int, ...]
+    step: int
+    second: bool = False
+
+    def __post_init__(self) -> None:
+        for name, words in (("seed", (self.seed,)), ("tag", self.tags), ("step", (self.step,))):
+            for word in words:
+                require_int(name, word, 0, 2**32 - 1)
 
 
 def threefry2x32(key: tuple[int, int], counter: tuple[ArrayLike, ArrayLike]) -> tuple[Words, Words]:
@@ -53,21 +71,17 @@ def _encrypt(
     return x0, x1
 
 
-def encrypt_stack(
-    seed: int, tags: Sequence[int], counter: tuple[Words, int]
-) -> tuple[Words, Words]:
-    """Encrypt with the key (``seed``, tag) of each tag the counters of an array and ``step``, the
-    counter's second word: (tags, counters). ValueError for what is no 32 bits."""
-    for name, words in (("seed", (seed,)), ("tag", tags), ("step", (counter[1],))):
-        for word in words:
-            require_int(name, word, 0, 2**32 - 1)
-    return _encrypt(np.uint32(seed), np.array(tags, np.uint32)[:, None], counter)
+def encrypt_stack(key: DrawKey, words: Words) -> tuple[Words, Words]:
+    """Encrypt with the key (``seed``, tag) of each tag the counters whose first words are an array
+    and whose second word is the step: (tags, counters)."""
+    tags = np.array(key.tags, np.uint32)[:, None]
+    return _encrypt(np.uint32(key.seed), tags, (words, key.step))
 
 
 def tensor_draws(
-    rows: int, columns: int, *, seed: int, tag: int, step: int, bits: int, second: bool = False
+    shape: Shape, *, seed: int, tag: int, step: int, bits: int, second: bool = False
 ) -> NDArray[np.int64]:
-    """The draw of every element of a ``rows`` x ``columns`` tensor, each in 0..2^bits - 1.
+    """The draw of every element of a tensor of this ``shape``, each in 0..2^bits - 1.
 
     Element number ``index`` = row * columns + column takes 16 bits of the 64-bit result of key
     (seed, tag) and counter (index >> 2, step): those from bit 16 * (index & 3) of
@@ -76,31 +90,22 @@ def tensor_draws(
     ``seed``, ``tag``, ``step``: 32 bits, ValueError beyond; the counter's first word wraps after
     2^34 elements.
     """
-    draws = stack_draws(rows, columns, seed=seed, tags=(tag,), step=step, bits=bits, second=second)
-    return draws[0].astype(np.int64)
+    key = DrawKey(seed=seed, tags=(tag,), step=step, second=second)
+    return stack_draws(shape, key, bits=bits)[0].astype(np.int64)
 
 
-def stack_draws(
-    rows: int,
-    columns: int,
-    *,
-    seed: int,
-    tags: Sequence[int],
-    step: int,
-    bits: int,
-    second: bool = False,
-) -> NDArray[np.int32]:
-    """As :func:`tensor_draws` of each tag: (tags, ``rows``, ``columns``)."""
+def stack_draws(shape: Shape, key: DrawKey, *, bits: int) -> NDArray[np.int32]:
+    """As :func:`tensor_draws` of each tag: (tags, rows, columns)."""
     require_int("bits", bits, 1, DRAW_BITS)
+    second, tags, count = key.second, key.tags, shape[0] * shape[1]
     if second and bits > SHARED_DRAW_BITS:
-        tags = [tag ^ SECOND_COPY_TAG for tag in tags]
-    count = rows * columns
+        key = replace(key, tags=tuple(tag ^ SECOND_COPY_TAG for tag in tags))
     groups = np.arange(-(-count // DRAWS_PER_COUNTER), dtype=np.uint32)
-    words = np.stack(encrypt_stack(seed, tags, (groups, step)), axis=-1)
+    words = np.stack(encrypt_stack(key, groups), axis=-1)
     # Little-endian, the words of a result are its four draws in their order.
     draws = words.astype("<u4", copy=False).view("<u2").reshape(len(tags), -1)[:, :count]
     if second and bits <= SHARED_DRAW_BITS:
         draws = (draws & (2**SHARED_DRAW_BITS - 1)) >> (SHARED_DRAW_BITS - bits)
     else:
         draws = draws >> (DRAW_BITS - bits)
-    return draws.astype(np.int32).reshape(len(tags), rows, columns)
+    return draws.astype(np.int32).reshape(len(tags), *shape)

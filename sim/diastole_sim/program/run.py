@@ -26,7 +26,7 @@ Words = NDArray[np.uint32]
 
 class ProgramMachine(Protocol):
     """A machine with a vector unit, to its host: :class:`diastole_sim.golden.machine.GoldenMachine`
-    and :class:`diastole_sim.rtl.bell.BellMachine` are such.
+    and :class:`diastole_sim.host.bell.BellMachine` are such.
 
     ``step``, ``step_end``, ``command_first``: registers, as a run begins, and ``step`` as it ends.
     ``loss``: the registers of the loss's scale. Of the last run, ``counters``, none without a

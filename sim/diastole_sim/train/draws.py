@@ -18,7 +18,7 @@ WEIGHT_TAG = 0xFFFF0100  # plus the layer: initial weights; step 0
 
 def permutation(count: int, *, seed: int, tag: int, step: int) -> NDArray[np.int64]:
     """A random order of 0..count-1: sorted by a 32-bit key each, equal keys in ascending order."""
-    draws = tensor_draws(count, 2, seed=seed, tag=tag, step=step, bits=DRAW_BITS)
+    draws = tensor_draws((count, 2), seed=seed, tag=tag, step=step, bits=DRAW_BITS)
     return np.argsort(draws[:, 0] << DRAW_BITS | draws[:, 1], kind="stable")
 
 
@@ -27,6 +27,8 @@ def initial_weights(inputs: int, outputs: int, *, seed: int, layer: int) -> NDAr
 
     Source: He et al., ICCV 2015, for layers in front of a ReLU.
     """
-    draws = tensor_draws(inputs, outputs, seed=seed, tag=WEIGHT_TAG + layer, step=0, bits=DRAW_BITS)
+    draws = tensor_draws(
+        (inputs, outputs), seed=seed, tag=WEIGHT_TAG + layer, step=0, bits=DRAW_BITS
+    )
     centred = (draws - 2 ** (DRAW_BITS - 1)).astype(np.float32) / np.float32(2 ** (DRAW_BITS - 1))
     return centred * np.sqrt(np.float32(6) / np.float32(inputs))

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from diastole_sim.device.conversion import Conversion
 from diastole_sim.device.interface import Floats, ProductResult
 from diastole_sim.device.products import Products
 from diastole_sim.spec.operations import Operation, Tensor
@@ -46,19 +47,10 @@ class FloatDevice(Products[FloatTensor]):
     total_cycles: int | None = None
     """It has no clock."""
 
-    def _convert(
-        self,
-        array: Floats,
-        tensor_class: str,
-        *,
-        tag: int,
-        step: int,
-        scale: int | None,
-        width: int | None,
-        beside: bool,
-    ) -> FloatTensor:
-        """Keep the tensor; nothing is rounded or scaled, so the other arguments do not matter."""
-        return FloatTensor(array=array, tensor_class=tensor_class)
+    def _convert(self, array: Floats, asked: Conversion) -> FloatTensor:
+        """Keep the tensor; nothing is rounded or scaled, so the rest of what is asked does not
+        matter."""
+        return FloatTensor(array=array, tensor_class=asked.tensor_class)
 
     def _own(self, operand: object) -> FloatTensor | None:
         return operand if isinstance(operand, FloatTensor) else None

@@ -33,7 +33,7 @@ def round_gradient(values: Floats, kind: str, *, seed: int, tag: int, step: int)
     if chosen is None:
         return values
     draws = tensor_draws(
-        1, values.size, seed=seed, tag=tag | GRADIENT_TAG, step=step, bits=DRAW_BITS
+        (1, values.size), seed=seed, tag=tag | GRADIENT_TAG, step=step, bits=DRAW_BITS
     )
     codes = chosen.encode(values.reshape(1, -1), RULE, draws, DRAW_BITS)
     return chosen.decode(codes).reshape(values.shape)

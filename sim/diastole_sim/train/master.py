@@ -155,7 +155,7 @@ class Master:
         draws, bits = np.zeros((1, 1), np.int64), DRAW_BITS
         if self.bits is not None:
             bits = self.bits
-            draws = tensor_draws(1, values.size, seed=seed, tag=tag, step=step, bits=bits)
+            draws = tensor_draws((1, values.size), seed=seed, tag=tag, step=step, bits=bits)
         flat = values.reshape(1, -1)
         codes = self.format.encode(flat, self.rounding or "nearest", draws, bits)
         return self.format.decode(codes).reshape(values.shape)

@@ -1,12 +1,26 @@
 """What the tests of the model share."""
 
 import zlib
+from pathlib import Path
 
 import numpy as np
 import pytest
+
+from support.copier import write_product
 
 
 @pytest.fixture
 def np_rng(request):
     """A numpy generator seeded from the test's id."""
     return np.random.default_rng(zlib.crc32(request.node.nodeid.encode()))
+
+
+@pytest.fixture
+def copier(tmp_path):
+    """``copier(data_width=64)``: the folder of a product that copies memory."""
+
+    def folder(data_width: int = 64) -> Path:
+        path = tmp_path / f"copier{data_width}"
+        return path if path.exists() else write_product(path, data_width)
+
+    return folder

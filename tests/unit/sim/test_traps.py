@@ -13,6 +13,7 @@ from gfloat.formats import (
     format_info_ocp_int8,
 )
 
+from diastole_sim.device.conversion import Conversion
 from oracle import libraries
 from support.texts import exactly
 from sweeps import judge
@@ -22,7 +23,9 @@ def convert(name, rows, *, given=None, kind="square", size=4, **options):
     """Copy 0 and the tensor; squares of 4 x 4 unless said."""
     chosen = judge.numerics(name, kind=kind, size=size, **options)
     array = np.array(rows, np.float32)
-    tensor = judge.quantise(array, "x", chosen, scale=given, **judge.WHERE)
+    tensor = judge.quantise(
+        array, Conversion("x", scale=given, **judge.AT), chosen, seed=judge.SEED
+    )
     return tensor, tensor.copies[0]
 
 
@@ -113,7 +116,7 @@ def test_float64_is_rounded_twice_by_ml_dtypes():
     ]
     chosen = judge.numerics("fp8_e4m3")
     with pytest.raises(ValueError, match=exactly("a tensor must be a float32 array, not float64")):
-        judge.quantise(np.array([[number]]), "x", chosen, **judge.WHERE)
+        judge.quantise(np.array([[number]]), Conversion("x", **judge.AT), chosen, seed=judge.SEED)
 
 
 def test_ties_go_to_even():
@@ -183,7 +186,9 @@ def test_overflow_is_counted_in_both_modes():
     for overflow in ("saturate", "specification"):
         chosen = judge.numerics("fp8_e4m3", kind="tensor", overflow=overflow)
         array = np.array([LARGE], np.float32)
-        tensor = judge.quantise(array, "x", chosen, scale=8, **judge.WHERE)
+        tensor = judge.quantise(
+            array, Conversion("x", scale=8, **judge.AT), chosen, seed=judge.SEED
+        )
         nan = overflow == "specification"  # OFP8 has NaN for what is too large for E4M3
         assert (tensor.saturated, tensor.inf, tensor.nan) == (3, True, nan)
 

@@ -18,19 +18,21 @@ from diastole.backend import (
 from diastole.config.file import from_document
 from diastole.config.presets import PRODUCTS_ONLY
 from diastole.errors import BadInput, CheckFailed
+from diastole.execution import Execution
 from diastole_hw.top import Top
 from diastole_sim.golden.device import GoldenDevice
 from diastole_sim.golden.machine import GoldenMachine
-from diastole_sim.rtl.errors import (
-    BuildError,
+from diastole_sim.host.errors import (
     CommandError,
     HardwareHang,
     ProductError,
     ProtocolError,
 )
-from diastole_sim.rtl.programs import ToolMissing
+from diastole_sim.machines.verilator.build import BuildError
+from diastole_sim.machines.verilator.simulation import Simulation
 from diastole_sim.spec.command_errors import ErrorCode
 from diastole_sim.spec.limits import VectorLimits
+from diastole_sim.system.programs import ToolMissing
 from support.texts import exactly
 
 PICO = PRODUCTS_ONLY["pico"]
@@ -40,11 +42,15 @@ PICO = PRODUCTS_ONLY["pico"]
 def hardware(monkeypatch, tmp_path):
     """Stands for the class of devices; remembers how they were made, and whether closed."""
     made = []
+    product = SimpleNamespace(manifest={"ports": [{"name": "aclk", "width": 1}]})
+
+    class Machine:
+        def __init__(self, folder, simulation):
+            self.folder, self.simulation, self.product = folder, simulation, product
 
     class Device:
-        def __init__(self, folder, **options):
-            self.folder, self.options, self.closed = folder, options, False
-            self.product = SimpleNamespace(manifest={"ports": [{"name": "aclk", "width": 1}]})
+        def __init__(self, machine, **options):
+            self.machine, self.options, self.closed = machine, options, False
             made.append(self)
 
         def __enter__(self):
@@ -53,39 +59,40 @@ def hardware(monkeypatch, tmp_path):
         def __exit__(self, *_):
             self.closed = True
 
-    monkeypatch.setattr("diastole_sim.rtl.device.Device", Device)
-    monkeypatch.setattr("diastole_sim.rtl.bell.BellMachine", Device)
+    monkeypatch.setattr("diastole_sim.host.device.Device", Device)
+    monkeypatch.setattr("diastole_sim.host.bell.BellMachine", Device)
+    monkeypatch.setattr("diastole_sim.machines.verilator.machine.Machine", Machine)
     monkeypatch.setattr(backend, "cached_product", lambda config: tmp_path / config.name)
     return made
 
 
 def test_golden():
-    with make_device("golden", PICO, seed=7) as device:
+    with make_device(Execution(backend="golden", seed=7), PICO) as device:
         assert isinstance(device, GoldenDevice)
         assert (device.numerics, device.seed) == (PICO.numerics, 7)
 
 
 def test_hardware_of_the_cache(hardware, tmp_path):
     trace = tmp_path / "waves.vcd"
-    with make_device("rtl", PICO, seed=7, stalls=3, trace=trace) as device:
+    with make_device(Execution(seed=7, stalls=3, trace=trace), PICO) as device:
         assert [device] == hardware
-        assert device.folder == tmp_path / "diastole_pico"
-        of_trace = {"trace": trace, "trace_depth": 0}
-        assert device.options == {"seed": 7, "stalls": 3, "nest": None} | of_trace
+        assert device.machine.folder == tmp_path / "diastole_pico"
+        assert device.machine.simulation == Simulation(stalls=3, trace=trace)
+        assert device.options == {"seed": 7, "nest": None}
         assert not device.closed
     assert device.closed
     assert {path.suffix for path in tmp_path.iterdir()} == {".gtkw", ".sucl"}
 
 
 def test_a_slow_memory(hardware):
-    with make_device("rtl", PICO, seed=7, latency=90) as device:
+    with make_device(Execution(seed=7, latency=90), PICO) as device:
         assert [device] == hardware
-        assert device.options["read_latency"] == device.options["write_latency"] == 90
+        assert device.machine.simulation == Simulation(read_latency=90, write_latency=90)
 
 
 def test_hardware_of_a_product(hardware, tmp_path):
-    with make_device("rtl", PICO, seed=0, product=tmp_path / "mine") as device:
-        assert device.folder == tmp_path / "mine"
+    with make_device(Execution(seed=0, product=tmp_path / "mine"), PICO) as device:
+        assert device.machine.folder == tmp_path / "mine"
 
 
 @pytest.mark.parametrize(
@@ -101,7 +108,7 @@ def test_hardware_of_a_product(hardware, tmp_path):
     ids=lambda value: type(value).__name__ if isinstance(value, Exception) else "",
 )
 def test_faults(hardware, fault, becomes, words):
-    with pytest.raises(becomes) as caught, make_device("rtl", PICO, seed=0):
+    with pytest.raises(becomes) as caught, make_device(Execution(), PICO):
         raise fault
     assert str(caught.value) == words
     assert hardware[0].closed
@@ -113,7 +120,7 @@ def test_refused_commands(hardware, code):
     too_large = code in (ErrorCode.TOO_LONG, ErrorCode.TOO_LARGE)
     with (
         pytest.raises(BadInput if too_large else CheckFailed) as caught,
-        make_device("rtl", PICO, seed=0),
+        make_device(Execution(), PICO),
     ):
         raise CommandError("the refusal", code=code, index=0)
     if too_large:
@@ -189,7 +196,7 @@ def test_limits_of_programs():
 
 
 def test_a_golden_machine(program):
-    with make_machine("golden", WITH_UNIT, program, seed=7) as machine:
+    with make_machine(Execution(backend="golden", seed=7), WITH_UNIT, program) as machine:
         assert isinstance(machine, GoldenMachine)
         assert (machine.numerics, machine.seed) == (WITH_UNIT.numerics, 7)
         assert machine.limits == program_limits(WITH_UNIT)
@@ -199,18 +206,19 @@ def test_a_golden_machine(program):
 def test_a_machine_of_the_cache(hardware, program, tmp_path):
     trace = tmp_path / "waves.vcd"
     given = {"seed": 7, "stalls": 3, "latency": 50, "trace": trace, "trace_depth": 2}
-    with make_machine("rtl", WITH_UNIT, program, **given) as machine:
+    with make_machine(Execution(**given), WITH_UNIT, program) as machine:
         assert [machine] == hardware
-        assert machine.folder == tmp_path / "diastole"
-        assert machine.options == {
-            "seed": 7, "stalls": 3, "trace": trace, "trace_depth": 2, "memory_bytes": 12288,
-            "read_latency": 50, "write_latency": 50,
-        }  # fmt: skip
+        assert machine.machine.folder == tmp_path / "diastole"
+        assert machine.options == {"seed": 7}
+        assert machine.machine.simulation == Simulation(
+            stalls=3, trace=trace, trace_depth=2, memory_base=0, memory_bytes=12288,
+            read_latency=50, write_latency=50,
+        )  # fmt: skip
     assert machine.closed
     assert (tmp_path / "waves.gtkw").exists()
 
 
 def test_faults_of_a_machine(hardware, program):
     with pytest.raises(CheckFailed, match=exactly("no end in sight")):
-        with make_machine("rtl", WITH_UNIT, program, seed=0):
+        with make_machine(Execution(), WITH_UNIT, program):
             raise HardwareHang("no end in sight")

@@ -7,13 +7,15 @@ import numpy as np
 import pytest
 
 from diastole import backend, devices
-from diastole.config.file import to_toml
+from diastole.config.file import load_config, to_toml
 from diastole.config.keys import Config
 from diastole.config.presets import PRODUCTS_ONLY
 from diastole.devices import Device, GoldenDevice
 from diastole_sim.golden import device as golden
-from diastole_sim.rtl import device as rtl
+from diastole_sim.host import device as host
+from diastole_sim.machines.verilator.simulation import Simulation
 from diastole_sim.spec.formats import FORMAT_NAMES
+from diastole_sim.spec.nest import Nest
 from support.texts import exactly
 
 PICO = PRODUCTS_ONLY["pico"]
@@ -55,13 +57,13 @@ def test_equal_tags_and_steps_draw_the_same():
         assert np.array_equal(draw(other), call)
 
 
-@pytest.mark.parametrize("kind", [str, lambda path: path, Config.read])
+@pytest.mark.parametrize("kind", [str, lambda path: path, load_config])
 def test_a_golden_device_of_a_configuration(kind, file):
     device = GoldenDevice(kind(file), 7)
     assert isinstance(device, golden.GoldenDevice)
     assert (device.numerics, device.seed) == (PICO.numerics, 7)
     assert GoldenDevice(kind(file), overrides=KEYS).numerics == CHANGED.numerics
-    assert Config.read(file, KEYS) == CHANGED
+    assert load_config(file, KEYS) == CHANGED
 
 
 def test_a_golden_device_of_numerics():
@@ -157,16 +159,20 @@ def test_what_no_device_is_made_from(given, message):
 def test_a_device_of_a_configuration_generates_its_product(file, tmp_path, monkeypatch):
     made = []
     monkeypatch.setattr(backend, "cached_product", lambda config: made.append(config) or "kept")
+    monkeypatch.setattr(devices, "Machine", lambda *given: given)
     monkeypatch.setattr(
-        rtl.Device, "__init__", lambda self, product, **o: made.append((product, o))
+        host.Device, "__init__", lambda self, machine, **given: made.append((machine, given))
     )
+    nest = Nest(t_blocks=1)
     Device(file, seed=4)
     Device(PICO, overrides=KEYS)
     Device(formats="fp8_e4m3")
-    Device(tmp_path, stalls=1)
-    assert made[:4] == [PICO, ("kept", {"seed": 4}), CHANGED, ("kept", {})]
+    Device(tmp_path, nest=nest, stalls=1, read_latency=50)
+    kept, plain = ("kept", Simulation()), {"seed": 0, "nest": None}
+    assert made[:4] == [PICO, (kept, plain | {"seed": 4}), CHANGED, (kept, plain)]
     assert made[4].format.dy == "fp8_e4m3"
-    assert made[5:] == [("kept", {}), (tmp_path, {"stalls": 1})]
+    slow = tmp_path, Simulation(stalls=1, read_latency=50)
+    assert made[5:] == [(kept, plain), (slow, plain | {"nest": nest})]
     with pytest.raises(
         ValueError, match=r"^formats must be absent: a product has its own, not 'bf"
     ):

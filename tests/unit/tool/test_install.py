@@ -8,7 +8,7 @@ import pytest
 
 from diastole import install
 from diastole.install import Dependency
-from diastole_sim.rtl.programs import ToolMissing
+from diastole_sim.system.programs import ToolMissing
 
 ABSENT = Dependency("nothing-of-the-kind", "is not there", package="nothing")
 

@@ -13,8 +13,8 @@ from diastole.synth.flow import Request, Synthesis, Tools, synthesise
 from diastole.synth.mapper import Design, without_comments
 from diastole.synth.targets import FPGAS
 from diastole.synth.tree import Component
-from diastole_sim.rtl.cache import Cache, user_folder
-from diastole_sim.rtl.product import Product
+from diastole_sim.host.product import Product
+from diastole_sim.system.cache import Cache, user_folder
 
 FULL = 0.9
 """Of a chip: place and route of more may fail, or be slower than asked for."""

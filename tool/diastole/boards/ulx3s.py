@@ -4,7 +4,7 @@ from diastole.boards.describe import BOARDS, SerialSettings, board_text
 from diastole.errors import BadInput
 from diastole_hw.emit.verilog import emit
 from diastole_hw.serial.board import SerialBoard, odd_ports
-from diastole_sim.rtl.product import Product
+from diastole_sim.host.product import Product
 
 PIN_MHZ = 25
 SLOWEST_PHASE_MHZ, LEAST_VCO_MHZ, MOST_VCO_MHZ = 10, 400, 800

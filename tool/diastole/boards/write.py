@@ -13,8 +13,8 @@ from diastole.boards.fit import Fit
 from diastole.errors import BadInput
 from diastole.files.outputs import check_folder
 from diastole.product.generate import MANIFEST, replace_directory
+from diastole_sim.host.product import Product
 from diastole_sim.reading import read_manifest
-from diastole_sim.rtl.product import Product
 
 RECORD = "board.json"
 

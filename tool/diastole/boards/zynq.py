@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from diastole.boards.describe import BOARDS, board_text
-from diastole_sim.rtl.product import Product
+from diastole_sim.host.product import Product
 from diastole_sim.spec.registers import ADDRESS_SPACE_BITS
 
 MEMORY_BYTES = 16 << 20

@@ -7,17 +7,16 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Protocol
 
-from diastole.config.file import from_document, read, to_toml
+from diastole.config.file import from_document, load_config, to_toml
 from diastole.config.keys import Config
 from diastole.config.presets import BOARD_MACHINES, PRESET_NAMES, PRESETS
 from diastole.errors import BadInput
-from diastole_sim.board.port import DEFAULT_BAUD
+from diastole_sim.machines.board.port import DEFAULT_BAUD
+from diastole_sim.machines.verilator.simulation import MOST_DEPTH, MOST_LATENCY
 from diastole_sim.perf.machine import LATENCY
-from diastole_sim.rtl.machine import MOST_DEPTH
 from diastole_sim.spec.check import real_number, shown, signed_number
 
 MAX_SEED = 2**32 - 1
-MAX_LATENCY = 10_000
 SLOWEST_BAUD, FASTEST_BAUD = 1_200, 12_000_000
 
 
@@ -122,7 +121,7 @@ def add_execution(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--latency",
         metavar="CYCLES",
-        type=integer(1, MAX_LATENCY),
+        type=integer(1, MOST_LATENCY),
         help=f"of the memory behind the hardware (default: {LATENCY})",
     )
     parser.add_argument(
@@ -163,7 +162,7 @@ def read_config(arguments: argparse.Namespace) -> Config:
         raise BadInput("either FILE or --preset says which machine")
     if preset is not None:
         return read_preset(preset, arguments.overrides)
-    return read(arguments.file, arguments.overrides)
+    return load_config(arguments.file, arguments.overrides)
 
 
 def retyped(arguments: argparse.Namespace) -> str:
@@ -174,6 +173,6 @@ def retyped(arguments: argparse.Namespace) -> str:
 def read_preset(name: str, overrides: Sequence[str] = ()) -> Config:
     """One of PRESET_NAMES, with overrides as of a file."""
     if name in BOARD_MACHINES:
-        return read(BOARD_MACHINES[name], overrides)
+        return load_config(BOARD_MACHINES[name], overrides)
     document = tomllib.loads(to_toml(PRESETS[name]))
     return from_document(document, overrides, source=f"preset {name}")

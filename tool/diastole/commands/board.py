@@ -23,9 +23,9 @@ from diastole.config.keys import Config
 from diastole.console import note, print_json, say, say_next, warn
 from diastole.errors import BadInput
 from diastole.files.outputs import check_folder
-from diastole_sim.board.port import DEFAULT_BAUD
-from diastole_sim.rtl.product import Product
-from diastole_sim.rtl.programs import ToolMissing
+from diastole_sim.host.product import Product
+from diastole_sim.machines.board.port import DEFAULT_BAUD
+from diastole_sim.system.programs import ToolMissing
 
 NEXT = {
     "ulx3s": "make -C {output}; then diastole train {output}/product/{name}.toml --task digits "

@@ -6,9 +6,10 @@ from diastole import install
 from diastole.commands.arguments import Commands
 from diastole.console import say
 from diastole.product.cache import products_folder
-from diastole_sim.rtl import build
-from diastole_sim.rtl.cache import Cache
-from diastole_sim.rtl.programs import ToolMissing, find_compiler
+from diastole_sim.machines.verilator import build
+from diastole_sim.machines.verilator.find import find_compiler
+from diastole_sim.system.cache import Cache
+from diastole_sim.system.programs import ToolMissing
 
 CACHES = {"products": products_folder, "simulations": build.cache_folder}
 """What is generated and compiled once: nothing is lost where a folder of it is removed."""

@@ -9,7 +9,6 @@ from typing import Any
 
 from diastole.commands import loss_scale, train_program
 from diastole.commands.arguments import (
-    MAX_LATENCY,
     Commands,
     add_config,
     add_json,
@@ -41,6 +40,7 @@ from diastole.nearest import meant
 from diastole.report import estimate_table
 from diastole.report.roofline import write_roofline
 from diastole.report.sweep_table import sweep_lines, write_front
+from diastole_sim.machines.verilator.simulation import MOST_LATENCY
 from diastole_sim.perf.machine import LATENCY
 from diastole_sim.spec.image import DATA_WIDTHS
 from diastole_sim.spec.sizes.array import Widths
@@ -96,7 +96,7 @@ def add_parser(commands: Commands) -> None:
     parser.add_argument(
         "--latency",
         metavar="CYCLES",
-        type=integer(1, MAX_LATENCY),
+        type=integer(1, MOST_LATENCY),
         default=LATENCY,
         help=f"of the memory (default: {LATENCY})",
     )

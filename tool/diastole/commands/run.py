@@ -9,7 +9,7 @@ import numpy as np
 
 from diastole.backend import held, in_machine, make_device
 from diastole.commands.arguments import Commands, add_config, add_execution, read_config
-from diastole.commands.backends import check_execution, hardware_options
+from diastole.commands.backends import execution_of
 from diastole.config.keys import Config
 from diastole.console import fail, note, print_json, say, say_next, warn
 from diastole.errors import BadInput, CheckFailed
@@ -20,6 +20,7 @@ from diastole_sim.codes.codes import suffixes, to_codes
 from diastole_sim.device.interface import ConvertedTensor, DeviceProtocol, ProductResult
 from diastole_sim.golden.compare import Comparison, Readable, copy_name
 from diastole_sim.golden.convert import Quantised
+from diastole_sim.golden.device import GoldenDevice
 from diastole_sim.golden.improvement import Monitored
 from diastole_sim.golden.parts import parts_of
 from diastole_sim.spec.nest import Nest
@@ -87,7 +88,7 @@ def add_parser(commands: Commands) -> None:
 
 def execute(arguments: argparse.Namespace) -> int:
     config = read_config(arguments)
-    check_execution(arguments)
+    execution = execution_of(arguments)
     check_output("--out", arguments.target, (".npz",))
     op, nest = arguments.op, read_nest(arguments, config)
     given = tensors.read_given(arguments.source, op, config.numerics, codes=arguments.codes)
@@ -101,13 +102,7 @@ def execute(arguments: argparse.Namespace) -> int:
         note(text)
     for text in tensors.warnings(given.tensors, config.numerics.special):
         warn(text)
-    with make_device(
-        arguments.backend,
-        config,
-        seed=arguments.seed,
-        nest=nest,
-        **hardware_options(arguments),
-    ) as device:
+    with make_device(execution, config, nest=nest) as device:
         converted = operands(device, op, given)
         result = multiply(device, op, parted(device, op, converted, part, config.numerics))
         cycles = convert_cycles(result, converted)
@@ -116,14 +111,14 @@ def execute(arguments: argparse.Namespace) -> int:
         beyond = beyond_float32(result, config.numerics)
     comparison, codes = Comparison(), {}
     if arguments.verify or arguments.codes:
-        with make_device("golden", config, seed=arguments.seed) as golden:
-            standard = parted(golden, op, operands(golden, op, given), part, config.numerics)
-            if arguments.verify:
-                comparison = compare(result, found, multiply(golden, op, standard))
-            if arguments.codes:
-                codes = code_arrays(found, standard)
+        golden = GoldenDevice(config.numerics, seed=execution.seed)
+        standard = parted(golden, op, operands(golden, op, given), part, config.numerics)
+        if arguments.verify:
+            comparison = compare(result, found, multiply(golden, op, standard))
+        if arguments.codes:
+            codes = code_arrays(found, standard)
     tensors.write(arguments.target, written | codes)
-    record = summary(config, arguments.backend, sizes, result, comparison, arguments.verify)
+    record = summary(config, execution.backend, sizes, result, comparison, arguments.verify)
     record |= {"convert_cycles": cycles, "part": None if part is None else str(part)}
     record |= {"beyond_float32": beyond}
     if arguments.json:

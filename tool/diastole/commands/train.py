@@ -2,7 +2,6 @@
 
 import argparse
 from collections.abc import Mapping
-from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,16 +17,18 @@ from diastole.commands.arguments import (
     integer,
     read_config,
 )
-from diastole.commands.backends import check_execution, hardware_options
+from diastole.commands.backends import execution_of
 from diastole.commands.progress import progress
 from diastole.config.keys import Config
 from diastole.config.numbers import NUMBERS
 from diastole.console import fail, print_json, say, say_next
 from diastole.errors import BadInput
+from diastole.execution import Execution
 from diastole.files import atomic
 from diastole.files.outputs import check_picture
 from diastole.layers.cell_areas import cell_area
 from diastole.nearest import meant
+from diastole_sim.golden.device import GoldenDevice
 from diastole_sim.program.job import ProgramResult
 from diastole_sim.spec.numerics import CLASS_NAMES, Numerics
 from diastole_sim.spec.rounding import DRAW_BITS, RULES, is_stochastic
@@ -248,16 +249,17 @@ def require_samples(task: Task) -> None:
 def execute(arguments: argparse.Namespace) -> int:
     config = read_config(arguments)
     task = named_task(arguments.task)
-    check_execution(arguments)
+    execution = execution_of(arguments)
     options = training_options(config, arguments)
     require_samples(task)
     check_picture("--picture", arguments.picture)
     state = train_state.state_of(config, arguments, task, options)
     if "program" in options:
-        result = train_program.train_by_program(config, arguments, task, options["program"])
+        asked = {"steps": arguments.steps, "verify": arguments.verify}
+        result = train_program.train_on(config, task, options["program"], execution, **asked)
     else:
         with train_state.resumable(state):
-            result = train(config, arguments, task, options | {"keeper": state})
+            result = train(execution, config, arguments, task, options | {"keeper": state})
     if arguments.picture is not None:
         kind = arguments.picture.suffix[1:].lower()
         atomic.replace(arguments.picture, lambda file: write_picture(result, file, kind))
@@ -270,28 +272,24 @@ def execute(arguments: argparse.Namespace) -> int:
 
 
 def train(
-    config: Config, arguments: argparse.Namespace, task: Task, options: Mapping[str, Any]
+    execution: Execution,
+    config: Config,
+    arguments: argparse.Namespace,
+    task: Task,
+    options: Mapping[str, Any],
 ) -> TrainResult:
     """By a host, on a device."""
-    with ExitStack() as stack:
-        device = stack.enter_context(
-            make_device(
-                arguments.backend,
-                config,
-                seed=arguments.seed,
-                **hardware_options(arguments),
-            )
-        )
-        reference = None
-        if arguments.verify:
-            reference = stack.enter_context(make_device("golden", config, seed=arguments.seed))
-        report = stack.enter_context(progress(f"{task.name} on {arguments.backend}"))
+    reference = GoldenDevice(config.numerics, execution.seed) if arguments.verify else None
+    with (
+        make_device(execution, config) as device,
+        progress(f"{task.name} on {execution.backend}") as report,
+    ):
         return run_task(
             task,
             device,
-            backend=arguments.backend,
+            backend=execution.backend,
             steps=arguments.steps,
-            seed=arguments.seed,
+            seed=execution.seed,
             reference=reference,
             multipliers=config.macs,
             progress=report,

@@ -7,13 +7,13 @@ from math import nan
 from typing import Any
 
 from diastole.backend import REFUSED_BY_SIZE, make_machine, program_limits
-from diastole.commands.backends import hardware_options
 from diastole.commands.loss_scale import given_scale
 from diastole.commands.own import OWN_PAGE, NamesOrOwn, named_or_own
 from diastole.commands.progress import progress
 from diastole.config.keys import Config
 from diastole.config.numbers import NUMBERS
 from diastole.errors import BadInput, CheckFailed
+from diastole.execution import Execution
 from diastole_sim.program.chains.activations import ACTIVATIONS
 from diastole_sim.program.job import ProgramResult, run_program
 from diastole_sim.program.optimizer_table import (
@@ -302,50 +302,33 @@ def task_program_of(
         raise BadInput(f"no program of {task.name} for this machine: {error}") from error
 
 
-def train_by_program(
-    config: Config, arguments: argparse.Namespace, task: Task, options: ProgramOptions
-) -> ProgramResult:
-    """Train a task as was asked. What goes wrong in the machine is a CheckFailed."""
-    return train_on(
-        config,
-        task,
-        options,
-        backend=arguments.backend,
-        seed=arguments.seed,
-        steps=arguments.steps,
-        verify=arguments.verify,
-        **hardware_options(arguments),
-    )
-
-
 def train_on(
     config: Config,
     task: Task,
     options: ProgramOptions,
+    execution: Execution,
     *,
-    backend: str,
-    seed: int,
     steps: int | None = None,
     verify: bool = False,
-    **hardware: Any,
 ) -> ProgramResult:
-    """Train a task, for so many steps or its own. ``hardware``: as of
-    :func:`diastole.backend.make_machine`. What goes wrong in the machine is a CheckFailed."""
+    """Train a task, for so many steps or its own. What goes wrong in the machine is a
+    CheckFailed."""
+    seed = execution.seed
     made = task_program_of(config, task, options, steps=steps, seed=seed)
     program = made.program
     with ExitStack() as stack:
-        machine = stack.enter_context(make_machine(backend, config, program, seed=seed, **hardware))
+        machine = stack.enter_context(make_machine(execution, config, program))
         run = ProgramRun(program=program, machine=machine)
         if verify:
             golden = golden_machine(program, config.numerics, options.limits, seed=seed)
             run = VerifiedRun(program=program, machine=machine, reference=golden)
-        report = stack.enter_context(progress(f"{task.name} on {backend}"))
+        report = stack.enter_context(progress(f"{task.name} on {execution.backend}"))
         try:
             return run_program(
                 run,
                 made,
                 options,
-                backend=backend,
+                backend=execution.backend,
                 seed=seed,
                 multipliers=config.macs,
                 progress=report,

@@ -46,19 +46,19 @@ SAME_TABLE = 0.2
 """By which a key of the same table is liker."""
 
 
-def read(path: Path, overrides: Sequence[str] = ()) -> Config:
+def load_config(path: Path | str, overrides: Sequence[str] = ()) -> Config:
     """The configuration in a TOML file, after ``overrides`` ("array.rows=4") are laid over it.
 
     Raises :class:`BadInput` with one line for every mistake of the file and the overrides together.
     """
-    document = read_toml(path, "configuration")
+    document = read_toml(Path(path), "configuration")
     return from_document(document, overrides, source=str(path))
 
 
 def from_document(
     document: dict[str, Any], overrides: Sequence[str] = (), *, source: str = "configuration"
 ) -> Config:
-    """As :func:`read`, from a parsed document; ``source`` begins each message about it."""
+    """As :func:`load_config`, from a parsed document; ``source`` begins each message about it."""
     document = {key: dict(v) if _is_table(v) else v for key, v in document.items()}
     problems: list[str] = []
     overridden: set[str] = set()

@@ -9,7 +9,6 @@ import json
 import re
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, cast, get_args, get_origin
 
 from pydantic import (
@@ -380,11 +379,11 @@ class VectorConfig(Section):
 
 
 class Config(Section):
-    """Everything that decides what is generated. Frozen; made from a file by :meth:`read`.
+    """Everything that decides what is generated. Frozen.
 
-    Constructing it directly checks each key, with pydantic's ``ValidationError``; only ``read`` and
-    :func:`diastole.config.file.from_document` check the keys against each other too and word the
-    errors for people.
+    Constructing it directly checks each key, with pydantic's ``ValidationError``. Only
+    :func:`diastole.config.file.load_config`, which reads a TOML file, and ``from_document`` beside
+    it check the keys against each other too and word the errors for people.
     """
 
     name: str = Field(default="diastole", description="Name of the top module and of the product")
@@ -409,13 +408,6 @@ class Config(Section):
     memory: MemoryConfig = MemoryConfig()
     vector: VectorConfig = VectorConfig()
 
-    @classmethod
-    def read(cls, path: Path | str, overrides: Sequence[str] = ()) -> "Config":
-        """As :func:`diastole.config.file.read`, which has the errors."""
-        from diastole.config.file import read  # which builds upon this
-
-        return read(Path(path), overrides)
-
     @model_validator(mode="before")
     @classmethod
     def _numbers_are_defaults(cls, values: Any) -> Any:
@@ -439,7 +431,7 @@ class Config(Section):
     def numerics(self) -> Numerics:
         """What the numbers depend on, and nothing else, as the golden model takes it.
 
-        ValueError if the keys contradict each other, which ``read`` has ruled out.
+        ValueError if the keys contradict each other, which ``load_config`` has ruled out.
         """
         return Numerics.from_dict(self.numeric_values())
 

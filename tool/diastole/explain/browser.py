@@ -10,7 +10,7 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 
-from diastole_sim.rtl import children
+from diastole_sim.system import children
 
 LIGHTPANDA = "lightpanda"  # a package of Python that brings its browser
 CHROMIUM = ("chromium", "chromium-browser", "google-chrome", "chrome-headless-shell")

@@ -23,6 +23,7 @@ from diastole_sim.golden.magnitudes import (
     magnitudes,
 )
 from diastole_sim.golden.partition import Partition
+from diastole_sim.golden.random import DrawKey
 from diastole_sim.spec.formats import (
     BINARY32_SIGNIFICAND_BITS,
     SCALE_SIGNIFICAND_BITS,
@@ -42,7 +43,7 @@ Integers = NDArray[Any]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Conversion:
+class ShownConversion:
     """A copy of an operand, element by element, in the orientation of the tensor, unpadded.
 
     A stored element is ``significand`` * 2^(``exponent`` - ``depth`` - p + 1), with the sign in the
@@ -63,9 +64,9 @@ class Conversion:
     rounded: Integers
     draws: Integers | None
 
-    def turned(self) -> "Conversion":
+    def turned(self) -> "ShownConversion":
         """The same elements in the other orientation."""
-        return Conversion(
+        return ShownConversion(
             significand=self.significand.T,
             depth=self.depth.T,
             exponent=self.exponent.T,
@@ -80,20 +81,18 @@ class Conversion:
 
 def conversions_of(
     given: Floats, stored: Quantised, numerics: Numerics, *, seed: int, tag: int
-) -> tuple[Conversion, ...]:
+) -> tuple[ShownConversion, ...]:
     """Explain each copy of ``stored``, which has the golden model's ``folds``, for step 0.
 
     :class:`Untrue` where an element does not follow from its float32.
     """
-    found: list[Conversion] = []
+    found: list[ShownConversion] = []
     for number, copy in enumerate(stored.copies):
         draws = None
         if is_stochastic(stored.chosen.rounding):
             finite = Fields.of(given[None]).finite
-            second = number == 1
-            (draws,) = element_draws(
-                finite, numerics, seed=seed, tags=(tag,), step=0, second=second
-            )
+            key = DrawKey(seed=seed, tags=(tag,), step=0, second=number == 1)
+            (draws,) = element_draws(finite, numerics, key)
         if copy.transposed:
             turned = None if draws is None else draws.T
             explained = _conversion(given.T, stored, copy, turned, numerics)
@@ -105,7 +104,7 @@ def conversions_of(
 
 def _conversion(
     given: Floats, stored: Quantised, copy: Copy, draws: Integers | None, numerics: Numerics
-) -> Conversion:
+) -> ShownConversion:
     """``given`` and ``draws`` lie as the copy does."""
     chosen, kind = stored.chosen, stored.chosen.format
     numbers = Fields.of(given)
@@ -129,7 +128,7 @@ def _conversion(
         significands_of(finite).astype(np.float64),
         (exponents_of(finite) - BINARY32_SIGNIFICAND_BITS + 1 - place).astype(np.int32),
     )
-    return Conversion(
+    return ShownConversion(
         significand=np.where(numbers.negative, -significand, significand),
         depth=stored_depth,
         exponent=groups.exponent - groups.folds,

@@ -9,6 +9,7 @@ import numpy as np
 from diastole.backend import make_device
 from diastole.config.keys import Config
 from diastole.errors import BadInput, CheckFailed
+from diastole.execution import Execution
 from diastole.explain.conversion import conversions_of
 from diastole.explain.operands import Operands, ShownOperand
 from diastole.explain.run import Run, Untrue
@@ -36,7 +37,7 @@ def observe(
     }
     with tempfile.TemporaryDirectory() as folder:
         waves = Path(folder) / "waves.vcd"
-        with make_device("rtl", config, seed=seed, trace=waves, views=False) as device:
+        with make_device(Execution(seed=seed, trace=waves), config, views=False) as device:
             results, held = _products(device, names, tensors)
         expected, golden = _products(GoldenDevice(config.numerics, seed=seed), names, tensors)
         comparison = Comparison()

@@ -7,7 +7,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from diastole.explain.conversion import Conversion
+from diastole.explain.conversion import ShownConversion
 from diastole.explain.sums import Factors, SumRule, SumSide
 from diastole_sim.device.interface import Floats
 from diastole_sim.golden.convert import Quantised
@@ -24,7 +24,7 @@ class ShownOperand:
 
     given: Floats
     stored: Quantised
-    conversions: tuple[Conversion, ...]
+    conversions: tuple[ShownConversion, ...]
 
     @property
     def copies(self) -> int:

@@ -4,7 +4,7 @@
 
 - ``formats`` and ``given``: the format and the float32 of each operand, by name.
 - ``tensors``: operands by copy, and results, with their ``axes`` and ``values``; ``made`` has the
-  fields of :class:`diastole.explain.conversion.Conversion` of an operand.
+  fields of :class:`diastole.explain.conversion.ShownConversion` of an operand.
 - ``runs``: the fields of :class:`diastole.explain.run.Run` for each product. ``passes`` are lists
   of the fields of :class:`diastole.explain.run.Pass`; ``sums`` are flat, as text where a double
   cannot hold the integer.
@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from diastole.config.keys import Config
-from diastole.explain.conversion import Conversion
+from diastole.explain.conversion import ShownConversion
 from diastole.explain.operands import Doubles, Operands, factors_of
 from diastole.explain.run import NORTH, Run, Way
 from diastole.explain.sums import SumSide
@@ -135,7 +135,7 @@ def _tensors(operands: Operands, results: Mapping[str, Floats]) -> dict[str, Any
     return tensors
 
 
-def _made(made: Conversion) -> dict[str, Any]:
+def _made(made: ShownConversion) -> dict[str, Any]:
     arrays = {
         name: getattr(made, name).tolist()
         for name in ("significand", "depth", "exponent", "folds", "scale", "place", "units")

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from diastole.explain.conversion import Conversion
+from diastole.explain.conversion import ShownConversion
 from diastole_sim.golden.convert import Quantised
 from diastole_sim.golden.operand_rows import read_operand_rows
 from diastole_sim.spec.formats import Format
@@ -40,7 +40,9 @@ class SumSide:
     format: Format
 
     @classmethod
-    def of(cls, stored: Quantised, conversions: tuple[Conversion, ...], number: int) -> "SumSide":
+    def of(
+        cls, stored: Quantised, conversions: tuple[ShownConversion, ...], number: int
+    ) -> "SumSide":
         """An operand as a product reads its copy ``number``, or the only copy, turned for 1."""
         rows = read_operand_rows([stored], number, poison=False)
         copy = conversions[number if len(conversions) > 1 else 0]

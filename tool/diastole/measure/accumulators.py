@@ -9,12 +9,12 @@ from diastole.backend import cached_product
 from diastole.config.file import from_document
 from diastole.config.keys import Config
 from diastole.config.presets import PRODUCTS_ONLY
+from diastole.devices import Device
 from diastole.measure import area_accumulators
 from diastole.measure.area import LEFT_OUT, Mapper
 from diastole.measure.figure import Figure, at_most, shown
 from diastole.measure.utilisation import SIDE, convert, multiply_held, normal_operands, used
 from diastole_sim.golden.device import GoldenDevice
-from diastole_sim.rtl.device import Device
 from diastole_sim.spec.operations import OPERATIONS
 from diastole_sim.train import run_task
 

@@ -20,13 +20,13 @@ from diastole.config.presets import PRESETS, PRODUCTS_ONLY
 from diastole.errors import BadInput
 from diastole.measure.figure import Figure, at_most, shown
 from diastole.product.generate import product_contents
-from diastole.synth.mapper import Design, map_design, working_folder
+from diastole.synth.mapper import Design, MapRequest, map_design, working_folder
 from diastole.synth.programs import YOSYS
 from diastole.synth.targets import NAND2, Cells, sg13g2
 from diastole.synth.tree import Component
 from diastole_hw.cell.cell import Cell
 from diastole_hw.cell.shape import CellShape, Element
-from diastole_sim.rtl.programs import Program
+from diastole_sim.system.programs import Program
 
 MOST_PER_MAC = 420.0
 """Asked of the cell without product registers; the README's."""
@@ -100,7 +100,7 @@ class Mapper:
 
     def _tree(self, of: Design, *, flat: bool = False) -> Component:
         with working_folder() as folder:
-            return map_design(self.yosys, of, self.cells, folder, flat=flat).tree
+            return map_design(self.yosys, of, MapRequest(self.cells, flat=flat), folder).tree
 
 
 def _one(tree: Component, name: str) -> float:

@@ -12,8 +12,8 @@ from diastole.config.file import from_document
 from diastole.errors import CheckFailed
 from diastole.measure.figure import Figure, at_most, shown
 from diastole_sim.golden.device import GoldenDevice
-from diastole_sim.rtl import children
 from diastole_sim.spec.numerics import CLASS_NAMES
+from diastole_sim.system import children
 from diastole_sim.train import TASKS, run_task
 
 DIGITS = Path(__file__).parents[3] / "docs" / "digits.toml"

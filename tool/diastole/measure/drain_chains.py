@@ -10,12 +10,14 @@ from diastole.config.keys import Config
 from diastole.measure.figure import Figure, at_least, at_most, shown
 from diastole.measure.whole_steps import CASES, configured_step
 from diastole_sim.golden.machine import Outcome
+from diastole_sim.host.bell import BellMachine
+from diastole_sim.machines.verilator.machine import Machine
+from diastole_sim.machines.verilator.simulation import Simulation
 from diastole_sim.program.chains.activations import Activation, gelu, relu
 from diastole_sim.program.command_list import CommandList
 from diastole_sim.program.memory_plan import MemoryPlan, PlannedArea, PlannedImage, stream_of
 from diastole_sim.program.perceptron_forward import PRODUCT
 from diastole_sim.program.writer import ChainUse, ProductOf, Writer
-from diastole_sim.rtl.bell import BellMachine
 from diastole_sim.spec.command_errors import ErrorCode
 from diastole_sim.spec.command_table import COMMAND_BYTES
 from diastole_sim.spec.image import round_up
@@ -116,7 +118,8 @@ def drain_cycles(config: Config, layer: DrainedLayer) -> DrainCycles:
     """In the Verilog."""
     made = _Layer(config, layer)
     size = round_up(made.plan.end, PAGE_BYTES)
-    with BellMachine(cached_product(config), seed=0, memory_bytes=size) as machine:
+    simulation = Simulation(memory_base=0, memory_bytes=size)
+    with BellMachine(Machine(cached_product(config), simulation)) as machine:
         for name, data in made.initial.items():
             machine.write(made.plan.areas[name].address, np.frombuffer(data, np.uint8))
         for area in made.before:

@@ -17,11 +17,11 @@ from numpy.typing import NDArray
 from diastole.backend import cached_product
 from diastole.config.file import from_document
 from diastole.config.keys import Config
+from diastole.devices import Device
 from diastole.measure.figure import Figure
 from diastole_sim.device.interface import ConvertedTensor, Floats
 from diastole_sim.golden.convert import Quantised
 from diastole_sim.golden.lfsr import row_states
-from diastole_sim.rtl.device import Device
 from diastole_sim.spec.numerics import CLASS_NAMES, Numerics
 from diastole_sim.spec.rounding import round_magnitude
 

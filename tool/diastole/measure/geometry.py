@@ -6,9 +6,9 @@ from contextlib import AbstractContextManager
 from diastole.backend import cached_product
 from diastole.config.file import from_document
 from diastole.config.keys import ArrayConfig, Config
+from diastole.devices import Device
 from diastole.measure.figure import Figure
 from diastole_sim.golden.device import GoldenDevice
-from diastole_sim.rtl.device import Device
 from diastole_sim.spec.numerics import CLASS_NAMES
 from diastole_sim.train import run_task
 from diastole_sim.train.session import Trainer

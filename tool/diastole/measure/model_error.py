@@ -12,14 +12,14 @@ from diastole.backend import cached_product
 from diastole.config.file import from_document
 from diastole.config.keys import Config
 from diastole.config.presets import PRODUCTS_ONLY
+from diastole.devices import Device
 from diastole.measure import step_error
 from diastole.measure.figure import Figure, at_most, shown
 from diastole.measure.utilisation import multiply_held
+from diastole_sim.host.tensor import DeviceTensor
 from diastole_sim.perf import Memory, ModelledMachine, estimate
 from diastole_sim.perf.conversion import estimate_conversion
 from diastole_sim.perf.machine import LATENCY
-from diastole_sim.rtl.device import Device
-from diastole_sim.rtl.tensor import DeviceTensor
 from diastole_sim.spec.numerics import CLASS_NAMES
 from diastole_sim.spec.operations import OPERANDS, OPERATIONS
 from diastole_sim.spec.sizes.array import Widths

@@ -3,10 +3,10 @@
 from collections.abc import Iterator, Mapping
 
 from diastole.backend import cached_product
+from diastole.devices import Device
 from diastole.measure.figure import Figure, near
 from diastole.measure.model_error import machine_of
 from diastole.measure.utilisation import multiply_held, normal_operands
-from diastole_sim.rtl.device import Device
 from diastole_sim.spec.formats import FAST, PLANE_BITS
 from diastole_sim.spec.operations import OPERANDS, OPERATIONS
 

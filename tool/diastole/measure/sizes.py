@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from diastole.backend import cached_product
 from diastole.config.keys import Config
 from diastole.config.presets import PRODUCTS_ONLY
+from diastole.devices import Device
 from diastole.measure.figure import Figure, at_least
 from diastole.measure.utilisation import (
     convert,
@@ -21,7 +22,6 @@ from diastole.measure.utilisation import (
 )
 from diastole_sim.device.interface import ProductResult
 from diastole_sim.golden.device import GoldenDevice
-from diastole_sim.rtl.device import Device
 from diastole_sim.spec.operations import OPERATIONS
 
 SEPARATE = ("forward", "dx", "dw")

@@ -8,13 +8,14 @@ import numpy as np
 
 from diastole.backend import make_machine, program_limits
 from diastole.config.keys import Config
+from diastole.execution import Execution
 from diastole.layers.steps import STEP, modelled_step
 from diastole.measure.figure import Figure, at_most, shown
 from diastole.measure.whole_steps import CASES, FEWER, MORE, StepCase, configured_step
+from diastole_sim.host.bell import BellMachine
 from diastole_sim.program.options import ProgramOptions
 from diastole_sim.program.program import TRAINING, TrainingProgram
 from diastole_sim.program.run import ProgramRun
-from diastole_sim.rtl.bell import BellMachine
 from diastole_sim.spec.command_table import Opcode
 from diastole_sim.train.tasks import find_task
 
@@ -45,7 +46,7 @@ def commands_alone(config: Config, program: TrainingProgram) -> Iterator[tuple[O
     that a run of it alone takes, and what it took."""
     model, commands = modelled_step(config, program), program.training
     area = program.areas[TRAINING]
-    with make_machine("rtl", config, program, seed=0) as machine:
+    with make_machine(Execution(), config, program) as machine:
         ProgramRun(program=program, machine=machine)  # fills its memory
         machine.step_end = 1
         for number, command in enumerate(commands):
@@ -61,7 +62,7 @@ def counted_step(config: Config, program: TrainingProgram) -> float:
     """Of those of a run, once nothing of its beginning is left."""
     cycles: list[int] = []
     for steps in (FEWER, MORE):
-        with make_machine("rtl", config, program, seed=0) as machine:
+        with make_machine(Execution(), config, program) as machine:
             assert isinstance(machine, BellMachine)
             run = ProgramRun(program=program, machine=machine)
             run.train(steps)

@@ -17,7 +17,7 @@ import numpy as np
 from diastole.devices import GoldenDevice
 from diastole.errors import CheckFailed
 from diastole.measure.figure import Figure, at_least
-from diastole_sim.rtl import children
+from diastole_sim.system import children
 
 SIDE, FORMAT = 512, "bfp4"
 ATTEMPTS = 40

@@ -10,11 +10,11 @@ from diastole.backend import cached_product
 from diastole.config.file import from_document
 from diastole.config.keys import Config
 from diastole.config.presets import PRODUCTS_ONLY
+from diastole.devices import Device
 from diastole.measure.figure import Figure, at_least, at_most, shown
 from diastole_sim.device.interface import ProductResult
 from diastole_sim.golden.device import GoldenDevice
-from diastole_sim.rtl.device import Device
-from diastole_sim.rtl.tensor import DeviceTensor
+from diastole_sim.host.tensor import DeviceTensor
 from diastole_sim.spec.numerics import CLASS_NAMES
 from diastole_sim.spec.operations import OPERATIONS
 

@@ -8,10 +8,11 @@ from diastole.backend import make_machine, program_limits
 from diastole.config.file import from_document
 from diastole.config.keys import Config
 from diastole.config.presets import PRODUCTS_ONLY
+from diastole.execution import Execution
 from diastole.measure.figure import Figure, at_least, at_most, shown
+from diastole_sim.host.bell import BellMachine
 from diastole_sim.program.options import ProgramOptions
 from diastole_sim.program.run import ProgramRun
-from diastole_sim.rtl.bell import BellMachine
 from diastole_sim.train.tasks import find_task
 
 FEWER, MORE = 3, 9
@@ -83,7 +84,7 @@ def _run(case: StepCase, steps: int) -> _Run:
     config = configured_step(case)
     options = ProgramOptions(limits=program_limits(config), **case.options)
     made = options.program(find_task("digits"), config.numerics, steps=MORE, seed=0)
-    with make_machine("rtl", config, made.program, seed=0) as machine:
+    with make_machine(Execution(), config, made.program) as machine:
         assert isinstance(machine, BellMachine)
         run = ProgramRun(program=made.program, machine=machine)
         run.train(steps)

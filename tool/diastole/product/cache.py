@@ -17,8 +17,8 @@ import diastole_sim.golden
 import diastole_sim.spec
 from diastole.config.keys import Config
 from diastole.console import note
-from diastole_sim.rtl.cache import Cache, user_folder
-from diastole_sim.rtl.programs import installed_version
+from diastole_sim.system.cache import Cache, user_folder
+from diastole_sim.system.programs import installed_version
 
 PRODUCT = "product"
 _SOURCES = ("config/keys.py", "config/file.py", "product/*.py", "product/texts/*")
@@ -36,7 +36,7 @@ def cached(config: Config, generate: Callable[[Config, Path], Any]) -> Path:
     """The folder of the product of ``config``; calls ``generate(config, folder)`` if it is new.
 
     Two processes that want the same product at once generate it once: the other waits. See
-    :class:`diastole_sim.rtl.cache.Cache`.
+    :class:`diastole_sim.system.cache.Cache`.
     """
     entry = Cache(products_folder(), say=note).get(
         _digest(config)[:24], lambda folder: generate(config, folder / PRODUCT)

@@ -9,6 +9,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from diastole_sim.device.conversion import Conversion
 from diastole_sim.golden.convert import Quantised, quantise
 from diastole_sim.golden.product import matrix_product
 from diastole_sim.spec.command import MACHINES_OWN, NO_PLANES, Command
@@ -75,16 +76,14 @@ class FirstRun:
         """By operand."""
         return {
             tensor.name: quantise(
-                self.values[tensor.name],
-                tensor.tensor_class,
-                self.numerics,
-                seed=SEED,
-                tag=TAGS[tensor.name],
-                step=STEP,
-                width=self.numerics.widths[-1] if self._planes(tensor) > 1 else None,
+                self.values[tensor.name], self._asked(tensor), self.numerics, seed=SEED
             )
             for tensor in FORWARD.factors
         }
+
+    def _asked(self, tensor: Tensor) -> Conversion:
+        width = self.numerics.widths[-1] if self._planes(tensor) > 1 else None
+        return Conversion(tensor.tensor_class, tag=TAGS[tensor.name], step=STEP, width=width)
 
     @cached_property
     def result(self) -> NDArray[np.float32]:

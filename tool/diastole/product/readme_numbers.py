@@ -107,7 +107,7 @@ def _of_element(kind: str, numerics: Numerics) -> str:
     bits = numerics.random_bits
     if kind == "counter":
         second = _SECOND_OF_THE_SAME if bits <= SHARED_DRAW_BITS else _SECOND_OF_ANOTHER
-        shown = tensor_draws(1, SHOWN, seed=SHOWN_SEED, tag=0, step=0, bits=bits)
+        shown = tensor_draws((1, SHOWN), seed=SHOWN_SEED, tag=0, step=0, bits=bits)
         return _COUNTER.format(
             draw=DRAW_BITS,
             bits=bits,

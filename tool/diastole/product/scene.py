@@ -1,6 +1,7 @@
 """A run of a machine while it is made up: memory, commands, and what must come of them."""
 
 import random
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
@@ -8,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from diastole.product.host_view import HostView
+from diastole_sim.device.conversion import Conversion
 from diastole_sim.device.scales import TensorScales
 from diastole_sim.golden.convert import Quantised, quantise
 from diastole_sim.golden.images import Images
@@ -99,16 +101,10 @@ class Scene:
 
     def _convert(self, tensor: Tensor, source: int, tag: int) -> None:
         view, name = self.view, tensor.tensor_class
-        scale = self.scales.choose(name, tag, step=STEP)
-        converted = quantise(
-            self.floats[tensor.name],
-            name,
-            view.numerics,
-            seed=SEED,
-            tag=tag,
-            step=STEP,
-            scale=scale,
-        )
+        asked = Conversion(name, tag=tag, step=STEP)
+        scale = self.scales.choose(asked)
+        scaled = replace(asked, scale=scale)
+        converted = quantise(self.floats[tensor.name], scaled, view.numerics, seed=SEED)
         sizes = self._images(GoldenMemory(0)).sizes(name, converted.shape, converted.width)
         images = [self.allocate(size) for size in sizes]
         self.fields[tensor.name] = scale_field(scale, converted.chosen.format)

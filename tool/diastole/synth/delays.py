@@ -89,9 +89,9 @@ def find_delays(
 
     BadInput if the library says nothing of delays that is understood here.
     """
-    cells, unit = delays_of(library)
+    read = delays_of(library)
     try:
-        return _delays(library, cells, unit, netlist, top, asked_mhz, prefix)
+        return _delays(library, read, netlist, top, asked_mhz, prefix)
     except LibertyError as error:
         raise BadInput(f"{library.path}: {error}") from error
     except (IndexError, KeyError, ValueError, ZeroDivisionError) as error:
@@ -109,13 +109,13 @@ def delays_of(library: Library) -> tuple[DelayLibrary, float]:
 
 def _delays(
     library: Library,
-    cells: DelayLibrary,
-    unit: float,
+    read: tuple[DelayLibrary, float],
     netlist: Mapping[str, Any],
     top: str,
     asked_mhz: float,
     prefix: str,
 ) -> Delays:
+    cells, unit = read
     modules: Mapping[str, Any] = netlist["modules"]
     flat = dict(modules[top])
     scopes = {

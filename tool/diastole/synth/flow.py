@@ -9,12 +9,12 @@ from typing import Any
 
 from diastole.errors import BadInput
 from diastole.synth.delays import USUAL_MHZ, Delays, find_delays
-from diastole.synth.mapper import NETLIST, Design, map_design, working_folder
+from diastole.synth.mapper import NETLIST, Design, MapRequest, map_design, working_folder
 from diastole.synth.programs import PACKERS, ROUTERS, YOSYS
-from diastole.synth.route import Routed, pack, place_and_route_fastest
+from diastole.synth.route import Routed, Routing, pack, place_and_route_fastest
 from diastole.synth.targets import BLOCK_RAMS, LATCHES, LUT_RAM, REGISTERS, Cells, Fpga, Target
 from diastole.synth.tree import Component, amounts
-from diastole_sim.rtl.programs import Program
+from diastole_sim.system.programs import Program
 
 Said = Callable[[str], None]
 STORING = (LATCHES, REGISTERS, LUT_RAM, BLOCK_RAMS)
@@ -190,17 +190,14 @@ def synthesise(
     route = request.route or request.bitstream
     inner = design.in_harness() if route else design
     with working_folder() as folder:
-        mapped = map_design(
-            tools.yosys,
-            inner,
+        how = MapRequest(
             request.target,
-            folder,
             device=request.device_name,
             flat=request.flat or route,
             prefix=design.prefix,
             sized_mhz=request.mhz if request.delays else None,
-            said=said,
         )
+        mapped = map_design(tools.yosys, inner, how, folder, said=said)
         tree, routed, bitstream = mapped.tree, None, None
         delays = _delays(request, design, folder, said) if request.delays else None
         harness: Mapping[str, float] = {}
@@ -211,19 +208,18 @@ def synthesise(
             device = target.devices[request.device_name]
             harness = mapped.tree.own
             (tree,) = mapped.tree.parts
-            routed = place_and_route_fastest(
-                tools.router,
-                target,
-                device,
-                inner.top,
-                folder,
+            asked = Routing(
+                router=tools.router,
+                target=target,
+                device=device,
+                top=inner.top,
                 scopes=mapped.scopes,
                 asked_mhz=request.mhz,
-                seeds=range(request.seed, request.seed + request.times),
                 placer=request.placer,
                 pins=device.pins,
-                said=said,
             )
+            seeds = range(request.seed, request.seed + request.times)
+            routed = place_and_route_fastest(asked, folder, seeds=seeds, said=said)
             if tools.packer is not None:
                 bitstream = pack(tools.packer, device, folder).read_bytes()
     return Synthesis(

@@ -7,7 +7,7 @@ import tempfile
 from collections import Counter
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,7 @@ from diastole.synth.memories import Memories, is_clocked
 from diastole.synth.programs import run
 from diastole.synth.targets import Cells, Target
 from diastole.synth.tree import Component, from_cells, from_modules
-from diastole_sim.rtl.programs import Program
+from diastole_sim.system.programs import Program
 
 Said = Callable[[str], None]
 """Told in words how far the work is."""
@@ -105,30 +105,35 @@ def working_folder() -> Generator[Path]:
         yield Path(name)
 
 
-def map_design(
-    yosys: Program,
-    design: Design,
-    target: Target,
-    folder: Path,
-    *,
-    device: str = "",
-    flat: bool = False,
-    prefix: str | None = None,
-    sized_mhz: float | None = None,
-    said: Said | None = None,
-) -> MappedDesign:
-    """Maps ``design`` in ``folder``; CheckFailed if Yosys cannot. ``prefix``: of modules' names,
-    left out in those of components; that of the design where it is None. ``device``: of an FPGA.
+@dataclass(frozen=True)
+class MapRequest:
+    """How a design is mapped to a target. ``prefix``: of modules' names, left out in those of
+    components; that of the design where it is None. ``device``: of an FPGA. ``sized_mhz``: of
+    standard cells, the clock that they are sized for."""
 
-    ``sized_mhz``: of standard cells, the clock that they are sized for. A flat design's netlist is
-    left there as ``netlist.json``, for place and route, and flattened that of one that is sized.
+    target: Target
+    _: KW_ONLY
+    device: str = ""
+    flat: bool = False
+    prefix: str | None = None
+    sized_mhz: float | None = None
+
+
+def map_design(
+    yosys: Program, design: Design, how: MapRequest, folder: Path, *, said: Said | None = None
+) -> MappedDesign:
+    """Maps ``design`` in ``folder``; CheckFailed if Yosys cannot.
+
+    A flat design's netlist is left there as ``netlist.json``, for place and route, and flattened
+    that of one that is sized.
     """
-    prefix = design.prefix if prefix is None else prefix
-    _write_inputs(folder, design, target, device, flat, sized_mhz)
-    count = 1 if flat else design.mapped_modules(target)
+    target = how.target
+    prefix = design.prefix if how.prefix is None else how.prefix
+    _write_inputs(folder, design, how)
+    count = 1 if how.flat else design.mapped_modules(target)
     heard = None if said is None else _progress(said, count)
     run(yosys, ["-q", "-l", "map.log", "map.ys"], folder, heard, log="map.log")
-    if flat:
+    if how.flat:
         return _read_flat(folder / NETLIST, design.top, target, prefix)
     modules = _modules(folder, target)
     return MappedDesign(
@@ -157,30 +162,23 @@ def without_comments(text: str) -> str:
     return _COMMENT.sub("", text)
 
 
-def _write_inputs(
-    folder: Path,
-    design: Design,
-    target: Target,
-    device: str,
-    flat: bool,
-    sized_mhz: float | None,
-) -> None:
+def _write_inputs(folder: Path, design: Design, how: MapRequest) -> None:
     (folder / "machine.v").write_text(without_comments(design.machine))
     (folder / "memories.v").write_text(without_comments(design.memories))
-    top, black_boxes = design.top, ""
+    top, black_boxes, target = design.top, "", how.target
     if isinstance(target, Cells):
         shutil.copyfile(target.library.path, folder / "cells.lib")
         (folder / "cells.constr").write_text(target.constraints)
-        commands = target.script(top, flat=flat, sized_mhz=sized_mhz)
+        commands = target.script(top, flat=how.flat, sized_mhz=how.sized_mhz)
         black_boxes = "".join(f"blackbox {module}\n" for module in design.clocked.modules)
     else:
-        commands = target.script(top, device, flat=flat)
+        commands = target.script(top, how.device, flat=how.flat)
     # cells are told apart by their names: those of some flows have none of ours
     netlist = f"autoname\nwrite_json {NETLIST}"
     statistics = f"tee -q -o {STATISTICS} stat -json"
     report = statistics if isinstance(target, Cells) else f"write_json {NETLIST}"
-    report = netlist if flat else report
-    if sized_mhz is not None and not flat:
+    report = netlist if how.flat else report
+    if how.sized_mhz is not None and not how.flat:
         report += f"\nflatten\nwrite_json {NETLIST}"
     read = f"read_verilog memories.v\nread_verilog machine.v\n{black_boxes}"
     (folder / "map.ys").write_text(f"{read}{commands}{report}\n")

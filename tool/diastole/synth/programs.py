@@ -13,8 +13,8 @@ from importlib import metadata
 from pathlib import Path
 
 from diastole.errors import CheckFailed
-from diastole_sim.rtl import children
-from diastole_sim.rtl.programs import Program, ToolMissing, requirement
+from diastole_sim.system import children
+from diastole_sim.system.programs import Program, ToolMissing, requirement
 
 Heard = Callable[[str], None]
 """Told every line that a program prints."""

@@ -12,7 +12,7 @@ from diastole.synth.mapper import NETLIST, Said
 from diastole.synth.paths import LongestPath, longest_path
 from diastole.synth.programs import run
 from diastole.synth.targets import Chip, Fpga
-from diastole_sim.rtl.programs import Program
+from diastole_sim.system.programs import Program
 
 REPORT, LAYOUT, BITSTREAM = "report.json", "layout.txt", "bitstream.bin"
 FASTEST = "fastest.txt"
@@ -68,61 +68,53 @@ class Routed:
         }
 
 
-def place_and_route(
-    router: Program,
-    target: Fpga,
-    device: Chip,
-    top: str,
-    folder: Path,
-    *,
-    scopes: Mapping[str, str],
-    asked_mhz: float,
-    seed: int,
-    placer: str | None = None,
-    pins: str | None = None,
-    said: Said | None = None,
-) -> Routed:
+@dataclass(frozen=True, kw_only=True)
+class Routing:
+    """What a router is asked of a netlist with this ``top``. ``scopes``: as of
+    :class:`diastole.synth.mapper.MappedDesign`. ``pins``: text of the router's constraints; without
+    it they are anywhere. ``placer``: one of :data:`PLACERS`, None for the router's usual one."""
+
+    router: Program
+    target: Fpga
+    device: Chip
+    top: str
+    scopes: Mapping[str, str]
+    asked_mhz: float
+    placer: str | None = None
+    pins: str | None = None
+
+    def words(self, seed: int) -> list[str]:
+        """Return the arguments of the router."""
+        assert self.target.router is not None
+        assert self.device.route is not None
+        layout, anywhere = _OPTIONS[self.target.router]
+        words = [*self.device.route.split(), "--json", NETLIST, "--top", self.top]
+        words += ["--report", REPORT, *layout.split(), "--seed", str(seed)]
+        words += ["--freq", f"{self.asked_mhz:g}", "--timing-allow-fail"]
+        if self.placer is not None:
+            words += ["--placer", self.placer]
+        return words + (anywhere if self.pins is None else _PINS[self.target.router]).split()
+
+
+def place_and_route(asked: Routing, folder: Path, *, seed: int, said: Said | None = None) -> Routed:
     """Places and routes the netlist that a flat mapping left in ``folder``, and its layout there.
 
-    The same netlist and seed give the same result. ``pins``: text of the router's constraints;
-    without it they are anywhere. ``placer``: one of :data:`PLACERS`, None for the router's usual
-    one. CheckFailed if it does not fit.
+    The same netlist and seed give the same result. CheckFailed if it does not fit.
     """
-    assert target.router is not None
-    assert device.route is not None
-    layout, anywhere = _OPTIONS[target.router]
-    words = [*device.route.split(), "--json", NETLIST, "--top", top, "--report", REPORT]
-    words += [*layout.split(), "--seed", str(seed), "--freq", f"{asked_mhz:g}"]
-    words += ["--timing-allow-fail"]
-    if placer is not None:
-        words += ["--placer", placer]
-    if pins is None:
-        words += anywhere.split()
-    else:
-        (folder / "pins.txt").write_text(pins)
-        words += _PINS[target.router].split()
-    run(router, words, folder, None if said is None else _progress(said))
-    return read_report(json.loads((folder / REPORT).read_text()), scopes, asked_mhz)
+    if asked.pins is not None:
+        (folder / "pins.txt").write_text(asked.pins)
+    run(asked.router, asked.words(seed), folder, None if said is None else _progress(said))
+    return read_report(json.loads((folder / REPORT).read_text()), asked.scopes, asked.asked_mhz)
 
 
 def place_and_route_fastest(
-    router: Program,
-    target: Fpga,
-    device: Chip,
-    top: str,
-    folder: Path,
-    *,
-    seeds: Sequence[int],
-    said: Said | None = None,
-    **options: Any,
+    asked: Routing, folder: Path, *, seeds: Sequence[int], said: Said | None = None
 ) -> Routed:
     """As :func:`place_and_route`, from each of ``seeds``; the fastest of these, the first where two
     are, and its layout. What is routed differs by a tenth and more from seed to seed."""
     fastest, clocks = None, dict[int, float]()
     for seed in seeds:
-        found = place_and_route(
-            router, target, device, top, folder, seed=seed, said=said, **options
-        )
+        found = place_and_route(asked, folder, seed=seed, said=said)
         clocks[seed] = found.fmax_mhz
         if said is not None and len(seeds) > 1:
             said(f"seed {seed}: {found.fmax_mhz:.2f} MHz")

@@ -13,7 +13,7 @@ from diastole.torch.operands import INSTEAD, exact_operands
 from diastole.torch.products import MAX_LAYER, device_product, layer_tags, uncompiled
 from diastole.torch.steps import restored_uses, uses_of
 from diastole_sim.device.interface import DeviceProtocol
-from diastole_sim.rtl import device as rtl
+from diastole_sim.host import device as host
 from diastole_sim.spec.check import require_int
 
 OWN = ("machine", "origin", "number", "watching")
@@ -31,7 +31,7 @@ class Machine:
         return self
 
     def __getstate__(self) -> dict[str, Any]:
-        if isinstance(self.device, rtl.Device):
+        if isinstance(self.device, host.Device):
             raise TypeError(
                 "a model on a machine in simulation cannot be pickled: "
                 "save model.state_dict(), or diastole.torch.restore(model) first"

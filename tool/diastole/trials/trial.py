@@ -17,6 +17,7 @@ from diastole_sim.codes.quality import (
     product_qualities,
 )
 from diastole_sim.codes.survey import Survey, stored_bits, survey_converted
+from diastole_sim.device.conversion import Conversion
 from diastole_sim.golden.convert import Quantised, quantise
 from diastole_sim.spec.numerics import CLASS_NAMES
 from diastole_sim.spec.operations import CLASSES, OPERATIONS
@@ -121,9 +122,8 @@ def try_mixture(
         if operand is None and not mixture.uniform:
             continue
         number = class_of(name)
-        result = quantise(
-            matrix, number, mixture.numerics, seed=0, tag=CLASS_NAMES.index(number), step=0
-        )
+        asked = Conversion(number, tag=CLASS_NAMES.index(number))
+        result = quantise(matrix, asked, mixture.numerics, seed=0)
         if mixture.uniform:
             surveys[name] = survey_converted(matrix, result)
         if operand is not None:

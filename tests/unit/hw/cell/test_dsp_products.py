@@ -9,7 +9,7 @@ from amaranth.back import verilog
 from amaranth.hdl import Const
 from amaranth.sim import Simulator
 
-from diastole.synth.mapper import Design, map_design, working_folder
+from diastole.synth.mapper import Design, MapRequest, map_design, working_folder
 from diastole.synth.programs import YOSYS
 from diastole.synth.targets import ECP5, XILINX
 from diastole_hw.cell.dsp_products import DspProducts
@@ -104,7 +104,7 @@ def test_one_dsp_block_and_nothing_else(target, device):
     machine = text_of(make(bfp(4), bfp(4), count))
     design = Design(top="unit", machine=machine)
     with working_folder() as folder:
-        mapped = map_design(YOSYS.find(), design, target, folder, device=device)
+        mapped = map_design(YOSYS.find(), design, MapRequest(target, device=device), folder)
     assert mapped.tree.total == {"dsps": 1}
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 import pytest
 
 from diastole_hw.command.conversions import Conversions
+from diastole_sim.device.conversion import Conversion
 from diastole_sim.golden.convert import quantise
 from diastole_sim.golden.improvement import Improvement
 from diastole_sim.spec.command import scale_field
@@ -64,7 +65,9 @@ def test_it_is_the_scale_of_the_golden_model():
 
     data = np.array([[3.0, -100.0]], np.float32)
     for name in ("x", "dy"):
-        measured = quantise(data, name, replace(NUMERICS, source="current"), seed=0, tag=0, step=0)
+        measured = quantise(
+            data, Conversion(name, tag=0, step=0), replace(NUMERICS, source="current"), seed=0
+        )
         chosen = NUMERICS.tensor_class(name)
         assert measured.tensor_exponent == amax_exponent(measured.amax, chosen)
 

@@ -9,6 +9,7 @@ import pytest
 
 from diastole_hw.convert.exponents import field_banks
 from diastole_hw.convert.tile_quantiser import TileQuantiser
+from diastole_sim.device.conversion import Conversion
 from diastole_sim.golden.convert import quantise
 from diastole_sim.spec.numerics import CLASS_NAMES
 from oracle.formats import scale_code
@@ -26,7 +27,8 @@ from support.tiles import (
 )
 
 NAMES = list(MACHINES)
-WHERE = {"seed": 0xC0FF_EE11, "tag": 0x1234_5678, "step": 77}
+SEED, AT = 0xC0FF_EE11, {"tag": 0x1234_5678, "step": 77}
+WHERE = {"seed": SEED, **AT}
 POISON = 255
 
 
@@ -48,7 +50,7 @@ class Tensor:
         self.chosen = class_of(numerics, cls)
         self.values = random_values(shape, rng, p_special)
         self.bits = self.values.view(np.uint32)
-        self.golden = quantise(self.values, CLASS_NAMES[cls], numerics, **WHERE)
+        self.golden = quantise(self.values, Conversion(CLASS_NAMES[cls], **AT), numerics, seed=SEED)
         self.tiles = tiles_of(numerics, cls, *shape)
         self.vectors = self.chosen.grouping.kind == "vector"
         tensor = self.chosen.grouping.kind == "tensor"

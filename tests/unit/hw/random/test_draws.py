@@ -92,7 +92,7 @@ def test_few_groups_wait_where_words_are_taken_at_once(lanes, bits, copies, rows
 
 
 def test_model_agrees_with_golden():
-    want = tensor_draws(3, 5, seed=1, tag=2, step=3, bits=8).reshape(-1)
+    want = tensor_draws((3, 5), seed=1, tag=2, step=3, bits=8).reshape(-1)
     assert [model(n, 1, 8, 1, 2, 3) for n in range(15)] == want.tolist()
 
 

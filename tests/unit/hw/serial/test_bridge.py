@@ -4,7 +4,7 @@
 import pytest
 
 from diastole_hw.serial.bridge import Bridge
-from diastole_sim.board.link import Link, RefusedError
+from diastole_sim.machines.board.link import Link, RefusedError
 from diastole_sim.spec.registers import BY_NAME, MAGIC
 from diastole_sim.spec.serial import MOST_WORDS, Ask, Frame, FrameReader, Status, on_line
 from support.board_bench import BASE, CLOCK_HZ, HASH, SIZE, SimulatedLine

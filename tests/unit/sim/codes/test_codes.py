@@ -8,6 +8,7 @@ import pytest
 
 from diastole_sim.codes.codes import from_codes, suffixes, to_codes
 from diastole_sim.codes.standard import Codes, Form
+from diastole_sim.device.conversion import Conversion
 from diastole_sim.golden.convert import quantise
 from diastole_sim.golden.device import GoldenDevice
 from diastole_sim.spec.numerics import Numerics
@@ -57,7 +58,8 @@ def special_data(spread=30):
 
 
 def convert(array, chosen, tensor_class="x", **given):
-    return quantise(array, tensor_class, chosen, **({"seed": 0, "tag": 0, "step": 0} | given))
+    seed = given.pop("seed", 0)
+    return quantise(array, Conversion(tensor_class, **given), chosen, seed=seed)
 
 
 def same_values(got, wanted):
@@ -324,7 +326,7 @@ def test_copies_that_do_not_go_together():
 def test_a_block_that_is_no_number_has_no_codes_where_nothing_can_say_it():
     array = np.array([[np.nan, 1.0]], np.float32)
     chosen = numerics("e3m4", special="poison")
-    stored = quantise(array, "x", chosen, seed=0, tag=0, step=0)
+    stored = quantise(array, Conversion("x", tag=0, step=0), chosen, seed=0)
     with pytest.raises(
         ValueError,
         match=exactly("e3m4 tensor has no code for NaN and Inf, nor scales that could say it"),

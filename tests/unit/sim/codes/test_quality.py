@@ -12,6 +12,7 @@ from diastole_sim.codes.quality import (
     product_qualities,
     result_quality,
 )
+from diastole_sim.device.conversion import Conversion
 from diastole_sim.golden.convert import quantise
 from diastole_sim.golden.product import ResultTensor
 from diastole_sim.spec.numerics import CLASS_NAMES, Numerics
@@ -134,7 +135,7 @@ def test_products_are_the_machines_with_what_alignment_loses(fraction, lost):
         "W": np.ones((2, 1), dtype=np.float32),
     }
     converted = {
-        name: quantise(each, name.lower(), numerics, seed=0, tag=0, step=0)
+        name: quantise(each, Conversion(name.lower(), tag=0, step=0), numerics, seed=0)
         for name, each in given.items()
     }
     (found,) = product_qualities(plain_products(given), converted, numerics).values()

@@ -66,13 +66,14 @@ class Device(Products):
     def _names_over_time(self):
         return self.over_time
 
-    def _convert(self, array, tensor_class, *, tag, step, scale, width, beside):
+    def _convert(self, array, asked):
         assert array.dtype == np.float32
         assert len(array.shape) == 2
-        self.log.append(("convert", tensor_class, tag, step))
-        if scale is not None:
-            self.log.append(("scale", scale))
-        return Held(shape=array.shape, tensor_class=tensor_class, owner=self, tag=tag, array=array)
+        name, tag = asked.tensor_class, asked.tag
+        self.log.append(("convert", name, tag, asked.step))
+        if asked.scale is not None:
+            self.log.append(("scale", asked.scale))
+        return Held(shape=array.shape, tensor_class=name, owner=self, tag=tag, array=array)
 
     def _own(self, operand):
         return operand if getattr(operand, "owner", None) is self else None

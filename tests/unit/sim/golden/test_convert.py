@@ -8,16 +8,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from diastole_sim.device.conversion import Conversion
 from diastole_sim.golden.convert import quantise
 from diastole_sim.spec.formats import parse_format
 from diastole_sim.spec.numerics import Numerics
 from diastole_sim.spec.rounding import RULES
 from oracle.formats import element
 from support.conversions import (
+    AT,
     MINIFLOATS,
     NAMES,
+    SEED,
     TINY,
-    WHERE,
     check_elements,
     convert,
     groupings,
@@ -232,9 +234,9 @@ def test_layout_and_writability(name, np_rng):
     """Any strides give the same; the result is not tied to the data, and cannot be written."""
     array = spread(np_rng, (12, 10))
     chosen = numerics(name, rule="stochastic-b")
-    want = quantise(array, "x", chosen, **WHERE)
+    want = quantise(array, Conversion("x", **AT), chosen, seed=SEED)
     for same in (np.asfortranarray(array), np.repeat(array, 2, axis=1)[:, ::2]):
-        got = quantise(same, "x", chosen, **WHERE)
+        got = quantise(same, Conversion("x", **AT), chosen, seed=SEED)
         for mine, theirs in zip(got.copies, want.copies, strict=True):
             np.testing.assert_array_equal(mine.codes, theirs.codes)
     for copy in want.copies:
@@ -253,7 +255,7 @@ def test_classes_have_their_own_format_and_rounding(np_rng):
         }
     )
     for key, (name, rule) in own.items():
-        got = quantise(array, key, mixed, **WHERE)
+        got = quantise(array, Conversion(key, **AT), mixed, seed=SEED)
         want = convert(array, name, rule=rule)
         assert (got.tensor_class, got.chosen) == (key, mixed.tensor_class(key))
         np.testing.assert_array_equal(got.values(), want.values())
@@ -457,4 +459,4 @@ def test_powers_of_two_go_through(values, name, power):
 )
 def test_what_is_no_matrix_is_refused(array, message):
     with pytest.raises(ValueError, match=exactly(message)):
-        quantise(array, "x", numerics("bfp4"), **WHERE)
+        quantise(array, Conversion("x", **AT), numerics("bfp4"), seed=SEED)

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from diastole_sim.device.conversion import Conversion
 from diastole_sim.golden.copies import Copy, Fields, convert_copy, copy_values
 from support.numerics import make_numerics
 
@@ -11,7 +12,7 @@ NO_DRAWS = np.zeros((1, 1), np.int64)
 
 def convert(rows, numerics, *, exponent=None, transposed=False):
     fields = Fields.of(np.array(rows, np.float32))
-    return convert_copy(fields, NO_DRAWS, numerics, "x", exponent, transposed)
+    return convert_copy(fields, NO_DRAWS, numerics, Conversion("x"), exponent, transposed)
 
 
 def stored(copy):

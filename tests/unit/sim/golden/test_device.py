@@ -1,8 +1,11 @@
 """The golden device: what its conversions and products read, return and refuse."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
+from diastole_sim.device.conversion import Conversion
 from diastole_sim.device.scales import TensorScales
 from diastole_sim.golden import device as device_module
 from diastole_sim.golden.device import GoldenDevice, pieces
@@ -504,9 +507,10 @@ def test_a_scale_out_of_place(formats, source, words):
 @pytest.mark.parametrize("formats", ["bfp4", "fp8_e4m3"])
 def test_scales_that_are_measured(source, formats):
     scales = TensorScales(make_numerics(formats, source=source))
-    assert scales.choose("x", 0, step=5) is None
-    scales.remember("x", 0, step=5, amax=0x4000_0000)  # 2
+    five, six = Conversion("x", step=5), Conversion("x", step=6)
+    assert scales.choose(five) is None
+    scales.remember(five, 0x4000_0000)  # 2
     delayed = (source, formats) == ("delayed", "fp8_e4m3")
-    assert scales.choose("x", 0, step=5) is None
-    assert scales.choose("x", 0, step=6) == (1 if delayed else None)
-    assert scales.choose("x", 1, step=6) is None
+    assert scales.choose(five) is None
+    assert scales.choose(six) == (1 if delayed else None)
+    assert scales.choose(replace(six, tag=1)) is None

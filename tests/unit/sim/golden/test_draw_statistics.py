@@ -9,18 +9,20 @@ import numpy as np
 import pytest
 
 from diastole_sim.golden.lfsr import lfsr_draws, pair_draws
+from diastole_sim.golden.random import DrawKey
 
 SIGMAS = 5.0
 ROWS, COLUMNS = 2800, 84
 
 
 def pairs(seed=1, tag=2, step=3, rows=ROWS, columns=COLUMNS, second=False):
-    return pair_draws(rows, columns, seed=seed, tags=(tag,), step=step, second=second)[0]
+    key = DrawKey(seed=seed, tags=(tag,), step=step, second=second)
+    return pair_draws((rows, columns), key)[0]
 
 
 def register(bits=8, lfsr_bits=16, seed=1, step=3, second=False):
-    sizes = {"bits": bits, "lfsr_bits": lfsr_bits, "second": second}
-    return lfsr_draws(ROWS, COLUMNS, seed=seed, tags=(2,), step=step, **sizes)[0]
+    key = DrawKey(seed=seed, tags=(2,), step=step, second=second)
+    return lfsr_draws((ROWS, COLUMNS), key, bits=bits, lfsr_bits=lfsr_bits)[0]
 
 
 def correlation(a, b):

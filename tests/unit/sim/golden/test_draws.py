@@ -7,8 +7,10 @@ import struct
 import numpy as np
 import pytest
 
+from diastole_sim.device.conversion import Conversion
 from diastole_sim.golden.convert import quantise, quantise_stack
 from diastole_sim.golden.draws import element_draws
+from diastole_sim.golden.random import DrawKey
 from oracle import formats as oracle
 from oracle.draws import element_draw
 from support.numerics import make_numerics
@@ -22,7 +24,8 @@ KINDS = [
     {"rounding_kind": "data", "random_bits": 1},
     {"rounding_kind": "data", "random_bits": 12},
 ]
-WHERE = {"seed": 0x89ABCDEF, "tag": 6, "step": 3}
+SEED, AT = 0x89ABCDEF, {"tag": 6, "step": 3}
+WHERE = {"seed": SEED, **AT}
 NAMES = ["-".join(map(str, kind.values())) for kind in KINDS]
 
 
@@ -46,7 +49,7 @@ def tensor(np_rng, rows=9, columns=13):
 def test_conversions(kind, rule, name, grouping, np_rng):
     numerics = make_numerics(formats=name, groupings=grouping, roundings=rule, **kind)
     array = tensor(np_rng)
-    got = quantise(array, "dy", numerics, **WHERE)
+    got = quantise(array, Conversion("dy", **AT), numerics, seed=SEED)
     chosen = numerics.dy
     want = oracle.quantise(
         array.tolist(),
@@ -76,7 +79,7 @@ def test_a_draw_is_that_of_its_place(kind, second, np_rng):
     numerics = make_numerics(**kind)
     bits = np_rng.integers(0, 2**31, (2, 5, 11)).astype(np.int32)
     where = {"seed": 1, "step": 0, "second": second}
-    draws = element_draws(bits, numerics, tags=(4, 8), **where)
+    draws = element_draws(bits, numerics, DrawKey(tags=(4, 8), **where))
     assert draws.dtype == np.int32
     for place in np.ndindex(draws.shape):
         (value,) = struct.unpack("<f", struct.pack("<I", int(bits[place])))
@@ -94,7 +97,7 @@ def test_a_draw_is_that_of_its_place(kind, second, np_rng):
         )
         assert draws[place] == want or math.isnan(value), place
     if kind["rounding_kind"] != "counter":  # whose numbers go through the rows
-        fewer = element_draws(bits[1:, :3, :6], numerics, tags=(8,), **where)
+        fewer = element_draws(bits[1:, :3, :6], numerics, DrawKey(tags=(8,), **where))
         assert (fewer == draws[1:, :3, :6]).all()
 
 
@@ -102,10 +105,10 @@ def test_a_draw_is_that_of_its_place(kind, second, np_rng):
 def test_a_stack_is_its_matrices(kind, np_rng):
     numerics = make_numerics(groupings="1x8", roundings="stochastic-b", **kind)
     stack = np.stack([tensor(np_rng) for _ in range(3)])
-    tags = (3, 7, 0x80000003)
-    together = quantise_stack(stack, "w", numerics, seed=5, tags=tags, step=9)
-    for array, tag, got in zip(stack, tags, together, strict=True):
-        alone = quantise(array, "w", numerics, seed=5, tag=tag, step=9)
+    asked = [Conversion("w", tag=tag, step=9) for tag in (3, 7, 0x80000003)]
+    together = quantise_stack(stack, asked, numerics, seed=5)
+    for array, each, got in zip(stack, asked, together, strict=True):
+        alone = quantise(array, each, numerics, seed=5)
         for copy, other in zip(got.copies, alone.copies, strict=True):
             assert (copy.codes == other.codes).all()
 
@@ -116,5 +119,5 @@ def test_data_that_has_few_bits_is_truncated():
     numerics = make_numerics(
         formats="bfp3", roundings="stochastic-a", rounding_kind="data", random_bits=12
     )
-    values = quantise(array, "x", numerics, **WHERE).values()
+    values = quantise(array, Conversion("x", **AT), numerics, seed=SEED).values()
     assert values.tolist() == [[8.0, 0.0, 0.0, 0.0, -2.5, -1.5, 0.0, 1.0]]

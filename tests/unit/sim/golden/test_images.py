@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from diastole_sim.device.conversion import Conversion
 from diastole_sim.golden.convert import quantise
 from diastole_sim.golden.images import Images
 from diastole_sim.golden.memory import GoldenMemory
@@ -26,7 +27,7 @@ def prepared(np_rng, **given):
     numerics = make_numerics(**given)
     images = Images(memory=GoldenMemory(1 << 15), numerics=numerics, data_width=64)
     values = np_rng.normal(size=SHAPE).astype(np.float32)
-    tensor = quantise(values, "x", numerics, seed=1, tag=2, step=3)
+    tensor = quantise(values, Conversion("x", tag=2, step=3), numerics, seed=1)
     images.write(tensor, ADDRESSES)
     return images, tensor
 

@@ -5,6 +5,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from diastole_sim.device.conversion import Conversion
 from diastole_sim.golden.convert import quantise
 from diastole_sim.golden.improvement import COUNTER_MAX, Improvement
 from diastole_sim.spec.numerics import CLASS_NAMES, Numerics
@@ -17,7 +18,9 @@ def fast(grouping, rounding="nearest", special="flag", name="fast"):
 
 
 def of(array, numerics, width=None, step=0):
-    return quantise(array, "dy", numerics, seed=1, tag=2, step=step, width=width).improvement
+    return quantise(
+        array, Conversion("dy", tag=2, step=step, width=width), numerics, seed=1
+    ).improvement
 
 
 def exponent(value):

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from diastole_sim.golden.lfsr import lfsr_draws, pair_draws
+from diastole_sim.golden.random import DrawKey
 from oracle.lfsr import row_draw
 from support.texts import exactly
 
@@ -16,7 +17,7 @@ TAGS = (5, 0x80000005, 0xFFFFFFFF)
 @pytest.mark.sampled(3)
 def test_every_length(n, second):
     bits = max(1, n - 2 * second)
-    draws = lfsr_draws(3, 70, **WHERE, tags=TAGS, bits=bits, lfsr_bits=n, second=second)
+    draws = lfsr_draws((3, 70), DrawKey(tags=TAGS, second=second, **WHERE), bits=bits, lfsr_bits=n)
     assert draws.shape == (3, 3, 70)
     for place in np.ndindex(draws.shape):
         tag, row, column = TAGS[place[0]], *place[1:]
@@ -28,7 +29,7 @@ def test_every_length(n, second):
 @pytest.mark.parametrize("second", [False, True])
 @pytest.mark.parametrize("shape", [(1, 1), (1, 7), (9, 2), (7, 61)])
 def test_pairs(shape, second):
-    draws = pair_draws(*shape, **WHERE, tags=TAGS[:2], second=second)
+    draws = pair_draws(shape, DrawKey(tags=TAGS[:2], second=second, **WHERE))
     assert draws.shape == (2, *shape)
     for place in np.ndindex(draws.shape):
         where = WHERE | {"tag": TAGS[place[0]], "row": place[1], "column": place[2]}
@@ -38,7 +39,7 @@ def test_pairs(shape, second):
 
 def test_starts_are_spread_evenly():
     """7 states over 2^31 hashes: the shares of 40 000 rows differ by chance alone; 0 never is."""
-    draws = lfsr_draws(40_000, 1, **WHERE, tags=(0,), bits=3, lfsr_bits=3)
+    draws = lfsr_draws((40_000, 1), DrawKey(tags=(0,), **WHERE), bits=3, lfsr_bits=3)
     counts = np.bincount(draws.ravel(), minlength=8)
     assert counts[0] == 0
     expected = 40_000 / 7
@@ -58,5 +59,6 @@ def test_starts_are_spread_evenly():
 )
 def test_errors(changes, text):
     given = WHERE | {"tags": (1,), "bits": 8, "lfsr_bits": 8} | changes
+    sizes = {name: given.pop(name) for name in ("bits", "lfsr_bits")}
     with pytest.raises(ValueError, match=exactly(text)):
-        lfsr_draws(2, 2, **given)
+        lfsr_draws((2, 2), DrawKey(**given), **sizes)

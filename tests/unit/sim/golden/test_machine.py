@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from diastole_sim.device.conversion import Conversion
 from diastole_sim.golden.convert import quantise
 from diastole_sim.golden.device import GoldenDevice
 from diastole_sim.golden.machine import GoldenMachine, Outcome, StoppedError
@@ -70,7 +71,10 @@ def test_images_are_those_of_the_converter(np_rng):
     bench.machine.run(converted.commands)
     for number, (name, values) in enumerate(data.items()):
         tensor = quantise(
-            values, CLASS_NAMES[number], numerics, seed=bench.machine.seed, tag=4 + number, step=5
+            values,
+            Conversion(CLASS_NAMES[number], tag=4 + number, step=5),
+            numerics,
+            seed=bench.machine.seed,
         )
         layouts = image_layouts(tensor.chosen, tensor.shape, block=4, data_width=64)
         for copy, layout in enumerate(layouts):

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from diastole_sim.device.conversion import Conversion
 from diastole_sim.golden.convert import quantise
 from diastole_sim.spec.command_table import Opcode
 from diastole_sim.spec.image import image_layouts
@@ -49,7 +50,10 @@ def _image_as_judged(placed, stream, values):
     machine, array = placed.bench.machine, floats(values)
     name = CLASS_NAMES[stream.tensor_class]
     tensor = quantise(
-        array, name, machine.numerics, seed=machine.seed, tag=stream.pitch, step=placed.step
+        array,
+        Conversion(name, tag=stream.pitch, step=placed.step),
+        machine.numerics,
+        seed=machine.seed,
     )
     layouts = image_layouts(
         tensor.chosen, tensor.shape, block=machine.numerics.block, data_width=64

@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from diastole_sim.device.conversion import Conversion
 from diastole_sim.golden.convert import quantise
 from diastole_sim.golden.device import GoldenDevice
 from diastole_sim.golden.machine import Outcome
@@ -39,7 +40,10 @@ def test_scale_slots(np_rng):
             machine.execute(command)
             exponent = int(np.floor(np.log2(before)))
             expected = quantise(
-                tensor, "w", numerics, seed=machine.seed, tag=9, step=step, scale=exponent
+                tensor,
+                Conversion("w", tag=9, step=step, scale=exponent),
+                numerics,
+                seed=machine.seed,
             )
             (layout,) = image_layouts(expected.chosen, (3, 5), block=4, data_width=64)
             found = machine.memory.read(place, layout.total_bytes)
@@ -86,7 +90,7 @@ def test_images_without_a_slot_have_a_scale_of_1(np_rng):
     bench.machine.execute(chain)
     chosen = numerics.tensor_class("x")
     expected = quantise(
-        tensor, "x", numerics, seed=77, tag=1, step=0, scale=chosen.format.unit_exponent
+        tensor, Conversion("x", tag=1, step=0, scale=chosen.format.unit_exponent), numerics, seed=77
     )
     (layout,) = image_layouts(chosen, (3, 5), block=4, data_width=64)
     found = bench.machine.memory.read(place, layout.total_bytes)
@@ -124,6 +128,6 @@ def test_images_of_chains_have_the_widest_width(np_rng):
     bench, chain = small(tensor, output=image, numerics=numerics)
     bench.machine.execute(chain)
     read = bench.machine.images.read(4096, "x", (3, 5), copy=0, width=6)
-    expected = quantise(tensor, "x", numerics, seed=77, tag=1, step=0, width=6)
+    expected = quantise(tensor, Conversion("x", tag=1, step=0, width=6), numerics, seed=77)
     assert np.array_equal(read.values(), expected.values())
     assert read.width == 6

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from diastole_sim.device.conversion import Conversion
 from diastole_sim.golden.convert import quantise
 from diastole_sim.golden.improvement import Improvement
 from diastole_sim.golden.machine import Outcome
@@ -47,7 +48,9 @@ class Slotted:
 
     def expected(self, width):
         machine = self.bench.machine
-        return quantise(self.tensor, "x", FAST, seed=machine.seed, tag=TAG, step=0, width=width)
+        return quantise(
+            self.tensor, Conversion("x", tag=TAG, step=0, width=width), FAST, seed=machine.seed
+        )
 
     def widths(self):
         return self.bench.machine.tables.widths[:3].tolist()

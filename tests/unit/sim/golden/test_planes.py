@@ -6,6 +6,7 @@ from itertools import product as every
 import numpy as np
 import pytest
 
+from diastole_sim.device.conversion import Conversion
 from diastole_sim.golden.convert import quantise
 from diastole_sim.golden.device import GoldenDevice
 from diastole_sim.spec.numerics import CLASS_NAMES, Numerics
@@ -155,7 +156,7 @@ def test_a_width_is_block_floating_point_of_that_width(rounding, grouping, scale
     for width in widths:
         kind = fast(*(f"bfp{width}",) * 3, grouping=grouping, rounding=rounding, scale=scale)
         got, wanted = (
-            quantise(array, "dy", numerics, seed=3, tag=2, step=7, width=asked)
+            quantise(array, Conversion("dy", tag=2, step=7, width=asked), numerics, seed=3)
             for numerics, asked in ((own, width), (kind, None))
         )
         for copy, other in zip(got.copies, wanted.copies, strict=True):

@@ -42,7 +42,7 @@ def test_arrays_and_scalars_agree(np_rng):
 @pytest.mark.sampled(3)
 def test_draws_are_those_of_the_index(rows, columns, bits, second):
     where = {"seed": 0xDEADBEEF, "tag": 6, "step": 1000, "bits": bits, "second": second}
-    draws = tensor_draws(rows, columns, **where)
+    draws = tensor_draws((rows, columns), **where)
     assert draws.shape == (rows, columns)
     for row in range(rows):
         for column in range(columns):
@@ -56,7 +56,7 @@ def test_draws_are_those_of_the_index(rows, columns, bits, second):
 def test_ranges_are_checked(name, value):
     arguments = {"seed": 0, "tag": 0, "step": 0, "bits": 8, name: value}
     with pytest.raises(ValueError, match=f"^{name} must be an integer in .*, not {value}$"):
-        tensor_draws(2, 2, **arguments)
+        tensor_draws((2, 2), **arguments)
 
 
 def test_key_is_checked():
@@ -66,7 +66,7 @@ def test_key_is_checked():
 
 
 def field(*, seed=1, tag=2, step=3, bits=16, rows=512, columns=512):
-    return tensor_draws(rows, columns, seed=seed, tag=tag, step=step, bits=bits)
+    return tensor_draws((rows, columns), seed=seed, tag=tag, step=step, bits=bits)
 
 
 @pytest.mark.parametrize("bits", [1, 2, 3, 8, 16])

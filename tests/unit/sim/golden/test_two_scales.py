@@ -6,10 +6,11 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+from diastole_sim.device.conversion import Conversion
 from diastole_sim.golden.convert import quantise
 from diastole_sim.spec.formats import NVFP4
 from oracle import formats as oracle
-from support.conversions import TINY, WHERE, exponent_of
+from support.conversions import AT, SEED, TINY, exponent_of
 from support.numerics import make_numerics
 
 RULE = "four-over-six"
@@ -18,7 +19,9 @@ RULE = "four-over-six"
 def convert(array, scale=None, **keys):
     chosen = {"formats": "nvfp4", "scales": RULE, "groupings": "1x16", "roundings": "nearest"}
     numerics = make_numerics(**chosen | keys)
-    return numerics, quantise(array.astype(np.float32), "x", numerics, scale=scale, **WHERE)
+    return numerics, quantise(
+        array.astype(np.float32), Conversion("x", scale=scale, **AT), numerics, seed=SEED
+    )
 
 
 def by_ml_dtypes(array, exponent):
@@ -94,7 +97,8 @@ def check_against_fractions(array, scale, grouping, **keys):
         bits=numerics.random_bits,
         special=numerics.special,
         scale=scale,
-        **WHERE,
+        seed=SEED,
+        **AT,
     )
     assert got.tensor_exponent == want.tensor_exponent
     for copy, expected in zip(got.copies, want.copies, strict=True):

@@ -3,6 +3,7 @@ compared with their counters in ``tests/product/test_counters.py``."""
 
 import pytest
 
+from diastole_sim.device.conversion import Conversion
 from diastole_sim.golden.convert import quantise
 from diastole_sim.perf import Memory
 from diastole_sim.perf import conversion as unit
@@ -49,7 +50,7 @@ def test_no_quicker_than_its_beats_and_words(name, shape, np_rng):
         found = estimated(name, cls, shape, data_width=data_width)
         assert found.cycles > max(found.words, found.read_beats, found.write_beats)
         values = np_rng.standard_normal(shape).astype("float32")
-        converted = quantise(values, cls, NUMERICS[name], seed=1, tag=2, step=3)
+        converted = quantise(values, Conversion(cls, tag=2, step=3), NUMERICS[name], seed=1)
         layouts = image_layouts(
             converted.chosen, shape, block=NUMERICS[name].block, data_width=data_width
         )

@@ -29,9 +29,9 @@ class Watch:
         self.seen = []
         real = golden.quantise
 
-        def quantise(values, name, numerics, *, tag, step, width=None, **others):
-            tensor = real(values, name, numerics, tag=tag, step=step, width=width, **others)
-            layer, of_step = tag // 4, (step + (name == "w")) % 2**32
+        def quantise(values, asked, numerics, *, seed):
+            tensor, name = real(values, asked, numerics, seed=seed), asked.tensor_class
+            layer, of_step = asked.tag // 4, (asked.step + (name == "w")) % 2**32
             wanted = self.rule.choose(name, layer, of_step)
             self.seen.append((name, layer, of_step, tensor.width, wanted))
             self.rule.see(name, layer, of_step, tensor)

@@ -10,14 +10,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from diastole_sim.device.conversion import Conversion
 from diastole_sim.golden.convert import quantise
 from diastole_sim.spec.formats import NVFP4, parse_format
 from diastole_sim.spec.scales import amax_exponent, scale_parts
 from support.conversions import (
+    AT,
     NAMES,
     SCALE_RULES,
+    SEED,
     TINY,
-    WHERE,
     convert,
     exponent_of,
     numerics,
@@ -240,11 +242,11 @@ def test_what_a_host_would_choose(name, np_rng):
     """``amax_exponent`` of the tensor's own largest is the scale that is measured."""
     array = spread(np_rng, (9, 9), low=-30, high=30)
     chosen = numerics(name)
-    measured = quantise(array, "x", chosen, **WHERE)
+    measured = quantise(array, Conversion("x", **AT), chosen, seed=SEED)
     assert measured.amax == int(np.abs(array).max().view(np.uint32))
     scale = amax_exponent(measured.amax, chosen.x)
     assert scale == measured.tensor_exponent
-    again = quantise(array, "x", chosen, scale=scale, **WHERE)
+    again = quantise(array, Conversion("x", scale=scale, **AT), chosen, seed=SEED)
     np.testing.assert_array_equal(again.copies[0].codes, measured.copies[0].codes)
     assert amax_exponent(0, chosen.x) == (0 if name == "nvfp4" else chosen.x.format.top_exponent)
 

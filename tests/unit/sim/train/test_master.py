@@ -257,8 +257,8 @@ def test_draws_differ_by_step_element_tag_and_seed():
 
 def test_tags_are_those_of_no_operand():
     assert (weight_tag(0), bias_tag(0), weight_tag(7)) == (0x40000001, 0x40000003, 0x4000001D)
-    draws = tensor_draws(1, 64, seed=0, tag=weight_tag(3), step=5, bits=16)
-    assert not np.array_equal(draws, tensor_draws(1, 64, seed=0, tag=13, step=5, bits=16))
+    draws = tensor_draws((1, 64), seed=0, tag=weight_tag(3), step=5, bits=16)
+    assert not np.array_equal(draws, tensor_draws((1, 64), seed=0, tag=13, step=5, bits=16))
 
 
 @KINDS

@@ -7,8 +7,7 @@ import pytest
 from diastole.boards import describe
 from diastole.boards.describe import BOARDS, SerialSettings, board_text
 from diastole.config.clock import CLOCK_KEYS
-from diastole.config.file import read
-from diastole.config.keys import Config
+from diastole.config.file import load_config
 from diastole.config.presets import BOARD_MACHINES
 from diastole.errors import BadInput
 from support.sources import ROOT
@@ -43,7 +42,7 @@ def test_there_is_a_machine_for_each(name):
         f"a machine that fits: {file.relative_to(ROOT)} (--preset {name})"
     )
     assert BOARD_MACHINES[name].read_text() == file.read_text(), "what the wheel has"
-    config = Config.read(file)
+    config = load_config(file)
     assert config.bus.ports == 1
     assert config.vector.enable == (name == "kv260")
     assert BOARDS[name].lacking_keys(config, BOARDS[name].clock_mhz) == {}
@@ -55,7 +54,7 @@ def test_a_machine_without_a_key_that_the_clock_needs(name, key):
     """No clock of these chips is known without the keys, which the files have."""
     kind = BOARDS[name]
     usual = {"cell.pipeline": "none", "memory.output_register": "false"}
-    config = read(ROOT / "boards" / name / "machine.toml", [f"{key}={usual[key]}"])
+    config = load_config(ROOT / "boards" / name / "machine.toml", [f"{key}={usual[key]}"])
     assert kind.plain_mhz is None
     assert kind.lacking_keys(config, kind.clock_mhz) == {key: CLOCK_KEYS[key]}
 
@@ -66,7 +65,7 @@ def test_the_clock_of_the_ulx3s_needs_no_keys():
     (said,) = re.findall(r"([\d.]+) MHz where (\d+) are asked for \(`make board-ulx3s`", text)
     kind = BOARDS["ulx3s"]
     assert (float(said[0]), int(said[1])) == (kind.plain_mhz, kind.clock_mhz)
-    config = Config.read(ROOT / "boards" / "ulx3s" / "machine.toml")
+    config = load_config(ROOT / "boards" / "ulx3s" / "machine.toml")
     assert kind.lacking_keys(config, 44) == {}
     assert kind.lacking_keys(config, 50) == dict(CLOCK_KEYS)
     assert BOARDS["litex"].lacking_keys(config, 1000) == {}

@@ -15,7 +15,7 @@ from diastole.commands.arguments import (
     one_of,
     read_config,
 )
-from diastole.config.file import read
+from diastole.config.file import load_config
 from diastole.config.presets import PRESETS
 from diastole.errors import BadInput
 from support.sources import ROOT
@@ -116,7 +116,7 @@ def test_a_preset_instead_of_a_file():
 def test_the_machine_of_a_board_is_a_preset(board):
     found = of_presets("--preset", board, "--set", "accumulator.fraction=17")
     file = ROOT / "boards" / board / "machine.toml"
-    assert found == read(file, ["accumulator.fraction=17"]) != read(file)
+    assert found == load_config(file, ["accumulator.fraction=17"]) != load_config(file)
 
 
 @pytest.mark.parametrize("words", [(), ("a.toml", "--preset", "nano")])

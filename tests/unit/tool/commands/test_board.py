@@ -7,7 +7,7 @@ import pytest
 from command_line import error
 from diastole.boards.fit import Fit
 from diastole.commands import board as board_command
-from diastole_sim.rtl.programs import ToolMissing
+from diastole_sim.system.programs import ToolMissing
 from support.board_products import HASH, write_stub
 from support.sources import ROOT
 
@@ -79,10 +79,10 @@ def test_keys_that_a_clock_needs(diastole, quick):
 
 @pytest.mark.parametrize("board", ["ulx3s", "pynq-z2", "kv260"])
 def test_the_machine_of_a_board(diastole, quick, board):
-    from diastole.config.file import read
+    from diastole.config.file import load_config
 
     assert diastole("board", board, "--preset", board, "-o", "out").code == 0
-    assert quick.configs[-1] == read(ROOT / "boards" / board / "machine.toml")
+    assert quick.configs[-1] == load_config(ROOT / "boards" / board / "machine.toml")
     assert diastole("board", board, "--preset", "edge", "-o", "out").code == 0
     assert quick.configs[-1].macs == 2304
     found = diastole("board", board, "-o", "out")

@@ -3,7 +3,7 @@
 import pytest
 
 from command_line import error
-from diastole_sim.rtl.cache import Cache
+from diastole_sim.system.cache import Cache
 
 
 def test_doctor_finds_what_the_tests_run_with(diastole):

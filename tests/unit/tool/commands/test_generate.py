@@ -6,7 +6,7 @@ from command_line import error
 from diastole.commands import generate as generate_command
 from diastole.config.presets import PRODUCTS_ONLY
 from diastole.layers.costs import usual_use
-from diastole_sim.rtl.programs import ToolMissing
+from diastole_sim.system.programs import ToolMissing
 
 MANIFEST = {"name": "diastole_nano", "top": "diastole_nano", "macs": 256, "files": [{}, {}]}
 

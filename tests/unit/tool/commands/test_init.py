@@ -3,7 +3,7 @@
 import pytest
 
 from command_line import error
-from diastole.config.file import from_document, read
+from diastole.config.file import from_document, load_config
 from diastole.config.numbers import NUMBERS
 from diastole.config.presets import PRESETS
 from support.sources import ROOT
@@ -17,7 +17,7 @@ def test_init_writes_a_preset(diastole, tmp_path, preset):
         f"wrote new.toml (preset {preset})",
         "next: edit it, then diastole check new.toml",
     ]
-    assert read(tmp_path / "new.toml") == PRESETS[preset]
+    assert load_config(tmp_path / "new.toml") == PRESETS[preset]
 
 
 def test_init_keeps_what_is_left_out_in_comments(diastole, tmp_path):
@@ -41,7 +41,7 @@ def test_init_keeps_what_is_left_out_in_comments(diastole, tmp_path):
 
 def test_init_writes_nano_if_not_told(diastole, tmp_path):
     assert diastole("init", "new.toml").code == 0
-    assert read(tmp_path / "new.toml") == PRESETS["nano"]
+    assert load_config(tmp_path / "new.toml") == PRESETS["nano"]
 
 
 def test_init_never_overwrites_without_force(diastole, tmp_path):
@@ -50,7 +50,7 @@ def test_init_never_overwrites_without_force(diastole, tmp_path):
     assert (result.code, result.err) == (2, error("nano.toml: exists; --force overwrites it"))
     assert (tmp_path / "nano.toml").read_text() == "precious"
     assert diastole("init", "nano.toml", "--force").code == 0
-    assert read(tmp_path / "nano.toml") == PRESETS["nano"]
+    assert load_config(tmp_path / "nano.toml") == PRESETS["nano"]
     assert [path.name for path in tmp_path.iterdir()] == ["nano.toml"]
 
 
@@ -67,7 +67,9 @@ def test_init_where_no_file_can_be(diastole, force):
 @pytest.mark.parametrize("board", ["ulx3s", "pynq-z2", "kv260"])
 def test_init_writes_the_machine_of_a_board(diastole, tmp_path, board):
     assert diastole("init", "new.toml", "--preset", board).code == 0
-    assert read(tmp_path / "new.toml") == read(ROOT / "boards" / board / "machine.toml")
+    assert load_config(tmp_path / "new.toml") == load_config(
+        ROOT / "boards" / board / "machine.toml"
+    )
 
 
 def test_init_unknown_preset(diastole):
@@ -86,6 +88,6 @@ def test_init_writes_published_numbers(diastole, tmp_path, numbers):
     result = diastole("init", "new.toml", "--preset", "pico", "--numbers", numbers)
     assert (result.code, result.err) == (0, [])
     assert result.out.splitlines()[0] == f"wrote new.toml (preset pico, numbers {numbers})"
-    written = read(tmp_path / "new.toml")
+    written = load_config(tmp_path / "new.toml")
     assert written == from_document(PRESETS["pico"].to_dict(), [f"numbers={numbers}"])
     assert written.numbers == numbers

@@ -11,8 +11,8 @@ from diastole.config.presets import PRODUCTS_ONLY
 from diastole.errors import CheckFailed
 from diastole_sim import quantise
 from diastole_sim.golden.device import GoldenDevice
-from diastole_sim.rtl import device as rtl
-from diastole_sim.rtl.product import Product
+from diastole_sim.host.device import Device
+from diastole_sim.host.product import Product
 from diastole_sim.spec.nest import Nest
 from diastole_sim.spec.operations import OPERATIONS
 from diastole_sim.spec.registers import WAIT_CAUSES
@@ -210,7 +210,7 @@ def test_a_nest_is_handed_on(diastole, npz, monkeypatch):
     seen = []
 
     @contextmanager
-    def make_device(name, config, **options):
+    def make_device(execution, config, **options):
         seen.append(options.get("nest"))
         yield GoldenDevice(config.numerics)
 
@@ -329,7 +329,6 @@ def load(path="b.npz"):
 @pytest.fixture
 def hardware(monkeypatch, tmp_path):
     """The device above the registers, on a machine of numpy."""
-    monkeypatch.setattr(rtl, "Machine", FakeMachine)
 
     def device(numerics, seed):
         parameters = parameters_of(numerics.to_dict(), 64)
@@ -342,7 +341,7 @@ def hardware(monkeypatch, tmp_path):
             data_width=64,
             manifest={"config_sha256": "0123456789abcdef", "parameters": parameters},
         )
-        return rtl.Device(product, seed=seed)
+        return Device(FakeMachine(product), seed=seed)
 
     pretend(monkeypatch, run_command, device)
 

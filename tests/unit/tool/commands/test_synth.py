@@ -12,7 +12,7 @@ from diastole.synth.mapper import Design
 from diastole.synth.route import Routed
 from diastole.synth.targets import ECP5
 from diastole.synth.tree import Component
-from diastole_sim.rtl.programs import Program
+from diastole_sim.system.programs import Program
 from support.small_product import write_product
 
 

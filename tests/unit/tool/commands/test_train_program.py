@@ -46,10 +46,10 @@ def pretend(monkeypatch, kind, change=lambda machine, program: None):
     """Lets golden machines of a kind be the hardware, after a ``change``."""
 
     @contextmanager
-    def make_machine(backend, config, program, *, seed, **_):
+    def make_machine(execution, config, program):
         limits = train_program.program_limits(config)
         size = memory_needed(program, limits)
-        machine = kind(config.numerics, limits, memory_bytes=size, seed=seed)
+        machine = kind(config.numerics, limits, memory_bytes=size, seed=execution.seed)
         machine.change = lambda: change(machine, program)
         yield machine
 

@@ -14,8 +14,8 @@ from diastole.config.file import (
     accepted,
     from_document,
     likely_format,
+    load_config,
     nearest,
-    read,
     to_toml,
 )
 from diastole.config.keys import Config
@@ -473,13 +473,13 @@ def test_not_toml(tmp_path, content, message):
     path = tmp_path / "f.toml"
     path.write_bytes(content)
     with pytest.raises(BadInput) as caught:
-        read(path)
+        load_config(path)
     assert caught.value.problems == (f"{path}: {message}",)
 
 
 def test_no_file(tmp_path):
     with pytest.raises(BadInput) as caught:
-        read(tmp_path / "f.toml")
+        load_config(tmp_path / "f.toml")
     assert caught.value.problems == (f"{tmp_path / 'f.toml'}: No such file or directory",)
 
 
@@ -544,10 +544,10 @@ def any_document_is_taken_or_refused(document):
 def test_a_file_that_is_no_configuration_by_its_size(tmp_path):
     path = tmp_path / "a.toml"
     path.write_bytes(b"#" * (1 << 20))
-    assert read(path) == Config()
+    assert load_config(path) == Config()
     path.write_bytes(b"#" * (1 << 20) + b"#")
     with pytest.raises(BadInput) as caught:
-        read(path)
+        load_config(path)
     assert caught.value.problems == (
         f"{path}: is no configuration: it has more than 1048576 bytes",
     )

@@ -8,6 +8,7 @@ import pytest
 
 from diastole.explain.conversion import conversions_of
 from diastole.explain.run import Untrue
+from diastole_sim.device.conversion import Conversion
 from diastole_sim.golden.convert import quantise
 from diastole_sim.spec.formats import FORMAT_NAMES
 from oracle.draws import element_draw
@@ -23,7 +24,7 @@ def explained(name, rule, rng, kind="plain", shape=(9, 21), **tables):
     rounding = {"w": rule, "bits": 6} | tables.pop("rounding", {})
     numerics = machine("explained", name, rounding=rounding, **tables).numerics
     given = KINDS[kind](np.random.default_rng(rng.getrandbits(32)), shape)
-    stored = quantise(given, "w", numerics, seed=SEED, tag=TAG, step=0)
+    stored = quantise(given, Conversion("w", tag=TAG, step=0), numerics, seed=SEED)
     return given, stored, numerics, conversions_of(given, stored, numerics, seed=SEED, tag=TAG)
 
 
@@ -100,7 +101,7 @@ def test_by_hand(rng):
     """1.375, 0.6875 and -1.96875 as bfp4 with the exponent 0: eighths are the last place."""
     numerics = machine("explained", "bfp4", rounding={"w": "nearest"}).numerics
     given = np.array([[1.375, 0.6875, -1.96875]], np.float32)
-    stored = quantise(given, "w", numerics, seed=0, tag=1, step=0)
+    stored = quantise(given, Conversion("w", tag=1, step=0), numerics, seed=0)
     (made,) = conversions_of(given, stored, numerics, seed=0, tag=1)
     assert made.exponent.tolist() == [[0, 0, 0]]
     assert made.place.tolist() == [[-3, -3, -3]]

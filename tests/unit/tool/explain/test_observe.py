@@ -24,10 +24,10 @@ def machine(monkeypatch):
 
     def of(kind):
         @contextmanager
-        def make_device(backend, config, *, seed, trace, views):
-            assert backend == "rtl"
+        def make_device(execution, config, *, views):
+            assert execution.backend == "rtl"
             assert not views, "waves that are deleted need none"
-            yield kind(config.numerics, seed=seed)
+            yield kind(config.numerics, seed=execution.seed)
 
         monkeypatch.setattr(observe, "make_device", make_device)
         monkeypatch.setattr(observe, "read_waves", lambda *_: None)

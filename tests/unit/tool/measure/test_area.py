@@ -19,7 +19,7 @@ from diastole.measure.area import (
     figures,
 )
 from diastole.synth.targets import sg13g2
-from diastole_sim.rtl.programs import Program, ToolMissing
+from diastole_sim.system.programs import Program, ToolMissing
 
 
 class Gates(wiring.Component):

@@ -15,8 +15,9 @@ from diastole.measure.utilisation import (
     products,
     same_bits,
 )
-from diastole_sim.rtl import device as rtl
-from diastole_sim.rtl.product import Product
+from diastole_sim.host.device import Device
+from diastole_sim.host.product import Product
+from diastole_sim.spec.command_table import Opcode
 from diastole_sim.spec.operations import OPERATIONS
 from support.fake_machine import FakeMachine, parameters_of
 from support.sweep import sweep
@@ -40,15 +41,13 @@ class Machine(FakeMachine):
 
     def multiply(self, command):
         super().multiply(command)
-        self.products += 2 if command.opcode == rtl.Opcode.BACKWARD else 1
+        self.products += 2 if command.opcode == Opcode.BACKWARD else 1
         self.put("cycles", self.cycles * self.products)
         self.put("read_beats", self.read_beats)
 
 
 @pytest.fixture
-def device(monkeypatch, tmp_path):
-    monkeypatch.setattr(rtl, "Machine", Machine)
-
+def device(tmp_path):
     def make(config):
         parameters = parameters_of(config.numerics.to_dict(), 64)
         product = Product(
@@ -64,7 +63,7 @@ def device(monkeypatch, tmp_path):
                 "memories": MEMORIES,
             },
         )
-        return rtl.Device(product)
+        return Device(Machine(product))
 
     return make
 
@@ -130,7 +129,7 @@ def test_a_wrong_bit_is_told(device, monkeypatch):
 
     def wrong(self, address, data):
         """In the result of dX alone, so that both comparisons see it."""
-        dx = self.executed[-1].opcode == rtl.Opcode.DX
+        dx = self.executed[-1].opcode == Opcode.DX
         store(self, address, data ^ np.uint8(dx))
 
     monkeypatch.setattr(Machine, "store", wrong)

@@ -7,6 +7,7 @@ import pytest
 from diastole.backend import make_device
 from diastole.config.presets import PRODUCTS_ONLY
 from diastole.errors import BadInput
+from diastole.execution import Execution
 from diastole.report.wave_views import write_views
 
 PORTS = [
@@ -54,7 +55,7 @@ def test_no_place_for_views(tmp_path):
 def test_signals_of_a_machine(tmp_path, capsys):
     """A trace of one level has what its views show."""
     waves = tmp_path / "waves.vcd"
-    with make_device("rtl", PRODUCTS_ONLY["pico"], seed=1, trace=waves, trace_depth=1):
+    with make_device(Execution(seed=1, trace=waves, trace_depth=1), PRODUCTS_ONLY["pico"]):
         pass
     said = capsys.readouterr().err.splitlines()
     assert said[-1] == (

@@ -10,7 +10,7 @@ from diastole.synth.mapper import MappedDesign
 from diastole.synth.route import Routed
 from diastole.synth.targets import ECP5, XILINX, sg13g2
 from diastole.synth.tree import Component
-from diastole_sim.rtl.programs import Program, ToolMissing
+from diastole_sim.system.programs import Program, ToolMissing
 from support.small_product import DESIGN, QUEUE_BITS, REGISTERS
 
 
@@ -68,16 +68,14 @@ def test_place_and_route_is_of_the_machine_in_its_harness(monkeypatch):
     machine = Component(name="t", instances=1, own={"luts": 5}, parts=())
     harness = Component(name="harness", instances=1, own={"registers": 9}, parts=(machine,))
 
-    def map_design(yosys, design, target, folder, **options):
-        asked.update(options, top=design.top)
+    def map_design(yosys, design, how, folder, *, said):
+        asked.update(vars(how), top=design.top)
         (folder / "bits").write_bytes(b"bits")
         return MappedDesign(tree=harness, scopes={"machine": "t"})
 
-    def fastest(router, target, device, top, folder, **options):
-        asked.update({f"route_{name}": value for name, value in options.items()}, routed=top)
-        return Routed(
-            fmax_mhz=50, asked_mhz=options["asked_mhz"], path=None, utilisation={}, seed=5
-        )
+    def fastest(routing, folder, *, seeds, said):
+        asked.update({f"route_{name}": value for name, value in vars(routing).items()}, seeds=seeds)
+        return Routed(fmax_mhz=50, asked_mhz=routing.asked_mhz, path=None, utilisation={}, seed=5)
 
     monkeypatch.setattr("diastole.synth.flow.map_design", map_design)
     monkeypatch.setattr("diastole.synth.flow.place_and_route_fastest", fastest)
@@ -87,9 +85,9 @@ def test_place_and_route_is_of_the_machine_in_its_harness(monkeypatch):
         target=ECP5, route=True, bitstream=True, asked_mhz=60, seed=4, times=2, placer="static"
     )
     found = synthesise(request, DESIGN, Tools(yosys=program, router=program, packer=program))
-    assert (asked["top"], asked["routed"]) == ("t_harness", "t_harness")
+    assert (asked["top"], asked["route_top"]) == ("t_harness", "t_harness")
     assert (asked["flat"], asked["prefix"], asked["device"]) == (True, "t_", "85k")
-    assert (list(asked["route_seeds"]), asked["route_asked_mhz"]) == ([4, 5], 60)
+    assert (list(asked["seeds"]), asked["route_asked_mhz"]) == ([4, 5], 60)
     assert asked["route_placer"] == "static"
     assert asked["route_scopes"] == {"machine": "t"}
     assert (found.tree, found.harness, found.bitstream) == (machine, {"registers": 9}, b"bits")

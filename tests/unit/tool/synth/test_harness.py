@@ -3,7 +3,7 @@
 import pytest
 
 from diastole.synth.harness import FOLD, harness_text, levels
-from diastole.synth.mapper import Design, map_design, working_folder
+from diastole.synth.mapper import Design, MapRequest, map_design, working_folder
 from diastole.synth.programs import YOSYS
 from diastole.synth.targets import ECP5
 
@@ -51,7 +51,7 @@ def test_ports_are_connected_in_their_order():
 def test_nothing_of_the_machine_is_optimised_away():
     design = Design(top="unit", machine=MACHINE, ports=tuple(PORTS)).in_harness()
     with working_folder() as folder:
-        mapped = map_design(YOSYS.find(), design, ECP5, folder, device="85k", flat=True)
+        mapped = map_design(YOSYS.find(), design, MapRequest(ECP5, device="85k", flat=True), folder)
     of_harness = 1 + 5 + sum(levels(6))  # the chain's last bit is behind the last port
     assert mapped.tree.total["registers"] == of_harness + 5
     (machine,) = mapped.tree.parts

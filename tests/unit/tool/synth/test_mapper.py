@@ -7,7 +7,14 @@ import re
 import pytest
 
 from diastole.errors import CheckFailed
-from diastole.synth.mapper import NETLIST, Design, map_design, without_comments, working_folder
+from diastole.synth.mapper import (
+    NETLIST,
+    Design,
+    MapRequest,
+    map_design,
+    without_comments,
+    working_folder,
+)
 from diastole.synth.programs import YOSYS
 from diastole.synth.targets import ECP5, FPGAS, sg13g2
 from support.small_product import (
@@ -28,7 +35,8 @@ TARGETS = [*FPGAS.values(), sg13g2()]
 def test_real_synthesis(target, flat):
     device = target.device(None) if target.name in FPGAS else ""
     with working_folder() as folder:
-        mapped = map_design(YOSYS.find(), DESIGN, target, folder, device=device, flat=flat)
+        asked = MapRequest(target, device=device, flat=flat)
+        mapped = map_design(YOSYS.find(), DESIGN, asked, folder)
         assert (folder / NETLIST).exists() == (flat or target.name in FPGAS)
     assert not folder.exists()
     tree = mapped.tree
@@ -49,7 +57,7 @@ def test_real_synthesis(target, flat):
 
 def test_a_component_is_counted_as_often_as_it_is_there():
     with working_folder() as folder:
-        tree = map_design(YOSYS.find(), DESIGN, sg13g2(), folder).tree
+        tree = map_design(YOSYS.find(), DESIGN, MapRequest(sg13g2()), folder).tree
     (adds,) = tree.everywhere("adds")
     assert (adds.instances, adds.own["registers"]) == (2, 16)
     (queue,) = tree.everywhere("queue")
@@ -63,7 +71,7 @@ def test_an_own_count_finds_the_same_area():
     text = sg13g2().library.path.read_text()
     areas = dict(re.findall(r'cell \("?(\w+)"?\) \{\s+area : ([\d.]+);', text))
     with working_folder() as folder:
-        tree = map_design(YOSYS.find(), DESIGN, sg13g2(), folder, flat=True).tree
+        tree = map_design(YOSYS.find(), DESIGN, MapRequest(sg13g2(), flat=True), folder).tree
         cells = json.loads((folder / NETLIST).read_text())["modules"]["t"]["cells"].values()
     types = [cell["type"] for cell in cells if cell["type"] != "$scopeinfo"]
     assert [each for each in types if each not in areas] == ["t_words"]
@@ -94,7 +102,7 @@ def test_a_memory_that_is_read_within_the_cycle_by_hand(latches):
     text = words[0] + (LATCHES if latches else "module t_queue" + words[1])
     design = dataclasses.replace(DESIGN, memories=text)
     with working_folder() as folder:
-        tree = map_design(YOSYS.find(), design, sg13g2(), folder).tree
+        tree = map_design(YOSYS.find(), design, MapRequest(sg13g2()), folder).tree
     (queue,) = tree.everywhere("queue")
     kinds = ("latches", "registers") if latches else ("registers", "latches")
     assert [queue.total.get(kind, 0) for kind in kinds] == [QUEUE_BITS, 0]
@@ -107,7 +115,7 @@ def test_a_memory_that_is_read_within_the_cycle_by_hand(latches):
 def test_progress():
     said = []
     with working_folder() as folder:
-        map_design(YOSYS.find(), DESIGN, sg13g2(), folder, said=said.append)
+        map_design(YOSYS.find(), DESIGN, MapRequest(sg13g2()), folder, said=said.append)
     # black boxes are not mapped
     assert said == ["mapped 1 of 3 components", "mapped 2 of 3 components"]
 
@@ -115,7 +123,7 @@ def test_progress():
 def test_what_yosys_refuses(tmp_path):
     wrong = Design(top="t", machine="module t(); nonsense;")
     with pytest.raises(CheckFailed, match=r"^yosys \S+: machine.v:1: ERROR: syntax error"):
-        map_design(YOSYS.find(), wrong, ECP5, tmp_path, device="85k")
+        map_design(YOSYS.find(), wrong, MapRequest(ECP5, device="85k"), tmp_path)
 
 
 def test_of_a_product(tmp_path):
@@ -134,7 +142,7 @@ def test_words_change_no_netlist():
     for machine in (DESIGN.machine, told):
         design = dataclasses.replace(DESIGN, machine=machine)
         with working_folder() as folder:
-            map_design(YOSYS.find(), design, ECP5, folder, device="85k", flat=True)
+            map_design(YOSYS.find(), design, MapRequest(ECP5, device="85k", flat=True), folder)
             netlists.append((folder / NETLIST).read_text())
     assert netlists[0] == netlists[1]
     assert '"src": "machine.v:' in netlists[0]

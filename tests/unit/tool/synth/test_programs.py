@@ -14,7 +14,7 @@ import pytest
 from diastole.errors import CheckFailed
 from diastole.synth import programs
 from diastole.synth.programs import PACKERS, ROUTERS, YOSYS, Tool, run
-from diastole_sim.rtl.programs import Program, ToolMissing
+from diastole_sim.system.programs import Program, ToolMissing
 from support.processes import alive
 
 
@@ -119,7 +119,7 @@ import signal
 import sys
 from pathlib import Path
 from diastole.synth.programs import run
-from diastole_sim.rtl.programs import Program
+from diastole_sim.system.programs import Program
 signal.signal(signal.SIGINT, signal.default_int_handler)  # shells ignore it in the background
 folder = Path(sys.argv[1])
 program = Program(name="sleeps", path=folder / "sleeps", version="1.2")

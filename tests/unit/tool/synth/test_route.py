@@ -6,18 +6,19 @@ import sys
 import pytest
 
 from diastole.errors import CheckFailed
-from diastole.synth.mapper import map_design, working_folder
+from diastole.synth.mapper import MapRequest, map_design, working_folder
 from diastole.synth.programs import PACKERS, ROUTERS, YOSYS
 from diastole.synth.route import (
     PLACERS,
     Routed,
+    Routing,
     pack,
     place_and_route,
     place_and_route_fastest,
     read_report,
 )
 from diastole.synth.targets import ECP5, GOWIN, ICE40
-from diastole_sim.rtl.programs import Program, ToolMissing
+from diastole_sim.system.programs import Program, ToolMissing
 from support.small_product import DESIGN
 from support.sweep import sweep
 
@@ -80,16 +81,18 @@ def test_what_nextpnr_is_asked(tmp_path, target, pins, placer):
     fake.chmod(0o755)
     said = []
     found = place_and_route(
-        Program(name=target.router, path=fake, version="0.9"),
-        target,
-        target.devices[target.device(None)],
-        "m",
+        Routing(
+            router=Program(name=target.router, path=fake, version="0.9"),
+            target=target,
+            device=target.devices[target.device(None)],
+            top="m",
+            scopes={},
+            asked_mhz=85.5,
+            placer=placer,
+            pins=pins,
+        ),
         tmp_path,
-        scopes={},
-        asked_mhz=85.5,
         seed=7,
-        placer=placer,
-        pins=pins,
         said=said.append,
     )
     assert found.fmax_mhz == 81.5
@@ -118,10 +121,11 @@ def test_the_fastest_of_several_seeds(tmp_path):
     fake.write_text(SEEDED.format(python=sys.executable, report=json.dumps(REPORT), clocks=clocks))
     fake.chmod(0o755)
     said = []
-    found = place_and_route_fastest(
-        Program(name=ECP5.router, path=fake, version="0.9"), ECP5, ECP5.devices["85k"], "m",
-        tmp_path, scopes={}, asked_mhz=85, seeds=range(4, 8), said=said.append,
+    asked = Routing(
+        router=Program(name=ECP5.router, path=fake, version="0.9"), target=ECP5,
+        device=ECP5.devices["85k"], top="m", scopes={}, asked_mhz=85,
     )  # fmt: skip
+    found = place_and_route_fastest(asked, tmp_path, seeds=range(4, 8), said=said.append)
     assert (found.fmax_mhz, found.seed, found.clocks) == (70.5, 5, clocks)
     assert (tmp_path / "layout.txt").read_text() == "layout of 5"
     assert said == [f"seed {seed}: {mhz:.2f} MHz" for seed, mhz in clocks.items()]
@@ -162,11 +166,13 @@ def test_for_real(target, name):
     found = []
     for _ in range(2):
         with working_folder() as folder:
-            mapped = map_design(YOSYS.find(), design, target, folder, device=name, flat=True)
-            routed = place_and_route(
-                router, target, device, design.top, folder, scopes=mapped.scopes, asked_mhz=50,
-                seed=3, pins=device.pins,
+            flow = MapRequest(target, device=name, flat=True)
+            mapped = map_design(YOSYS.find(), design, flow, folder)
+            asked = Routing(
+                router=router, target=target, device=device, top=design.top, scopes=mapped.scopes,
+                asked_mhz=50, pins=device.pins,
             )  # fmt: skip
+            routed = place_and_route(asked, folder, seed=3)
             found.append((routed, pack(packer, device, folder).read_bytes()))
     assert found[0] == found[1]
     routed, bitstream = found[0]

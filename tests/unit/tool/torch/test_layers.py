@@ -128,7 +128,7 @@ def test_pickles_keep_layers_and_the_step(made, floats):
 
 
 def test_a_machine_in_simulation_is_not_pickled():
-    from diastole_sim.rtl.device import Device
+    from diastole_sim.host.device import Device
 
     layer = Linear(4, 4, device=device_of())
     layer.machine.device = Device.__new__(Device)

@@ -1,0 +1,97 @@
+"""Which commands may begin before the one before them is done: by what they read and write."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from diastole_sim.host.running import AddressRange
+from diastole_sim.spec.command import Command
+from diastole_sim.spec.command_check import most_planes
+from diastole_sim.spec.command_table import PRODUCTS, Opcode
+from diastole_sim.spec.image import FloatLayout, image_layouts
+from diastole_sim.spec.limits import CHOSEN_PLANES
+from diastole_sim.spec.numerics import CLASS_NAMES, Numerics
+
+
+@dataclass(frozen=True, kw_only=True)
+class Areas:
+    """The memory that a command reads and writes."""
+
+    reads: tuple[AddressRange, ...]
+    writes: tuple[AddressRange, ...]
+
+    def may_follow(self, before: "Areas") -> bool:
+        """Whether it reads nothing that ``before`` writes, and writes nothing that that one reads
+        or writes."""
+        touched = (*before.reads, *before.writes)
+        return not (_meet(self.reads, before.writes) or _meet(self.writes, touched))
+
+
+def _meet(some: Iterable[AddressRange], others: Sequence[AddressRange]) -> bool:
+    return any(a[0] < b[1] and b[0] < a[1] for a in some for b in others)
+
+
+def areas_of(command: Command, numerics: Numerics, data_width: int) -> Areas:
+    """Of a command that a machine takes."""
+    if command.opcode == Opcode.CONVERT:
+        return _of_convert(command, numerics, data_width)
+    operation = PRODUCTS[Opcode(command.opcode)]
+    sizes = {"m": command.m, "n": command.n, "k": command.k}
+    reads: list[AddressRange] = []
+    for read in operation.reads:
+        operand = read.operand
+        shape = sizes[operand.rows], sizes[operand.columns]
+        images = _images(operand.tensor_class, shape, numerics, data_width)
+        if read.second and len(images) == 1:
+            continue
+        size = images[read.copy if len(images) > 1 else 0]
+        planes = most_planes(vars(command), operand.tensor_class)
+        reads.append(_range(getattr(command, read.field), planes * size))
+    writes = [
+        _range(
+            getattr(command, field),
+            FloatLayout(
+                rows=sizes[tensor.rows], cols=sizes[tensor.columns], data_width=data_width
+            ).total_bytes,
+        )
+        for tensor, field in zip(operation.results, operation.result_fields, strict=True)
+    ]
+    return Areas(reads=tuple(reads), writes=tuple(writes))
+
+
+def _of_convert(command: Command, numerics: Numerics, data_width: int) -> Areas:
+    floats = FloatLayout(rows=command.m, cols=command.n, data_width=data_width)
+    name = CLASS_NAMES[command.class_x]
+    images = _images(name, (command.m, command.n), numerics, data_width)
+    places = (command.address_w, command.address_dy)
+    planes = max(CHOSEN_PLANES) if command.by_slot else command.width + 1
+    return Areas(
+        reads=(_range(command.address_x, floats.total_bytes),),
+        writes=tuple(_range(at, planes * size) for at, size in zip(places, images, strict=False)),
+    )
+
+
+def _images(
+    tensor_class: str, shape: tuple[int, int], numerics: Numerics, data_width: int
+) -> list[int]:
+    """Bytes of the images of a tensor, of one plane of each."""
+    chosen = numerics.tensor_class(tensor_class)
+    layouts = image_layouts(chosen, shape, block=numerics.block, data_width=data_width)
+    return [layout.total_bytes for layout in layouts]
+
+
+def _range(start: int, size: int) -> AddressRange:
+    return start, start + size
+
+
+def with_ahead(
+    commands: Sequence[Command], numerics: Numerics, data_width: int
+) -> tuple[Command, ...]:
+    """The commands, each of which says whether it may begin before the one before it is done."""
+    found: list[Command] = []
+    before = None
+    for command in commands:
+        areas = areas_of(command, numerics, data_width)
+        ahead = before is not None and areas.may_follow(before)
+        found.append(replace(command, ahead=int(ahead)))
+        before = areas
+    return tuple(found)

@@ -1,0 +1,135 @@
+"""The generated hardware with a vector unit, which does whole programs: it is told to begin, and
+interrupts when all is done. The golden model of it is :mod:`diastole_sim.golden.machine`."""
+
+from collections.abc import Mapping
+from types import TracebackType
+
+import numpy as np
+from numpy.typing import NDArray
+
+from diastole_sim.golden.loss_scale import LossScale
+from diastole_sim.golden.machine import Outcome
+from diastole_sim.host.control import Control
+from diastole_sim.host.errors import CommandError, ProductError
+from diastole_sim.host.running import RunningMachine
+from diastole_sim.spec.check import require_int
+from diastole_sim.spec.command_errors import ErrorCode
+from diastole_sim.spec.limits import Limits, VectorLimits
+from diastole_sim.spec.nest import ProductNests
+from diastole_sim.spec.numerics import Numerics
+from diastole_sim.spec.registers import WAIT_REGISTERS
+
+Bytes = NDArray[np.uint8]
+COUNTERS = ("cycles_total", "busy_slots", *WAIT_REGISTERS.values())
+"""Registers of a run."""
+REPORTS = ("saturated", "underflowed")
+"""Those of its conversions."""
+
+
+class BellMachine:
+    """A machine with a vector unit: its memory from address 0 on, and its registers.
+
+    ``seed``: of all random bits.
+
+    Attributes: ``limits``: what it accepts. ``step``, ``step_end``, ``command_first``: registers,
+    as the next run has them; ``step`` as the last one left it.
+
+    Errors: ProductError for a product without such a unit; HardwareHang and ProtocolError when the
+    hardware fails.
+    """
+
+    def __init__(self, machine: RunningMachine, *, seed: int = 0):
+        self.machine, self.product = machine, machine.product
+        parameters = self.product.parameters
+        if "vector" not in parameters:
+            raise ProductError(
+                f"{self.product.directory}: it has no vector unit; generate it with "
+                "vector.enable = true"
+            )
+        self.numerics = Numerics.from_dict(parameters["numerics"])
+        self.limits = Limits.of(
+            self.numerics,
+            data_width=self.product.data_width,
+            nests=ProductNests.from_dict(parameters["nests"]),
+            vector=VectorLimits.from_dict(parameters["vector"]),
+        )
+        self.control = Control(self.machine, self.limits)
+        self.control.set("seed", require_int("seed", seed, 0, 2**32 - 1))
+        self._memory_bytes = self.machine.memory_bytes
+        self.control.set_windows((0, self._memory_bytes), (0, self._memory_bytes))
+        self.step = self.step_end = self.command_first = 0
+        self._noted = dict.fromkeys((*COUNTERS, *REPORTS), 0)
+
+    def close(self) -> None:
+        """End the machine."""
+        self.machine.close()
+
+    def __enter__(self) -> "BellMachine":
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        where: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    @property
+    def memory(self) -> Bytes:
+        """Its bytes from address 0 on, as they are."""
+        return self.machine.bytes_at(0, self._memory_bytes)
+
+    def run_at(self, address: int, count: int, *, limit: int | None = None) -> Outcome:
+        """Run the ``count`` commands of the array at an address, from number ``command_first`` on,
+        as the register ``start`` does; how many were done is not known. HardwareHang after
+        ``limit`` cycles."""
+        for name in ("step", "step_end", "command_first"):
+            self.control.write(name, getattr(self, name))
+        self.control.set("command_count", count)
+        self.control.set("command_address", address)
+        try:
+            self.control.start([(0, self._memory_bytes)], limit=limit)
+        except CommandError as error:
+            self._note(error.registers)
+            return Outcome(error=ErrorCode(error.code), index=error.index)
+        self._note({name: self.control.read(name) for name in ("step", *self._noted)})
+        return Outcome()
+
+    def _note(self, registers: Mapping[str, int]) -> None:
+        """Those of a run that ended."""
+        self.step = registers["step"]
+        self._noted = {name: registers[name] for name in self._noted}
+
+    def counters(self) -> dict[str, int]:
+        """Of the last run: all cycles, those in which vectors entered the array, and by cause those
+        in which none did."""
+        return {name: self._noted[name] for name in COUNTERS}
+
+    def reported(self) -> dict[str, int]:
+        """Of conversions in the last run: elements that saturated, and that became zeros."""
+        return {name: self._noted[name] for name in REPORTS}
+
+    @property
+    def loss(self) -> LossScale:
+        """The registers of the loss's scale."""
+        found = LossScale()
+        found.set_register(self.control.read("loss_scale"))
+        found.window = self.control.read("loss_window")
+        found.clean = self.control.read("loss_clean")
+        return found
+
+    @loss.setter
+    def loss(self, loss: LossScale) -> None:
+        self.control.write("loss_scale", loss.register)
+        self.control.write("loss_window", loss.window)
+        self.control.write("loss_clean", loss.clean)
+
+    def read_rows(self, address: int, count: int, pitch: int, length: int) -> Bytes:
+        """A copy of ``count`` runs of ``length`` bytes of memory, ``pitch`` apart."""
+        held = self.machine.bytes_at(address, pitch * (count - 1) + length)
+        return held[pitch * np.arange(count)[:, None] + np.arange(length)]
+
+    def write(self, address: int, data: Bytes) -> None:
+        """Put bytes into memory."""
+        self.machine.bytes_at(address, len(data))[:] = data

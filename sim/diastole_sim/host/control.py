@@ -1,0 +1,183 @@
+"""Runs commands on a machine: settings, start, interrupt, and what went wrong in words."""
+
+from collections.abc import Sequence
+
+from diastole_sim.host.errors import CommandError, HardwareError, HardwareHang, ProtocolError
+from diastole_sim.host.running import AddressRange, RunningMachine
+from diastole_sim.spec.command import Command
+from diastole_sim.spec.command_check import first_refused
+from diastole_sim.spec.command_errors import ERROR_MEANINGS, PRECEDENCE, ErrorCode
+from diastole_sim.spec.command_table import COMMAND_BYTES
+from diastole_sim.spec.limits import Limits
+from diastole_sim.spec.registers import BY_NAME, registers_of
+
+WORD_BITS = 32
+RESET_CYCLES = 100_000  # after which a reset that is still busy counts as hung
+
+
+def control_bit(name: str) -> int:
+    """The mask of a bit of the register ``control``."""
+    return 1 << BY_NAME["control"].bit(name)
+
+
+class Control:
+    """The registers of a machine by name, and commands on top of them.
+
+    ``limits`` of the machine: given, what it refuses is compared with what it must.
+    """
+
+    def __init__(self, machine: RunningMachine, limits: Limits | None = None):
+        self.machine, self.limits = machine, limits
+        self._settings: dict[str, int] = {}
+
+    def read(self, name: str) -> int:
+        """A register by its name, both halves of a wide one."""
+        register = BY_NAME[name]
+        words = [self.machine.read(register.offset + 4 * n) for n in range(register.words)]
+        return sum(word << WORD_BITS * n for n, word in enumerate(words))
+
+    def write(self, name: str, value: int) -> None:
+        """A register by its name, both halves of a wide one."""
+        register = BY_NAME[name]
+        for n in range(register.words):
+            self.machine.write(register.offset + 4 * n, value >> WORD_BITS * n & 0xFFFF_FFFF)
+
+    def set(self, name: str, value: int) -> None:
+        """Write a setting unless it has this value already."""
+        if self._settings.get(name) != value:
+            self.write(name, value)
+            self._settings[name] = value
+
+    def status(self, name: str) -> bool:
+        """A bit of the register ``status``."""
+        return bool(self.read("status") >> BY_NAME["status"].bit(name) & 1)
+
+    def execute(
+        self,
+        commands: Sequence[Command | bytes],
+        *,
+        at: int,
+        reads: AddressRange,
+        writes: Sequence[AddressRange],
+        limit: int | None = None,
+    ) -> int:
+        """Clear counters and flags, run the commands; return the cycles until the interrupt.
+
+        ``at`` is the address to put the commands at. ``reads`` becomes the read window, widened to
+        include the commands; the hull of ``writes`` becomes the write window, and the memory itself
+        checks that nothing but ``writes`` is written. HardwareHang after ``limit`` cycles.
+
+        CommandError if the machine stops with an error; it is reset then, and ready again.
+        ProtocolError if it is not that which :func:`diastole_sim.spec.command_check.decode` finds,
+        or if there is none where that finds one. HardwareHang and ProtocolError carry all registers
+        in their report.
+        """
+        every = [c.encode() if isinstance(c, Command) else c for c in commands]
+        encoded = b"".join(every)
+        if any(len(each) != COMMAND_BYTES for each in every):
+            raise ValueError(f"every command has {COMMAND_BYTES} bytes")
+        self.machine.bytes_at(at, len(encoded))[:] = bytearray(encoded)
+        window = min(reads[0], at), max(reads[1], at + len(encoded))
+        self.set("command_count", len(commands))
+        self.set("command_address", at)
+        self.set_windows(window, (min(w[0] for w in writes), max(w[1] for w in writes)))
+        try:
+            cycles = self.start(writes, limit=limit)
+        except CommandError as error:
+            self._require_refusal(every, error)
+            raise
+        self._require_refusal(every, None)
+        return cycles
+
+    def _require_refusal(self, commands: Sequence[bytes], error: CommandError | None) -> None:
+        """ProtocolError unless the machine refused what it must, and for the same reason."""
+        if self.limits is None or not commands:
+            return
+        expected = first_refused(commands, self.limits)
+        found = None if error is None else (error.index, error.code)
+        if error is not None and error.code not in PRECEDENCE:  # by the bus, while a command ran
+            wrong = expected is not None and expected[0] < error.index
+        else:
+            wrong = found != expected
+        if wrong:
+            raise ProtocolError(
+                f"{_refusal(found)}; by their table, {_refusal(expected)}",
+                self.report() if error is None else error.report,
+            )
+
+    def set_windows(self, reads: AddressRange, writes: AddressRange) -> None:
+        """Where the machine may read and write."""
+        self.set("read_base", reads[0])
+        self.set("read_limit", reads[1])
+        self.set("write_base", writes[0])
+        self.set("write_limit", writes[1])
+
+    def start(self, writes: Sequence[AddressRange], *, limit: int | None = None) -> int:
+        """Run the commands that the registers name; the rest is as in :meth:`execute`."""
+        self.machine.traffic(clear=True)
+        self.machine.allow_writes(*writes)
+        try:
+            self.write("control", control_bit("clear") | control_bit("irq_enable"))
+            self.write("control", control_bit("start") | control_bit("irq_enable"))
+            cycles = self.machine.run(limit)
+        except HardwareError as error:
+            raise type(error)(error.message, f"{error.report}\n{self.report()}") from error
+        self._check()
+        self.write("status", 1 << BY_NAME["status"].bit("done"))
+        return cycles
+
+    def _check(self) -> None:
+        traffic = self.machine.traffic()
+        if traffic.strays:
+            raise ProtocolError(
+                f"{traffic.strays} beats were written outside of the results, "
+                f"the first at {traffic.first_stray:#x}",
+                self.report(),
+            )
+        if not self.status("error"):
+            return
+        code, index, report = self.read("error_code"), self.read("error_index"), self.report()
+        registers = {name: self.read(name) for name in self.names()}
+        self.reset()
+        raise CommandError(
+            _refusal((index, code)),
+            code=code,
+            index=index,
+            report=report,
+            registers=registers,
+        )
+
+    def reset(self) -> None:
+        """Use the machine's reset bit, and wait until it is ready again."""
+        self.write("control", control_bit("reset") | control_bit("irq_enable"))
+        waited = self.machine.cycle + RESET_CYCLES
+        while self.status("busy"):
+            if self.machine.cycle > waited:
+                raise HardwareHang(f"still busy {RESET_CYCLES} cycles after a reset", self.report())
+            self.machine.idle(100)
+
+    def names(self) -> list[str]:
+        """Of the registers that the machine has."""
+        limits = self.limits
+        planes = limits is None or limits.has_planes
+        vector = limits is not None and limits.has_vector
+        return [register.name for register in registers_of(planes=planes, vector=vector)]
+
+    def report(self) -> str:
+        """All registers, a line each; for people."""
+        lines: list[str] = []
+        for name in self.names():
+            try:
+                lines.append(f"{name} = {self.read(name):#x}")
+            except HardwareError as error:
+                return "\n".join([*lines, f"{name} cannot be read: {error.message}"])
+        return "\n".join(lines)
+
+
+def _refusal(found: tuple[int, int] | None) -> str:
+    if found is None:
+        return "no command was refused"
+    index, code = found
+    known = code in tuple(ErrorCode)
+    meaning = ERROR_MEANINGS[ErrorCode(code)] if known else "an unknown error"
+    return f"command {index} was refused with error {code}: {meaning}"

@@ -1,0 +1,87 @@
+"""A product directory, as its manifest describes it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from diastole_sim.host.errors import ProductError
+from diastole_sim.reading import read_manifest
+
+MANIFEST = "manifest.json"
+VERILOG_SUFFIXES = (".v", ".sv")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Product:
+    """What the simulation needs to know of a product; ``manifest`` has the rest.
+
+    ``sources``: the Verilog files, in the manifest's order. ``ports``: (name, direction, width) of
+    the top's ports. ``data_width``: of a memory bus, in bits; ``memory_ports``: how many buses
+    there are. The files are taken as they are on disk, also when somebody has changed them since.
+    """
+
+    directory: Path
+    name: str
+    top: str
+    sources: tuple[Path, ...]
+    ports: tuple[tuple[str, str, int], ...]
+    data_width: int
+    memory_ports: int = 1
+    manifest: Mapping[str, Any]
+
+    @property
+    def parameters(self) -> Mapping[str, Any]:
+        """The configuration as the generator used it."""
+        return self.manifest["parameters"]
+
+    @property
+    def cell_cycles(self) -> int:
+        """From the cycle after a slot to the sums of the first cell; 2 where that is not said."""
+        return self.manifest.get("latencies", {}).get("cell_cycles", 2)
+
+    @classmethod
+    def load(cls, directory: Path | str) -> "Product":
+        """Read the manifest; ProductError if the directory is no product or lacks a file."""
+        directory = Path(directory)
+        path = directory / MANIFEST
+        try:
+            manifest = read_manifest(path)
+        except OSError as error:
+            raise ProductError(f"{directory} is no product: no {MANIFEST} can be read") from error
+        except ValueError as error:
+            raise ProductError(f"{path} is no JSON: {error}") from error
+        try:
+            sources = tuple(
+                directory / file["path"]
+                for file in manifest["files"]
+                if Path(file["path"]).suffix in VERILOG_SUFFIXES
+                and file["kind"].partition("-")[0] in ("verilog", "memory")
+            )
+            product = cls(
+                directory=directory,
+                name=manifest["name"],
+                top=manifest["top"],
+                sources=sources,
+                ports=tuple(
+                    (port["name"], port["direction"], port["width"]) for port in manifest["ports"]
+                ),
+                data_width=manifest["parameters"]["data_width"],
+                memory_ports=manifest["parameters"].get("ports", 1),
+                manifest=manifest,
+            )
+        except (KeyError, TypeError, AttributeError) as error:
+            raise ProductError(f"{path} lacks or misspells a key: {error!r}") from error
+        product._check()
+        return product
+
+    def _check(self) -> None:
+        if not self.sources:
+            raise ProductError(f"{self.directory / MANIFEST} lists no Verilog file")
+        missing = [str(path) for path in self.sources if not path.is_file()]
+        if missing:
+            raise ProductError(f"{self.directory} lacks {', '.join(missing)}")
+        if self.data_width not in (32, 64, 128, 256, 512):
+            raise ProductError(f"data_width is {self.data_width}, not a power of two in 32..512")
+        if self.memory_ports not in (1, 2):
+            raise ProductError(f"ports is {self.memory_ports}, neither 1 nor 2")

@@ -1,0 +1,241 @@
+"""A converted tensor where the hardware has it."""
+
+import math
+import weakref
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from diastole_sim.device.interface import Floats
+from diastole_sim.golden.convert import Quantised
+from diastole_sim.golden.copies import Copy
+from diastole_sim.golden.improvement import Improvement
+from diastole_sim.host.heap import Heap
+from diastole_sim.host.product import Product
+from diastole_sim.host.running import AddressRange, RunningMachine
+from diastole_sim.spec.image import Blocks, ImageLayout, StoredCopy, image_layouts
+from diastole_sim.spec.numerics import Numerics
+from diastole_sim.spec.planes import join_planes, split_planes
+
+
+@dataclass(frozen=True, kw_only=True)
+class Converted:
+    """What is known of a tensor's data when it has been converted; as of :class:`DeviceTensor`."""
+
+    nan: bool = False
+    inf: bool = False
+    saturated: int = 0
+    underflowed: int = 0
+    amax: int = 0
+    convert_cycles: int = 0
+    tensor_exponent: int | None = None
+    improvement: Improvement | None = None
+
+
+class Holder(Protocol):
+    """What a tensor needs of the device that has it."""
+
+    numerics: Numerics
+    product: Product
+    machine: RunningMachine
+    heap: Heap
+
+    def settle(self) -> None: ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class StoredImage:
+    """The image of one copy in a machine's memory, or those of its ``planes``."""
+
+    machine: RunningMachine
+    layout: ImageLayout
+    address: int
+    planes: int = 1
+
+    @property
+    def range(self) -> AddressRange:
+        """Its addresses."""
+        return self.address, self.address + self.planes * self.layout.total_bytes
+
+    @property
+    def data(self) -> NDArray[np.uint8]:
+        """A view of its bytes, as they are in the machine's memory now."""
+        return self.machine.bytes_at(self.address, self.planes * self.layout.total_bytes)
+
+    def pack(self, copy: Blocks, tensor_exponent: int | None) -> None:
+        """Put a copy there."""
+        header = tensor_exponent if self.layout.header else None
+        for image, plane in zip(self._each, split_planes(copy, self.planes), strict=True):
+            image[:] = self.layout.pack(plane, header)
+
+    def unpack(self) -> tuple[StoredCopy, int | None]:
+        """What is there: the copy, and the header's exponent (None without one)."""
+        found = [self.layout.unpack(image) for image in self._each]
+        return join_planes([copy for copy, _ in found]), found[0][1]
+
+    @property
+    def _each(self) -> NDArray[np.uint8]:
+        return self.data.reshape(self.planes, self.layout.total_bytes)
+
+
+class DeviceTensor:
+    """A converted tensor in the machine's memory.
+
+    A :class:`diastole_sim.device.interface.ConvertedTensor`. ``images``: one for each copy; their
+    memory is free again when the last reference to the tensor is gone. ``amax``: binary32 bits of
+    the largest finite magnitude of the data. ``tensor_exponent``: of the tensor's scale, where
+    there is one. ``convert_cycles``: what its conversion took, 0 if it was uploaded.
+    ``unsettled``: its conversion waits for a product, to run beside it; what is asked of the tensor
+    before makes it run.
+    """
+
+    def __init__(
+        self,
+        device: Holder,
+        shape: tuple[int, int],
+        tensor_class: str,
+        width: int | None = None,
+    ):
+        self.device = device
+        self.shape = shape
+        self.tensor_class = tensor_class
+        self.chosen = device.numerics.converted_class(tensor_class, width)
+        self.planes = self.chosen.format.plane_count
+        self.unsettled = False
+        self._converted = Converted()
+        images: list[StoredImage] = []
+        for layout in image_layouts(
+            self.chosen, shape, block=device.numerics.block, data_width=device.product.data_width
+        ):
+            address = device.heap.allocate(self.planes * layout.total_bytes)
+            weakref.finalize(self, device.heap.free, address).atexit = False
+            image = StoredImage(
+                machine=device.machine, layout=layout, address=address, planes=self.planes
+            )
+            images.append(image)
+        self.images = tuple(images)
+
+    def note(self, converted: Converted) -> None:
+        """It has been converted, and this is known."""
+        self._converted = converted
+        self.unsettled = False
+
+    @property
+    def converted(self) -> Converted:
+        """What is known of its data."""
+        if self.unsettled:
+            self.device.settle()
+        return self._converted
+
+    @property
+    def nan(self) -> bool:
+        return self.converted.nan
+
+    @property
+    def inf(self) -> bool:
+        return self.converted.inf
+
+    @property
+    def saturated(self) -> int:
+        return self.converted.saturated
+
+    @property
+    def underflowed(self) -> int:
+        return self.converted.underflowed
+
+    @property
+    def stored(self) -> int:
+        """Elements, over all copies."""
+        return len(self.images) * math.prod(self.shape)
+
+    @property
+    def amax(self) -> int:
+        return self.converted.amax
+
+    @property
+    def convert_cycles(self) -> int:
+        return self.converted.convert_cycles
+
+    @property
+    def tensor_exponent(self) -> int | None:
+        return self.converted.tensor_exponent
+
+    @property
+    def width(self) -> int | None:
+        """Bits of a magnitude that were chosen for it, in the format ``fast``, else None."""
+        return self.chosen.format.fraction_bits if self.chosen.format.planes else None
+
+    @property
+    def improvement(self) -> Improvement | None:
+        """What the monitor counted of it, in the format ``fast``, else None."""
+        return self.converted.improvement
+
+    @property
+    def ranges(self) -> list[AddressRange]:
+        """The addresses of its images."""
+        return [image.range for image in self.images]
+
+    def address(self, copy: int) -> int:
+        """Of the image of a copy; where there is one only, of that."""
+        return self.images[copy if len(self.images) > 1 else 0].address
+
+    def read(self) -> Quantised:
+        """The tensor as the hardware wrote it, in the golden model's form.
+
+        What was folded cannot be seen in memory, so ``folds`` are 0. The exponent of the tensor's
+        scale is the header's, where images have one.
+        """
+        copies: list[Copy] = []
+        exponent = self.tensor_exponent  # settles it
+        for number, image in enumerate(self.images):
+            stored, in_header = image.unpack()
+            exponent = exponent if in_header is None else in_header
+            copies.append(
+                Copy(
+                    transposed=number == 1,
+                    shape=(image.layout.rows, image.layout.cols),
+                    folds=np.zeros_like(stored.exponents),
+                    **vars(stored),
+                )
+            )
+        return Quantised(
+            shape=self.shape,
+            tensor_class=self.tensor_class,
+            chosen=self.chosen,
+            block=self.device.numerics.block,
+            copies=tuple(copies),
+            tensor_exponent=exponent,
+            amax=self.amax,
+            nan=self.nan,
+            inf=self.inf,
+            saturated=self.saturated,
+            underflowed=self.underflowed,
+            improvement=self.improvement,
+        )
+
+    def values(self, copy: int = 0) -> Floats:
+        """The stored numbers of a copy, unpadded, in the tensor's own orientation."""
+        return self.read().values(copy)
+
+    def copy_values(self) -> Mapping[str, Floats]:
+        """:meth:`values` of every copy, by the axis of its groups; ``""`` where there is one."""
+        return self.read().copy_values()
+
+    def write(self, tensor: Quantised) -> None:
+        """Put a tensor of the same shape and class there that the golden model converted."""
+        for image, copy in zip(self.images, tensor.copies, strict=True):
+            image.pack(copy, tensor.tensor_exponent)
+        self.note(
+            Converted(
+                nan=tensor.nan,
+                inf=tensor.inf,
+                saturated=tensor.saturated,
+                underflowed=tensor.underflowed,
+                amax=tensor.amax,
+                tensor_exponent=tensor.tensor_exponent,
+                improvement=tensor.improvement,
+            )
+        )

@@ -1,0 +1,176 @@
+"""The host's side of the serial link: a request, and its answer, whatever the line does."""
+
+import secrets
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from diastole_sim.machines.board.errors import BoardError, LinkLost, WrongBoard
+from diastole_sim.spec.serial import (
+    IDENTITY,
+    LINK_MAGIC,
+    LINK_VERSION,
+    MOST_WORDS,
+    SEQUENCES,
+    WORD_BYTES,
+    Ask,
+    Frame,
+    FrameReader,
+    Status,
+    on_line,
+)
+
+TRIES = 16
+"""Of a request, before the link counts as lost."""
+FLOOD_BYTES = 16_384
+"""Heard without the answer in them, after which a request is repeated though the line is busy."""
+
+
+class Line(Protocol):
+    """Where octets go and come from. ``name``: for people. Errors of it are LinkLost."""
+
+    @property
+    def name(self) -> str: ...
+
+    def send(self, octets: bytes) -> None:
+        """Give octets to the line."""
+        ...
+
+    def hear(self, expected: int) -> bytes:
+        """What has come, at least an octet; nothing after a silence in which an answer of
+        ``expected`` octets would have begun."""
+        ...
+
+    def close(self) -> None:
+        """Give the port back."""
+        ...
+
+
+class RefusedError(BoardError):
+    """The board did not do what was asked; ``status``: its answer."""
+
+    def __init__(self, status: int, what: str):
+        known = status in tuple(Status)
+        super().__init__(f"the board refused to {what}: {Status(status).name if known else status}")
+        self.status = status
+
+
+@dataclass(kw_only=True)
+class LinkCounts:
+    """Of a link so far: requests, and their repetitions."""
+
+    requests: int = 0
+    repeated: int = 0
+
+
+class Link:
+    """Requests over ``line``, each repeated until its answer comes, ``tries`` times at most.
+
+    LinkLost when none does. RefusedError where the answer is not :attr:`Status.DONE`.
+    ``first_sequence``: number of the first request; by default any, so that no answer to somebody
+    before is taken for one's own.
+    """
+
+    def __init__(self, line: Line, *, tries: int = TRIES, first_sequence: int | None = None):
+        self.line, self.tries = line, tries
+        self.counts = LinkCounts()
+        self.reader = FrameReader()
+        self._next = secrets.randbelow(SEQUENCES) if first_sequence is None else first_sequence
+
+    def identify(self) -> dict[str, int]:
+        """By name of :data:`diastole_sim.spec.serial.IDENTITY`; the first thing to ask, for the
+        board then takes every number for a new one. WrongBoard if it is no board of ours."""
+        found = self._request(Ask.IDENTIFY, 0, len(IDENTITY))
+        identity: dict[str, int] = dict(zip(IDENTITY, found, strict=True))
+        if identity["magic"] != LINK_MAGIC:
+            raise WrongBoard(
+                f"{self.line.name}: what answers is no board of ours: magic {identity['magic']:#x}"
+            )
+        if identity["version"] >> 16 != LINK_VERSION >> 16:
+            raise WrongBoard(
+                f"{self.line.name}: the board's link has version {identity['version'] >> 16}, not "
+                f"{LINK_VERSION >> 16}"
+            )
+        return identity
+
+    def read_registers(self, offset: int, count: int) -> tuple[int, ...]:
+        """So many registers of 32 bits."""
+        return self._request(Ask.READ_REGISTERS, offset, count)
+
+    def write_registers(self, offset: int, words: Sequence[int]) -> None:
+        """Each once, in this order."""
+        self._request(Ask.WRITE_REGISTERS, offset, len(words), tuple(words))
+
+    def read_memory(self, address: int, count: int) -> bytes:
+        """``count`` bytes; both are multiples of 4."""
+        parts: list[bytes] = []
+        for at, words in _pieces(address, count):
+            found = self._request(Ask.READ_MEMORY, at, words)
+            parts += (word.to_bytes(WORD_BYTES, "little") for word in found)
+        return b"".join(parts)
+
+    def write_memory(self, address: int, octets: bytes) -> None:
+        """Whole words."""
+        for at, words in _pieces(address, len(octets)):
+            start = at - address
+            piece = octets[start : start + words * WORD_BYTES]
+            values = (piece[k : k + WORD_BYTES] for k in range(0, len(piece), WORD_BYTES))
+            every = tuple(int.from_bytes(value, "little") for value in values)
+            self._request(Ask.WRITE_MEMORY, at, words, every)
+
+    def _request(
+        self, ask: Ask, address: int, words: int, data: tuple[int, ...] = ()
+    ) -> tuple[int, ...]:
+        sequence, self._next = self._next, (self._next + 1) % SEQUENCES
+        request = Frame(ask=ask, sequence=sequence, address=address, words=words, data=data)
+        self.counts.requests += 1
+        for number in range(self.tries):
+            self.counts.repeated += number > 0
+            self.line.send(on_line(request.encode()))
+            answer = self._answer(request)
+            if answer is None:
+                continue
+            if answer.status != Status.DONE:
+                raise RefusedError(answer.status, f"{ask.name.lower()} at {address:#x}")
+            return answer.data
+        raise LinkLost(f"{self.line.name}: the board does not answer; asked {self.tries} times")
+
+    def _answer(self, request: Frame) -> Frame | None:
+        """None when the line falls silent before it has come."""
+        given = 0 if request.data else request.words
+        expected = WORD_BYTES * (given + 3)
+        heard = 0
+        while heard < FLOOD_BYTES and (octets := self.line.hear(expected)):
+            heard += len(octets)
+            for frame in self.reader.feed(octets):
+                answer = _decoded(frame)
+                if answer is not None and answers(request, answer):
+                    return answer
+        return None
+
+
+def answers(request: Frame, answer: Frame) -> bool:
+    """Whether it is the answer to that: all that it repeats is the same, and its data are there."""
+    same = ("ask", "sequence", "address", "words")
+    if not answer.answer or any(getattr(request, n) != getattr(answer, n) for n in same):
+        return False
+    reading = answer.status == Status.DONE and not request.data
+    return len(answer.data) == (request.words if reading else 0)
+
+
+def _decoded(octets: bytes) -> Frame | None:
+    try:
+        return Frame.decode(octets)
+    except ValueError:
+        return None
+
+
+def _pieces(address: int, count: int) -> list[tuple[int, int]]:
+    """(address, words) of the requests that so many bytes take. ValueError if they are no words."""
+    if address % WORD_BYTES or count % WORD_BYTES:
+        raise ValueError(f"memory is read and written in words, not {count} bytes at {address:#x}")
+    most = MOST_WORDS * WORD_BYTES
+    return [
+        (at, min(most, address + count - at) // WORD_BYTES)
+        for at in range(address, address + count, most)
+    ]

@@ -1,0 +1,60 @@
+"""A serial port as the line of a link, by pyserial."""
+
+from typing import Any, cast
+
+from diastole_sim.machines.board.errors import LinkLost, PortError
+
+DEFAULT_BAUD = 1_000_000
+SILENCE_SECONDS = 0.3
+"""Without an octet, beyond the time of what was asked for: nothing comes any more."""
+BITS = 10
+"""Of an octet on the line."""
+
+
+class SerialPort:
+    """The port of that name, at ``baud`` bits per second, 8N1; a
+    :class:`diastole_sim.machines.board.link.Line`.
+
+    PortError if it cannot be opened, LinkLost when it goes. What was on it before is thrown away.
+    """
+
+    def __init__(self, name: str, *, baud: int = DEFAULT_BAUD):
+        import serial  # an extra, and of boards only
+
+        self.name, self.baud = name, baud
+        self._sent = 0
+        self._errors = (OSError, serial.SerialException)  # a terminal that goes has one of its own
+        try:
+            self._port: Any = serial.Serial(name, baudrate=baud, exclusive=True)
+            self._port.reset_input_buffer()
+        except (*self._errors, ValueError) as error:
+            raise PortError(
+                f"{name}: cannot be opened as a serial port: {_reason(error)}"
+            ) from error
+
+    def send(self, octets: bytes) -> None:
+        self._sent = len(octets)
+        try:
+            self._port.write(octets)
+        except self._errors as error:
+            raise self._lost(error) from error
+
+    def hear(self, expected: int) -> bytes:
+        seconds = 2 * BITS * (self._sent + expected) / self.baud
+        try:
+            self._port.timeout = SILENCE_SECONDS + seconds
+            first = cast(bytes, self._port.read(1))
+            return first + cast(bytes, self._port.read(self._port.in_waiting)) if first else b""
+        except self._errors as error:
+            raise self._lost(error) from error
+
+    def close(self) -> None:
+        self._port.close()
+
+    def _lost(self, error: Exception) -> LinkLost:
+        return LinkLost(f"{self.name}: the port has gone: {_reason(error)}")
+
+
+def _reason(error: Exception) -> str:
+    """The system's own words, where there are some."""
+    return getattr(error, "strerror", None) or str(error)

@@ -1,0 +1,224 @@
+"""Compiles a product into a shared library, once for the same content.
+
+Verilator turns the Verilog into C++; the compiler is called directly rather than through the
+makefile that Verilator writes, because that one is slow here (it compiles Verilator's own run-time
+for every product) and its rule for precompiled headers does not work with the packaged Verilator.
+"""
+
+import hashlib
+import os
+import shutil
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from pathlib import Path
+from typing import TypeAlias
+
+from diastole_sim.host.product import Product
+from diastole_sim.machines.verilator.find import find_compiler, find_verilator, verilator_root
+from diastole_sim.machines.verilator.harness import NAME as HARNESS
+from diastole_sim.machines.verilator.harness import harness
+from diastole_sim.machines.verilator.simulation import WAVES
+from diastole_sim.system.cache import Cache, user_folder
+from diastole_sim.system.children import Programs, run
+from diastole_sim.system.programs import Program, ToolMissing
+
+JOBS = 2
+DRIVER = Path(__file__).parent / "driver"
+
+# Nothing is checked here that a lint run does not check better, and warnings are left to it.
+# Registers without an initial value start as the driver says: at zero, or at random.
+VERILATOR_FLAGS = (
+    "--cc",
+    "-O3",
+    "--x-assign fast",
+    "--x-initial unique",
+    "--no-assert",
+    "--no-timing",
+    "--threads 1",
+    "--output-split 15000",  # files that compile side by side
+    "--output-split-cfuncs 500",  # compiled in five sixths of the time; whole ones are 9 % faster
+    "--timescale-override 1ns/1ns",
+    "-Wno-fatal",
+    "-Wno-lint",
+    "-Wno-style",
+)
+# -Bsymbolic and no unique symbols: several products in one process must not share anything.
+COMMON_FLAGS = ("-std=gnu++17", "-fPIC", "-fno-gnu-unique", "-fvisibility=hidden", "-w")
+# Compiled in three quarters of the time of -O2, which is as fast for products, and with a vector
+# unit 13 % faster: worth it behind half a minute of training. -Og is a third slower.
+FAST_FLAGS = ("-O1", "-fno-strict-aliasing")
+SLOW_FLAGS = ("-O0", "-fno-strict-aliasing")  # what runs once, at the start
+LINK_FLAGS = ("-shared", "-Wl,-Bsymbolic", "-pthread")
+DEFINES = ("-DVERILATOR=1", "-DVM_COVERAGE=0", "-DVM_SC=0", "-DVM_TIMING=0")
+PREFIX = "prefix.h"  # read before every file, precompiled: Verilator's headers take 0.4 s each time
+RUNTIME = ("verilated.cpp", "verilated_threads.cpp")
+LIBRARIES_OF_FST = ("z", "lz4")
+HEADERS_OF_FST = ("zlib.h", "lz4.h")
+FST_INSTALL = "sudo apt-get install zlib1g-dev liblz4-dev"
+SLOW = "slow.cpp"  # all that Verilator calls slow in one file: apart they take three times as long
+LIBRARY = "product.so"
+_Job: TypeAlias = tuple[Path, Sequence[str], Path]
+"""A source, the flags for it, and the folder of its object."""
+
+
+class BuildError(Exception):
+    """A tool refused the product's Verilog or the driver; the text ends in the tool's own words."""
+
+
+def cache_folder() -> Path:
+    """Where libraries are kept: ``diastole/verilator`` in the user's cache folder."""
+    return user_folder() / "verilator"
+
+
+def build(product: Product, *, waves: str | None = None) -> Path:
+    """The product's shared library, built if there is none yet for just this content.
+
+    The key is a hash of the Verilog, the driver, the flags and the tools' versions. ``waves``, as
+    of :attr:`diastole_sim.machines.verilator.simulation.Simulation.waves`, asks for the slower
+    variant that can record them. A library is there whole or not at all, and is checked before it
+    is loaded (:class:`diastole_sim.system.cache.Cache`).
+
+    ToolMissing without Verilator, a compiler, or what ``fst`` is compressed with; BuildError if one
+    of them refuses.
+    """
+    recipe = _Recipe(product, find_verilator(), find_compiler(), waves)
+    if waves == "fst":
+        require_fst(recipe.compiler)
+    return Cache(cache_folder()).get(f"{product.name}-{recipe.key}", recipe.compile) / LIBRARY
+
+
+def require_fst(compiler: Program) -> None:
+    """ToolMissing unless the headers of the libraries are there that FST is compressed with."""
+    for name in HEADERS_OF_FST:
+        words = [compiler.path, "-fsyntax-only", "-include", name, "-x", "c++", os.devnull]
+        if run(words).returncode:
+            raise ToolMissing(f"{name}, for waves in FST", FST_INSTALL)
+
+
+class _Recipe:
+    def __init__(self, product: Product, verilator: Program, compiler: Program, waves: str | None):
+        self.product = product
+        self.verilator = verilator
+        self.compiler = compiler
+        self.waves = waves
+        self.root = verilator_root(verilator)
+        self.harness = harness(product)
+        self.verilator_flags = [word for flag in VERILATOR_FLAGS for word in flag.split()]
+        self.verilator_flags += ["--top-module", HARNESS, "--prefix", "Vproduct"]
+        self.defines = [*DEFINES, f"-DVM_TRACE={waves is not None:d}"]
+        self.defines += [f"-DVM_TRACE_{each.upper()}={waves == each:d}" for each in WAVES]
+        self.own_defines = [f"-DDATA_BYTES={product.data_width // 8}"]
+        self.own_defines += [f"-DAXI_PORTS={product.memory_ports}"]
+        self.link_flags = list(LINK_FLAGS)
+        if waves is not None:
+            self.verilator_flags += [f"--trace-{waves}"]
+            self.own_defines += [f"-DTRACE_{waves.upper()}"]
+        if waves == "fst":
+            self.link_flags += [f"-l{name}" for name in LIBRARIES_OF_FST]
+
+    @property
+    def key(self) -> str:
+        hasher = hashlib.sha256()
+        recipe = [self.verilator_flags, self.defines, self.own_defines, self.verilator.version]
+        recipe += [
+            self.harness,
+            self.compiler.version,
+            COMMON_FLAGS,
+            FAST_FLAGS,
+            SLOW_FLAGS,
+            self.link_flags,
+        ]
+        hasher.update(repr(recipe).encode())
+        for path in (*self.product.sources, *sorted(DRIVER.iterdir())):
+            content = path.read_bytes()
+            hasher.update(f"{path.name} {len(content)}\n".encode())
+            hasher.update(content)
+        return hasher.hexdigest()[:32]
+
+    def compile(self, folder: Path) -> None:
+        """Put the library into ``folder``."""
+        runtime = self.runtime()
+        prefix = runtime[0].parent / PREFIX
+        work = folder / "work"
+        work.mkdir()
+        top = work / f"{HARNESS}.v"
+        top.write_text(self.harness)
+        sources = [*self.product.sources, top]
+        run_tool(
+            [self.verilator.path, *self.verilator_flags, "-Mdir", work, *sources],
+            env={**os.environ, "VERILATOR_ROOT": str(self.root)},
+        )
+        generated = sorted(work.glob("*.cpp"), key=lambda path: -path.stat().st_size)
+        slow = [path for path in generated if path.stem.endswith("Slow")]
+        (work / SLOW).write_text("".join(f'#include "{path.name}"\n' for path in slow))
+        fast = [*FAST_FLAGS, "-include", str(prefix)]
+        jobs: list[_Job] = [(work / SLOW, SLOW_FLAGS, work)]
+        jobs += [(path, fast, work) for path in generated if path not in slow]
+        jobs.append((DRIVER / "driver.cpp", [*fast, *self.own_defines], work))
+        objects = self.compile_all(jobs)
+        library = folder / LIBRARY
+        run_tool([self.compiler.path, "-o", library, *objects, *runtime, *self.link_flags])
+        shutil.rmtree(work)
+
+    def compile_all(self, jobs: Sequence[_Job]) -> list[Path]:
+        programs = Programs()
+        compile_one = partial(self.compile_one, programs)
+        with ThreadPoolExecutor(max_workers=JOBS) as pool:
+            try:
+                return list(pool.map(compile_one, jobs))
+            except BaseException:  # an interrupt, or the first that failed: nobody wants the others
+                programs.end()
+                raise
+
+    def compile_one(self, programs: Programs, job: _Job) -> Path:
+        source, flags, folder = job
+        header = source.suffix == ".h"
+        target = folder / (f"{source.name}.gch" if header else f"{source.stem}.o")
+        includes = [folder, DRIVER, self.root / "include", self.root / "include" / "vltstd"]
+        command = [self.compiler.path, *COMMON_FLAGS, *self.defines, *flags]
+        command += [f"-I{path}" for path in includes]
+        command += ["-x", "c++-header"] if header else ["-c"]
+        run_tool([*command, source, "-o", target], programs=programs)
+        return target
+
+    def runtime(self) -> list[Path]:
+        """Verilator's own run-time, compiled once for all products; its headers lie beside it."""
+        names = RUNTIME + ((f"verilated_{self.waves}_c.cpp",) if self.waves else ())
+        recipe = repr(
+            [
+                self.verilator.version,
+                str(self.root),
+                self.compiler.version,
+                COMMON_FLAGS,
+                self.defines,
+                FAST_FLAGS,
+                names,
+            ]
+        )
+        key = f"verilated-{hashlib.sha256(recipe.encode()).hexdigest()[:16]}"
+
+        def compile_into(folder: Path) -> None:
+            sources = [self.root / "include" / name for name in names]
+            header = folder / PREFIX
+            header.write_text('#include "verilated.h"\n')
+            sources.append(header)
+            self.compile_all([(source, FAST_FLAGS, folder) for source in sources])
+
+        folder = Cache(cache_folder()).get(key, compile_into)
+        return [folder / f"{Path(name).stem}.o" for name in names]
+
+
+def run_tool(
+    command: Sequence[object],
+    *,
+    env: dict[str, str] | None = None,
+    programs: Programs | None = None,
+) -> None:
+    """Run a program, as one of ``programs`` if there are others beside it; BuildError with the
+    start of its output if it fails."""
+    done = (programs or Programs()).run(command, env=env, text=True)
+    if done.returncode:
+        lines = (done.stdout + done.stderr).strip().splitlines()
+        said = "\n".join(lines[:20])
+        raise BuildError(f"{Path(str(command[0])).name} failed with {done.returncode}:\n{said}")

