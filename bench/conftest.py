@@ -31,6 +31,9 @@ def pytest_collection_modifyitems(config, items):
     names = {item.function.__name__ for item in figures}
     within = [(one, other) for one in names for other in names if one != other and one in other]
     assert not within, f"-k cannot tell these apart: {within}"
+    whole = {item.path for item in figures} == {*results.ROOT.glob("bench/measure_*.py")}
+    if config.getoption("--results") and not whole:
+        raise pytest.UsageError("--results is of the whole bench: pytest bench --results -k NAME")
 
 
 @pytest.fixture
@@ -54,14 +57,14 @@ def pytest_pyfunc_call(pyfuncitem):
             print(f"\n{row.what:72} {row.measured:>12}  {row.asked:24} {met}".rstrip(), end="")
         if row.met is False:
             missed.append(f"{row.what} is {row.measured}, asked: {row.asked}")
+    assert found, "nothing was measured"
     if missed:
         pytest.fail("\n".join(missed), pytrace=False)
     return True
 
 
 def pytest_sessionfinish(session):
-    config = session.config
-    if config.getoption("--results") and not config.option.collectonly:
-        items = config.stash[FIGURES]
-        everything = results.remembered(config.stash[FOUND], items)
-        results.write_document(everything, items)
+    found = session.config.stash[FOUND]
+    if session.config.getoption("--results") and found:
+        items = session.config.stash[FIGURES]
+        results.write_document(results.remembered(found, items), items)

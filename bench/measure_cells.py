@@ -1,7 +1,7 @@
 """Area and clock of the cell, in NAND2 equivalents per MAC and MHz.
 
-The cell that is emitted: B = 8, partial sums of a 2 x 2 array, F = 18 unless said. Areas of formats
-go to tool/diastole/layers/areas.json, which ``diastole formats`` shows.
+The cell that is emitted: B = 8, partial sums of a 2 x 2 array, F = 18 unless said. With
+``--results``, areas of formats go to tool/diastole/layers/areas.json, too.
 """
 
 import json
@@ -170,9 +170,15 @@ def format_area(name):
     at_most={name: cell.asked for name, cell in FORMATS.items()} | {MULTIPLY_ADD: None},
     form="{:.1f}",
 )
-def format_cells(name):
-    """Keep what is measured for ``diastole formats``, in the order of :data:`FORMATS`."""
+def format_cells(name, request):
     found = format_area(name)
+    if request.config.getoption("--results"):
+        keep(name, found)
+    return found
+
+
+def keep(name, found):
+    """Write an area to where ``diastole formats`` reads it, in the order of :data:`FORMATS`."""
     kept = json.loads(AREAS.read_text())
     label = LABEL if name == MULTIPLY_ADD else FORMATS[name].label
     kept["formats"][name] = {"label": label, "area_per_mac_nand2": round(found, 1)}
@@ -180,7 +186,6 @@ def format_cells(name):
         each: kept["formats"][each] for each in (*FORMATS, MULTIPLY_ADD) if each in kept["formats"]
     }
     AREAS.write_text(json.dumps(kept, indent=2) + "\n")
-    return found
 
 
 @figure("area of the cell of fast times its passes, over bfp4", form="{:.2f}")

@@ -103,6 +103,13 @@ def test_names_that_are_within_others_are_refused(demo):
     more = "\n@figure('again')\ndef demo_me():\n    return 1\n"
     path = demo / "bench" / "measure_demo.py"
     path.write_text(path.read_text() + more)
-    assert "-k cannot tell these apart: [('demo_me', 'demo_met')]" in (
-        pytest_of_bench(demo).stdout + pytest_of_bench(demo).stderr
-    )
+    done = pytest_of_bench(demo)
+    assert "-k cannot tell these apart: [('demo_me', 'demo_met')]" in done.stdout + done.stderr
+
+
+def test_a_page_of_some_files_is_refused(demo):
+    (demo / "bench" / "measure_other.py").write_text(f"{DEMO.replace('demo', 'other')}")
+    done = pytest_of_bench(demo, "--results", "--ignore=bench/measure_other.py")
+    assert done.returncode == 4
+    assert "ERROR: --results is of the whole bench: pytest bench --results -k NAME" in done.stderr
+    assert not (demo / "docs" / "results.md").exists()
