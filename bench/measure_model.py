@@ -140,6 +140,16 @@ def modelled_traffic(preset, side):
         yield name, found.read_bytes / 1e6
 
 
+@figure("modelled reads of {preset} over stored bytes, {side} cubed", at_most=CUBES, form="{:.3f}")
+def modelled_reads(preset, side):
+    machine = modelled(PRODUCTS_ONLY[preset])
+    images = {tensor.name: number for number, tensor in enumerate(OPERANDS)}
+    for name, found in estimates(preset, side):
+        read = OPERATIONS[name.partition(",")[0]].operand_names
+        stored = sum(machine.stored_beats(images[each], side, side) for each in read)
+        yield name, found.read_bytes / machine.beat_bytes / stored
+
+
 @cache
 def choices(count=200):
     """Return by how much chosen loops of layers of any shape on nano take longer than the best of

@@ -24,7 +24,6 @@ SCOPES = {
 """Where a public name stands for one thing."""
 TWICE = {
     "compare": "a run with the golden model; a user's own model in several formats",
-    "convert": "tensors that a measurement keeps; layers of a model, for people",
     "add_parser": "of every command, called with its module's name before it",
     "execute": "likewise",
     "describe": "likewise",
