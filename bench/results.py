@@ -18,9 +18,8 @@ def remembered(found, items):
     """Keep what was measured before, replace what ``found`` has anew, drop figures that are gone;
     return all by test, in the order of ``items``."""
     kept = json.loads(MEMORY.read_text()) if MEMORY.is_file() else {}
-    everything = {
-        key: found.get(key) or kept.get(key) for key in map(key_of, items) if key in {*found, *kept}
-    }
+    merged = kept | {key: rows for key, rows in found.items() if rows}  # a skipped figure has none
+    everything = {key: merged[key] for key in map(key_of, items) if key in merged}
     MEMORY.write_text(json.dumps(everything, indent=1) + "\n")
     return everything
 

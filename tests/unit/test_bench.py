@@ -14,6 +14,8 @@ DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 COMMAND = re.compile(r"-k (?:\"([^\"]+)\"|([\w.]+))`")
 NO_FIGURES = {"and", "or", "not", "NAME"}
 DEMO = """
+import pytest
+
 from bench.figure import figure, shown
 
 @figure("met {side}", at_least={1: 0.5, 2: 0.9}, form="{:.1f}")
@@ -32,6 +34,10 @@ def demo_near():
 @figure("free {name}", at_most=shown("a"), form="{}")
 def demo_free(name):
     return 3
+
+@figure("skipped", form="{}")
+def demo_skipped():
+    pytest.skip("a tool is missing")
 """
 
 
@@ -82,8 +88,9 @@ def test_figures_are_judged_and_kept(demo):
     assert "missed: other is 2 s, asked: at most 1 s" in done.stdout
     page = (demo / "docs" / "results.md").read_text()
     assert "| met 1 | at least 0.5 | not measured yet | `pytest bench -k demo_met` |" in page
-    done = pytest_of_bench(demo, "--results", "-k", "demo_met or near")
+    done = pytest_of_bench(demo, "--results", "-k", "demo_met or near or skipped")
     assert done.returncode == 0, done.stdout
+    assert "a tool is missing" in done.stdout
     page = (demo / "docs" / "results.md").read_text()
     assert page.partition("## ")[2].splitlines() == [
         "Some demo",
@@ -96,6 +103,7 @@ def test_figures_are_judged_and_kept(demo):
         "| missed: other | at most 1 s | 2 s | `pytest bench -k demo_missed` |",
         "| near | 1.00 within 0.25 | 1.20 | `pytest bench -k demo_near` |",
         "| free a |  | 3 | `pytest bench -k demo_free` |",
+        "| skipped |  | not measured yet | `pytest bench -k demo_skipped` |",
     ]
 
 
