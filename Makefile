@@ -4,7 +4,7 @@ PYTEST := $(BIN)/python -m pytest
 # A core takes the next test of another's share when its own are done.
 PARALLEL := $(PYTEST) -n auto --dist worksteal
 
-.PHONY: help setup demo test unit sim formal mutate sweeps package torch board-ulx3s route nightly lint format bench bench-formats clean
+.PHONY: help setup demo test unit sim formal mutate sweeps package torch board-ulx3s route nightly lint format bench clean
 help: ; @sed -n '/sed/d; s/^\([a-z0-9-]*\): .*## /\1\t/p' Makefile
 setup: ; @scripts/setup.sh
 
@@ -33,9 +33,7 @@ board-ulx3s: setup ## a bitstream of the ULX3S by open tools, in an environment 
 	$(BIN)/python scripts/ulx3s.py build/ulx3s
 route: setup ## place and route of pico on an ECP5, in an environment of its own; in build/route
 	$(BIN)/python scripts/route.py build/route
-nightly: mutate sweeps package torch route ## what takes long, and every figure with what is asked of it
-	$(BIN)/python scripts/bench.py build/bench.json --require
-	$(BIN)/python scripts/bench_formats.py --json build/formats.json --require
+nightly: mutate sweeps package torch route bench ## what takes long, and every figure with what is asked of it
 
 lint: setup ## style, likely mistakes, types
 	$(BIN)/ruff check .
@@ -45,13 +43,11 @@ format: setup ## rewrite the files in the project's style
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-bench: setup ## measure what the README claims; results in build/bench.json
-	$(BIN)/python scripts/bench.py build/bench.json
-bench-formats: setup ## area of the cell of every format; results in build/formats.json
-	$(BIN)/python scripts/bench_formats.py --json build/formats.json
+bench: setup ## every figure with what is asked of it, in docs/results.md; ARGS="-k format_cells" for some
+	$(PYTEST) bench --results $(ARGS)
 clean: ## remove everything that was made here; says what is kept elsewhere
 	rm -rf .venv build .pytest_cache .ruff_cache .hypothesis *.egg-info
-	find hw sim tool tests scripts -name __pycache__ -type d -prune -exec rm -rf {} +
+	find hw sim tool tests bench scripts -name __pycache__ -type d -prune -exec rm -rf {} +
 	@echo "left alone, for it is the user's: products and simulations that were made once, in"
 	@echo "$${XDG_CACHE_HOME:-$$HOME/.cache}/diastole (rm -r empties it; diastole doctor has its size)"
 .NOTPARALLEL:

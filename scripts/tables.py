@@ -11,7 +11,7 @@ from pathlib import Path
 
 from diastole.cli import exit_code
 from diastole.console import say
-from diastole.measure.function_tables import write_tables
+from diastole_sim.spec.function_tables import write_tables
 from diastole_sim.spec.functions import TABLES
 
 

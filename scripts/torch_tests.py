@@ -19,14 +19,13 @@ from pathlib import Path
 from diastole.cli import exit_code
 from diastole.console import note, say
 from diastole.errors import CheckFailed
-from diastole.measure.torch_speed import ONE_THREAD
 from diastole_sim.system import children
 
 ROOT = Path(__file__).resolve().parent.parent
 PINNED = "torch==2.13.0"
+ONE_THREAD = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 TESTS = (
     "tests/unit/tool/torch",
-    "tests/unit/tool/measure/test_torch_speed.py",
     "tests/sweeps/test_chains_torch.py",
     "tests/unit/test_documents.py",
     "tests/unit/test_readme.py",
@@ -37,7 +36,7 @@ def main(folder: Path) -> int:
     python = environment(folder)
     tests = [python, "-m", "pytest", "-n", "auto", "-p", "no:cacheprovider", *TESTS]
     run(*tests, threads=1)
-    run(python, "scripts/bench.py", folder / "bench.json", "torch", "--require")
+    run(python, "-m", "pytest", "bench", "-p", "no:cacheprovider", "-k", "torch_linear")
     say("the tests with torch pass, and diastole.torch is as fast as asked")
     return 0
 

@@ -1,15 +1,15 @@
 """The geometry of the array decides no bit: one network, trained on several, ends in one hash.
 
-``scripts/bench_geometry.py`` trains longer, on more machines.
+``pytest bench -k geometry`` trains longer, on more machines.
 """
 
 from functools import cache
 
 import pytest
 
-from diastole.measure.draw_bias import defined, measured
 from diastole_sim.spec.numerics import CLASS_NAMES
 from diastole_sim.train import run_task
+from support.draw_bias import defined, measured
 from support.products import MACHINES
 from support.sweep import sweep
 

@@ -70,7 +70,9 @@ def test_contents(wheel):
     assert {Path(name).suffix for name in names if "/driver/" in name} == {".cpp", ".hpp"}
 
 
-FOLDERS = ("hw", "sim", "tool", "tests", "docs", "boards", "scripts", ".ci", ".github")
+FOLDERS = (
+    "hw", "sim", "tool", "tests", "bench", "docs", "boards", "scripts", ".ci", ".github",
+)  # fmt: skip
 TOP = (
     "README.md", "CHANGELOG.md", "CONTRIBUTING.md", "LICENSE", "MANIFEST.in", "Makefile",
     "pyproject.toml", "requirements.lock", ".gitignore",

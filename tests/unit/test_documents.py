@@ -13,7 +13,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 NAMES = ("README.md", "CHANGELOG.md", "CONTRIBUTING.md")
 DOCUMENTS = sorted([*(ROOT / name for name in NAMES), *(ROOT / "docs").glob("*.md")])
-TOP_FOLDERS = ("hw", "sim", "tool", "tests", "scripts", "docs")
+TOP_FOLDERS = ("hw", "sim", "tool", "tests", "bench", "scripts", "docs")
 PACKAGES = ("hw/diastole_hw", "sim/diastole_sim", "tool/diastole")
 OURS = tuple(package.partition("/")[2] for package in PACKAGES)
 
@@ -105,7 +105,7 @@ def test_the_documents_name_something():
         paths(text)
     )
     assert {"cell/cell.py", "top.py"} <= set(SOURCE.findall(text))
-    assert {"demo", "test", "lint", "bench-formats", "setup", "clean"} <= make_targets(text)
+    assert {"demo", "test", "lint", "bench", "setup", "clean"} <= make_targets(text)
 
 
 def test_the_makefile_names_what_is_there():

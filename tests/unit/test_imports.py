@@ -1,4 +1,5 @@
-"""Imports go one way only: tool -> hw -> sim/spec, tool -> sim; the judges never see golden."""
+"""Imports go one way only: tool -> hw -> sim/spec, tool -> sim; the judges never see golden, and
+nothing sees the bench."""
 
 from graphlib import CycleError, TopologicalSorter
 
@@ -79,6 +80,17 @@ def test_judges_never_import_what_they_judge():
         for path in sources(JUDGES)
         for name in imports(path)
         if within(name, GOLDEN) or within(name, "diastole_hw") or within(name, "diastole")
+    ]
+    assert not wrong
+
+
+@pytest.mark.parametrize("folder", ["hw", "sim", "tool", "tests", "scripts"])
+def test_nothing_imports_the_bench(folder):
+    wrong = [
+        f"{path.relative_to(ROOT)}: {name}"
+        for path in sources(ROOT / folder)
+        for name in imports(path)
+        if within(name, "bench")
     ]
     assert not wrong
 

@@ -24,11 +24,9 @@ SCOPES = {
 """Where a public name stands for one thing."""
 TWICE = {
     "compare": "a run with the golden model; a user's own model in several formats",
-    "convert": "tensors that a measurement keeps; layers of a model, for people",
     "add_parser": "of every command, called with its module's name before it",
     "execute": "likewise",
     "describe": "likewise",
-    "figures": "of every measurement, called with its module's name before it",
     "exp": "of the vector unit, to the bit; of training on the host",
     "relu": "of floats, on the host; the activation as programs",
     "quantise": "by a format's name for people; by a tensor's class in the golden model",

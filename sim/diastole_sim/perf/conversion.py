@@ -48,7 +48,7 @@ class ConversionEstimate:
     """What a command costs.
 
     ``cycles`` is an estimate: on `nano` and `edge` it is 0.6 % off in the mean at most
-    (``scripts/bench.py OUT model``), mostly of vectors, where tiles have few rows; most tensors in
+    (``pytest bench -k cycles_off``), mostly of vectors, where tiles have few rows; most tensors in
     squares are right to the cycle. Tests hold it to 2 %, to 4 % where a far memory has no more
     reads open, and to 12 % in blocks of less than 4. ``read_beats`` and ``write_beats`` are exact.
     ``words``: cycles in which the lanes have work. A machine has one converter, at its first port.

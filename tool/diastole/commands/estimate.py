@@ -17,6 +17,7 @@ from diastole.commands.arguments import (
     read_config,
 )
 from diastole.commands.progress import progress
+from diastole.commands.task_step import task_step
 from diastole.config.keys import Config
 from diastole.console import print_json, say, say_next
 from diastole.errors import BadInput
@@ -24,6 +25,7 @@ from diastole.files.layers import NamedLayer, read_layers
 from diastole.files.outputs import check_picture
 from diastole.layers.bounds import percents
 from diastole.layers.costs import CONVERT, PHASES, Mapped, layer_costs, total
+from diastole.layers.networks import LISTS, layers_of
 from diastole.layers.sizes import machine_size
 from diastole.layers.sweep import (
     Front,
@@ -34,8 +36,6 @@ from diastole.layers.sweep import (
     swept,
 )
 from diastole.layers.widths import filled, parse_widths, widths_of
-from diastole.measure.networks import LISTS, layers_of
-from diastole.measure.steps import task_step
 from diastole.nearest import meant
 from diastole.report import estimate_table
 from diastole.report.roofline import write_roofline

@@ -39,7 +39,7 @@ def train(device=None, seed=0, **given):
 
 @pytest.fixture(scope="module", params=[1, sweep(3)], ids="seeds {}".format)
 def full(request):
-    """Of some of the five seeds that `scripts/bench.py` trains with."""
+    """Of some of the five seeds that ``pytest bench -k mean_accuracy`` trains with."""
     return [train(seed=seed) for seed in range(request.param)]
 
 

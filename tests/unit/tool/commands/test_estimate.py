@@ -5,7 +5,7 @@ import pytest
 from diastole.commands.estimate import parse_phases, read_shapes
 from diastole.errors import BadInput
 from diastole.files.layers import NamedLayer
-from diastole.measure.networks import LISTS
+from diastole.layers.networks import LISTS
 
 FAST = [part for name in ("x", "w", "dy") for part in ("--set", f"format.{name}=fast")]
 

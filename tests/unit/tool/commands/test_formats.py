@@ -38,7 +38,7 @@ def measured(tmp_path, monkeypatch):
         "bfp4": {"label": "squares", "area_per_mac_nand2": 393.4},
         "nvfp4": {"label": "1x16", "area_per_mac_nand2": 609},
     }
-    path.write_text(json.dumps({"formats": cells, "command": "make bench-formats"}))
+    path.write_text(json.dumps({"formats": cells, "command": "pytest bench -k format_cells"}))
     monkeypatch.setattr(cell_areas, "AREAS", path)
 
 
@@ -91,7 +91,7 @@ def test_areas_as_measured(diastole, measured):
     result = diastole("formats")
     areas = {name: line(result.out, name)[-1] for name in FORMAT_NAMES}
     assert areas == dict.fromkeys(FORMAT_NAMES, "-") | {"bfp4": "393", "nvfp4": "609"}
-    assert "NAND2/MAC: area of a cell, by make bench-formats" in result.out.splitlines()
+    assert "NAND2/MAC: area of a cell, by pytest bench -k format_cells" in result.out.splitlines()
 
 
 def test_areas_that_were_not_measured(diastole, unmeasured):
@@ -103,7 +103,10 @@ def test_json(diastole, measured):
     result = diastole("formats", "--formats", "nvfp4,bfp4", "--json")
     assert (result.code, result.err) == (0, [])
     assert list(result.json) == ["block", "formats", "combinations", "area_command"]
-    assert (result.json["block"], result.json["area_command"]) == (8, "make bench-formats")
+    assert (result.json["block"], result.json["area_command"]) == (
+        8,
+        "pytest bench -k format_cells",
+    )
     nvfp4, bfp4 = result.json["formats"]
     assert nvfp4 == {
         "name": "nvfp4",

@@ -9,10 +9,10 @@ from diastole.config.presets import PRODUCTS_ONLY
 from diastole.files.layers import NamedLayer
 from diastole.layers import costs as unit
 from diastole.layers.costs import LayerCost, layer_costs, modelled, total, usual_use
-from diastole.measure.model_error import machine_of
 from diastole_sim.perf import Memory, estimate
 from diastole_sim.perf.conversion import estimate_conversion
 from diastole_sim.spec.nest import Nest
+from support.presets import in_format
 
 NANO = PRODUCTS_ONLY["nano"]
 LAYERS = [
@@ -40,7 +40,7 @@ def test_every_phase_of_every_layer():
 def test_passes_of_planes():
     """Of W in 2 bits and the others in 4: dX and dW do not fit together, and forward takes half as
     many as dW."""
-    fast = machine_of("nano", "fast")
+    fast = in_format("nano", "fast")
     widths = (4, 2, 4)
     phases = ("forward", "backward", "convert")
     costs = layer_costs(fast, [LAYERS[0]], phases, 20, widths=widths)

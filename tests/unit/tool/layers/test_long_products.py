@@ -6,9 +6,9 @@ import pytest
 
 from diastole.files.layers import NamedLayer
 from diastole.layers.costs import layer_costs, modelled
-from diastole.measure.model_error import machine_of
 from diastole_sim.perf import estimate
 from diastole_sim.spec.sizes.array import WIDEST
+from support.presets import in_format
 from support.sweep import sweep
 
 PRESETS = ("pico", "nano", "edge", "server")
@@ -30,7 +30,7 @@ def drawn(rng, multipliers):
 
 def against_a_whole_walk(preset, name, phase, sizes, widths=WIDEST):
     """Compare what a phase of a layer costs with a walk through every chunk of its loops."""
-    config = machine_of(preset, name)
+    config = in_format(preset, name)
     machine = modelled(config, 20)
     m, k, n = sizes
     layer = NamedLayer(name="layer", m=m, k=k, n=n)
@@ -50,7 +50,7 @@ def test_shapes_that_are_multiples_of_nothing(preset, name, number, rng):
     """The loops are those that the machine would take; no estimate exceeds the multipliers."""
     widths = tuple(rng.choice((2, 4)) for _ in range(3)) if name == "fast" else WIDEST
     for phase in rng.sample(("forward", "dx", "dw", "backward"), 2):
-        sizes = drawn(rng, machine_of(preset, name).macs)
+        sizes = drawn(rng, in_format(preset, name).macs)
         against_a_whole_walk(preset, name, phase, sizes, widths)
 
 

@@ -7,8 +7,8 @@ from diastole.config.presets import PRODUCTS_ONLY
 from diastole.files.layers import NamedLayer
 from diastole.layers.bounds import MEANINGS
 from diastole.layers.costs import layer_costs, total
-from diastole.measure.model_error import machine_of
 from diastole.report.estimate_table import advice, lines_of, pace_line, significant
+from support.presets import in_format
 
 NANO = PRODUCTS_ONLY["nano"]
 
@@ -70,7 +70,7 @@ def test_three_digits(value, text):
 
 
 def test_passes_where_widths_are_chosen():
-    fast = machine_of("nano", "fast")
+    fast = in_format("nano", "fast")
     layers = [NamedLayer(name="a", m=64, k=48, n=40)]
     widths = (4, 2, 2)
     costs = layer_costs(fast, layers, ("forward", "backward", "convert"), 20, widths=widths)

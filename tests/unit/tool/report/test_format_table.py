@@ -22,7 +22,7 @@ from diastole_sim.spec.formats import FORMAT_NAMES
 def measured(tmp_path, monkeypatch):
     path = tmp_path / "areas.json"
     cells = {"bfp4": {"label": "8x8", "area_per_mac_nand2": 386.5}}
-    path.write_text(json.dumps({"formats": cells, "command": "make bench-formats"}))
+    path.write_text(json.dumps({"formats": cells, "command": "pytest bench -k format_cells"}))
     monkeypatch.setattr(cell_areas, "AREAS", path)
 
 
@@ -33,7 +33,7 @@ def unmeasured(tmp_path, monkeypatch):
 
 def test_areas(measured):
     assert areas()["formats"]["bfp4"]["area_per_mac_nand2"] == 386.5
-    assert legend(8)[-2] == "NAND2/MAC: area of a cell, by make bench-formats"
+    assert legend(8)[-2] == "NAND2/MAC: area of a cell, by pytest bench -k format_cells"
     found = record("bfp4", 8)
     assert (found["cell"], found["area_per_mac_nand2"]) == ("8x8", 386.5)
     assert (record("bfp3", 8)["cell"], record("bfp3", 8)["area_per_mac_nand2"]) == (None, None)

@@ -33,7 +33,7 @@ def measured(tmp_path, monkeypatch):
         "mxint8": {"area_per_mac_nand2": 775},
     }
     path = tmp_path / "areas.json"
-    path.write_text(json.dumps({"formats": cells, "command": "make bench-formats"}))
+    path.write_text(json.dumps({"formats": cells, "command": "pytest bench -k format_cells"}))
     monkeypatch.setattr(cell_areas, "AREAS", path)
 
 
@@ -154,7 +154,7 @@ def test_without_a_figure_nothing_is_recommended():
 
 def test_legends():
     assert max(map(len, (*PRODUCTS_LEGEND, *ranking_legend()))) <= 100
-    assert "by make bench-formats;" in ranking_legend()[2]
+    assert "by pytest bench -k format_cells;" in ranking_legend()[2]
 
 
 def test_as_plain_values():
