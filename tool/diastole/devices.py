@@ -9,6 +9,7 @@ from diastole_sim.host import device as host
 from diastole_sim.host.product import Product
 from diastole_sim.machines.verilator.machine import Machine
 from diastole_sim.machines.verilator.simulation import Simulation
+from diastole_sim.spec.check import require_int
 from diastole_sim.spec.nest import Nest
 from diastole_sim.spec.numerics import CLASS_NAMES, Numerics
 
@@ -94,6 +95,7 @@ class Device(host.Device):
         nest: Nest | None = None,
         **options: Any,
     ):
+        require_int("seed", seed, 0, 2**32 - 1)  # before anything is compiled
         simulation = Simulation(**options)
         product = _product(machine, formats, overrides)
         super().__init__(Machine(product, simulation), seed=seed, nest=nest)

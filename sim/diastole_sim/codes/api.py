@@ -20,6 +20,7 @@ import numpy as np
 from diastole_sim.codes.codes import to_codes
 from diastole_sim.codes.standard import Array, Codes, Form, exponent_of
 from diastole_sim.device.arrays import as_float32
+from diastole_sim.device.conversion import Conversion
 from diastole_sim.device.interface import Floats, Numbers
 from diastole_sim.golden.convert import Quantised
 from diastole_sim.golden.convert import quantise as convert
@@ -140,15 +141,8 @@ def quantise(
     place = axis % wide.ndim
     second = form.grouping.kind == "vector" and wide.ndim == 2 and place == 0
     matrix = wide if second else _flat(wide, place, form)
-    converted = convert(
-        np.ascontiguousarray(matrix),
-        "x",
-        numerics,
-        seed=seed,
-        tag=tag,
-        step=step,
-        scale=_exponent(form, tensor_scale),
-    )
+    asked = Conversion("x", tag=tag, step=step, scale=_exponent(form, tensor_scale))
+    converted = convert(np.ascontiguousarray(matrix), asked, numerics, seed=seed)
     return _codes(converted, wide.shape, place, second)
 
 

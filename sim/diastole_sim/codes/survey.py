@@ -10,6 +10,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from diastole_sim.device.conversion import Conversion
 from diastole_sim.device.interface import Floats
 from diastole_sim.golden.convert import Quantised, quantise
 from diastole_sim.golden.copies import Copy
@@ -73,7 +74,7 @@ def survey(array: Floats, name: str, *, block: int, tensor_class: str = "x") -> 
     if the array is no float32 array with two axes, none empty.
     """
     numerics = survey_numerics(name, block)
-    return survey_converted(array, quantise(array, tensor_class, numerics, seed=0, tag=0, step=0))
+    return survey_converted(array, quantise(array, Conversion(tensor_class), numerics, seed=0))
 
 
 def survey_converted(array: Floats, result: Quantised) -> Survey:

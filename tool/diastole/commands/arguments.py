@@ -11,6 +11,7 @@ from diastole.config.file import from_document, load_config, to_toml
 from diastole.config.keys import Config
 from diastole.config.presets import BOARD_MACHINES, PRESET_NAMES, PRESETS
 from diastole.errors import BadInput
+from diastole.execution import BACKENDS
 from diastole_sim.machines.board.port import DEFAULT_BAUD
 from diastole_sim.machines.verilator.simulation import MOST_DEPTH, MOST_LATENCY
 from diastole_sim.perf.machine import LATENCY
@@ -100,7 +101,7 @@ def add_execution(parser: argparse.ArgumentParser) -> None:
     """What `run` and `train` have in common: where the work is done, and how it is watched."""
     parser.add_argument(
         "--backend",
-        choices=("rtl", "golden", "board"),
+        choices=BACKENDS,
         default="rtl",
         help="the generated Verilog in Verilator, the numpy model, or a board (default: rtl)",
     )

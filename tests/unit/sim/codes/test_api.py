@@ -13,6 +13,7 @@ import diastole_sim
 from diastole_sim import Codes, dequantise, quantise
 from diastole_sim.codes import api
 from diastole_sim.device.arrays import RoundedWarning
+from diastole_sim.device.conversion import Conversion
 from diastole_sim.golden.convert import quantise as convert
 from diastole_sim.spec.numerics import Numerics
 from oracle.libraries import ML_DTYPES
@@ -66,13 +67,10 @@ def machine(chosen, **draws):
 def test_a_machine_stores_these_values(kind, grouping):
     """With its draws, those of the second copy too."""
     array = data(19, 37)
-    rounding = {"rounding": "stochastic-c", "random_bits": 5, "seed": 3, "tag": 8, "step": 2}
-    tensor = convert(
-        array,
-        "x",
-        machine({"format": kind, "grouping": grouping, "rounding": "stochastic-c"}),
-        **{name: rounding[name] for name in ("seed", "tag", "step")},
-    )
+    at = {"tag": 8, "step": 2}
+    rounding = {"rounding": "stochastic-c", "random_bits": 5, "seed": 3, **at}
+    numerics = machine({"format": kind, "grouping": grouping, "rounding": "stochastic-c"})
+    tensor = convert(array, Conversion("x", **at), numerics, seed=3)
     for number in range(len(tensor.copies)):
         got = quantise(array, kind, grouping=grouping, axis=1 - number, **rounding)
         assert np.array_equal(got.values(), tensor.values(number))
@@ -90,9 +88,11 @@ def test_a_machine_stores_these_values(kind, grouping):
 @pytest.mark.parametrize("rule", ["stochastic-a", "stochastic-b"])
 def test_draws_of_every_kind(draws, bits, rule):
     """With the bits that a kind has if nothing is said."""
-    array, where = data(19, 37), {"seed": 3, "tag": 8, "step": 2}
+    array, at = data(19, 37), {"tag": 8, "step": 2}
+    where = {"seed": 3, **at}
     chosen = {"format": "mxfp4_e2m1", "grouping": "1x16", "rounding": rule}
-    tensor = convert(array, "x", machine(chosen, random_bits=bits, **draws), **where)
+    numerics = machine(chosen, random_bits=bits, **draws)
+    tensor = convert(array, Conversion("x", **at), numerics, seed=3)
     for number in range(2):
         got = quantise(
             array, "mxfp4_e2m1", grouping="1x16", axis=1 - number, rounding=rule, **where, **draws
