@@ -6,7 +6,7 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from diastole_hw.choice import the_one_of
-from support.bench import Clocked, run
+from support.bench import run
 
 
 class Unit(wiring.Component):
@@ -35,4 +35,4 @@ def test_the_chosen_one_or_nothing(count, rng):
                 ctx.set(unit.chosen, 1 << number)
                 assert ctx.get(unit.o) == value
 
-    run(Clocked(unit), bench)
+    run(unit, bench)

@@ -6,7 +6,7 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from diastole_hw.successor import is_last, is_successor
-from support.bench import Clocked, run
+from support.bench import run
 
 
 class Unit(wiring.Component):
@@ -32,7 +32,7 @@ def test_every_pair(number, before):
                 ctx.set(unit.before, other)
                 assert ctx.get(unit.o) == (one == other + 1), (one, other)
 
-    run(Clocked(unit), bench)
+    run(unit, bench)
 
 
 @pytest.mark.parametrize("log", range(4))
@@ -48,4 +48,4 @@ def test_every_part(log):
                 ctx.set(unit.number, part)
                 assert ctx.get(unit.o) == (part == last), (part, extent)
 
-    run(Clocked(unit), bench)
+    run(unit, bench)

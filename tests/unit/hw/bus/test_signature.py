@@ -6,7 +6,6 @@ from amaranth.hdl import Module
 from amaranth.hdl._ir import PortDirection
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
-from amaranth.sim import Simulator
 
 from diastole_hw.bus.signature import (
     AxiLiteSignature,
@@ -16,6 +15,7 @@ from diastole_hw.bus.signature import (
     join_halves,
     top_ports,
 )
+from support.bench import run
 from support.texts import exactly
 
 D = 64
@@ -108,6 +108,4 @@ def test_a_port_is_joined_of_its_halves(rng):
             for name, seen, value in wanted:
                 assert ctx.get(seen) == value, name
 
-    sim = Simulator(dut)  # of no clock
-    sim.add_testbench(bench)
-    sim.run()
+    run(dut, bench)

@@ -2,7 +2,6 @@
 """AlignAdd against fractions, over every block sum and shift of small widths."""
 
 import pytest
-from amaranth.sim import Simulator
 
 from diastole_hw.cell.align import AlignAdd, low_bits
 from oracle.cell import aligned
@@ -24,9 +23,7 @@ def check(dut, cases):
             got = ctx.get(dut.total)
             assert got == want, f"{block_sum=} {shift=} {psum=}: {got}, not {want}"
 
-    sim = Simulator(dut)
-    sim.add_testbench(bench)
-    sim.run()
+    run(dut, bench)
 
 
 @pytest.mark.parametrize("fraction", [0, 1, 2, 4])

@@ -7,7 +7,6 @@ from itertools import product
 import pytest
 from amaranth.back import verilog
 from amaranth.hdl import Const
-from amaranth.sim import Simulator
 
 from diastole.synth.mapper import Design, map_design, working_folder
 from diastole.synth.programs import YOSYS
@@ -17,6 +16,7 @@ from diastole_hw.cell.multiplier import Multiplier
 from diastole_hw.cell.packed import pack
 from diastole_hw.cell.shape import Element
 from oracle.cell import encoded
+from support.bench import run
 from support.cells import E2M1, E4M3
 from support.sweep import sweep
 from support.texts import exactly
@@ -43,9 +43,7 @@ def check(dut, cases):
             got = [*ctx.get(dut.products)]
             assert got == [v[1] * h[1] for h in held], f"{v=} {held=}: {got}"
 
-    sim = Simulator(dut)
-    sim.add_testbench(bench)
-    sim.run()
+    run(dut, bench)
 
 
 def elements(kind):

@@ -3,9 +3,9 @@
 import itertools
 
 import pytest
-from amaranth.sim import Simulator
 
 from diastole_hw.cell.meet import Meet
+from support.bench import run
 from support.cells import KINDS, shape_of
 
 
@@ -88,9 +88,7 @@ def simulate(shape, cases):
             assert got == want, f"{vector=} {block=} {north=}"
             assert set(dut.met.shape().members) == set(want)
 
-    sim = Simulator(dut)
-    sim.add_testbench(bench)
-    sim.run()
+    run(dut, bench)
 
 
 @pytest.mark.parametrize("kind", KINDS)

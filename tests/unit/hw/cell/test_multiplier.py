@@ -8,7 +8,6 @@ import pytest
 from amaranth.hdl import Module
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
-from amaranth.sim import Simulator
 
 from diastole_hw.cell.dsp_products import DspProducts
 from diastole_hw.cell.multiplier import Multiplier
@@ -16,6 +15,7 @@ from diastole_hw.cell.packed import pack
 from diastole_hw.cell.shape import Element
 from oracle.cell import encoded
 from oracle.cell import product as windowed
+from support.bench import run
 from support.cells import ANY, BFP3, BFP8, E2M1, E4M3, E5M2
 from support.sweep import sweep
 from support.texts import exactly
@@ -77,9 +77,7 @@ def check(vector, held, window, pairs, exact=False, dsp=False):
             assert got == abs(want), f"{v=} {h=}: {got}, not {abs(want)}"
             assert negative == v[0] ^ h[0], f"{v=} {h=}: sign"
 
-    sim = Simulator(dut)
-    sim.add_testbench(bench)
-    sim.run()
+    run(dut, bench)
 
 
 def every_pair(vector, held):

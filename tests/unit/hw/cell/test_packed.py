@@ -7,11 +7,11 @@ import pytest
 from amaranth.hdl import Module
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
-from amaranth.sim import Simulator
 
 from diastole_hw.cell.packed import pack, packed_bits, unpack
 from diastole_hw.cell.shape import Element
 from oracle.cell import encoded
+from support.bench import run
 from support.cells import ANY, BFP3, BFP8, E2M1, E4M3, E5M2
 
 E2M3 = Element(significand_bits=4, depth=2, derived=True)
@@ -67,7 +67,5 @@ def test_every_element_comes_back(kind, bits):
             assert kept not in packed, f"{what}: another element is kept in the same way"
             packed.add(kept)
 
-    sim = Simulator(dut)
-    sim.add_testbench(bench)
-    sim.run()
+    run(dut, bench)
     assert len(packed) > 2

@@ -3,9 +3,9 @@ import random
 import re
 
 import pytest
-from amaranth.sim import Simulator
 
 from diastole_hw.memory.distributed_ram import DistributedRam
+from support.bench import run
 from support.texts import exactly
 
 
@@ -35,10 +35,7 @@ def test_shows_at_once_what_was_written(width, depth):
                 await ctx.delay(1e-9)
                 assert ctx.get(dut.read_data) == value, "not seen from the next cycle on"
 
-    sim = Simulator(dut)
-    sim.add_clock(1e-8)
-    sim.add_testbench(bench)
-    sim.run()
+    run(dut, bench)
 
 
 @pytest.mark.parametrize(

@@ -3,9 +3,9 @@ import random
 import re
 
 import pytest
-from amaranth.sim import Simulator
 
 from diastole_hw.memory.ram import Ram
+from support.bench import run
 from support.texts import exactly
 
 
@@ -36,10 +36,7 @@ def test_reads_what_was_written_and_holds(width, depth):
             if held is not None:
                 assert ctx.get(dut.read_data) == held, f"{read=} {source=}"
 
-    sim = Simulator(dut)
-    sim.add_clock(1e-8)
-    sim.add_testbench(bench)
-    sim.run()
+    run(dut, bench)
 
 
 @pytest.mark.parametrize(

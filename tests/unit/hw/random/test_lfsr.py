@@ -2,20 +2,13 @@
 """Lanes that see steps of a register ahead, against quotients of polynomials over GF(2)."""
 
 import pytest
-from amaranth.sim import Simulator
 
 from diastole_hw.random.lfsr import LaneStates
 from oracle.lfsr import state_after
+from support.bench import run
 from support.texts import exactly
 
 LANES = (1, 2, 4, 8, 16)
-
-
-def run(dut, main):
-    """Of a unit without a clock."""
-    simulation = Simulator(dut)
-    simulation.add_testbench(main)
-    simulation.run()
 
 
 @pytest.mark.parametrize("lanes", LANES)

@@ -6,11 +6,11 @@ import pytest
 from amaranth.hdl import Module
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
-from amaranth.sim import Simulator
 
 from diastole_hw.plan.uses import W
 from diastole_hw.schedule.halves import west_base, west_word
 from diastole_hw.schedule.tokens import PLANE, chunk_layout
+from support.bench import run
 from support.plans import make_numerics, make_plan
 
 
@@ -46,9 +46,7 @@ def places(plan, counts):
                 await ctx.delay(1e-9)
                 found[count, tile, plane] = ctx.get(dut.base), ctx.get(dut.word)
 
-    sim = Simulator(dut)
-    sim.add_testbench(bench)
-    sim.run()
+    run(dut, bench)
     return found
 
 

@@ -4,11 +4,11 @@ import pytest
 from amaranth.hdl import Module, Signal
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In
-from amaranth.sim import Simulator
 
 from diastole_hw.plan.uses import PRODUCTS
 from diastole_hw.schedule.lengths import NestLengths, NestSlabs, nest_lengths, nest_slabs
 from diastole_sim.spec.nest import Nest
+from support.bench import run
 from support.plans import make_numerics, make_plan
 
 GIVEN = data.StructLayout({"nest_t": 16, "nest_groups": 8, "nest_chunk": 16})
@@ -72,6 +72,4 @@ def test_every_nest(machine, mode):
                     got = {name: ctx.get(signal) for name, signal in dut.found.items()}
                     assert got == want, given
 
-    sim = Simulator(dut)
-    sim.add_testbench(bench)
-    sim.run()
+    run(dut, bench)

@@ -4,7 +4,6 @@ import pytest
 from amaranth.hdl import Module, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
-from amaranth.sim import Simulator
 
 from diastole_hw.schedule.ring import RingSpace, following
 from support.bench import design, run
@@ -39,9 +38,7 @@ def test_the_slab_behind_each(blocks):
                 want = starts[(number + 1) % len(starts)]
                 assert ctx.get(dut.o) == want, f"{slab=} {at=}"
 
-    sim = Simulator(dut)
-    sim.add_testbench(bench)
-    sim.run()
+    run(dut, bench)
 
 
 async def one_product(ctx, dut, slab, rng, cycles):

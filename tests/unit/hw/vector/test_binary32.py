@@ -6,18 +6,11 @@ import pytest
 from amaranth.hdl import Module
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
-from amaranth.sim import Simulator
 
 from diastole_hw.vector.binary32 import negated, nonzero, not_a_number, quick_sum
 from diastole_sim.golden.vector import numbers
+from support.bench import run
 from support.vector_operands import SPECIALS, as_floats
-
-
-def settle(dut, bench):
-    """Nothing here has a clock."""
-    simulator = Simulator(dut)
-    simulator.add_testbench(bench)
-    simulator.run()
 
 
 class Helpers(wiring.Component):
@@ -53,7 +46,7 @@ def test_signs_and_kinds():
                 assert ctx.get(dut.negative) == (other if flag else value), f"{value:08x}"
             assert (ctx.get(dut.nan), ctx.get(dut.there)) == (nan, not zero), f"{value:08x}"
 
-    settle(dut, bench)
+    run(dut, bench)
 
 
 class Sum(wiring.Component):
@@ -80,7 +73,7 @@ def test_all_short_sums(width):
                         ctx.set(port, value)
                     assert ctx.get(dut.o) == (a + b + carry) % 2**width, (a, b, carry)
 
-    settle(dut, bench)
+    run(dut, bench)
 
 
 @pytest.mark.parametrize("width", [26, 28, 33])
@@ -100,4 +93,4 @@ def test_long_sums(width, rng):
                 ctx.set(port, value)
             assert ctx.get(dut.o) == (a + b + carry) % 2**width, (a, b, carry)
 
-    settle(dut, bench)
+    run(dut, bench)

@@ -2,10 +2,10 @@
 """The tables as gates: every row, and what is added to it."""
 
 import pytest
-from amaranth.sim import Simulator
 
 from diastole_hw.vector.function_rows import FunctionRows, TableOf, surplus
 from diastole_sim.spec.functions import FUNCTION_TABLES
+from support.bench import run
 
 VALUE_BITS = 28
 
@@ -28,7 +28,7 @@ def test_every_row(name):
             more = one + half if number < len(rows) else 0
             assert found == (c0 + more, c1, c2), index
 
-    settle(dut, bench)
+    run(dut, bench)
 
 
 def test_none():
@@ -40,13 +40,7 @@ def test_none():
             ctx.set(dut.index, index)
             assert [ctx.get(each) for each in (dut.c0, dut.c1, dut.c2)] == [0, 0, 0]
 
-    settle(dut, bench)
-
-
-def settle(dut, bench):
-    simulator = Simulator(dut)
-    simulator.add_testbench(bench)
-    simulator.run()
+    run(dut, bench)
 
 
 def test_the_logarithms_values_are_below_1_from_row_32_on():

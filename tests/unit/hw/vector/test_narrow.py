@@ -3,7 +3,6 @@
 from amaranth.hdl import Module
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
-from amaranth.sim import Simulator
 
 from diastole_hw.vector.narrow import (
     bf16_of,
@@ -14,6 +13,7 @@ from diastole_hw.vector.narrow import (
     not_finite,
     rounds_to_infinity,
 )
+from support.bench import run
 from support.vector_streams import LABELS, SPECIALS, bits_of, float_of
 
 
@@ -52,9 +52,7 @@ def each(numbers, check):
             ctx.set(dut.number, number)
             check(ctx, dut, number)
 
-    simulation = Simulator(dut)
-    simulation.add_testbench(bench)
-    simulation.run()
+    run(dut, bench)
 
 
 def every_kind(rng):

@@ -5,16 +5,10 @@ import pytest
 from amaranth.hdl import Module
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
-from amaranth.sim import Simulator
 
 from diastole_hw.vector.rows import RowProduct, constant_rows, square_rows, two_rows
+from support.bench import run
 from support.texts import exactly
-
-
-def settle(dut, bench):
-    simulator = Simulator(dut)
-    simulator.add_testbench(bench)
-    simulator.run()
 
 
 @pytest.mark.parametrize("a_bits, b_bits, signed", [(3, 4, False), (3, 4, True), (4, 5, True)])
@@ -33,7 +27,7 @@ def test_all_short_products(a_bits, b_bits, signed):
                 assert total + carries == value * b + dut.offset, (value, b)
                 assert carries % 2 == 0
 
-    settle(dut, bench)
+    run(dut, bench)
 
 
 @pytest.mark.parametrize(
@@ -56,7 +50,7 @@ def test_products_of_the_units(a_bits, b_bits, signed, width, rng):
             else:
                 assert total % 2**width == value * b % 2**width, (value, b)
 
-    settle(dut, bench)
+    run(dut, bench)
 
 
 class Rows(wiring.Component):
@@ -82,7 +76,7 @@ def test_all_short_squares(bits):
             ctx.set(dut.x, x)
             assert ctx.get(dut.o) == x * x, x
 
-    settle(dut, bench)
+    run(dut, bench)
 
 
 @pytest.mark.parametrize("factor", [7, 11, 0b101010, 221, 255])
@@ -97,7 +91,7 @@ def test_all_short_multiples(factor):
             ctx.set(dut.x, x)
             assert ctx.get(dut.o) == x * factor, x
 
-    settle(dut, bench)
+    run(dut, bench)
 
 
 @pytest.mark.parametrize(
