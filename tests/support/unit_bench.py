@@ -1,0 +1,396 @@
+# amaranth: UnusedElaboratable=no
+"""A bench for any unit, by its signature: streams are fed and checked, with stalls.
+
+    def test_sums(rng):
+        dut = design(Adder, width=8)
+        pairs = [{"a": rng.randrange(256), "b": rng.randrange(256)} for _ in range(100)]
+        unit = Unit(dut, rng, pace=0.5)  # each stream moves in half of the cycles
+        unit.hold(negate=1)  # a plain input, from the first cycle on
+        given = unit.give(dut.i, pairs)
+        sums = unit.take(dut.o, [-(p["a"] + p["b"]) % 512 for p in pairs], of=given)
+        unit.run()
+        assert sums.cycles[0] == given.cycles[0] + 1  # cycles in which a stream moved
+
+What holds for every stream of a unit is checked without being asked for: an offer stays as it is
+until it is taken, an output that no test names offers nothing, a value that an input is given fits
+into it, and once all is given and taken, the unit stays silent. A mismatch names the unit, the
+stream, the index, the members that differ and the operand that went in.
+
+:func:`check_pipeline` is for units without handshakes: cases in, results some cycles later.
+:class:`Built` makes a unit of a function that describes hardware.
+"""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+
+from amaranth.hdl import Cat, Module, Shape, ShapeCastable, Value
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import Out
+
+from support.bench import LIMIT_CYCLES, run
+
+SILENCE = 8
+"""Cycles that a unit must stay silent in at the end."""
+
+
+class Built(wiring.Component):
+    """A unit with these members, described by ``build(m, unit)``."""
+
+    def __init__(self, members, build):
+        self.build = build
+        super().__init__(members)
+
+    def elaborate(self, platform):
+        m = Module()
+        self.build(m, self)
+        return m
+
+
+def plain(value):
+    """A payload as integers, lists and dictionaries."""
+    if isinstance(value, data.Const):
+        shape = value.shape()
+        if isinstance(shape, data.ArrayLayout):
+            return [plain(each) for each in value]
+        return {name: plain(value[name]) for name, _ in shape}
+    return int(value)
+
+
+def differences(want, got, name="") -> list[str]:
+    """What ``got`` has of its members that ``want`` has not. What ``want`` does not name, and what
+    is None there, may be anything."""
+    if want is None:
+        return []
+    if isinstance(want, dict):
+        own = got if isinstance(got, dict) else {}
+        return [
+            each
+            for key, value in want.items()
+            for each in differences(value, own.get(key, "absent"), f"{name}.{key}" if name else key)
+        ]
+    if isinstance(want, list | tuple) and isinstance(got, list) and len(want) == len(got):
+        pairs = enumerate(zip(want, got, strict=True))
+        return [each for n, pair in pairs for each in differences(*pair, f"{name}[{n}]")]
+    shown = [hex(each) if type(each) is int and each > 9 else str(each) for each in (got, want)]
+    return [] if want == got else [f"{name}: " * bool(name) + "{}, not {}".format(*shown)]
+
+
+def set_members(ctx, interface, **values):
+    """Set inputs by their names; a value that does not fit is an error."""
+    for name, value in values.items():
+        assign(ctx, getattr(interface, name), value, name)
+
+
+def assign(ctx, target, value, name):
+    """Set an input, or several; an integer for a structure is all of its bits."""
+    if isinstance(target, list | tuple):
+        for number, each in enumerate(value):
+            assign(ctx, target[number], each, f"{name}[{number}]")
+        return
+    if isinstance(value, int) and not isinstance(target, Value):
+        target = Value.cast(target)
+    check_fits(target.shape(), value, name)
+    ctx.set(target, value)
+
+
+def check_fits(shape, value, name):
+    """Fail where a value would lose bits, which the simulator does not tell."""
+    while isinstance(shape, ShapeCastable) and not isinstance(shape, data.Layout):
+        shape = shape.as_shape()
+    if isinstance(value, dict):
+        for key, each in value.items():
+            check_fits(shape[key].shape, each, f"{name}.{key}")
+    elif isinstance(value, list | tuple):
+        for number, each in enumerate(value):
+            check_fits(shape.elem_shape, each, f"{name}[{number}]")
+    elif isinstance(value, int):
+        width, signed = (cast := Shape.cast(shape)).width, cast.signed
+        low, high = (-(1 << width >> 1), 1 << width >> 1) if signed else (0, 1 << width)
+        assert low <= value < high, f"{name} is given {value:#x}, and has {width} bits"
+
+
+async def until(ctx, signal) -> int:
+    """Wait for a cycle in which a signal is high; returns how many it was not in."""
+    cycles, tick = 0, ctx.tick().sample(signal)
+    while not (await tick)[2]:
+        cycles += 1
+    return cycles
+
+
+def output_streams(signature, interface, flow=Out):
+    """The ``valid`` of each stream that a unit offers, in whatever interface of its own it is."""
+    for name, member in signature.members.items():
+        if not member.is_signature:
+            continue
+        inner = flow if member.flow == Out else flow.flip()
+        parts = [getattr(interface, name)]
+        for _ in member.dimensions:
+            parts = [each for part in parts for each in part]
+        for part in parts:
+            if not isinstance(member.signature, stream.Signature):
+                yield from output_streams(member.signature, part, inner)
+            elif inner == Out:
+                yield part.valid
+
+
+@dataclass(eq=False)
+class Port:
+    """A stream: its values, in which cycles they moved, and how willing the bench is. More values
+    may be added while the bench runs; None stands for any."""
+
+    stream: stream.Interface
+    values: list | None
+    pace: Callable[[], bool]
+    items: list = field(default_factory=list)  # that have moved
+    cycles: list = field(default_factory=list)
+    of: "Port | None" = None
+    active: int = 0  # valid of a source, ready of a sink
+    offered: int | None = None  # bits that wait to be taken
+
+    @property
+    def name(self):
+        return self.stream.valid.name.removesuffix("__valid")
+
+    @property
+    def done(self):
+        return self.values is None or len(self.items) == len(self.values)
+
+    def add(self, values: Iterable):
+        self.values = [*(self.values or ()), *values]
+
+
+@dataclass
+class Record:
+    """What a signal was in each cycle."""
+
+    raw: list = field(default_factory=list)
+
+    @property
+    def values(self):
+        return [plain(value) for value in self.raw]
+
+    @property
+    def cycles(self):
+        """Those in which it was not 0."""
+        return [cycle for cycle, value in enumerate(self.values) if value]
+
+
+class Unit:
+    """The bench of one unit. ``pace``: how often its streams move, in a cycle; a number, or a
+    function of the cycle's own, true where one may."""
+
+    def __init__(self, dut, rng=None, *, pace: float | Callable[[], bool] = 1.0):
+        self.dut, self.rng, self.pace = dut, rng, pace
+        self.held: list = []
+        self.sources: list[Port] = []
+        self.sinks: list[Port] = []
+        self.watched: list = []  # (signals, function of the cycle and their values)
+        self.outputs = list(output_streams(dut.signature, dut))
+        self.cycle = 0
+
+    def hold(self, interface=None, **values):
+        """Plain inputs from the first cycle on; ``interface``: whose they are, if not the unit's
+        own."""
+        self.held.append((interface or self.dut, values))
+
+    def give(self, into, values: Iterable = (), pace=None) -> Port:
+        """Send values into a stream."""
+        self.sources.append(Port(into, list(values), self._willing(pace)))
+        return self.sources[-1]
+
+    def take(self, out, wanted: Iterable = (), pace=None, of: Port | None = None) -> Port:
+        """Take these values of a stream, and no others: of a structure the members that a wanted
+        one names. ``of``: the stream whose values they are the results of, one by one."""
+        self.sinks.append(Port(out, list(wanted), self._willing(pace), of=of))
+        self.outputs = [valid for valid in self.outputs if valid is not out.valid]
+        return self.sinks[-1]
+
+    def collect(self, out, pace=None) -> Port:
+        """Take any values of a stream; ``items`` has them. With a pace of 0 none is taken."""
+        port = self.take(out, (), pace)
+        port.values = None
+        return port
+
+    def record(self, signal) -> Record:
+        """Note a signal, or an expression, in every cycle."""
+        record = Record()
+        self.each_cycle(lambda cycle, value: record.raw.append(value), signal)
+        return record
+
+    def each_cycle(self, function, *signals):
+        """Call ``function(cycle, *values of signals)`` at the end of every cycle."""
+        self.watched.append((signals, function))
+
+    def set(self, ctx, **values):
+        """Set plain inputs."""
+        set_members(ctx, self.dut, **values)
+
+    async def pulse(self, ctx, name, value=1, **settings):
+        """Set plain inputs, and one of them for a cycle alone."""
+        set_members(ctx, self.dut, **settings, **{name: value})
+        await ctx.tick()
+        ctx.set(Value.cast(getattr(self.dut, name)), 0)
+
+    async def settled(self, ctx, silence=0):
+        """Wait until all is given and taken, and so many cycles more."""
+        while not self.done:
+            await ctx.tick()
+        for _ in range(silence):
+            await ctx.tick()
+
+    @property
+    def done(self):
+        return all(port.done for port in (*self.sources, *self.sinks))
+
+    def run(self, *scripts, background=(), cycles=0, silence=SILENCE, limit=LIMIT_CYCLES):
+        """Simulate until ``scripts``, coroutines of a context, have ended, all is given and taken,
+        and ``cycles`` have passed; then some in silence."""
+        left = [len(scripts)]
+
+        def counted(script):
+            async def bench(ctx):
+                await script(ctx)
+                left[0] -= 1
+
+            return bench
+
+        async def play(ctx):
+            await ctx.delay(0)  # a fault below ends a simulation in which all benches have begun
+            for interface, values in self.held:
+                set_members(ctx, interface, **values)
+            quiet = 0
+            while quiet < silence or self.cycle < cycles:
+                moved = await self._cycle(ctx)
+                busy = left[0] or not self.done or self.cycle < cycles or moved
+                quiet = 0 if busy else quiet + 1
+
+        self.cycle = 0
+        try:
+            run(self.dut, play, *map(counted, scripts), background=background, limit=limit)
+        except AssertionError as error:
+            if "no end after" in str(error):
+                raise AssertionError(f"{error}: {self._state()}") from None
+            raise
+
+    def _willing(self, pace):
+        pace = self.pace if pace is None else pace
+        if callable(pace):
+            return pace
+        return (lambda: pace > 0) if pace in (0, 1) else (lambda: self.rng.random() < pace)
+
+    async def _cycle(self, ctx):
+        """Play one cycle; returns whether anything was taken."""
+        for port in self.sources:
+            self._offer(ctx, port)
+        for port in self.sinks:
+            if port.active != (willing := int(port.pace())):
+                ctx.set(port.stream.ready, willing)
+                port.active = willing
+        sampled = [port.stream.ready for port in self.sources]
+        for port in self.sinks:
+            sampled += [port.stream.valid, Value.cast(port.stream.payload)]
+        sampled.append(Cat(self.outputs))
+        for signals, _ in self.watched:
+            sampled += signals
+        _, _, *values = await ctx.tick().sample(*sampled)
+        for port in self.sources:
+            if values.pop(0) and port.active:
+                port.items.append(port.values[len(port.items)])
+                port.cycles.append(self.cycle)
+                port.offered = None
+        for port in self.sinks:
+            self._check(port, values.pop(0), values.pop(0))
+        if offers := values.pop(0):
+            names = [valid.name for n, valid in enumerate(self.outputs) if offers >> n & 1]
+            raise AssertionError(f"{self._where()}: {', '.join(names)}, which no test takes")
+        for signals, function in self.watched:
+            function(self.cycle, *(values.pop(0) for _ in signals))
+        self.cycle += 1
+        return any(port.cycles[-1:] == [self.cycle - 1] for port in self.sinks)
+
+    def _offer(self, ctx, port):
+        if port.offered is None and not port.done and port.pace():
+            value = port.values[len(port.items)]
+            assign(ctx, port.stream.payload, value, port.name)
+            port.offered = 1
+        if port.active != (active := int(port.offered is not None)):
+            ctx.set(port.stream.valid, active)
+            port.active = active
+
+    def _check(self, port, valid, bits):
+        """What an output offers in this cycle."""
+        where = f"{self._where()}: {port.name}[{len(port.items)}]"
+        if port.offered is not None:
+            assert valid, f"{where} is withdrawn before it is taken"
+            assert bits == port.offered, f"{where} changes before it is taken"
+        port.offered = bits if valid and not port.active else None
+        if not valid:
+            return
+        shape = port.stream.payload.shape()
+        got = plain(shape.from_bits(bits)) if isinstance(shape, ShapeCastable) else bits
+        if port.values is not None:
+            assert not port.done, f"{where}: extra output {got}"
+            want = port.values[len(port.items)]
+            found = differences(want, got if isinstance(want, dict | list | tuple) else bits)
+            assert not found, f"{where}: {'; '.join(found)}; {self._operands(port)}"
+        if port.active:
+            port.items.append(got)
+            port.cycles.append(self.cycle)
+
+    def _where(self):
+        return f"{type(self.dut).__name__}, cycle {self.cycle}"
+
+    def _operands(self, port):
+        """What went in: the operand of the same index, or the last of each stream."""
+        number = len(port.items)
+        if port.of and number < len(port.of.items):
+            return f"{port.of.name}[{number}] was {port.of.items[number]}"
+        last = [each for each in self.sources if each.items]
+        came = (f"{port.name}[{len(port.items) - 1}] {port.items[-1]}" for port in last)
+        return f"last came {', '.join(came)}"
+
+    def _state(self):
+        """How far the streams are."""
+        ports = [port for port in (*self.sources, *self.sinks) if port.values is not None]
+        return ", ".join(f"{port.name} {len(port.items)} of {len(port.values)}" for port in ports)
+
+
+def check_pipeline(dut, cases, latency: int, *, hold=None, delays=None, limit=LIMIT_CYCLES):
+    """Check a unit without handshakes: a case in every cycle, its results ``latency`` later.
+
+    ``cases``: (inputs, outputs) by their names; what an output is in a case that does not name the
+    output does not count. ``hold``: inputs that stay. ``delays``: by name, the cycles from a case
+    to an input that is due later, or to an output that comes at another time than the others.
+    """
+    cases, delays = list(cases), delays or {}
+    names = {name: None for _, want in cases for name in want}
+    after = {name: delays.get(name, latency) for name in names}
+    last = max([*after.values(), *delays.values()])
+
+    async def bench(ctx):
+        set_members(ctx, dut, **hold or {})
+        for cycle in range(len(cases) + last):
+            for delay in {0, *delays.values()}:
+                if 0 <= (number := cycle - delay) < len(cases):
+                    given = cases[number][0].items()
+                    mine = {name: value for name, value in given if delays.get(name, 0) == delay}
+                    set_members(ctx, dut, **mine)
+            outputs = [Value.cast(getattr(dut, name)) for name in names]
+            _, _, *bits = await ctx.tick().sample(*outputs)
+            for name, got in zip(names, bits, strict=True):
+                if 0 <= (number := cycle - after[name]) < len(cases):
+                    given, want = cases[number]
+                    check_output(dut, name, got, want.get(name), f"case {number} {given}")
+
+    run(dut, bench, limit=limit)
+
+
+def check_output(dut, name, bits, want, where):
+    """Compare an output's bits with an integer, a list or a dictionary."""
+    shape = getattr(dut, name).shape()
+    if isinstance(shape, ShapeCastable):
+        got = plain(shape.from_bits(bits)) if isinstance(want, dict | list | tuple) else bits
+    else:
+        got = bits
+    found = differences(want, got, name)
+    assert not found, f"{type(dut).__name__}, {where}: {'; '.join(found)}"
