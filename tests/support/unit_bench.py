@@ -17,7 +17,7 @@ into it, and once all is given and taken, the unit stays silent. A mismatch name
 stream, the index, the members that differ and the operand that went in.
 
 :func:`check_pipeline` is for units without handshakes: cases in, results some cycles later.
-:class:`Built` makes a unit of a function that describes hardware.
+:class:`Built` and :class:`Function` make units of functions that describe hardware.
 """
 
 from collections.abc import Callable, Iterable
@@ -25,7 +25,7 @@ from dataclasses import dataclass, field
 
 from amaranth.hdl import Cat, Module, Shape, ShapeCastable, Value
 from amaranth.lib import data, stream, wiring
-from amaranth.lib.wiring import Out
+from amaranth.lib.wiring import In, Out
 
 from support.bench import LIMIT_CYCLES, run
 
@@ -46,6 +46,22 @@ class Built(wiring.Component):
         return m
 
 
+class Function(Built):
+    """A unit without state: its outputs are what ``function(m, *inputs)`` returns, a value or
+    several. ``inputs`` and ``outputs``: shapes by name."""
+
+    def __init__(self, inputs, outputs, function):
+        def build(m, unit):
+            given = (getattr(unit, name) for name in inputs)
+            values = function(m, *given)
+            values = values if isinstance(values, tuple | list) else [values]
+            for name, value in zip(outputs, values, strict=True):
+                m.d.comb += Value.cast(getattr(unit, name)).eq(value)
+
+        members = {name: In(shape) for name, shape in inputs.items()}
+        super().__init__(members | {name: Out(shape) for name, shape in outputs.items()}, build)
+
+
 def plain(value):
     """A payload as integers, lists and dictionaries."""
     if isinstance(value, data.Const):
@@ -54,6 +70,15 @@ def plain(value):
             return [plain(each) for each in value]
         return {name: plain(value[name]) for name, _ in shape}
     return int(value)
+
+
+def shown(value) -> str:
+    """A payload for people: large integers in hexadecimal."""
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{name}: {shown(each)}" for name, each in value.items()) + "}"
+    if isinstance(value, list | tuple):
+        return "[" + ", ".join(map(shown, value)) + "]"
+    return hex(value) if type(value) is int and abs(value) > 9 else str(value)
 
 
 def differences(want, got, name="") -> list[str]:
@@ -71,8 +96,9 @@ def differences(want, got, name="") -> list[str]:
     if isinstance(want, list | tuple) and isinstance(got, list) and len(want) == len(got):
         pairs = enumerate(zip(want, got, strict=True))
         return [each for n, pair in pairs for each in differences(*pair, f"{name}[{n}]")]
-    shown = [hex(each) if type(each) is int and each > 9 else str(each) for each in (got, want)]
-    return [] if want == got else [f"{name}: " * bool(name) + "{}, not {}".format(*shown)]
+    if want == got:
+        return []
+    return [f"{name}: " * bool(name) + f"{shown(got)}, not {shown(want)}"]
 
 
 def set_members(ctx, interface, **values):
@@ -106,7 +132,7 @@ def check_fits(shape, value, name):
     elif isinstance(value, int):
         width, signed = (cast := Shape.cast(shape)).width, cast.signed
         low, high = (-(1 << width >> 1), 1 << width >> 1) if signed else (0, 1 << width)
-        assert low <= value < high, f"{name} is given {value:#x}, and has {width} bits"
+        assert low <= value < high, f"{name} is given {shown(value)}, and has {width} bits"
 
 
 async def until(ctx, signal) -> int:
@@ -329,7 +355,7 @@ class Unit:
         shape = port.stream.payload.shape()
         got = plain(shape.from_bits(bits)) if isinstance(shape, ShapeCastable) else bits
         if port.values is not None:
-            assert not port.done, f"{where}: extra output {got}"
+            assert not port.done, f"{where}: extra output {shown(got)}"
             want = port.values[len(port.items)]
             found = differences(want, got if isinstance(want, dict | list | tuple) else bits)
             assert not found, f"{where}: {'; '.join(found)}; {self._operands(port)}"
@@ -344,9 +370,9 @@ class Unit:
         """What went in: the operand of the same index, or the last of each stream."""
         number = len(port.items)
         if port.of and number < len(port.of.items):
-            return f"{port.of.name}[{number}] was {port.of.items[number]}"
+            return f"{port.of.name}[{number}] was {shown(port.of.items[number])}"
         last = [each for each in self.sources if each.items]
-        came = (f"{port.name}[{len(port.items) - 1}] {port.items[-1]}" for port in last)
+        came = (f"{port.name}[{len(port.items) - 1}] {shown(port.items[-1])}" for port in last)
         return f"last came {', '.join(came)}"
 
     def _state(self):
@@ -355,14 +381,16 @@ class Unit:
         return ", ".join(f"{port.name} {len(port.items)} of {len(port.values)}" for port in ports)
 
 
-def check_pipeline(dut, cases, latency: int, *, hold=None, delays=None, limit=LIMIT_CYCLES):
+def check_pipeline(dut, cases, latency: int, *, hold=None, delays=None):
     """Check a unit without handshakes: a case in every cycle, its results ``latency`` later.
 
     ``cases``: (inputs, outputs) by their names; what an output is in a case that does not name the
     output does not count. ``hold``: inputs that stay. ``delays``: by name, the cycles from a case
     to an input that is due later, or to an output that comes at another time than the others.
+    Returns the outputs of each case, as bits.
     """
     cases, delays = list(cases), delays or {}
+    found: list = [{} for _ in cases]
     names = {name: None for _, want in cases for name in want}
     after = {name: delays.get(name, latency) for name in names}
     last = max([*after.values(), *delays.values()])
@@ -380,13 +408,17 @@ def check_pipeline(dut, cases, latency: int, *, hold=None, delays=None, limit=LI
             for name, got in zip(names, bits, strict=True):
                 if 0 <= (number := cycle - after[name]) < len(cases):
                     given, want = cases[number]
-                    check_output(dut, name, got, want.get(name), f"case {number} {given}")
+                    found[number][name] = got
+                    check_output(dut, name, got, want.get(name), f"case {number} {shown(given)}")
 
-    run(dut, bench, limit=limit)
+    run(dut, bench, limit=len(cases) + last + 1)
+    return found
 
 
 def check_output(dut, name, bits, want, where):
     """Compare an output's bits with an integer, a list or a dictionary."""
+    if bits == want:
+        return
     shape = getattr(dut, name).shape()
     if isinstance(shape, ShapeCastable):
         got = plain(shape.from_bits(bits)) if isinstance(want, dict | list | tuple) else bits

@@ -8,7 +8,6 @@ from diastole_hw.bus.services import FETCH
 from diastole_sim.spec.command_errors import ErrorCode
 from support.axi_memory import AxiMemory
 from support.bench import design, get, put, run
-from support.texts import exactly
 
 END = 2**40 - 1
 
@@ -434,10 +433,3 @@ def test_cycles_of_a_request_and_of_its_beats():
     assert seen["taken"][1] == first + 3, "the next one, as the last burst of this one is given"
     assert seen["came"] == seen["moved"]
     assert seen["left"] == [cycle + 1 for cycle in seen["came"]]
-
-
-def test_refused_parameter():
-    with pytest.raises(
-        ValueError, match=exactly("outstanding must be an integer in 1..256, not 0")
-    ):
-        AxiReader(data_width=64, outstanding=0)

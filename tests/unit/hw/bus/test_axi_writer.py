@@ -7,7 +7,6 @@ from diastole_hw.bus.axi_writer import AxiWriter
 from diastole_sim.spec.command_errors import ErrorCode
 from support.axi_memory import AxiMemory
 from support.bench import design, put, run
-from support.texts import exactly
 
 END = 2**40 - 1
 STALLS = [(0.0, None), (0.5, None), (0.3, "data first"), (0.3, "address first")]
@@ -423,10 +422,3 @@ def test_cycles_of_a_request_and_of_its_beats():
     first = seen["taken"][0]
     assert seen["asked"] == [first + 2 + n for n in range(4)]
     assert seen["given"] == seen["moved"] == [first + 3 + n for n in range(67)]
-
-
-def test_refused_parameter():
-    with pytest.raises(
-        ValueError, match=exactly("outstanding must be an integer in 1..256, not 257")
-    ):
-        AxiWriter(data_width=64, outstanding=257)

@@ -8,7 +8,6 @@ import pytest
 
 from diastole_hw.bus.share import ReadShare
 from support.bench import design, get, put, run
-from support.texts import exactly
 
 WIDTH = 32
 UNITS = (2, 3, 4)
@@ -230,9 +229,3 @@ def test_a_beat_passes_in_its_cycle_to_its_unit_alone(units, rng):
             await ctx.tick()
 
     run(dut, bench)
-
-
-@pytest.mark.parametrize("units", [1, 5])
-def test_refused_units(units):
-    with pytest.raises(ValueError, match=exactly(f"units must be an integer in 2..4, not {units}")):
-        ReadShare(data_width=WIDTH, units=units)

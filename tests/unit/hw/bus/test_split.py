@@ -5,7 +5,6 @@ import pytest
 
 from diastole_hw.bus.split import BurstSplitter
 from support.bench import design, get, put, run
-from support.texts import exactly
 
 
 @pytest.mark.parametrize("data_width", [32, 64, 512])
@@ -149,10 +148,3 @@ def test_stop_gives_and_takes_nothing():
         assert ctx.get(dut.held)
 
     run(dut, bench)
-
-
-def test_refused_width():
-    with pytest.raises(
-        ValueError, match=exactly("data_width must be one of 32, 64, 128, 256, 512, not 16")
-    ):
-        BurstSplitter(data_width=16)

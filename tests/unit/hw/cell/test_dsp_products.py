@@ -19,7 +19,6 @@ from oracle.cell import encoded
 from support.bench import run
 from support.cells import E2M1, E4M3
 from support.sweep import sweep
-from support.texts import exactly
 
 
 def bfp(bits):
@@ -114,8 +113,3 @@ def test_flows_find_a_multiplication_only_where_it_is_meant():
         for dut in (multiplier, DspProducts(**options, count=1), DspProducts(**options, count=2))
     ]
     assert [each is not None for each in found] == [False, True, True]
-
-
-def test_bad_count():
-    with pytest.raises(ValueError, match=exactly("count must be an integer in 1..32, not 33")):
-        make(bfp(2), bfp(2), 33)

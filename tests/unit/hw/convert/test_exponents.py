@@ -159,9 +159,3 @@ def test_bytes_that_a_word_brings():
         dut = ExponentField(numerics=numerics, data_width=data_width, copy=copy)
         functions = (field_banks, field_rows, field_groups)
         assert tuple(each(dut.geometry, copy) for each in functions) == sizes, (name, copy)
-
-
-def test_refused_copy():
-    numerics, data_width = machine("squares")
-    with pytest.raises(ValueError, match=r"^copy must be an integer in 0\.\.0, not 1$"):
-        ExponentField(numerics=numerics, data_width=data_width, copy=1)

@@ -92,9 +92,3 @@ def test_fields(name, cls):
     check(name, cls, 0)
     if class_of(machine(name)[0], cls).grouping.kind == "vector":
         check(name, cls, 1)
-
-
-def test_refused_copy():
-    numerics, data_width = machine("squares")
-    with pytest.raises(ValueError, match=r"^copy must be an integer in 0\.\.0, not 1$"):
-        FieldWord(numerics=numerics, data_width=data_width, copy=1)

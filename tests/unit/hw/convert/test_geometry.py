@@ -1,7 +1,6 @@
 # amaranth: UnusedElaboratable=no
 """The converter's sizes against counting: which elements share a word, a block, a group, a beat."""
 
-import re
 from itertools import product
 
 import pytest
@@ -177,13 +176,6 @@ def test_one_value_needs_no_choice():
     assert isinstance(by_class(m, Const(0, 2), [3, 3, 3], "all"), Const)
     assert isinstance(of_vectors(m, Const(0, 2), sizes, [9, 9, 3], "some"), Const)
     assert not isinstance(by_class(m, Const(0, 2), [3, 3, 9], "all"), Const)
-
-
-@pytest.mark.parametrize("data_width", [16, 48, 1024])
-def test_refused_width(data_width):
-    message = f"data_width must be one of 32, 64, 128, 256, 512, not {data_width}"
-    with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
-        Geometry(numerics=make_numerics(), data_width=data_width)
 
 
 @pytest.mark.parametrize(

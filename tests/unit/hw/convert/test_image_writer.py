@@ -1,14 +1,12 @@
 # amaranth: UnusedElaboratable=no
 """Groups and maxima become the image that ``ImageLayout`` packs: every byte, every address."""
 
-import re
 from itertools import pairwise
 
 import numpy as np
 import pytest
 
 from diastole_hw.convert.image_writer import ImageWriter
-from diastole_hw.convert.maxima import ImageMaxima
 from diastole_sim.spec.image import StoredCopy, image_layouts
 from support.bench import design, put, run
 from support.bus import ServiceMemory
@@ -337,15 +335,6 @@ def test_requests_wait_for_nobody(rng):
         assert not ctx.get(dut.request.valid)
 
     run(dut, main)
-
-
-@pytest.mark.parametrize("unit", [ImageWriter, ImageMaxima])
-@pytest.mark.parametrize("most", [0, 2**16 + 1])
-def test_refused_parameter(unit, most):
-    numerics, data_width = machine("squares")
-    message = f"max_col_blocks must be an integer in 1..65536, not {most}"
-    with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
-        unit(numerics=numerics, data_width=data_width, max_col_blocks=most)
 
 
 class PlanarJob(Job):

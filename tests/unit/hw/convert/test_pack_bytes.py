@@ -5,7 +5,6 @@ import pytest
 
 from diastole_hw.convert.pack_bytes import PackBytes
 from support.bench import design, get, put, run
-from support.texts import exactly
 
 
 @pytest.mark.parametrize("data_width", [32, 64, 512])
@@ -76,15 +75,3 @@ def test_a_byte_per_cycle(rng):
     run(dut, drive, watch)
     assert taken == list(range(taken[0], taken[0] + 18))
     assert given == [taken[n] + 1 for n in (3, 7, 8, 9, 13, 17)]
-
-
-def test_bad_width():
-    with pytest.raises(
-        ValueError, match=exactly("data_width must be one of 32, 64, 128, 256, 512, not 8")
-    ):
-        PackBytes(data_width=8)
-
-
-def test_bad_most():
-    with pytest.raises(ValueError, match=exactly("most must be an integer in 1..65536, not 0")):
-        PackBytes(data_width=32, most=0)

@@ -1,7 +1,5 @@
 """Groups once for every plane, against loops over lists: order, beats, stalls and cycles."""
 
-import re
-
 import pytest
 
 from diastole_hw.convert.planes import PlaneTurns
@@ -155,10 +153,3 @@ def test_cycles(beats, count, most, rng):
             wanted += range(cycle, cycle + beats)
             cycle += beats if plane == count - 1 else max(beats, 2)
     assert given == wanted
-
-
-@pytest.mark.parametrize("planes", [1, 5])
-def test_refused_parameters(planes):
-    message = f"planes must be an integer in 2..4, not {planes}"
-    with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
-        make(planes)

@@ -6,7 +6,6 @@ import pytest
 
 from diastole_hw.memory.distributed_ram import DistributedRam
 from support.bench import run
-from support.texts import exactly
 
 
 @pytest.mark.parametrize("width, depth", [(1, 2), (5, 7), (64, 16)])
@@ -36,18 +35,6 @@ def test_shows_at_once_what_was_written(width, depth):
                 assert ctx.get(dut.read_data) == value, "not seen from the next cycle on"
 
     run(dut, bench)
-
-
-@pytest.mark.parametrize(
-    "arguments, message",
-    [
-        ({"width": 0, "depth": 4}, "width must be an integer in 1..4096, not 0"),
-        ({"width": 8, "depth": 1}, "depth must be an integer in 2..256, not 1"),
-    ],
-)
-def test_bad_parameters(arguments, message):
-    with pytest.raises(ValueError, match=exactly(message)):
-        DistributedRam(**arguments)
 
 
 def test_template_has_the_ports_of_the_component():

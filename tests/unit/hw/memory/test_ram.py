@@ -6,7 +6,6 @@ import pytest
 
 from diastole_hw.memory.ram import Ram
 from support.bench import run
-from support.texts import exactly
 
 
 @pytest.mark.parametrize("width, depth", [(1, 2), (5, 7), (64, 16)])
@@ -37,18 +36,6 @@ def test_reads_what_was_written_and_holds(width, depth):
                 assert ctx.get(dut.read_data) == held, f"{read=} {source=}"
 
     run(dut, bench)
-
-
-@pytest.mark.parametrize(
-    "arguments, message",
-    [
-        ({"width": 0, "depth": 4}, "width must be an integer in 1..65536, not 0"),
-        ({"width": 8, "depth": 1}, "depth must be an integer in 2..16777216, not 1"),
-    ],
-)
-def test_bad_parameters(arguments, message):
-    with pytest.raises(ValueError, match=exactly(message)):
-        Ram(**arguments)
 
 
 def test_template_has_the_ports_of_the_component():

@@ -6,7 +6,6 @@ import pytest
 from diastole_hw.random.lfsr import LaneStates
 from oracle.lfsr import state_after
 from support.bench import run
-from support.texts import exactly
 
 LANES = (1, 2, 4, 8, 16)
 
@@ -49,18 +48,3 @@ def test_pairs_take_a_state_and_its_inverse(lanes, exchanged):
                 ctx.set(dut.state, ctx.get(dut.after))
 
     run(dut, main)
-
-
-@pytest.mark.parametrize(
-    "lanes, random_bits, state_bits, pairs, message",
-    [
-        (3, 3, 3, False, "lanes must be one of 1, 2, 4, 8, 16, not 3"),
-        (2, 9, 8, False, "random_bits must be an integer in 1..8, not 9"),
-        (2, 2, 3, True, "random_bits must be an integer in 3..3, not 2"),
-        (2, 3, 4, True, "state_bits must be an integer in 3..3, not 4"),
-        (2, 3, 25, False, "lfsr_bits must be an integer in 3..24, not 25"),
-    ],
-)
-def test_errors(lanes, random_bits, state_bits, pairs, message):
-    with pytest.raises(ValueError, match=exactly(message)):
-        LaneStates(lanes=lanes, random_bits=random_bits, state_bits=state_bits, pairs=pairs)

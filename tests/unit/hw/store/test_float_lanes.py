@@ -10,7 +10,6 @@ from diastole_hw.store.float_lanes import FloatLanes
 from oracle.product import binary32_bits
 from support.bench import design, run
 from support.floats import decoded, encoded, nearest
-from support.texts import exactly
 
 CYCLES = 5  # from a word's read to its floats, that of the read included
 NAN, INF = 0x7FC0_0000, 0x7F80_0000
@@ -217,21 +216,3 @@ def test_the_number_of_a_part_goes_with_its_floats(rng):
     latency = CYCLES - 1
     floats = [binary32_bits(number + 1, 0)[0] for number in range(4)]
     assert got[latency:] == [(number, floats[number]) for number in numbers[:-latency]]
-
-
-@pytest.mark.parametrize(
-    "change, message",
-    [
-        ({"lanes": 0}, "lanes must be an integer in 1..32, not 0"),
-        ({"lanes": 33}, "lanes must be an integer in 1..32, not 33"),
-        ({"sum_bits": 1}, "sum_bits must be an integer in 2..63, not 1"),
-        ({"sum_bits": 64}, "sum_bits must be an integer in 2..63, not 64"),
-        ({"bounds": 3}, "bounds must be one of 1, 2, 4, not 3"),
-        ({"bounds": 8}, "bounds must be one of 1, 2, 4, not 8"),
-        ({"sinks": 0}, "sinks must be an integer in 1..4, not 0"),
-        ({"parts": 33}, "parts must be an integer in 1..32, not 33"),
-    ],
-)
-def test_bad_parameters(change, message):
-    with pytest.raises(ValueError, match=exactly(message)):
-        FloatLanes(**{"lanes": 4, "sum_bits": 40} | change)

@@ -219,10 +219,3 @@ def test_a_word_of_two_beats(block, data_width, vectors):
 
     run(dut, ask, check)
     assert taken[1:] == [2, 3, 5, 7, 8]
-
-
-@pytest.mark.parametrize("block, data_width, vectors", [(8, 64, 2), (4, 256, 3), (4, 512, 8)])
-def test_words_fit_in_a_beat(block, data_width, vectors):
-    fits = {(8, 64): "1", (4, 256): "1, 2", (4, 512): "1, 2, 4"}[block, data_width]
-    with pytest.raises(ValueError, match=f"vectors must be one of {fits}, not {vectors}"):
-        emitter(block, data_width, vectors)
