@@ -8,12 +8,13 @@ from support.unit_bench import Function, check_pipeline
 
 @pytest.mark.parametrize("count", [1, 2, 5])
 def test_the_chosen_one_or_nothing(count, rng):
-    inputs = dict.fromkeys(map(str, range(count)), 9) | {"chosen": count}
+    names = [f"value_{n}" for n in range(count)]
+    inputs = dict.fromkeys(names, 9) | {"chosen": count}
     unit = Function(inputs, {"o": 9}, lambda m, *given: the_one_of([*given[:-1]], given[-1]))
     cases = []
     for _ in range(20):
         values = [rng.getrandbits(9) for _ in range(count)]
         for number, want in enumerate([0, *values]):
-            given = {str(n): value for n, value in enumerate(values)}
+            given = dict(zip(names, values, strict=True))
             cases.append((given | {"chosen": 1 << number >> 1}, {"o": want}))
     check_pipeline(unit, cases, 0)
