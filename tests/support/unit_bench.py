@@ -16,123 +16,22 @@ until it is taken, an output that no test names offers nothing, a value that an 
 into it, and once all is given and taken, the unit stays silent. A mismatch names the unit, the
 stream, the index, the members that differ and the operand that went in.
 
-:func:`check_pipeline` is for units without handshakes: cases in, results some cycles later.
-:class:`Built` and :class:`Function` make units of functions that describe hardware.
+Units without handshakes are checked by :mod:`support.pipelines`.
 """
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from typing import Any
 
-from amaranth.hdl import Cat, Module, Shape, ShapeCastable, Value
-from amaranth.lib import data, stream, wiring
-from amaranth.lib.wiring import In, Out
+from amaranth.hdl import Cat, ShapeCastable, Value
+from amaranth.lib import stream
+from amaranth.lib.wiring import Out
 
 from support.bench import LIMIT_CYCLES, run
+from support.unit_values import assign, differences, parts_of, plain, set_members, shown
 
 SILENCE = 8
 """Cycles that a unit must stay silent in at the end."""
-
-
-class Built(wiring.Component):
-    """A unit with these members, described by ``build(m, unit)``."""
-
-    def __init__(self, members, build):
-        self.build = build
-        super().__init__(members)
-
-    def elaborate(self, platform):
-        m = Module()
-        self.build(m, self)
-        return m
-
-
-class Function(Built):
-    """A unit without state: its outputs are what ``function(m, *inputs)`` returns, a value or
-    several. ``inputs`` and ``outputs``: shapes by name."""
-
-    def __init__(self, inputs, outputs, function):
-        def build(m, unit):
-            given = (getattr(unit, name) for name in inputs)
-            values = function(m, *given)
-            values = values if isinstance(values, tuple | list) else [values]
-            for name, value in zip(outputs, values, strict=True):
-                m.d.comb += Value.cast(getattr(unit, name)).eq(value)
-
-        members = {name: In(shape) for name, shape in inputs.items()}
-        super().__init__(members | {name: Out(shape) for name, shape in outputs.items()}, build)
-
-
-def plain(value):
-    """A payload as integers, lists and dictionaries."""
-    if isinstance(value, data.Const):
-        shape = value.shape()
-        if isinstance(shape, data.ArrayLayout):
-            return [plain(each) for each in value]
-        return {name: plain(value[name]) for name, _ in shape}
-    return int(value)
-
-
-def shown(value) -> str:
-    """A payload for people: large integers in hexadecimal."""
-    if isinstance(value, dict):
-        return "{" + ", ".join(f"{name}: {shown(each)}" for name, each in value.items()) + "}"
-    if isinstance(value, list | tuple):
-        return "[" + ", ".join(map(shown, value)) + "]"
-    return hex(value) if type(value) is int and abs(value) > 9 else str(value)
-
-
-def differences(want, got, name="") -> list[str]:
-    """What ``got`` has of its members that ``want`` has not. What ``want`` does not name, and what
-    is None there, may be anything."""
-    if want is None:
-        return []
-    if isinstance(want, dict):
-        own = got if isinstance(got, dict) else {}
-        return [
-            each
-            for key, value in want.items()
-            for each in differences(value, own.get(key, "absent"), f"{name}.{key}" if name else key)
-        ]
-    if isinstance(want, list | tuple) and isinstance(got, list) and len(want) == len(got):
-        pairs = enumerate(zip(want, got, strict=True))
-        return [each for n, pair in pairs for each in differences(*pair, f"{name}[{n}]")]
-    if want == got:
-        return []
-    return [f"{name}: " * bool(name) + f"{shown(got)}, not {shown(want)}"]
-
-
-def set_members(ctx, interface, **values):
-    """Set inputs by their names; a value that does not fit is an error."""
-    for name, value in values.items():
-        assign(ctx, getattr(interface, name), value, name)
-
-
-def assign(ctx, target, value, name):
-    """Set an input, or several; an integer for a structure is all of its bits."""
-    if isinstance(target, list | tuple):
-        for number, each in enumerate(value):
-            assign(ctx, target[number], each, f"{name}[{number}]")
-        return
-    if isinstance(value, int) and not isinstance(target, Value):
-        target = Value.cast(target)
-    check_fits(target.shape(), value, name)
-    ctx.set(target, value)
-
-
-def check_fits(shape, value, name):
-    """Fail where a value would lose bits, which the simulator does not tell."""
-    while isinstance(shape, ShapeCastable) and not isinstance(shape, data.Layout):
-        shape = shape.as_shape()
-    if isinstance(value, dict):
-        for key, each in value.items():
-            check_fits(shape[key].shape, each, f"{name}.{key}")
-    elif isinstance(value, list | tuple):
-        for number, each in enumerate(value):
-            check_fits(shape.elem_shape, each, f"{name}[{number}]")
-    elif isinstance(value, int):
-        width, signed = (cast := Shape.cast(shape)).width, cast.signed
-        low, high = (-(1 << width >> 1), 1 << width >> 1) if signed else (0, 1 << width)
-        assert low <= value < high, f"{name} is given {shown(value)}, and has {width} bits"
 
 
 async def until(ctx, signal) -> int:
@@ -171,7 +70,9 @@ class Port:
     cycles: list = field(default_factory=list)
     of: "Port | None" = None
     active: int = 0  # valid of a source, ready of a sink
-    offered: int | None = None  # bits that wait to be taken
+    offered: Any = None  # what waits to be taken, in a sink its bits
+    stable: bool = True  # an offer stays until it is taken
+    needed: bool = True  # the run goes on until all has moved
 
     @property
     def name(self):
@@ -179,10 +80,14 @@ class Port:
 
     @property
     def done(self):
-        return self.values is None or len(self.items) == len(self.values)
+        return self.values is None or len(self.items) >= len(self.values)
 
     def add(self, values: Iterable):
         self.values = [*(self.values or ()), *values]
+
+    def drop(self):
+        """Withdraw what has not moved; what is being offered, from the next cycle on."""
+        self.values = self.values[: len(self.items)]
 
 
 @dataclass
@@ -226,7 +131,8 @@ class Unit:
 
     def take(self, out, wanted: Iterable = (), pace=None, of: Port | None = None) -> Port:
         """Take these values of a stream, and no others: of a structure the members that a wanted
-        one names. ``of``: the stream whose values they are the results of, one by one."""
+        one names, of an integer as many parts as a wanted list has; None stands for anything.
+        ``of``: the stream whose values they are the results of, one by one."""
         self.sinks.append(Port(out, list(wanted), self._willing(pace), of=of))
         self.outputs = [valid for valid in self.outputs if valid is not out.valid]
         return self.sinks[-1]
@@ -266,7 +172,7 @@ class Unit:
 
     @property
     def done(self):
-        return all(port.done for port in (*self.sources, *self.sinks))
+        return all(port.done or not port.needed for port in (*self.sources, *self.sinks))
 
     def run(self, *scripts, background=(), cycles=0, silence=SILENCE, limit=LIMIT_CYCLES):
         """Simulate until ``scripts``, coroutines of a context, have ended, all is given and taken,
@@ -321,7 +227,7 @@ class Unit:
         _, _, *values = await ctx.tick().sample(*sampled)
         for port in self.sources:
             if values.pop(0) and port.active:
-                port.items.append(port.values[len(port.items)])
+                port.items.append(port.offered)
                 port.cycles.append(self.cycle)
                 port.offered = None
         for port in self.sinks:
@@ -335,10 +241,11 @@ class Unit:
         return any(port.cycles[-1:] == [self.cycle - 1] for port in self.sinks)
 
     def _offer(self, ctx, port):
-        if port.offered is None and not port.done and port.pace():
-            value = port.values[len(port.items)]
-            assign(ctx, port.stream.payload, value, port.name)
-            port.offered = 1
+        if port.done:
+            port.offered = None
+        elif port.offered is None and port.pace():
+            port.offered = port.values[len(port.items)]
+            assign(ctx, port.stream.payload, port.offered, port.name)
         if port.active != (active := int(port.offered is not None)):
             ctx.set(port.stream.valid, active)
             port.active = active
@@ -346,7 +253,7 @@ class Unit:
     def _check(self, port, valid, bits):
         """What an output offers in this cycle."""
         where = f"{self._where()}: {port.name}[{len(port.items)}]"
-        if port.offered is not None:
+        if port.offered is not None and port.stable:
             assert valid, f"{where} is withdrawn before it is taken"
             assert bits == port.offered, f"{where} changes before it is taken"
         port.offered = bits if valid and not port.active else None
@@ -357,7 +264,10 @@ class Unit:
         if port.values is not None:
             assert not port.done, f"{where}: extra output {shown(got)}"
             want = port.values[len(port.items)]
-            found = differences(want, got if isinstance(want, dict | list | tuple) else bits)
+            seen = got if isinstance(want, dict | list | tuple) else bits
+            if isinstance(want, list) and isinstance(seen, int):
+                seen = parts_of(bits, len(port.stream.payload), len(want))
+            found = differences(want, seen)
             assert not found, f"{where}: {'; '.join(found)}; {self._operands(port)}"
         if port.active:
             port.items.append(got)
@@ -379,50 +289,3 @@ class Unit:
         """How far the streams are."""
         ports = [port for port in (*self.sources, *self.sinks) if port.values is not None]
         return ", ".join(f"{port.name} {len(port.items)} of {len(port.values)}" for port in ports)
-
-
-def check_pipeline(dut, cases, latency: int, *, hold=None, delays=None):
-    """Check a unit without handshakes: a case in every cycle, its results ``latency`` later.
-
-    ``cases``: (inputs, outputs) by their names; what an output is in a case that does not name the
-    output does not count. ``hold``: inputs that stay. ``delays``: by name, the cycles from a case
-    to an input that is due later, or to an output that comes at another time than the others.
-    Returns the outputs of each case, as bits.
-    """
-    cases, delays = list(cases), delays or {}
-    found: list = [{} for _ in cases]
-    names = {name: None for _, want in cases for name in want}
-    after = {name: delays.get(name, latency) for name in names}
-    last = max([*after.values(), *delays.values()])
-
-    async def bench(ctx):
-        set_members(ctx, dut, **hold or {})
-        for cycle in range(len(cases) + last):
-            for delay in {0, *delays.values()}:
-                if 0 <= (number := cycle - delay) < len(cases):
-                    given = cases[number][0].items()
-                    mine = {name: value for name, value in given if delays.get(name, 0) == delay}
-                    set_members(ctx, dut, **mine)
-            outputs = [Value.cast(getattr(dut, name)) for name in names]
-            _, _, *bits = await ctx.tick().sample(*outputs)
-            for name, got in zip(names, bits, strict=True):
-                if 0 <= (number := cycle - after[name]) < len(cases):
-                    given, want = cases[number]
-                    found[number][name] = got
-                    check_output(dut, name, got, want.get(name), f"case {number} {shown(given)}")
-
-    run(dut, bench, limit=len(cases) + last + 1)
-    return found
-
-
-def check_output(dut, name, bits, want, where):
-    """Compare an output's bits with an integer, a list or a dictionary."""
-    if bits == want:
-        return
-    shape = getattr(dut, name).shape()
-    if isinstance(shape, ShapeCastable):
-        got = plain(shape.from_bits(bits)) if isinstance(want, dict | list | tuple) else bits
-    else:
-        got = bits
-    found = differences(want, got, name)
-    assert not found, f"{type(dut).__name__}, {where}: {'; '.join(found)}"

@@ -8,7 +8,7 @@ from itertools import product
 
 import numpy as np
 
-from support.unit_bench import check_pipeline
+from support.pipelines import check_pipeline
 
 SPECIALS = [
     int(word, 16)

@@ -3,7 +3,7 @@
 import pytest
 
 from diastole_hw.choice import the_one_of
-from support.unit_bench import Function, check_pipeline
+from support.pipelines import Function, check_pipeline
 
 
 @pytest.mark.parametrize("count", [1, 2, 5])

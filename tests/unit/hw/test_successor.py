@@ -5,7 +5,7 @@ from itertools import product
 import pytest
 
 from diastole_hw.successor import is_last, is_successor
-from support.unit_bench import Function, check_pipeline
+from support.pipelines import Function, check_pipeline
 
 
 def check(said, number, before, cases):

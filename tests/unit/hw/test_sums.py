@@ -3,7 +3,7 @@
 import pytest
 
 from diastole_hw.sums import sum_of_three
-from support.unit_bench import Function, check_pipeline
+from support.pipelines import Function, check_pipeline
 
 
 @pytest.mark.parametrize("widths", [(5, 3, 3), (5, 5, 2), (4, 1, 4), (3, 5, 2), (40, 22, 19)])

@@ -6,8 +6,9 @@ from amaranth.hdl import Signal, signed, unsigned
 from amaranth.lib import data, stream
 from amaranth.lib.wiring import In, Out
 
+from support.pipelines import Built, check_pipeline
 from support.texts import exactly
-from support.unit_bench import Built, Unit, check_pipeline, until
+from support.unit_bench import Unit, until
 
 PAIR = data.StructLayout({"low": unsigned(4), "high": unsigned(4)})
 MEMBERS = {

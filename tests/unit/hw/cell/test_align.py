@@ -6,7 +6,7 @@ import pytest
 from diastole_hw.cell.align import AlignAdd, low_bits
 from oracle.cell import aligned
 from support.bench import run
-from support.unit_bench import check_pipeline
+from support.pipelines import check_pipeline
 
 
 def wrapped(value, bits):

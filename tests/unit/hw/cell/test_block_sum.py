@@ -10,7 +10,7 @@ from diastole_hw.cell.shape import Element
 from oracle.cell import encoded
 from oracle.cell import product as windowed
 from support.cells import ANY, BFP8
-from support.unit_bench import check_pipeline
+from support.pipelines import check_pipeline
 
 
 def bfp(bits):

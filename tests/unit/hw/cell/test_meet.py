@@ -6,7 +6,7 @@ import pytest
 
 from diastole_hw.cell.meet import Meet
 from support.cells import KINDS, shape_of
-from support.unit_bench import check_pipeline
+from support.pipelines import check_pipeline
 
 
 def fields(shape):

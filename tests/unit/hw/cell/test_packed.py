@@ -10,7 +10,7 @@ from diastole_hw.cell.packed import pack, packed_bits, unpack
 from diastole_hw.cell.shape import Element
 from oracle.cell import encoded
 from support.cells import ANY, BFP3, BFP8, E2M1, E4M3, E5M2
-from support.unit_bench import Function, check_pipeline
+from support.pipelines import Function, check_pipeline
 
 E2M3 = Element(significand_bits=4, depth=2, derived=True)
 E3M2 = Element(significand_bits=3, depth=6, derived=True)

@@ -7,7 +7,7 @@ import pytest
 
 from diastole_hw.convert.divide import Divide, division_cycles
 from support.bench import design
-from support.unit_bench import check_pipeline
+from support.pipelines import check_pipeline
 
 
 @pytest.mark.parametrize("bits", [2, 4, 9, 20, 28])

@@ -11,8 +11,8 @@ from diastole_sim.spec.rounding import RULES
 from oracle.formats import deficit, element, round_to_code
 from support.bench import design
 from support.classes import make_numerics
+from support.pipelines import check_pipeline
 from support.sweep import sweep
-from support.unit_bench import check_pipeline
 
 NAN_BYTES = (0x7F, 0xFF)
 RESULTS = ("element", "top", "saturated", "underflowed", "nan", "inf")

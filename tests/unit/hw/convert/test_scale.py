@@ -9,7 +9,7 @@ from diastole_hw.convert.scale import LaneScale, tensor_scale
 from oracle.formats import element, top_binade
 from support.bench import design
 from support.classes import make_numerics
-from support.unit_bench import Function, check_pipeline
+from support.pipelines import Function, check_pipeline
 
 BFP = ("bfp1", "bfp4", "bfp8")
 MX = ("mxfp8_e4m3", "mxfp6_e2m3", "mxfp8_e5m2")

@@ -6,7 +6,7 @@ import pytest
 from diastole_hw.memory.chunk_lane import ChunkLane, lane_latency
 from support.bench import design
 from support.floats import encoded, nearest
-from support.unit_bench import check_pipeline
+from support.pipelines import check_pipeline
 
 
 def test_latencies():

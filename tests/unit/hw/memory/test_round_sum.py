@@ -6,7 +6,7 @@ import pytest
 from diastole_hw.memory.round_sum import RoundSum
 from support.bench import design
 from support.floats import encoded, near_ties, nearest
-from support.unit_bench import check_pipeline
+from support.pipelines import check_pipeline
 
 
 def check(sum_bits, mantissa, cases):

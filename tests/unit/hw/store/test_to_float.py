@@ -8,8 +8,8 @@ from amaranth.lib.wiring import In, Out
 
 from diastole_hw.store.to_float import ToFloat, top_exponent
 from oracle.product import binary32_bits
+from support.pipelines import Built, check_pipeline
 from support.sweep import sweep
-from support.unit_bench import Built, check_pipeline
 
 NAN = 0x7FC00000
 SCALES = (-320, 260)  # what bounds, F and mantissas of any configuration lead to

@@ -7,8 +7,8 @@ from diastole_hw.cell.shape import Element
 from diastole_hw.stream.elements import decoded, extent
 from diastole_sim.spec.formats import parse_format
 from support.elements import INTEGERS, MINIFLOATS, array_element, stored_value, widest
+from support.pipelines import Built, check_pipeline
 from support.plans import make_numerics, make_plan
-from support.unit_bench import Built, check_pipeline
 
 
 def decoder(names, special="flag"):

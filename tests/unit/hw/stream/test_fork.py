@@ -8,7 +8,8 @@ from amaranth.lib.wiring import In, Out
 
 from diastole_hw.stream.fork import fork
 from support.bench import run
-from support.unit_bench import Built, Unit
+from support.pipelines import Built
+from support.unit_bench import Unit
 
 COUNTS = [1, 2, 3, 5]
 

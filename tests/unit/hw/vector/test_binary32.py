@@ -8,7 +8,7 @@ import pytest
 
 from diastole_hw.vector.binary32 import negated, nonzero, not_a_number, quick_sum
 from diastole_sim.golden.vector import numbers
-from support.unit_bench import Function, check_pipeline
+from support.pipelines import Function, check_pipeline
 from support.vector_operands import SPECIALS, as_floats
 
 

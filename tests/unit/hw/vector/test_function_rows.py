@@ -5,7 +5,7 @@ import pytest
 
 from diastole_hw.vector.function_rows import FunctionRows, TableOf, surplus
 from diastole_sim.spec.functions import FUNCTION_TABLES
-from support.unit_bench import check_pipeline
+from support.pipelines import check_pipeline
 
 VALUE_BITS = 28
 

@@ -9,7 +9,7 @@ from diastole_hw.vector.narrow import (
     not_finite,
     rounds_to_infinity,
 )
-from support.unit_bench import Function, check_pipeline
+from support.pipelines import Function, check_pipeline
 from support.vector_streams import LABELS, SPECIALS, bits_of, float_of
 
 

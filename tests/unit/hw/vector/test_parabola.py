@@ -5,8 +5,8 @@ import pytest
 
 from diastole_hw.vector.parabola import Parabola
 from support.bench import design
+from support.pipelines import check_pipeline
 from support.sweep import sweep
-from support.unit_bench import check_pipeline
 
 BITS = {"c0": 30, "c1": 27, "c2": 18, "t": 21, "q": 14}
 

@@ -6,7 +6,7 @@ from itertools import product
 import pytest
 
 from diastole_hw.vector.rows import RowProduct, constant_rows, square_rows, two_rows
-from support.unit_bench import Function, check_pipeline
+from support.pipelines import Function, check_pipeline
 
 
 def check(dut, a_bits, signed, cases):
