@@ -42,20 +42,19 @@ async def until(ctx, signal) -> int:
     return cycles
 
 
-def output_streams(signature, interface, flow=Out):
+def output_streams(signature, interface):
     """The ``valid`` of each stream that a unit offers, in whatever interface of its own it is."""
     for name, member in signature.members.items():
         if not member.is_signature:
             continue
-        inner = flow if member.flow == Out else flow.flip()
         parts = [getattr(interface, name)]
         for _ in member.dimensions:
             parts = [each for part in parts for each in part]
         for part in parts:
-            if not isinstance(member.signature, stream.Signature):
-                yield from output_streams(member.signature, part, inner)
-            elif inner == Out:
+            if member.flow == Out and isinstance(member.signature, stream.Signature):
                 yield part.valid
+            else:  # that of an input is turned around already
+                yield from output_streams(member.signature, part)
 
 
 @dataclass(eq=False)
@@ -116,7 +115,8 @@ class Unit:
         self.sources: list[Port] = []
         self.sinks: list[Port] = []
         self.watched: list = []  # (signals, function of the cycle and their values)
-        self.outputs = list(output_streams(dut.signature, dut))
+        self.outputs = list(output_streams(dut.signature, dut))  # that nobody takes
+        self.background: list = []
         self.cycle = 0
 
     def hold(self, interface=None, **values):
@@ -134,7 +134,7 @@ class Unit:
         one names, of an integer as many parts as a wanted list has; None stands for anything.
         ``of``: the stream whose values they are the results of, one by one."""
         self.sinks.append(Port(out, list(wanted), self._willing(pace), of=of))
-        self.outputs = [valid for valid in self.outputs if valid is not out.valid]
+        self._leave(out)
         return self.sinks[-1]
 
     def collect(self, out, pace=None) -> Port:
@@ -142,6 +142,16 @@ class Unit:
         port = self.take(out, (), pace)
         port.values = None
         return port
+
+    def serve(self, server, *streams):
+        """Leave streams to ``server(ctx, *streams)``, as the coroutines of a memory are, which runs
+        as long as all else does."""
+        for each in streams:
+            self._leave(each)
+        self.background.append(lambda ctx: server(ctx, *streams))
+
+    def _leave(self, out):
+        self.outputs = [valid for valid in self.outputs if valid is not out.valid]
 
     def record(self, signal) -> Record:
         """Note a signal, or an expression, in every cycle."""
@@ -198,6 +208,7 @@ class Unit:
 
         self.cycle = 0
         try:
+            background = (*self.background, *background)
             run(self.dut, play, *map(counted, scripts), background=background, limit=limit)
         except AssertionError as error:
             if "no end after" in str(error):
