@@ -30,8 +30,7 @@ from amaranth.lib.wiring import Out
 from support.bench import LIMIT_CYCLES, run
 from support.unit_values import assign, differences, parts_of, plain, set_members, shown
 
-SILENCE = 8
-"""Cycles that a unit must stay silent in at the end."""
+SILENCE = 8  # cycles at the end
 
 
 async def until(ctx, signal) -> int:
@@ -82,6 +81,7 @@ class Port:
         return self.values is None or len(self.items) >= len(self.values)
 
     def add(self, values: Iterable):
+        """Add values, of which a script's are offered from the next cycle on."""
         self.values = [*(self.values or ()), *values]
 
     def drop(self):
@@ -106,8 +106,8 @@ class Record:
 
 
 class Unit:
-    """The bench of one unit. ``pace``: how often its streams move, in a cycle; a number, or a
-    function of the cycle's own, true where one may."""
+    """The bench of one unit. ``pace``: how often its streams may move, a number, or a function that
+    is asked in each cycle."""
 
     def __init__(self, dut, rng=None, *, pace: float | Callable[[], bool] = 1.0):
         self.dut, self.rng, self.pace = dut, rng, pace
@@ -120,8 +120,7 @@ class Unit:
         self.cycle = 0
 
     def hold(self, interface=None, **values):
-        """Plain inputs from the first cycle on; ``interface``: whose they are, if not the unit's
-        own."""
+        """Set plain inputs, of the unit or of an interface, from the first cycle on."""
         self.held.append((interface or self.dut, values))
 
     def give(self, into, values: Iterable = (), pace=None) -> Port:
@@ -140,12 +139,11 @@ class Unit:
     def collect(self, out, pace=None) -> Port:
         """Take any values of a stream; ``items`` has them. With a pace of 0 none is taken."""
         port = self.take(out, (), pace)
-        port.values = None
+        port.values, port.needed = None, pace != 0
         return port
 
     def serve(self, server, *streams):
-        """Leave streams to ``server(ctx, *streams)``, as the coroutines of a memory are, which runs
-        as long as all else does."""
+        """Leave streams to a coroutine, as a memory has, which runs as long as all else does."""
         for each in streams:
             self._leave(each)
         self.background.append(lambda ctx: server(ctx, *streams))
@@ -184,7 +182,7 @@ class Unit:
     def done(self):
         return all(port.done or not port.needed for port in (*self.sources, *self.sinks))
 
-    def run(self, *scripts, background=(), cycles=0, silence=SILENCE, limit=LIMIT_CYCLES):
+    def run(self, *scripts, cycles=0, silence=SILENCE, limit=LIMIT_CYCLES):
         """Simulate until ``scripts``, coroutines of a context, have ended, all is given and taken,
         and ``cycles`` have passed; then some in silence."""
         left = [len(scripts)]
@@ -208,11 +206,10 @@ class Unit:
 
         self.cycle = 0
         try:
-            background = (*self.background, *background)
-            run(self.dut, play, *map(counted, scripts), background=background, limit=limit)
+            scripts = map(counted, scripts)
+            run(self.dut, play, *scripts, background=self.background, limit=limit)
         except AssertionError as error:
-            if "no end after" in str(error):
-                raise AssertionError(f"{error}: {self._state()}") from None
+            error.add_note(self._state())
             raise
 
     def _willing(self, pace):
@@ -222,7 +219,7 @@ class Unit:
         return (lambda: pace > 0) if pace in (0, 1) else (lambda: self.rng.random() < pace)
 
     async def _cycle(self, ctx):
-        """Play one cycle; returns whether anything was taken."""
+        """Play one cycle; returns whether anything was taken, or waits to be."""
         for port in self.sources:
             self._offer(ctx, port)
         for port in self.sinks:
@@ -249,7 +246,8 @@ class Unit:
         for signals, function in self.watched:
             function(self.cycle, *(values.pop(0) for _ in signals))
         self.cycle += 1
-        return any(port.cycles[-1:] == [self.cycle - 1] for port in self.sinks)
+        moved = any(port.cycles[-1:] == [self.cycle - 1] for port in self.sinks)
+        return moved or any(port.offered is not None and port.needed for port in self.sinks)
 
     def _offer(self, ctx, port):
         if port.done:
@@ -297,6 +295,6 @@ class Unit:
         return f"last came {', '.join(came)}"
 
     def _state(self):
-        """How far the streams are."""
-        ports = [port for port in (*self.sources, *self.sinks) if port.values is not None]
+        """How far the streams have come."""
+        ports = (port for port in (*self.sources, *self.sinks) if port.values is not None)
         return ", ".join(f"{port.name} {len(port.items)} of {len(port.values)}" for port in ports)

@@ -1,5 +1,7 @@
 """Payloads of streams and values of ports: set, compared, and shown to people."""
 
+from enum import Enum
+
 from amaranth.hdl import Shape, ShapeCastable, Value
 from amaranth.lib import data
 
@@ -11,7 +13,7 @@ def plain(value):
         if isinstance(shape, data.ArrayLayout):
             return [plain(each) for each in value]
         return {name: plain(value[name]) for name, _ in shape}
-    return int(value)
+    return value.value if isinstance(value, Enum) else int(value)
 
 
 def shown(value) -> str:
@@ -28,6 +30,7 @@ def differences(want, got, name="") -> list[str]:
     is None there, may be anything."""
     if want is None:
         return []
+    want = want.value if isinstance(want, Enum) else want
     if isinstance(want, dict):
         own = got if isinstance(got, dict) else {}
         return [

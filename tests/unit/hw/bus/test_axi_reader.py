@@ -39,6 +39,7 @@ class Reader(Unit):
         self.hold(**window)
         self.asked = self.give(self.dut.request, requests(cases, whose))
         self.error = self.record(self.dut.error)
+        self.serve(self.memory.serve)
 
     def beats(self, cases, whose=None):
         """Those of requests, as they must come."""
@@ -47,15 +48,11 @@ class Reader(Unit):
             for at in range(address, address + beats * self.memory.bytes, self.memory.bytes):
                 yield {"data": self.memory.beat(at), "units": units}
 
-    def run(self, *scripts, background=(), **keys):
-        super().run(*scripts, background=[self.memory.serve, *background], **keys)
-        return self
-
     async def recover(self, ctx, data, hold=False):
         """Clear, and read as if nothing had been; ``data`` may be withdrawn."""
         dut, memory = self.dut, self.memory
         self.asked.drop()
-        data.pace, data.stable = lambda: False, False
+        data.pace, data.stable, data.needed = lambda: False, False, True
         ctx.set(dut.clear, 1)
         await ctx.tick()
         if hold:

@@ -41,12 +41,10 @@ class Writer(Unit):
             beats = range(sum(count for _, count in cases))
         self.given = self.give(self.dut.data, self.words(beats))
         self.error = self.record(self.dut.error)
+        self.serve(self.memory.serve)
 
     def words(self, beats):
         return [{"data": beat, "strb": 2**self.memory.bytes - 1} for beat in beats]
-
-    def run(self, *scripts, **keys):
-        super().run(*scripts, background=[self.memory.serve], **keys)
 
     async def idle(self, ctx):
         """All is given, and in memory."""

@@ -80,15 +80,21 @@ def through(dut, copies, rng, p_in=(1.0, 1.0), p_out=1.0):
         group = left[said["copy"]].pop(0)
         assert {key: said[key] for key in group.flags} == group.flags, group.number
         order.append(group)
-        last = len(group.bytes) - 1
-        bytes_ += [{"byte": byte, "last": n == last} for n, byte in enumerate(group.bytes)]
-        beats += [(cycle, beat) for beat in group.beats]
+        bytes_ += ends_of(group.bytes)
+        beats += [(cycle, *each) for each in ends_of(group.beats)]
     assert not any(left)
-    assert exponents.items == bytes_
-    assert [each["beat"] for each in elements.items] == [beat for _, beat in beats]
+    assert [(each["byte"], each["last"]) for each in exponents.items] == bytes_
+    assert [(each["beat"], each["last"]) for each in elements.items] == [
+        tuple(each) for _, *each in beats
+    ]
     passed = zip(beats, elements.cycles, strict=True)
-    assert all(asked <= came for (asked, _), came in passed), "elements before their group"
+    assert all(asked <= came for (asked, *_), came in passed), "elements before their group"
     return [group.copy for group in order]
+
+
+def ends_of(values):
+    """Each with whether it is the last."""
+    return [(value, n + 1 == len(values)) for n, value in enumerate(values)]
 
 
 def make():
