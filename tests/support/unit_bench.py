@@ -242,7 +242,8 @@ class Unit:
             self._check(port, values.pop(0), values.pop(0))
         if offers := values.pop(0):
             names = [valid.name for n, valid in enumerate(self.outputs) if offers >> n & 1]
-            raise AssertionError(f"{self._where()}: {', '.join(names)}, which no test takes")
+            where = f"{type(self.dut).__name__}, cycle {self.cycle}"
+            raise AssertionError(f"{where}: {', '.join(names)}, which no test takes")
         for signals, function in self.watched:
             function(self.cycle, *(values.pop(0) for _ in signals))
         self.cycle += 1
@@ -261,29 +262,28 @@ class Unit:
 
     def _check(self, port, valid, bits):
         """What an output offers in this cycle."""
-        where = f"{self._where()}: {port.name}[{len(port.items)}]"
         if port.offered is not None and port.stable:
-            assert valid, f"{where} is withdrawn before it is taken"
-            assert bits == port.offered, f"{where} changes before it is taken"
+            assert valid, f"{self._where(port)} is withdrawn before it is taken"
+            assert bits == port.offered, f"{self._where(port)} changes before it is taken"
         port.offered = bits if valid and not port.active else None
         if not valid:
             return
         shape = port.stream.payload.shape()
         got = plain(shape.from_bits(bits)) if isinstance(shape, ShapeCastable) else bits
         if port.values is not None:
-            assert not port.done, f"{where}: extra output {shown(got)}"
+            assert not port.done, f"{self._where(port)}: extra output {shown(got)}"
             want = port.values[len(port.items)]
             seen = got if isinstance(want, dict | list | tuple) else bits
             if isinstance(want, list) and isinstance(seen, int):
                 seen = parts_of(bits, len(port.stream.payload), len(want))
             found = differences(want, seen)
-            assert not found, f"{where}: {'; '.join(found)}; {self._operands(port)}"
+            assert not found, f"{self._where(port)}: {'; '.join(found)}; {self._operands(port)}"
         if port.active:
             port.items.append(got)
             port.cycles.append(self.cycle)
 
-    def _where(self):
-        return f"{type(self.dut).__name__}, cycle {self.cycle}"
+    def _where(self, port):
+        return f"{type(self.dut).__name__}, cycle {self.cycle}: {port.name}[{len(port.items)}]"
 
     def _operands(self, port):
         """What went in: the operand of the same index, or the last of each stream."""

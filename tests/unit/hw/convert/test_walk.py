@@ -98,8 +98,7 @@ def test_patches(name, rng):
             high, wide = rng.randrange(2, 6), rng.randrange(2, 6)
             shape = (high * height - rng.randrange(height), wide * width - rng.randrange(width))
             items, pitch = tile_items(numerics, data_width, cls, shape, 0)
-            # The index is what another unit counts; patches have no addresses.
-            unknown = {"index": None} | ({} if cut is None else {"address": None})
+            unknown = {} if cut is None else {"address": None}  # of patches, which are fed
             fields = dict(zip(("high", "wide", "by_columns"), cut or (0, 0, 0), strict=True))
             unit.set(ctx, cut={"cut": int(cut is not None)} | fields)
             for top, left, bottom, right in patches_of(high, wide, cut or True):

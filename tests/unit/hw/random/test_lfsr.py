@@ -6,6 +6,7 @@ import pytest
 from diastole_hw.random.lfsr import LaneStates
 from oracle.lfsr import state_after
 from support.bench import run
+from support.pipelines import check_pipeline
 
 LANES = (1, 2, 4, 8, 16)
 
@@ -15,17 +16,12 @@ LANES = (1, 2, 4, 8, 16)
 @pytest.mark.sampled(3)
 def test_lanes_see_steps_ahead(lanes, n, bits, rng):
     dut = LaneStates(lanes=lanes, random_bits=bits, state_bits=n, pairs=False)
-
-    async def main(ctx):
-        for state in (1, 2**n - 1, *(rng.randrange(1, 2**n) for _ in range(20))):
-            ctx.set(dut.state.register, state)
-            draws = ctx.get(dut.draws)
-            for lane in range(lanes):
-                want = state_after(n, state, lane) % 2**bits
-                assert draws >> lane * bits & (2**bits - 1) == want, (state, lane)
-            assert ctx.get(dut.after.register) == state_after(n, state, lanes), state
-
-    run(dut, main)
+    cases = []
+    for state in (1, 2**n - 1, *(rng.randrange(1, 2**n) for _ in range(20))):
+        draws = (state_after(n, state, lane) % 2**bits << lane * bits for lane in range(lanes))
+        want = {"draws": sum(draws), "after": {"register": state_after(n, state, lanes)}}
+        cases.append(({"state": {"register": state}}, want))
+    check_pipeline(dut, cases, 0)
 
 
 @pytest.mark.parametrize("lanes", LANES)

@@ -49,6 +49,7 @@ def test_poison_is_nan_and_no_overflow(rng):
         (rng.randrange(-(2**39), 2**39), rng.randint(60, 110), rng.randrange(2)) for _ in range(200)
     ]
     cases += [(0, 0, 1), (0, 0, 0), (1, 300, 1), (1, 300, 0), (-1, -400, 1)]
+    assert binary32_bits(1, 300) == (0x7F800000, True)
     check(40, cases)
 
 
