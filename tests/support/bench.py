@@ -8,8 +8,7 @@ get the same object from :func:`design`.
 from functools import lru_cache
 from weakref import WeakKeyDictionary
 
-from amaranth.hdl import Module, ShapeCastable, Signal, Value
-from amaranth.lib import wiring
+from amaranth.hdl import ClockDomain, Module, ShapeCastable, Value
 from amaranth.sim import Simulator
 
 LIMIT_CYCLES = 20_000
@@ -21,21 +20,6 @@ MOST_BENCHES = 12
 def design(unit, *args, **parameters):
     """``unit(*args, **parameters)``, the same object for the same parameters."""
     return unit(*args, **parameters)
-
-
-class Clocked(wiring.Component):
-    """A function of its inputs, with a clock for the bench beside it."""
-
-    def __init__(self, inner):
-        self.inner = inner
-        super().__init__({})
-
-    def elaborate(self, platform):
-        m = Module()
-        m.submodules.inner = self.inner
-        ticking = Signal()
-        m.d.sync += ticking.eq(~ticking)
-        return m
 
 
 def run(dut, *benches, limit: int = LIMIT_CYCLES, background=()):
@@ -54,7 +38,10 @@ class _Simulation:
     """Of a design: what runs in it can be exchanged, and it begins anew each time."""
 
     def __init__(self, dut):
-        self.sim = Simulator(dut)
+        top = Module()
+        top.domains.sync = ClockDomain()  # also for what is combinational
+        top.submodules.dut = dut
+        self.sim = Simulator(top)
         self.sim.add_clock(1e-8)
         self.benches: list = []
         self.used = False

@@ -1,5 +1,7 @@
 """The converter between a memory and a chain, against the golden model: whole images in memory."""
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from diastole_hw.convert.converter import Converter
@@ -7,9 +9,10 @@ from diastole_sim.device.conversion import Conversion
 from diastole_sim.golden.convert import quantise
 from diastole_sim.spec.image import FloatLayout, image_layouts
 from diastole_sim.spec.numerics import CLASS_NAMES
-from support.bench import design, put, run
+from support.bench import design
 from support.bus import ServiceMemory
 from support.classes import make_numerics
+from support.unit_bench import Unit, until
 
 SEED = 0xC0FFEE11
 MIXED = ("nearest", "stochastic-b", "stochastic-c")
@@ -94,118 +97,123 @@ def rows_of_blocks(values, block, rng, cut=True):
                     yield row.tolist()
 
 
-def convert(dut, jobs, rng, p_ready=1.0, p_write=None, p_row=1.0):
-    """Run jobs (values, cls, tag, step, scale) one after the other, check all that they leave.
+@dataclass(frozen=True, kw_only=True)
+class ExpectedConversion:
+    """A tensor on its way through a converter, and all that must be left of it."""
 
-    ``scale``: None, or e or T. A sixth entry that is true: a chain gives the floats, in patches if
-    it is a ``cut`` of :func:`patches_of`. ``p_ready``:
-    how often the memory is willing, and ``p_write``, if it differs, to take writes; ``p_row``: how
-    often a chain has a row. Returns the cycles of each.
+    values: np.ndarray
+    command: dict
+    images: list[bytes]  # of each copy
+    report: dict  # members of ``control``, at the end
+    counted: list[int]  # elements that saturate, and that underflow
+    what: str
+    rows: list | None = None  # what a chain gives; without, the floats are in memory
+    reads: int = 1  # passes over the floats
+
+
+def run_all(dut, conversions, rng, p_read=1.0, p_write=1.0, p_row=1.0):
+    """Run conversions one after the other, check all that they leave: memory that is no image stays
+    as it was, and no row of a later tensor is taken. Returns the cycles of each.
+
+    ``p_read``, ``p_write``: how often memory is willing; ``p_row``: how often a chain has a row.
     """
     beat = dut.data_width // 8
-    p_write = p_ready if p_write is None else p_write
-    memory = ServiceMemory(1 << 17, beat, stall=lambda: rng.random() >= p_ready)
+    memory = ServiceMemory(1 << 17, beat, stall=lambda: rng.random() >= p_read)
     sink = ServiceMemory(0, beat, stall=lambda: rng.random() >= p_write)
     sink.bytes = memory.bytes
-    cycles = []
-    block = dut.numerics.block
-    chains = [
-        list(rows_of_blocks(values, block, rng, *fed)) if any(fed) else []
-        for values, _, _, _, _, *fed in jobs
-    ]
-    given = [0]  # rows that were taken
+    unit, counted, cycles, due = Unit(dut, rng), [0, 0], [], 0
+    unit.hold(seed=SEED)
+    unit.serve(memory.read, dut.read.requests, dut.read.beats)
+    unit.serve(sink.write, dut.write.requests, dut.write.beats)
+    commands, rows = unit.give(dut.control.command), None
+    again = max(1, dut.geometry.floats // dut.geometry.max_tile_cols)  # tiles that share a beat
+    if dut.fed:
+        rows = unit.give(dut.rows, (row for each in conversions for row in each.rows or ()), p_row)
+        rows.needed = False
 
-    async def main(ctx):
-        ctx.set(dut.seed, SEED)
-        due = 0
-        for (values, cls, tag, step, scale, *fed), chain in zip(jobs, chains, strict=True):
-            cut = fed[0] if any(fed) and fed[0] is not True else None
-            fed = any(fed)
-            rows, cols = values.shape
-            what = f"{rows}x{cols} class {cls} {scale=}" + " fed" * fed
-            what += "" if cut is None else f" {cut}"
-            floats = FloatLayout(rows=rows, cols=cols, data_width=dut.data_width).pack(values)
-            floats.reshape(rows, -1)[:, 4 * cols :] = 0x7F  # what lies beside a row is ignored
-            golden = quantise(
-                values,
-                Conversion(CLASS_NAMES[cls], tag=tag, step=step, scale=scale),
-                dut.numerics,
-                seed=SEED,
-            )
-            layouts = image_layouts(
-                golden.chosen, values.shape, block=dut.numerics.block, data_width=dut.data_width
-            )
-            header = golden.tensor_exponent if layouts[0].header else None
-            images = [
-                layout.pack(copy, header)
-                for layout, copy in zip(layouts, golden.copies, strict=True)
-            ]
-            source = beat * rng.randrange(1, 8)
-            memory.bytes[:] = rng.randbytes(len(memory.bytes))
-            if not fed:
-                memory.bytes[source : source + len(floats)] = floats.tobytes()
-            want = bytearray(memory.bytes)
-            at, places = source + len(floats), []
-            for image in images[:: rng.choice([1, -1])]:
-                at += beat * rng.randrange(8)
-                places.append((at, image))
-                want[at : at + len(image)] = image.tobytes()
-                at += len(image)
-            assert at <= len(want)
-            addresses = [next(at for at, other in places if other is image) for image in images]
-            memory.reads, sink.writes = [], []
-            command = {"cls": cls, "rows": rows, "cols": cols, "source": source}
-            command |= {"destination": addresses[0], "destination_t": addresses[-1]}
-            command |= {"tag": tag, "step": step, "scale": command_scale(golden, scale)}
-            command |= {"fed": fed} if dut.fed else {}
-            if cut is not None:
-                lengths = dict(zip(("high", "wide", "by_columns"), cut, strict=True))
-                command |= {"cut": {"cut": 1} | lengths}
-            await put(ctx, dut.control.command, [command])
-            cycles.append(1)
-            counted, done = [0, 0], 0
-            while not done:
-                sampled = ctx.tick().sample(dut.control.done, dut.saturated, dut.underflowed)
-                _, _, done, *now = await sampled
-                counted = [total + more for total, more in zip(counted, now, strict=True)]
-                cycles[-1] += not done
+    def count(cycle, *now):
+        counted[:] = [total + more for total, more in zip(counted, now, strict=True)]
+
+    def place(each):
+        """Fill memory; returns what it must be in the end, and where the tensor and its images
+        are."""
+        height, width = each.values.shape
+        floats = FloatLayout(rows=height, cols=width, data_width=dut.data_width).pack(each.values)
+        floats.reshape(height, -1)[:, 4 * width :] = 0x7F  # what lies beside a row is ignored
+        source = beat * rng.randrange(1, 8)
+        memory.bytes[:] = rng.randbytes(len(memory.bytes))
+        if each.rows is None:
+            memory.bytes[source : source + len(floats)] = floats.tobytes()
+        want, at, places = bytearray(memory.bytes), source + len(floats), {}
+        for copy in rng.sample(range(len(each.images)), len(each.images)):
+            places[copy] = at = at + beat * rng.randrange(8)
+            want[at : at + len(each.images[copy])] = each.images[copy]
+            at += len(each.images[copy])
+        assert at <= len(want)
+        where = {"source": source, "destination": places[0]}
+        return want, where | {"destination_t": places[len(places) - 1]}, len(floats)
+
+    async def script(ctx):
+        nonlocal due
+        for each in conversions:
+            want, where, size = place(each)
+            memory.reads, sink.writes, counted[:] = [], [], [0, 0]
+            commands.add([each.command | where])
+            while not commands.done:
+                await ctx.tick()
+            cycles.append(1 + await until(ctx, dut.control.done))
             await ctx.tick()
-            for number, (address, image) in enumerate(zip(addresses, images, strict=True)):
-                wrong = [n for n in range(len(image)) if memory.bytes[address + n] != image[n]]
-                where = f"copy {number}, group bytes {layouts[number].group_bytes}"
-                assert not wrong, f"{what}: {where}: bytes {wrong[:8]} of {len(image)}"
-            assert memory.bytes == want, what
+            wrong = [n for n in range(len(want)) if memory.bytes[n] != want[n]]
+            assert not wrong, f"{each.what}: bytes {wrong[:8]}, {where}"
             written = sum(beats for _, beats in sink.writes) * beat
-            assert written == sum(len(image) for image in images), what
-            again = max(1, dut.geometry.floats // dut.geometry.max_tile_cols)
-            again *= 2 if dut.geometry.scanned[cls] and scale is None else 1
-            again *= not fed
-            assert sum(beats for _, beats in memory.reads) * beat <= again * len(floats), what
-            due += len(chain)
-            assert given[0] == due, f"{what}: {given[0]} rows were taken, not {due}"
-            report = dut.control
-            assert [ctx.get(report.nan), ctx.get(report.inf)] == [golden.nan, golden.inf], what
-            assert counted == [golden.saturated, golden.underflowed], what
-            assert ctx.get(report.amax) == golden.amax, what
-            assert not ctx.get(dut.busy), what
+            assert written == sum(map(len, each.images)), each.what
+            read = sum(beats for _, beats in memory.reads) * beat
+            assert read <= (again * each.reads * size if each.rows is None else 0), each.what
+            due += len(each.rows or ())
+            assert not rows or len(rows.items) == due, f"{each.what}: {len(rows.items)} rows taken"
+            report = {name: ctx.get(getattr(dut.control, name)) for name in each.report}
+            assert (report, counted) == (each.report, each.counted), each.what
+            assert not ctx.get(dut.busy), each.what
 
-    async def read(ctx):
-        await memory.read(ctx, dut.read.requests, dut.read.beats)
-
-    async def write(ctx):
-        await sink.write(ctx, dut.write.requests, dut.write.beats)
-
-    def rows():
-        for row in (row for chain in chains for row in chain):
-            yield row
-            given[0] += 1
-
-    async def feed(ctx):
-        if dut.fed:
-            await put(ctx, dut.rows, rows(), lambda: rng.random() < p_row)
-
-    run(dut, main, background=[read, write, feed], limit=200_000)
+    unit.each_cycle(count, dut.saturated, dut.underflowed)
+    unit.run(script, limit=200_000)
     return cycles
+
+
+def convert(dut, jobs, rng, p_ready=1.0, p_write=None, p_row=1.0):
+    """Run jobs (values, cls, tag, step, scale) as :func:`run_all` does, against the golden model.
+
+    ``scale``: None, or e or T. A sixth entry that is true: a chain gives the floats, in patches if
+    it is a ``cut`` of :func:`patches_of`. ``p_write``: if it differs from ``p_ready``.
+    """
+    conversions = [golden_conversion(dut, rng, *job) for job in jobs]
+    return run_all(dut, conversions, rng, p_ready, p_ready if p_write is None else p_write, p_row)
+
+
+def golden_conversion(dut, rng, values, cls, tag, step, scale, fed=False):
+    rows, cols = values.shape
+    cut = fed if fed and fed is not True else None
+    asked = Conversion(CLASS_NAMES[cls], tag=tag, step=step, scale=scale)
+    golden = quantise(values, asked, dut.numerics, seed=SEED)
+    sizes = {"block": dut.numerics.block, "data_width": dut.data_width}
+    layouts = image_layouts(golden.chosen, values.shape, **sizes)
+    header = golden.tensor_exponent if layouts[0].header else None
+    packed = zip(layouts, golden.copies, strict=True)
+    command = {"cls": cls, "rows": rows, "cols": cols, "tag": tag, "step": step}
+    command |= {"scale": command_scale(golden, scale)} | ({"fed": bool(fed)} if dut.fed else {})
+    if cut is not None:
+        lengths = dict(zip(("high", "wide", "by_columns"), cut, strict=True))
+        command["cut"] = {"cut": 1} | lengths
+    return ExpectedConversion(
+        values=values,
+        command=command,
+        images=[layout.pack(copy, header).tobytes() for layout, copy in packed],
+        report={name: getattr(golden, name) for name in ("nan", "inf", "amax")},
+        counted=[golden.saturated, golden.underflowed],
+        what=f"{rows}x{cols} class {cls} {scale=} {fed=}",
+        rows=[*rows_of_blocks(values, dut.numerics.block, rng, fed)] if fed else None,
+        reads=2 if dut.geometry.scanned[cls] and scale is None else 1,
+    )
 
 
 def some_jobs(shapes, rng, classes=(0, 1, 2)):

@@ -31,6 +31,13 @@ def make_plan(
     return replace(plan, tiling=tiling) if tiling else plan
 
 
+def plan_of(**options) -> Plan:
+    """The same, by keys of :func:`make_plan` and of :func:`make_numerics`."""
+    names = ("rows", "cols", "in_place", "data_width", "ports", "output_register")
+    sizes = {name: options.pop(name) for name in names if name in options}
+    return make_plan(make_numerics(**options), **sizes)
+
+
 def with_vector(plan: Plan) -> Plan:
     """The machine with a vector unit beside it."""
     sizes = {"block": plan.block, "data_width": plan.data_width}
@@ -39,4 +46,4 @@ def with_vector(plan: Plan) -> Plan:
     return replace(plan, vector=VectorShape.of(**sizes, specials=None, panel_kib=64))
 
 
-__all__ = ["make_numerics", "make_plan", "with_vector"]
+__all__ = ["make_numerics", "make_plan", "plan_of", "with_vector"]

@@ -8,6 +8,8 @@ from itertools import product
 
 import numpy as np
 
+from support.pipelines import check_pipeline
+
 SPECIALS = [
     int(word, 16)
     for word in """
@@ -110,3 +112,9 @@ def differing(got, want, *operands):
         f"{got[place]:08x}, not {want[place]:08x}"
         for place in shown
     ]
+
+
+def check_results(dut, cases, results):
+    """A case per cycle into a unit, and an array of what each becomes."""
+    wanted = ({"result": bits} for bits in results.tolist())
+    check_pipeline(dut, zip(cases, wanted, strict=True), dut.latency)

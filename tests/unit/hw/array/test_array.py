@@ -14,7 +14,6 @@ from oracle.cell import sums_const
 from support.bench import design, run
 from support.cells import BFP4, KINDS, control_const, shape_of
 from support.sweep import sweep
-from support.texts import exactly
 
 
 def drive(ctx, dut, passes, cycle):
@@ -114,9 +113,3 @@ def test_stated_latencies_and_widths(rows, cols, pipeline, latency):
     assert (dut.east_latency, dut.north_latency) == (cols - 1 + latency, rows - 1 + latency)
     assert dut.psum_bits == 30 + (max(rows, cols) - 1).bit_length()
     assert shape.deficit_bits == 5
-
-
-@pytest.mark.parametrize("cols", [0, 65])
-def test_bad_cols(cols):
-    with pytest.raises(ValueError, match=exactly(f"cols must be an integer in 1..64, not {cols}")):
-        Array(shape=shape_of("bfp", rows=1, block=1, fraction=0), cols=cols)

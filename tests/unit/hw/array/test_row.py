@@ -77,9 +77,3 @@ def test_a_row(kind, cols, rng):
 
     run(dut, bench)
     assert compared == len(wanted) > 0
-
-
-@pytest.mark.parametrize("cols", [0, 65])
-def test_errors(cols):
-    with pytest.raises(ValueError, match=rf"cols must be an integer in 1\.\.64, not {cols}"):
-        ArrayRow(shape=shape_of("bfp", rows=1, block=2, fraction=9), psum_bits=8, cols=cols)

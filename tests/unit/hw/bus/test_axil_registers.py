@@ -9,7 +9,6 @@ from amaranth.hdl import Signal
 
 from diastole_hw.bus.axil_registers import AxilRegisters
 from support.bench import run
-from support.texts import exactly
 
 CONTROL, STATUS, ERROR_CODE, COUNT, ADDRESS, FLAGS = 0x0C, 0x10, 0x14, 0x1C, 0x20, 0x50
 START, RESET, CLEAR, IRQ = 1, 2, 4, 256
@@ -469,13 +468,6 @@ def test_an_access_waits_for_the_answer_before_it():
         assert answers == {"b": [OKAY, DECERR], "r": [OKAY, DECERR]}
 
     run(dut, bench)
-
-
-def test_refused_parameter():
-    with pytest.raises(
-        ValueError, match=exactly("config_hash must be an integer in 0..4294967295, not 4294967296")
-    ):
-        AxilRegisters(config_hash=2**32)
 
 
 def test_the_docstring_lists_every_member_with_its_width():

@@ -4,7 +4,8 @@
 import pytest
 
 from diastole_hw.bus.gather import DEPTH, GatheredWrites
-from support.bench import design, get, put, run
+from support.bench import design, run
+from support.unit_bench import Unit
 
 WIDTH = 32
 
@@ -21,24 +22,24 @@ def drawn(rng, count, sizes):
     ]
 
 
-def source_of(dut, given, willing_to_ask, willing_to_give, slow=DEPTH):
-    """Benches that ask and that give, each at its own pace."""
+def bench_of(given, rng=None, p_ask=1.0, p_give=1.0, slow=DEPTH):
+    """A unit that is asked and given, each at its own pace; a command counts with its request."""
+    unit = Unit(design(GatheredWrites, data_width=WIDTH), rng)
+    source = unit.dut.source
+    unit.hold(slow=slow)
+    items = ({"addr": address, "beats": len(words)} for address, words, _ in given)
+    asked = unit.give(source.requests, items, p_ask)
+    beats = ({"data": word, "strb": word & 15} for _, words, _ in given for word in words)
+    unit.give(source.beats, beats, p_give)
 
-    async def ask(ctx):
-        ctx.set(dut.slow, slow)
-        for address, words, command in given:
-            while not willing_to_ask():
-                await ctx.tick()
-            ctx.set(dut.command, command)
-            item = {"addr": address, "beats": len(words)}
-            await put(ctx, dut.source.requests, [item])
-            ctx.set(dut.command, 1 - command)
+    async def commands(ctx):
+        await ctx.delay(0)  # behind the first offer
+        while not asked.done:
+            command = given[len(asked.items)][2]
+            ctx.set(unit.dut.command, command if asked.offered is not None else 1 - command)
+            await ctx.tick()
 
-    async def give(ctx):
-        items = ({"data": word, "strb": word & 15} for _, words, _ in given for word in words)
-        await put(ctx, dut.source.beats, items, willing_to_give)
-
-    return ask, give
+    return unit, commands
 
 
 @pytest.mark.parametrize("sizes", [(1,), (1, 2, 5), (DEPTH - 1, DEPTH, DEPTH + 1), (3, 100)])
@@ -48,53 +49,38 @@ def source_of(dut, given, willing_to_ask, willing_to_give, slow=DEPTH):
 def test_a_request_comes_when_its_beats_are_there(sizes, p_ask, p_give, p_ready, slow, rng):
     """Whatever the paces: as many as are slow are in the queue, beside those of requests before
     it; once it is asked for, they come without a wait for the source."""
-    dut = design(GatheredWrites, data_width=WIDTH)
     given = drawn(rng, 14, sizes)
-    inside, taken = 0, 0  # beats, requests
+    unit, commands = bench_of(given, rng, p_ask, p_give, slow)
+    dut = unit.dut
+    whose = ({"owner": 0, "command": command} for *_, command in given)
+    requests = [
+        {"addr": address, "beats": len(words), "whose": each}
+        for (address, words, _), each in zip(given, whose, strict=True)
+    ]
+    taken = unit.take(dut.requests, requests, p_ready)
+    words = [(number, word) for number, (_, words, _) in enumerate(given) for word in words]
+    beats = unit.take(dut.beats, [{"data": word, "strb": word & 15} for _, word in words])
 
-    async def watch(ctx):
-        """Beats that are inside, and of which requests they are."""
-        nonlocal inside, taken
-        owed, before = 0, None
-        watched = (
-            dut.source.beats.valid & dut.source.beats.ready, dut.beats.valid & dut.beats.ready,
-            dut.requests.valid, dut.requests.ready, dut.requests.payload,
-        )  # fmt: skip
-        async for _, _, comes, leaves, offered, ready, payload in ctx.tick().sample(*watched):
-            seen = payload.addr, payload.beats, payload.whose.command, payload.whose.owner
-            assert before in (None, seen) or not offered, "an offer changed"
-            assert offered or before is None, "an offer fell"
-            before = seen if offered and not ready else None
-            if offered:
-                assert inside - owed >= min(payload.beats, slow), "its beats are not there"
-                address, words, command = given[taken]
-                assert seen == (address, len(words), command, 0)
-            if offered and ready:
-                owed += payload.beats
-                taken += 1
-            inside += comes - leaves
-            owed -= leaves
+    def willing():
+        """Beats of requests that were taken."""
+        at = len(beats.items)
+        return at < len(words) and words[at][0] < len(taken.items) and rng.random() < p_ready
 
-    async def take_requests(ctx):
-        for _ in given:
-            await get(ctx, dut.requests, lambda: rng.random() < p_ready)
+    beats.pace = willing
+    inside = owed = 0  # beats, and those of requests that were taken
 
-    async def take_beats(ctx):
-        """Of requests that were taken, while others are."""
-        for number, (_, words, _) in enumerate(given):
-            for word in words:
-                while taken <= number:
-                    await ctx.tick()
-                beat = await get(ctx, dut.beats, lambda: rng.random() < p_ready)
-                assert (beat.data, beat.strb) == (word, word & 15), f"of request {number}"
-        for _ in range(5):
-            _, _, *valid = await ctx.tick().sample(dut.requests.valid, dut.beats.valid)
-            assert valid == [0, 0], "extra output"
+    def watch(cycle, comes, leaves, offered, ready, size):
+        nonlocal inside, owed
+        assert not offered or inside - owed >= min(size, slow), "its beats are not there"
+        owed += size * (offered and ready) - leaves
+        inside += comes - leaves
 
-    paces = (lambda: rng.random() < p_ask), (lambda: rng.random() < p_give)
-    ask, give = source_of(dut, given, *paces, slow)
-    run(dut, ask, give, take_requests, take_beats, background=[watch])
-    assert (taken, inside) == (len(given), 0)
+    unit.each_cycle(
+        watch, dut.source.beats.valid & dut.source.beats.ready, dut.beats.valid & dut.beats.ready,
+        dut.requests.valid, dut.requests.ready, dut.requests.p.beats,
+    )  # fmt: skip
+    unit.run(commands)
+    assert inside == 0
 
 
 @pytest.mark.parametrize("beats", [1, 2, DEPTH - 1, DEPTH, DEPTH + 1, 100])
@@ -103,73 +89,59 @@ def test_a_request_comes_when_its_beats_are_there(sizes, p_ask, p_give, p_ready,
 def test_a_request_waits_for_its_slow_beats(beats, slow):
     """All of it, or the last that there is room for, if all are; while it waits, requests and beats
     are taken."""
-    dut = design(GatheredWrites, data_width=WIDTH)
     needed = min(beats, slow)
+    unit, _ = bench_of([])
+    dut, (asked, given) = unit.dut, unit.sources
+    unit.hold(slow=slow)
+    unit.collect(dut.requests, 0)
+    unit.collect(dut.beats, 0)
+    asked.add([{"addr": 0, "beats": beats}])
+    given.add({"data": n} for n in range(needed - 1))
 
-    async def bench(ctx):
-        ctx.set(dut.slow, slow)
-        await put(ctx, dut.source.requests, [{"addr": 0, "beats": beats}])
-        await put(ctx, dut.source.beats, ({"data": n} for n in range(needed - 1)))
+    async def script(ctx):
+        await unit.settled(ctx)
         for _ in range(5):
             assert not ctx.get(dut.requests.valid)
             assert ctx.get(dut.source.beats.ready)
             assert ctx.get(dut.source.requests.ready)
             await ctx.tick()
-        await put(ctx, dut.source.beats, [{"data": needed}])
+        given.add([{"data": needed}])
+        await unit.settled(ctx)
         await ctx.tick()
         assert ctx.get(dut.requests.valid)
 
-    run(dut, bench)
+    unit.run(script)
 
 
 @pytest.mark.parametrize("gap", [0, 1, 5])
 @pytest.mark.parametrize("first", ["request", "beat"])
 def test_the_earliest_cycles(first, gap):
     """Of a request of one beat, whichever of the two comes first, and of both together."""
-    dut = design(GatheredWrites, data_width=WIDTH)
     came = {"request": 0, "beat": 0, "beat" if first == "request" else "request": gap}
-    left = {}
-
-    async def bench(ctx):
-        ctx.set(dut.slow, DEPTH)
-        streams = {"request": dut.source.requests, "beat": dut.source.beats}
-        ctx.set(dut.requests.ready, 1)
-        ctx.set(dut.source.requests.payload, {"addr": 0, "beats": 1})
-        for cycle in range(gap + 8):
-            for name, stream in streams.items():
-                ctx.set(stream.valid, cycle == came[name])
-            _, _, asks, gives = await ctx.tick().sample(dut.requests.valid, dut.beats.valid)
-            for name, offered in (("request", asks), ("beat", gives)):
-                if offered:
-                    left.setdefault(name, cycle)
-        ctx.set(dut.beats.ready, 1)
-        await ctx.tick()
-
-    run(dut, bench)
+    unit, _ = bench_of([(0, [0], 0)])
+    requests, beats = unit.sources
+    requests.pace = lambda: unit.cycle >= came["request"]
+    beats.pace = lambda: unit.cycle >= came["beat"]
+    unit.collect(unit.dut.requests)
+    unit.collect(unit.dut.beats, pace=lambda: unit.cycle > gap + 8)
+    shown = {"request": unit.dut.requests.valid, "beat": unit.dut.beats.valid}
+    shown = {name: unit.record(signal) for name, signal in shown.items()}
+    unit.run(cycles=gap + 8)
+    left = {name: record.cycles[0] for name, record in shown.items()}
     assert left["request"] == max(came.values()) + 1, "as soon as its beats have come"
     assert left["beat"] == max(came["beat"] + 2, left["request"] + 1)
 
 
 def test_a_beat_every_cycle(rng):
     """Where a request is taken at once, and a beat in every cycle from then on."""
-    dut = design(GatheredWrites, data_width=WIDTH)
     given = drawn(rng, 12, (8, 16))
     count = sum(len(words) for _, words, _ in given)
-    moved = []
-
-    async def sink(ctx):
-        ctx.set(dut.requests.ready, 1)
-        while not ctx.get(dut.requests.valid):
-            await ctx.tick()
-        await ctx.tick()
-        ctx.set(dut.beats.ready, 1)
-        for cycle in range(count + 5):
-            _, _, valid = await ctx.tick().sample(dut.beats.valid)
-            moved.extend([cycle] * valid)
-
-    ask, give = source_of(dut, given, lambda: True, lambda: True)
-    run(dut, ask, give, sink)
-    assert moved == list(range(count))
+    unit, commands = bench_of(given)
+    requests = unit.collect(unit.dut.requests)
+    beats = unit.collect(unit.dut.beats, lambda: len(requests.items) > 0)
+    unit.run(commands)
+    assert beats.cycles == [*range(beats.cycles[0], beats.cycles[0] + count)]
+    assert beats.cycles[0] == requests.cycles[0] + 1
 
 
 def test_neither_valid_nor_ready_depends_on_the_other_side(rng):

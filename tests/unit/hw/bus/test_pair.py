@@ -1,12 +1,11 @@
 # amaranth: UnusedElaboratable=no
 """Two readers that are one to the service: each gets its own beats, and the first goes first."""
 
-from collections import deque
-
 import pytest
 
 from diastole_hw.bus.pair import OPEN, ReadPair
-from support.bench import design, get, put, run
+from support.bench import design, run
+from support.unit_bench import Unit
 
 WIDTH = 32
 NAMES = ("first", "second")
@@ -26,52 +25,26 @@ def requests(rng, unit, count):
 def test_each_gets_its_beats(p_stall, p_ask, rng):
     dut = design(ReadPair, data_width=WIDTH)
     given = [requests(rng, unit, 40) for unit in range(2)]
-    waiting, taken = deque(), []
+    unit = Unit(dut, rng, pace=1 - p_stall)
+    unit.hold(second_command=1)
+    asked, beats = unit.collect(dut.service.requests), unit.give(dut.service.beats)
+    taken = []
+    for mine, name in zip(given, NAMES, strict=True):
+        reader = getattr(dut, name)
+        unit.give(reader.requests, [{"addr": at, "beats": n} for at, n in mine], p_ask)
+        unit.take(reader.beats, [word(at, beat) for at, n in mine for beat in range(n)])
 
-    async def ask(ctx):
-        while True:
-            request = await get(ctx, dut.service.requests, lambda: rng.random() >= p_stall)
-            taken.append((request.addr, request.beats))
-            waiting.extend(word(request.addr, beat) for beat in range(request.beats))
+    def answer(cycle, valid, address, command):
+        assert not valid or command == address >> 32
+        for request in asked.items[len(taken) :]:
+            taken.append((request["addr"], request["beats"]))
+            beats.add(word(request["addr"], beat) for beat in range(request["beats"]))
 
-    async def give(ctx):
-        while True:
-            if waiting:
-                willing = lambda: rng.random() >= p_stall  # noqa: E731
-                await put(ctx, dut.service.beats, [waiting.popleft()], willing)
-            else:
-                await ctx.tick()
-
-    async def commands(ctx):
-        ctx.set(dut.second_command, 1)
-        watched = (dut.service.requests.valid, dut.service.requests.p.addr, dut.command)
-        async for _, _, valid, address, command in ctx.tick().sample(*watched):
-            assert not valid or command == address >> 32
-
-    def asks(unit):
-        async def bench(ctx):
-            for address, beats in given[unit]:
-                while rng.random() >= p_ask:
-                    await ctx.tick()
-                reader = getattr(dut, NAMES[unit])
-                await put(ctx, reader.requests, [{"addr": address, "beats": beats}])
-
-        return bench
-
-    def takes(unit):
-        async def bench(ctx):
-            for number, (address, beats) in enumerate(given[unit]):
-                for beat in range(beats):
-                    reader = getattr(dut, NAMES[unit])
-                    got = await get(ctx, reader.beats, lambda: rng.random() >= p_stall)
-                    assert got == word(address, beat), f"beat {beat} of {number} of {unit}"
-
-        return bench
-
-    benches = [bench(unit) for unit in range(2) for bench in (asks, takes)]
-    run(dut, *benches, background=[ask, give, commands])
-    for unit in range(2):
-        assert [each for each in taken if each[0] >> 32 == unit] == given[unit]
+    service = dut.service.requests
+    unit.each_cycle(answer, service.valid, service.p.addr, dut.command)
+    unit.run()
+    for number in range(2):
+        assert [each for each in taken if each[0] >> 32 == number] == given[number]
 
 
 def test_the_first_goes_first_but_an_offer_stays():

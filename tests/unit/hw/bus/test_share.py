@@ -1,14 +1,11 @@
 # amaranth: UnusedElaboratable=no
 """Units that read over one service: each gets its own beats, and the first goes first."""
 
-from collections import deque
-from dataclasses import dataclass
-
 import pytest
 
 from diastole_hw.bus.share import ReadShare
-from support.bench import design, get, put, run
-from support.texts import exactly
+from support.bench import design, run
+from support.unit_bench import Unit
 
 WIDTH = 32
 UNITS = (2, 3, 4)
@@ -30,87 +27,44 @@ def word(address, beat):
     return (address >> 32) * 0x1234567 + (address & 0xFFFFFF) + beat & 2**WIDTH - 1
 
 
-@dataclass
-class Memory:
-    """The service: ``taken`` are the (address, beats, owner, command) of requests, in order."""
-
-    dut: ReadShare
-    stalls: object
-
-    def __post_init__(self):
-        self.taken = []
-        self.waiting = deque()
-
-    async def ask(self, ctx):
-        while True:
-            request = await get(ctx, self.dut.requests, lambda: not self.stalls())
-            self.taken.append(
-                (request.addr, request.beats, request.whose.owner, request.whose.command)
-            )
-            for beat in range(request.beats):
-                unit = 1 << request.whose.owner
-                data = {"data": word(request.addr, beat), "units": unit}
-                self.waiting.append(data)
-
-    async def give(self, ctx):
-        while True:
-            if not self.waiting:
-                await ctx.tick()
-            else:
-                while self.stalls():
-                    await ctx.tick()
-                await put(ctx, self.dut.beats, [self.waiting.popleft()])
-                ctx.set(self.dut.beats.p.units, 0)
-
-
 @pytest.mark.parametrize("units", UNITS)
 @pytest.mark.parametrize("p_stall", [0.0, 0.5], ids=["free", "stalled"])
 @pytest.mark.parametrize("p_ask", [1.0, 0.2], ids=["eager", "slow"])
 @pytest.mark.sampled(2)
 def test_each_unit_gets_its_beats(units, p_stall, p_ask, rng):
+    """A command counts in the cycle in which its request is taken."""
     dut = design(ReadShare, data_width=WIDTH, units=units)
-    given = drawn(rng, units, 12)
-    memory = Memory(dut, lambda: rng.random() < p_stall)
+    asked = drawn(rng, units, 12)
+    unit = Unit(dut, rng, pace=1 - p_stall)
+    requests, beats = unit.collect(dut.requests), unit.give(dut.beats)
+    ports = []
+    for number, reader in enumerate(dut.units_read):
+        items = [{"addr": address, "beats": beats} for address, beats, _ in asked[number]]
+        ports.append(unit.give(reader.requests, items, p_ask))
+        words = [word(at, n) for at, count, _ in asked[number] for n in range(count)]
+        unit.take(reader.beats, words)
 
-    def asks(unit):
-        async def bench(ctx):
-            for address, beats, command in given[unit]:
-                while rng.random() >= p_ask:
-                    await ctx.tick()
-                ctx.set(dut.commands[unit], command)
-                item = {"addr": address, "beats": beats}
-                await put(ctx, dut.units_read[unit].requests, [item])
-                ctx.set(dut.commands[unit], rng.randrange(2))
+    async def play(ctx):
+        answered = 0
+        await ctx.delay(0)  # behind the first offers
+        while answered < 12 * units:
+            for number, port in enumerate(ports):
+                offers = port.offered is not None
+                command = asked[number][len(port.items)][2] if offers else rng.randrange(2)
+                ctx.set(dut.commands[number], command)
+            for request in requests.items[answered:]:
+                owner = 1 << request["whose"]["owner"]
+                words = (word(request["addr"], n) for n in range(request["beats"]))
+                beats.add({"data": each, "units": owner} for each in words)
+                answered += 1
+            await ctx.tick()
 
-        return bench
-
-    def takes(unit):
-        async def bench(ctx):
-            for number, (address, beats, _) in enumerate(given[unit]):
-                for beat in range(beats):
-                    got = await get(
-                        ctx, dut.units_read[unit].beats, lambda: rng.random() >= p_stall
-                    )
-                    assert got == word(address, beat), f"beat {beat} of {number} of unit {unit}"
-
-        return bench
-
-    async def stable(ctx):
-        before = None
-        watched = (dut.requests.valid, dut.requests.ready, dut.requests.payload)
-        async for _, _, valid, ready, payload in ctx.tick().sample(*watched):
-            seen = payload.addr, payload.beats, payload.whose.owner, payload.whose.command
-            assert before in (None, seen), "an offer changed or fell" if valid else "an offer fell"
-            assert valid or before is None, "an offer fell"
-            before = seen if valid and not ready else None
-
-    benches = [bench(unit) for unit in range(units) for bench in (asks, takes)]
-    run(dut, *benches, background=[memory.ask, memory.give, stable])
-    for unit in range(units):
-        mine = [
-            (addr, beats, command) for addr, beats, owner, command in memory.taken if owner == unit
-        ]
-        assert mine == given[unit], f"unit {unit}"
+    unit.run(play)
+    taken = [(r["addr"], r["beats"], r["whose"]["command"]) for r in requests.items]
+    for number in range(units):
+        owners = (request["whose"]["owner"] for request in requests.items)
+        mine = [each for each, owner in zip(taken, owners, strict=True) if owner == number]
+        assert mine == asked[number], f"unit {number}"
 
 
 @pytest.mark.parametrize("units", UNITS)
@@ -230,9 +184,3 @@ def test_a_beat_passes_in_its_cycle_to_its_unit_alone(units, rng):
             await ctx.tick()
 
     run(dut, bench)
-
-
-@pytest.mark.parametrize("units", [1, 5])
-def test_refused_units(units):
-    with pytest.raises(ValueError, match=exactly(f"units must be an integer in 2..4, not {units}")):
-        ReadShare(data_width=WIDTH, units=units)

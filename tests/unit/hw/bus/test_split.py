@@ -4,61 +4,41 @@
 import pytest
 
 from diastole_hw.bus.split import BurstSplitter
-from support.bench import design, get, put, run
-from support.texts import exactly
+from support.bench import design
+from support.unit_bench import Unit
+
+
+def bench_of(requests, width=64, rng=None, **window):
+    """A splitter of this window, and the requests that it is given."""
+    unit = Unit(design(BurstSplitter, data_width=width), rng)
+    unit.hold(**{"limit": 2**40 - 1} | window)
+    return unit, unit.give(unit.dut.i, requests, pace=0.8 if rng else 1)
 
 
 @pytest.mark.parametrize("data_width", [32, 64, 512])
 @pytest.mark.parametrize("p_ready", [1.0, 0.4], ids=["free", "stalled"])
 def test_bursts_are_the_beats_once_and_in_order(data_width, p_ready, rng):
     size = data_width // 8
-    dut = design(BurstSplitter, data_width=data_width)
     cases = [(0, 1), (63, 1), (63, 2), (64, 64), (1, 64), (5, 200), (2**40 // size - 3, 2)]
     cases += [(rng.randrange(2**20), rng.randrange(1, 300)) for _ in range(30)]
-    whose = [{"owner": rng.randrange(4), "command": rng.randrange(2)} for _ in cases]
-    end = 2**40 - 1
-
-    async def drive(ctx):
-        ctx.set(dut.limit, end)
-        requests = (
-            {"addr": beat * size, "beats": beats, "whose": given}
-            for (beat, beats), given in zip(cases, whose, strict=True)
-        )
-        await put(ctx, dut.i, requests, willing=lambda: rng.random() < 0.8)
-
-    async def check(ctx):
-        for (beat, beats), given in zip(cases, whose, strict=True):
-            left = beats
-            while left:
-                burst = await get(ctx, dut.o, willing=lambda: rng.random() < p_ready)
-                assert burst.addr == beat * size, f"{beats} beats from {beat}: {left} left"
-                count = burst.len + 1
-                assert count == min(left, 64 - beat % 64)
-                beat, left = beat + count, left - count
-                assert burst.last == (left == 0), f"{left} left"
-                assert (burst.whose.owner, burst.whose.command) == (*given.values(),)
-        assert not ctx.get(dut.o.valid), "extra output"
-
-    run(dut, drive, check)
+    requests, bursts = [], []
+    for beat, left in cases:
+        whose = {"owner": rng.randrange(4), "command": rng.randrange(2)}
+        requests.append({"addr": beat * size, "beats": left, "whose": whose})
+        while left:
+            count = min(left, 64 - beat % 64)
+            burst = {"addr": beat * size, "len": count - 1, "last": count == left}
+            bursts.append(burst | {"whose": whose})
+            beat, left = beat + count, left - count
+    unit, _ = bench_of(requests, data_width, rng)
+    unit.take(unit.dut.o, bursts, p_ready)
+    unit.run()
 
 
 def test_one_burst_per_cycle_also_between_requests():
-    dut = design(BurstSplitter, data_width=64)
-    counts = [64, 128, 1, 1, 65]
-    given = []
-
-    async def drive(ctx):
-        ctx.set(dut.limit, 2**40 - 1)
-        await put(ctx, dut.i, ({"addr": 0x1000, "beats": beats} for beats in counts))
-
-    async def check(ctx):
-        ctx.set(dut.o.ready, 1)
-        for cycle in range(20):
-            _, _, valid = await ctx.tick().sample(dut.o.valid)
-            if valid:
-                given.append(cycle)
-
-    run(dut, drive, check)
+    unit, _ = bench_of([{"addr": 0x1000, "beats": beats} for beats in (64, 128, 1, 1, 65)])
+    given = unit.collect(unit.dut.o).cycles
+    unit.run()
     assert given == list(range(given[0], given[0] + 7))
 
 
@@ -80,79 +60,61 @@ def test_one_burst_per_cycle_also_between_requests():
     ],
 )
 def test_the_window_is_exact(base, limit, addr, beats, inside):
-    dut = design(BurstSplitter, data_width=64)
+    unit, _ = bench_of([{"addr": addr, "beats": beats}], base=base, limit=limit)
+    dut, burst = unit.dut, unit.collect(unit.dut.o, 0)
+    burst.stable = False  # it is cleared
 
-    async def bench(ctx):
-        ctx.set(dut.base, base)
-        ctx.set(dut.limit, limit)
-        await put(ctx, dut.i, [{"addr": addr, "beats": beats}])
+    async def script(ctx):
+        await unit.settled(ctx)
         assert (ctx.get(dut.o.valid), ctx.get(dut.outside)) == (inside, not inside)
-        ctx.set(dut.clear, 1)
-        await ctx.tick()
+        await unit.pulse(ctx, "clear")
         assert (ctx.get(dut.o.valid), ctx.get(dut.outside), ctx.get(dut.held)) == (0, 0, 0)
 
-    run(dut, bench)
+    unit.run(script)
 
 
 def test_a_request_that_leaves_the_window_gives_what_is_inside_first():
-    dut = design(BurstSplitter, data_width=64)
-
-    async def bench(ctx):
-        ctx.set(dut.base, 0x1000)
-        ctx.set(dut.limit, 0x1200)
-        await put(ctx, dut.i, [{"addr": 0x1000, "beats": 65}])
-        assert ctx.get(dut.o.valid)
-        assert not ctx.get(dut.outside)
-        await get(ctx, dut.o)
-        assert ctx.get(dut.outside)
-        assert not ctx.get(dut.o.valid)
-        assert not ctx.get(dut.i.ready)
-
-    run(dut, bench)
+    request = {"addr": 0x1000, "beats": 65}
+    unit, given = bench_of([request] * 2, base=0x1000, limit=0x1200)
+    given.needed = False
+    unit.take(unit.dut.o, [{"addr": 0x1000}], pace=lambda: unit.cycle == 3)
+    outside = unit.record(unit.dut.outside)
+    unit.run()
+    assert given.cycles == [0]
+    assert outside.cycles == [*range(4, len(outside.values))]
 
 
 @pytest.mark.parametrize("owner", range(4))
 @pytest.mark.parametrize("command", [0, 1])
 def test_whose_a_request_is_that_is_outside(owner, command):
     """Also of one that waits behind it."""
-    dut = design(BurstSplitter, data_width=64)
     whose = {"owner": owner, "command": command}
-
-    async def bench(ctx):
-        ctx.set(dut.limit, 0x1000)
-        await put(ctx, dut.i, [{"addr": 0x2000, "beats": 1, "whose": whose}])
-        other = {"owner": owner ^ 3, "command": command ^ 1}
-        ctx.set(dut.i.payload, {"addr": 0, "beats": 1, "whose": other})
-        ctx.set(dut.i.valid, 1)
-        for _ in range(5):
-            assert ctx.get(dut.outside)
-            assert ctx.get(dut.o.p.whose.owner) == owner
-            assert ctx.get(dut.o.p.whose.command) == command
-            await ctx.tick()
-
-    run(dut, bench)
+    other = {"owner": owner ^ 3, "command": 1 - command}
+    requests = [
+        {"addr": 0x2000, "beats": 1, "whose": whose},
+        {"addr": 0, "beats": 1, "whose": other},
+    ]
+    unit, given = bench_of(requests, limit=0x1000)
+    given.needed = False
+    outside, told = unit.record(unit.dut.outside), unit.record(unit.dut.o.p.whose)
+    unit.run()
+    assert outside.cycles == [*range(1, len(outside.values))]
+    assert all(each == whose for each in told.values[1:])
 
 
 def test_stop_gives_and_takes_nothing():
-    dut = design(BurstSplitter, data_width=64)
+    """Neither before a request nor with one that is held."""
+    unit, given = bench_of([{"addr": 0, "beats": 1}] * 2, limit=0x1000, stop=1)
+    given.needed = False
+    unit.collect(unit.dut.o).stable = False
+    valid, held = unit.record(unit.dut.o.valid), unit.record(unit.dut.held)
 
-    async def bench(ctx):
-        ctx.set(dut.limit, 0x1000)
-        ctx.set(dut.stop, 1)
-        assert not ctx.get(dut.i.ready)
-        ctx.set(dut.stop, 0)
-        await put(ctx, dut.i, [{"addr": 0, "beats": 1}])
-        ctx.set(dut.stop, 1)
-        ctx.set(dut.o.ready, 1)
-        assert not ctx.get(dut.o.valid)
-        assert not ctx.get(dut.i.ready)
-        assert ctx.get(dut.held)
+    async def script(ctx):
+        await ctx.tick()
+        unit.set(ctx, stop=0)
+        await ctx.tick()
+        unit.set(ctx, stop=1)
 
-    run(dut, bench)
-
-
-def test_refused_width():
-    with pytest.raises(
-        ValueError, match=exactly("data_width must be one of 32, 64, 128, 256, 512, not 16")
-    ):
-        BurstSplitter(data_width=16)
+    unit.run(script)
+    assert (given.cycles, valid.cycles) == ([1], [])
+    assert held.cycles == [*range(2, len(held.values))]

@@ -9,7 +9,6 @@ from diastole_hw.cell.cell import Cell
 from oracle.cell import Loading, Operands, Slots, added, sums_const
 from support.bench import design, run
 from support.cells import KINDS, control_const, joined, shape_of
-from support.texts import exactly
 
 SIZES = [(1, 0), (2, 4), (4, 18)]  # block, F
 
@@ -105,15 +104,3 @@ def check(shape, cycles, rng):
     run(dut, bench)
     assert len(compared) > 15
     assert any(any(each.sums) for each in compared)
-
-
-@pytest.mark.parametrize(
-    "psum_bits, message",
-    [
-        (26, "psum_bits must be an integer in 27..63, not 26"),
-        (64, "psum_bits must be an integer in 27..63, not 64"),
-    ],
-)
-def test_bad_psum_bits(psum_bits, message):
-    with pytest.raises(ValueError, match=exactly(message)):
-        Cell(shape=shape_of("bfp", rows=2, block=4, fraction=15), psum_bits=psum_bits)

@@ -6,8 +6,7 @@ from itertools import product
 
 import pytest
 from amaranth.back import verilog
-from amaranth.hdl import Const
-from amaranth.sim import Simulator
+from amaranth.lib.wiring import In, Out
 
 from diastole.synth.mapper import Design, MapRequest, map_design, working_folder
 from diastole.synth.programs import YOSYS
@@ -18,8 +17,8 @@ from diastole_hw.cell.packed import pack
 from diastole_hw.cell.shape import Element
 from oracle.cell import encoded
 from support.cells import E2M1, E4M3
+from support.pipelines import Built, check_pipeline
 from support.sweep import sweep
-from support.texts import exactly
 
 
 def bfp(bits):
@@ -32,20 +31,24 @@ def make(vector, held, count):
 
 def check(dut, cases):
     """Every case: an element of the vector, and the held ones; (sign, sig, d) each."""
+    vector, kind = dut.vector_element, dut.held_element
+    members = {"vector": In(vector.bits), "held": In(kind.bits).array(len(dut.held))}
 
-    kind = dut.held_element
+    def build(m, unit):
+        m.submodules.dut = dut
+        m.d.comb += [dut.vector.eq(unit.vector), unit.products.eq(dut.products)]
+        for packed, element in zip(dut.held, unit.held, strict=True):
+            m.d.comb += packed.eq(pack(kind, element))
 
-    async def bench(ctx):
-        for v, held in cases:
-            ctx.set(dut.vector, encoded(dut.vector_element, v))
-            words = [Const(encoded(kind, h), kind.bits) for h in held]
-            ctx.set(dut.held, [ctx.get(pack(kind, word)) for word in words])
-            got = [*ctx.get(dut.products)]
-            assert got == [v[1] * h[1] for h in held], f"{v=} {held=}: {got}"
-
-    sim = Simulator(dut)
-    sim.add_testbench(bench)
-    sim.run()
+    pipelined = (
+        (
+            {"vector": encoded(vector, v), "held": [encoded(kind, h) for h in held]},
+            {"products": [v[1] * h[1] for h in held]},
+        )
+        for v, held in cases
+    )
+    members["products"] = Out(dut.products.shape())
+    check_pipeline(Built(members, build), pipelined, 0)
 
 
 def elements(kind):
@@ -116,8 +119,3 @@ def test_flows_find_a_multiplication_only_where_it_is_meant():
         for dut in (multiplier, DspProducts(**options, count=1), DspProducts(**options, count=2))
     ]
     assert [each is not None for each in found] == [False, True, True]
-
-
-def test_bad_count():
-    with pytest.raises(ValueError, match=exactly("count must be an integer in 1..32, not 33")):
-        make(bfp(2), bfp(2), 33)

@@ -3,10 +3,10 @@
 import itertools
 
 import pytest
-from amaranth.sim import Simulator
 
 from diastole_hw.cell.meet import Meet
 from support.cells import KINDS, shape_of
+from support.pipelines import check_pipeline
 
 
 def fields(shape):
@@ -72,25 +72,15 @@ def simulate(shape, cases):
     """Compare each case: vector, block and whether the slot goes north."""
     dut = Meet(shape=shape)
     ones, lanes, _ = fields(shape)
-
-    async def bench(ctx):
-        for vector, block, north in cases:
-            ctx.set(dut.vector, vector)
-            ctx.set(dut.block, block)
-            both = len(shape.directions) == 2
-            ctx.set(dut.direction, north if both else not north)  # ignored where there is one
-            want = meet(shape, ones, lanes, vector, block, north)
-            got = {name: ctx.get(dut.met[name]) for name in want}
-            got = {
-                name: list(value) if name in ("shifts", "scales") else value
-                for name, value in got.items()
-            }
-            assert got == want, f"{vector=} {block=} {north=}"
-            assert set(dut.met.shape().members) == set(want)
-
-    sim = Simulator(dut)
-    sim.add_testbench(bench)
-    sim.run()
+    both = len(shape.directions) == 2
+    pipelined = []
+    for vector, block, north in cases:
+        want = meet(shape, ones, lanes, vector, block, north)
+        assert set(dut.met.shape().members) == set(want)
+        direction = north if both else not north  # ignored where there is one
+        given = {"vector": vector, "block": block, "direction": direction}
+        pipelined.append((given, {"met": want}))
+    check_pipeline(dut, pipelined, 0)
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -8,7 +8,6 @@ from diastole_hw.cell.layouts import held_layout, sum_layout, vector_layout
 from diastole_hw.cell.shape import PIPELINES, CellShape, Element
 from diastole_sim.spec.formats import parse_format
 from support.cells import BFP3, BFP4, BFP5, E4M3, E5M2
-from support.texts import exactly
 
 SQUARE = CellShape(rows=3, block=4, south=BFP3, west=BFP5, held=BFP4, sum_bits=12, fraction=18)
 EVERYTHING = CellShape(
@@ -108,54 +107,3 @@ def test_products_of_a_dsp_block(stream, held, block, counts):
 )
 def test_element_that_holds_formats(names, element):
     assert Element.holding(*map(parse_format, names)) == element
-
-
-@pytest.mark.parametrize(
-    "change, message",
-    [
-        ({"rows": 65}, "rows must be an integer in 1..64, not 65"),
-        ({"block": 6}, "block must be one of 1, 2, 4, 8, 16, 32, not 6"),
-        ({"window": 57}, "window must be an integer in 2..56, not 57"),
-        ({"sum_bits": 58}, "sum_bits must be an integer in 3..57, not 58"),
-        ({"multiplier": "lut"}, "multiplier must be one of fabric, dsp, dsp25, not 'lut'"),
-        ({"pipeline": "deep"}, "pipeline must be one of none, products, full, not 'deep'"),
-        ({"fraction": -1}, "fraction must be an integer in 0..32, not -1"),
-        (
-            {"sum_bits": 40, "fraction": 24},
-            "sum_bits + fraction must be an integer in 3..63, not 64",
-        ),
-        (
-            {"directions": ("north", "east")},
-            (
-                "directions must be one of ('east', 'north'), ('east',), ('north',), "
-                "not ('north', 'east')"
-            ),
-        ),
-        ({"held": E4M3}, "window must be a number of bits where elements have a depth"),
-        ({"extents": True}, "extents must be false without a window"),
-        ({"significands": True}, "sum_bits must be an integer in 11..57, not 5"),
-    ],
-)
-def test_bad_shape(change, message):
-    with pytest.raises(ValueError, match=exactly(message)):
-        replace(SQUARE, **({"sum_bits": 5} if "significands" in change else {}) | change)
-
-
-@pytest.mark.parametrize(
-    "values, message",
-    [
-        ({"significand_bits": 0}, "significand_bits must be an integer in 1..8, not 0"),
-        ({"significand_bits": 9}, "significand_bits must be an integer in 1..8, not 9"),
-        (
-            {"significand_bits": 4, "depth": 254},
-            "depth must be an integer in 0..253, not 254",
-        ),
-        (
-            {"significand_bits": 4, "derived": True},
-            "derived must be false for a depth of 0: every bit of sig is stored",
-        ),
-    ],
-)
-def test_bad_element(values, message):
-    with pytest.raises(ValueError, match=exactly(message)):
-        Element(**values)

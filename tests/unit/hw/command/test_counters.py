@@ -161,8 +161,3 @@ def test_what_was_converted_last(planes, rng):
             assert {name: ctx.get(getattr(dut, name)) for name in names} == last
 
     run(dut, bench)
-
-
-def test_refused_parameter_of_counters():
-    with pytest.raises(ValueError, match="elements must be an integer in"):
-        Counters(elements=0)

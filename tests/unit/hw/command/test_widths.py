@@ -1,12 +1,9 @@
 # amaranth: UnusedElaboratable=no
 """Whether the next tensor is to be wider, against the golden rule."""
 
-import pytest
-
 from diastole_hw.command.widths import WidthDecision
 from diastole_sim.golden.improvement import Improvement
 from support.bench import run
-from support.texts import exactly
 
 CASES = [
     (0, 0, 0),
@@ -80,9 +77,3 @@ def test_a_decision_may_begin_in_the_cycle_after_another():
             assert not ctx.get(dut.done)
 
     run(dut, bench)
-
-
-@pytest.mark.parametrize("bits", [3, 65])
-def test_parameters(bits):
-    with pytest.raises(ValueError, match=exactly(f"bits must be an integer in 4..64, not {bits}")):
-        WidthDecision(bits)

@@ -9,7 +9,6 @@ from diastole_hw.emit.verilog import emit
 from diastole_sim.spec.rounding import RULES
 from support.converter_bench import convert, make, some_jobs, specials
 from support.sweep import sweep
-from support.texts import exactly
 
 
 @pytest.mark.parametrize(
@@ -406,14 +405,3 @@ def test_becomes_verilog(block, data_width, formats):
     dut = make(block, data_width, formats)
     emitted = emit(dut, name="converter", ports=convert_ports(dut))
     assert "\nmodule converter (" in "\n" + emitted.verilog
-
-
-def test_errors():
-    with pytest.raises(
-        ValueError, match=exactly("max_col_blocks must be an integer in 1..65536, not 0")
-    ):
-        make(8, 64, max_col_blocks=0)
-    with pytest.raises(
-        ValueError, match=exactly("data_width must be one of 32, 64, 128, 256, 512, not 96")
-    ):
-        make(8, 96)

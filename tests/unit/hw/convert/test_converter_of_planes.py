@@ -5,16 +5,13 @@ import numpy as np
 import pytest
 
 from diastole_hw.convert.converter import Converter
-from diastole_sim.spec.image import FloatLayout
 from diastole_sim.spec.numerics import CLASS_NAMES
-from support.bench import design, put, run
-from support.bus import ServiceMemory
+from support.bench import design
 from support.classes import make_numerics
-from support.converter_bench import rows_of_blocks
+from support.converter_bench import SEED, Conversion, rows_of_blocks, run_all
 from support.planes import largest_magnitude, planar_tensor
 from support.sweep import sweep
 
-SEED = 0xC0FFEE11
 MIXED = ("nearest", "stochastic-b", "stochastic-c")
 FAST = ("fast",) * 3
 ODD = np.array([0, 1 << 31, 1, 0x7F800000, 0xFF800000, 0x7FC00000, 0x7F7FFFFF, 0x800000], np.uint32)
@@ -36,70 +33,32 @@ def tensor(shape, rng, rate=0.05):
 
 
 def convert(dut, jobs, rng, p_read=1.0, p_write=1.0):
-    """Jobs (values, class, planes, tag, step), one after the other; memory that is not an image
-    stays as it was. Where the converter can be fed, a chain gives all that it may."""
-    numerics, beat = dut.numerics, dut.data_width // 8
-    memory = ServiceMemory(1 << 16, beat, stall=lambda: rng.random() >= p_read)
-    sink = ServiceMemory(0, beat, stall=lambda: rng.random() >= p_write)
-    sink.bytes = memory.bytes
-    counted = [0, 0]
-
-    async def main(ctx):
-        ctx.set(dut.seed, SEED)
-        for values, cls, planes, tag, step in jobs:
-            rows, cols = values.shape
-            what = f"{rows}x{cols} class {cls}, {planes} planes"
-            where = {"seed": SEED, "tag": tag, "step": step}
-            want = planar_tensor(
-                values, CLASS_NAMES[cls], numerics, planes, dut.data_width, **where
+    """Jobs (values, class, planes, tag, step). Where the converter can be fed, a chain gives all
+    that it may."""
+    conversions = []
+    for values, cls, planes, tag, step in jobs:
+        rows, cols = values.shape
+        where = {"seed": SEED, "tag": tag, "step": step}
+        want = planar_tensor(
+            values, CLASS_NAMES[cls], dut.numerics, planes, dut.data_width, **where
+        )
+        fed = dut.fed and dut.geometry.can_feed(cls, cols=cols, scale=0)
+        command = {"cls": cls, "rows": rows, "cols": cols, "scale": 0, "tag": tag, "step": step}
+        command |= {"planes": planes - 1} | ({"fed": fed} if dut.fed else {})
+        monitor = dict(zip(("improvement_num", "improvement_den"), want.monitor, strict=True))
+        report = {"nan": want.nan, "inf": want.inf, "amax": largest_magnitude(values)}
+        conversions.append(
+            Conversion(
+                values=values,
+                command=command,
+                images=[*want.images],
+                report=report | monitor,
+                counted=[want.saturated, want.underflowed],
+                what=f"{rows}x{cols} class {cls}, {planes} planes, {want.lengths} bytes each",
+                rows=[*rows_of_blocks(values, dut.numerics.block, rng)] if fed else None,
             )
-            floats = FloatLayout(rows=rows, cols=cols, data_width=dut.data_width).pack(values)
-            memory.bytes[:] = rng.randbytes(len(memory.bytes))
-            source = beat * rng.randrange(8)
-            fed = dut.fed and dut.geometry.can_feed(cls, cols=cols, scale=0)
-            if not fed:
-                memory.bytes[source : source + len(floats)] = floats.tobytes()
-            expected, at, places = bytearray(memory.bytes), source + len(floats), {}
-            for copy in rng.sample(range(len(want.images)), len(want.images)):
-                at += beat * rng.randrange(8)
-                places[copy] = at
-                image = want.images[copy]
-                expected[at : at + len(image)] = image
-                at += len(image)
-            assert at <= len(expected)
-            sink.writes = []
-            command = {"cls": cls, "rows": rows, "cols": cols, "source": source, "scale": 0}
-            command |= {"destination": places[0], "destination_t": places[len(places) - 1]}
-            command |= {"tag": tag, "step": step, "planes": planes - 1}
-            command |= {"fed": fed} if dut.fed else {}
-            counted[:] = [0, 0]
-            await put(ctx, dut.control.command, [command])
-            if fed:
-                rows = rows_of_blocks(values, numerics.block, rng)
-                await put(ctx, dut.rows, rows, lambda: rng.random() < p_read)
-            await ctx.tick().until(dut.control.done)
-            await ctx.tick()
-            wrong = [n for n in range(len(expected)) if expected[n] != memory.bytes[n]]
-            assert not wrong, f"{what}: bytes {wrong[:8]}, images at {places}, {want.lengths} each"
-            assert sum(n for _, n in sink.writes) * beat == sum(map(len, want.images)), what
-            report = dut.control
-            assert (ctx.get(report.nan), ctx.get(report.inf)) == (want.nan, want.inf), what
-            assert counted == [want.saturated, want.underflowed], what
-            monitor = ctx.get(report.improvement_num), ctx.get(report.improvement_den)
-            assert monitor == want.monitor, what
-            assert ctx.get(report.amax) == largest_magnitude(values), what
-
-    async def count(ctx):
-        async for _, _, *now in ctx.tick().sample(dut.saturated, dut.underflowed):
-            counted[:] = [total + more for total, more in zip(counted, now, strict=True)]
-
-    async def read(ctx):
-        await memory.read(ctx, dut.read.requests, dut.read.beats)
-
-    async def write(ctx):
-        await sink.write(ctx, dut.write.requests, dut.write.beats)
-
-    run(dut, main, background=[count, read, write], limit=40_000)
+        )
+    run_all(dut, conversions, rng, p_read, p_write, p_row=p_read)
 
 
 def some_jobs(dut, shapes, rng, rate=0.05):

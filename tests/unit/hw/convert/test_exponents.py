@@ -9,8 +9,9 @@ from diastole_hw.convert.exponents import (
     field_groups,
     field_rows,
 )
-from support.bench import design, get, run
+from support.bench import design
 from support.tiles import MACHINES, class_of, machine
+from support.unit_bench import Unit
 
 NAMES = list(MACHINES)
 
@@ -50,6 +51,7 @@ def writes_of(fields, banks, rng):
 @pytest.mark.parametrize("name, cls, copy", COPIES)
 @pytest.mark.sampled(2)
 def test_fields(name, cls, copy, rng):
+    """A half is written when one is free; bytes that are not are zeros."""
     numerics, data_width = machine(name)
     dut = design(ExponentField, numerics=numerics, data_width=data_width, copy=copy)
     banks, most = field_banks(dut.geometry, copy), field_groups(dut.geometry, copy)
@@ -58,45 +60,33 @@ def test_fields(name, cls, copy, rng):
         [[rng.randrange(256) for _ in range(count)] for _ in range(rng.choice([1, most]))]
         for _ in range(6)
     ]
-    given = [rng.choice([count, rng.randrange(1, count + 1)]) for _ in halves]  # the rest: zeros
-    free = [2]
+    given = [rng.choice([count, rng.randrange(1, count + 1)]) for _ in halves]
+    unit = Unit(dut, rng, pace=0.6)
+    unit.hold(cls=cls)
+    unit.take(
+        dut.o,
+        [
+            {"byte": byte if n < known else 0, "last": n == count - 1, "end": field is fields[-1]}
+            for fields, known in zip(halves, given, strict=True)
+            for field in fields
+            for n, byte in enumerate(field)
+        ],
+    )
+    freed = unit.record(dut.freed)
 
     async def write(ctx):
-        ctx.set(dut.cls, cls)
         for number, fields in enumerate(halves):
-            while not free[0]:
+            while number - len(freed.cycles) == 2:
                 await ctx.tick()
-            free[0] -= 1
-            ctx.set(dut.write_half, number % 2)
+            unit.set(ctx, write_half=number % 2)
             for item in writes_of([field[: given[number]] for field in fields], banks, rng):
                 while rng.random() < 0.2:
                     await ctx.tick()
-                ctx.set(dut.write, item)
-                ctx.set(dut.write_en, 1)
-                await ctx.tick()
-                ctx.set(dut.write_en, 0)
-            ctx.set(dut.filled, 1)
-            await ctx.tick()
-            ctx.set(dut.filled, 0)
+                await unit.pulse(ctx, "write_en", write=item)
+            await unit.pulse(ctx, "filled")
 
-    async def count_freed(ctx):
-        while True:
-            freed = (await ctx.tick().sample(dut.freed))[-1]
-            free[0] += freed
-
-    async def check(ctx):
-        for number, fields in enumerate(halves):
-            for group, field in enumerate(fields):
-                for n, byte in enumerate(field):
-                    got = await get(ctx, dut.o, lambda: rng.random() < 0.6)
-                    wanted = (byte if n < given[number] else 0, n == count - 1, field is fields[-1])
-                    where = f"half {number} group {group} byte {n}"
-                    assert (got.byte, got.last, got.end) == wanted, where
-        for _ in range(3):
-            assert not (await ctx.tick().sample(dut.o.valid))[-1], "extra output"
-        assert free[0] == 2
-
-    run(dut, write, check, background=[count_freed], limit=60_000)
+    unit.run(write, limit=60_000)
+    assert len(freed.cycles) == len(halves)
 
 
 @pytest.mark.parametrize(
@@ -106,40 +96,35 @@ def test_timing(name, copy):
     """The first byte 2 cycles after ``filled``, a byte per cycle, the halves without a gap; a half
     is free with the last byte read, the cycle before it is valid."""
     numerics, data_width = machine(name)
-    dut = design(ExponentField, numerics=numerics, data_width=data_width, copy=copy)
+    unit = Unit(design(ExponentField, numerics=numerics, data_width=data_width, copy=copy))
     count = field_bytes(numerics, 0)
-    given, freed = [], []
+    given, freed = unit.collect(unit.dut.o), unit.record(unit.dut.freed)
 
-    async def main(ctx):
-        ctx.set(dut.o.ready, 1)
-        for cycle in range(2 * count + 6):
-            ctx.set(dut.filled, cycle < 2)
-            _, _, valid, free = await ctx.tick().sample(dut.o.valid, dut.freed)
-            given.extend([cycle] * valid)
-            freed.extend([cycle] * free)
+    async def fill(ctx):
+        for _ in range(2):
+            await unit.pulse(ctx, "filled")
 
-    run(dut, main)
-    assert given == list(range(2, 2 + 2 * count))
-    assert freed == [count, 2 * count]
+    unit.run(fill)
+    assert given.cycles == list(range(2, 2 + 2 * count))
+    assert freed.cycles == [count, 2 * count]
 
 
 def test_a_byte_waits_for_nobody():
     """It is valid 2 cycles after ``filled`` whether or not it is asked for, and stays."""
     numerics, data_width = machine("squares")
-    dut = design(ExponentField, numerics=numerics, data_width=data_width, copy=0)
+    unit = Unit(design(ExponentField, numerics=numerics, data_width=data_width, copy=0))
+    byte, shown = unit.collect(unit.dut.o, 0), unit.record(unit.dut.o.p.byte)
+    valid = unit.record(unit.dut.o.valid)
+    written = {"row": 0, "enable": 1, "values": [77]}
 
-    async def main(ctx):
-        ctx.set(dut.write, {"row": 0, "enable": 1, "values": [77]})
-        ctx.set(dut.write_en, 1)
-        ctx.set(dut.filled, 1)
-        for cycle in range(6):
-            _, _, valid, byte = await ctx.tick().sample(dut.o.valid, dut.o.p.byte)
-            ctx.set(dut.write_en, 0)
-            ctx.set(dut.filled, 0)
-            assert valid == (cycle >= 2)
-            assert not valid or byte == 77
+    async def fill(ctx):
+        await unit.pulse(ctx, "filled", write_en=1, write=written)
+        unit.set(ctx, write_en=0)
 
-    run(dut, main)
+    unit.run(fill, cycles=6)
+    assert valid.cycles == [*range(2, len(valid.values))]
+    assert set(shown.values[2:]) == {77}
+    assert not byte.items
 
 
 def test_bytes_that_a_word_brings():
@@ -159,9 +144,3 @@ def test_bytes_that_a_word_brings():
         dut = ExponentField(numerics=numerics, data_width=data_width, copy=copy)
         functions = (field_banks, field_rows, field_groups)
         assert tuple(each(dut.geometry, copy) for each in functions) == sizes, (name, copy)
-
-
-def test_refused_copy():
-    numerics, data_width = machine("squares")
-    with pytest.raises(ValueError, match=r"^copy must be an integer in 0\.\.0, not 1$"):
-        ExponentField(numerics=numerics, data_width=data_width, copy=1)

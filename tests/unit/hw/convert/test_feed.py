@@ -4,10 +4,11 @@
 import pytest
 
 from diastole_hw.convert.feed import Feed, fed_row_layout
-from support.bench import design, get, put, run
+from support.bench import design
 from support.converter_bench import patches_of
 from support.sweep import alternating
 from support.tiles import MACHINES, machine
+from support.unit_bench import Unit, until
 
 SHAPES = [(1, 1), (1, 37), (3, 5), (9, 34), (17, 3), (8, 16)]
 NAMES = list(MACHINES)
@@ -30,36 +31,22 @@ class Tensor:
         inside = row < self.height and col < self.width
         return self.values[row][col] if inside else self.rng.getrandbits(32)
 
-    def rows(self):
-        for top in range(0, self.height, self.block):
-            for left in range(0, self.width, self.block):
-                for row in range(top, top + self.block):
-                    yield [self.float(row, left + n) for n in range(self.block)]
-
-    def words(self):
-        """(floats inside the tensor) of each word: of a block, or of all that a word covers."""
-        step = max(self.block, self.lanes)
-        for top in range(0, self.height, self.block):
-            for left in range(0, self.width, step):
-                for row in range(top, min(top + self.block, self.height)):
-                    for first in range(left, min(left + step, self.width), self.lanes):
-                        yield self.values[row][first : min(first + self.lanes, self.width)]
-
     def patches(self, cut):
         """The places of its blocks, patch by patch."""
         high, wide = (-(-size // self.block) for size in (self.height, self.width))
         return patches_of(high, wide, cut)
 
-    def rows_in(self, cut):
-        """As :meth:`rows`."""
+    def rows(self, cut=True):
+        """The rows of its blocks, patch by patch."""
         for top, left, bottom, right in self.patches(cut):
             for i in range(top, bottom):
                 for j in range(left, right):
                     for row in range(i * self.block, (i + 1) * self.block):
                         yield [self.float(row, j * self.block + n) for n in range(self.block)]
 
-    def words_in(self, cut):
-        """As :meth:`words`."""
+    def words(self, cut=True):
+        """Each word, as far as its floats are inside the tensor: of a block, or of all that a word
+        covers."""
         step = max(self.block, self.lanes)
         for top, left, bottom, right in self.patches(cut):
             last_row, end = (
@@ -70,18 +57,15 @@ class Tensor:
                 for j in range(left * self.block, end, step):
                     for row in range(i, min(i + self.block, last_row)):
                         for first in range(j, min(j + step, end), self.lanes):
-                            yield self.values[row][first : min(first + self.lanes, end)]
+                            floats = self.values[row][first : min(first + self.lanes, end)]
+                            yield floats + [None] * (self.lanes - len(floats))
 
 
 STALLS = {"free": (1.0, 1.0), "rows": (0.4, 1.0), "words": (1.0, 0.4), "both": (0.6, 0.6)}
 
 
-async def begin(ctx, dut, tensor):
-    ctx.set(dut.rows, tensor.height)
-    ctx.set(dut.cols, tensor.width)
-    ctx.set(dut.start, 1)
-    await ctx.tick()
-    ctx.set(dut.start, 0)
+async def begin(ctx, unit, tensor):
+    await unit.pulse(ctx, "start", rows=tensor.height, cols=tensor.width)
 
 
 @pytest.mark.parametrize("name, p_row, p_ready", alternating(NAMES, STALLS))
@@ -89,39 +73,24 @@ def test_words(name, p_row, p_ready, rng):
     """Tensors one after the other; the rows of the next wait until it begins."""
     dut = make(name)
     tensors = [Tensor(dut, shape, rng) for shape in rng.sample(SHAPES, len(SHAPES))]
-    taken = [0]
+    unit = Unit(dut, rng)
+    given = unit.give(dut.i, (row for tensor in tensors for row in tensor.rows()), p_row)
+    taken = unit.take(dut.o, pace=p_ready)
+    given.needed = False
 
-    async def give(ctx):
-        for tensor in tensors:
-            await put(ctx, dut.i, tensor.rows(), lambda: rng.random() < p_row)
-
-    async def count(ctx):
-        while True:
-            _, _, *both = await ctx.tick().sample(dut.i.valid, dut.i.ready)
-            taken[0] += all(both)
-
-    async def main(ctx):
+    async def script(ctx):
         due = 0
         for tensor in tensors:
-            await begin(ctx, dut, tensor)
-            for number, wanted in enumerate(tensor.words()):
-                word = await get(ctx, dut.o, lambda: rng.random() < p_ready)
-                got = [word >> 32 * n & 0xFFFF_FFFF for n in range(len(wanted))]
-                where = f"word {number} of {tensor.height}x{tensor.width}"
-                assert got == wanted, where
-            ctx.set(dut.o.ready, 1)  # nothing more may come
-            while True:
-                busy, more = (await ctx.tick().sample(dut.busy, dut.o.valid))[2:]
-                assert not more, f"a word too many of {tensor.height}x{tensor.width}"
-                if not busy:
-                    break
-            ctx.set(dut.o.ready, 0)
+            taken.add(tensor.words())
+            due += len(list(tensor.rows()))
+            await begin(ctx, unit, tensor)
+            await unit.settled(ctx)
+            await until(ctx, ~dut.busy)
             for _ in range(3):
                 await ctx.tick()
-            due += len(list(tensor.rows()))
-            assert taken[0] == due, f"{tensor.height}x{tensor.width}"
+            assert len(given.items) == due, f"{tensor.height}x{tensor.width}"
 
-    run(dut, give, main, background=[count])
+    unit.run(script)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -134,18 +103,15 @@ def test_timing(name, rng):
     asked = 16 * (2 * block + 1) * max(1, block // lanes) + 16 * (block - 1)
     assert asked <= blocks * block * max(1, block // lanes)
 
-    async def give(ctx):
-        await put(ctx, dut.i, tensor.rows())
+    unit = Unit(dut)
+    unit.give(dut.i, tensor.rows())
+    unit.collect(dut.o)
 
-    async def main(ctx):
-        ctx.set(dut.o.ready, 1)
-        await begin(ctx, dut, tensor)
-        cycles = 0
-        while (await ctx.tick().sample(dut.busy))[-1]:
-            cycles += 1
-        assert cycles == asked
+    async def script(ctx):
+        await begin(ctx, unit, tensor)
+        assert await until(ctx, ~dut.busy) == asked
 
-    run(dut, give, main)
+    unit.run(script)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -157,53 +123,45 @@ def test_patches(name, rng):
     tensors = [Tensor(dut, (3 * block + 1, 20 * block - 1), rng) for _ in range(3)]
     cuts = [(2, 8, 0), (1, 16, 0), (3, 8, 1)]
 
-    async def give(ctx):
-        for tensor, cut in zip(tensors, cuts, strict=True):
-            await put(ctx, dut.i, tensor.rows_in(cut), lambda: rng.random() < 0.7)
+    unit = Unit(dut, rng, pace=0.7)
+    given, taken = unit.give(dut.i), unit.take(dut.o)
 
-    async def main(ctx):
+    async def script(ctx):
         for tensor, cut in zip(tensors, cuts, strict=True):
-            lengths = dict(zip(("high", "wide", "by_columns"), cut, strict=True))
-            ctx.set(dut.cut, {"cut": 1} | lengths)
-            await begin(ctx, dut, tensor)
-            for number, wanted in enumerate(tensor.words_in(cut)):
-                word = await get(ctx, dut.o, lambda: rng.random() < 0.7)
-                got = [word >> 32 * n & 0xFFFF_FFFF for n in range(len(wanted))]
-                assert got == wanted, f"word {number}, {cut}"
-            while ctx.get(dut.busy):
-                await ctx.tick()
+            high, wide, by_columns = cut
+            unit.set(ctx, cut={"cut": 1, "high": high, "wide": wide, "by_columns": by_columns})
+            given.add(tensor.rows(cut))
+            taken.add(tensor.words(cut))
+            await begin(ctx, unit, tensor)
+            await unit.settled(ctx)
+            await until(ctx, ~dut.busy)
 
-    run(dut, give, main)
+    unit.run(script)
 
 
 def test_nothing_is_taken_before_a_tensor_begins(rng):
-    dut = make("squares")
-    tensor = Tensor(dut, (2, 2), rng)
+    unit = Unit(make("squares"))
+    tensor = Tensor(unit.dut, (2, 2), rng)
+    given = unit.give(unit.dut.i, tensor.rows())
+    unit.collect(unit.dut.o)
 
-    async def main(ctx):
-        ctx.set(dut.o.ready, 1)
-        ctx.set(dut.i.valid, 1)
+    async def script(ctx):
         for _ in range(4):
-            ready, valid = (await ctx.tick().sample(dut.i.ready, dut.o.valid))[2:]
-            assert (ready, valid) == (0, 0)
-        await begin(ctx, dut, tensor)
-        assert (await ctx.tick().sample(dut.i.ready))[-1]
+            await ctx.tick()
+        await begin(ctx, unit, tensor)
 
-    run(dut, main)
+    unit.run(script)
+    assert given.cycles[0] == 5
 
 
 @pytest.mark.parametrize("name", ["elements", "words of many blocks", "vectors of elements"])
 def test_ready_does_not_wait_for_a_row(name, rng):
     """Where it has one word, or is part of one."""
-    dut = make(name)
-
-    async def main(ctx):
-        ctx.set(dut.o.ready, 1)
-        await begin(ctx, dut, Tensor(dut, (1, 40), rng))
-        for _ in range(3):
-            assert (await ctx.tick().sample(dut.i.ready))[-1]
-
-    run(dut, main)
+    unit = Unit(make(name))
+    unit.collect(unit.dut.o)
+    ready = unit.record(unit.dut.i.ready)
+    unit.run(lambda ctx: begin(ctx, unit, Tensor(unit.dut, (1, 40), rng)))
+    assert ready.cycles == [*range(1, len(ready.values))]
 
 
 def test_layout():

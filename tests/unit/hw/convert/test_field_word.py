@@ -4,7 +4,7 @@
 import pytest
 
 from diastole_hw.convert.field_word import FieldWord
-from support.bench import Clocked, design, run
+from support.bench import design, run
 from support.tiles import MACHINES, class_of, machine, tile_shape
 
 NAMES = list(MACHINES)
@@ -47,8 +47,7 @@ def lowered(numerics, cls, dut, exponent, fold):
 def check(name, cls, copy):
     """Every word of a tile's first strips, in the order of its groups."""
     numerics, data_width = machine(name)
-    top = design(Clocked, FieldWord(numerics=numerics, data_width=data_width, copy=copy))
-    dut = top.inner
+    dut = design(FieldWord, numerics=numerics, data_width=data_width, copy=copy)
     block, lanes = numerics.block, dut.geometry.lanes
     height, width = tile_shape(numerics, cls)
     banks = len(dut.o.enable)
@@ -83,7 +82,7 @@ def check(name, cls, copy):
                         wanted[place] = byte
                 assert brought == wanted, f"row {row} column {col}"
 
-    run(top, main)
+    run(dut, main)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -93,9 +92,3 @@ def test_fields(name, cls):
     check(name, cls, 0)
     if class_of(machine(name)[0], cls).grouping.kind == "vector":
         check(name, cls, 1)
-
-
-def test_refused_copy():
-    numerics, data_width = machine("squares")
-    with pytest.raises(ValueError, match=r"^copy must be an integer in 0\.\.0, not 1$"):
-        FieldWord(numerics=numerics, data_width=data_width, copy=1)

@@ -1,20 +1,19 @@
 # amaranth: UnusedElaboratable=no
 """Groups and maxima become the image that ``ImageLayout`` packs: every byte, every address."""
 
-import re
 from itertools import pairwise
 
 import numpy as np
 import pytest
 
 from diastole_hw.convert.image_writer import ImageWriter
-from diastole_hw.convert.maxima import ImageMaxima
 from diastole_sim.spec.image import StoredCopy, image_layouts
 from support.bench import design, put, run
 from support.bus import ServiceMemory
 from support.numerics import make_numerics
 from support.sweep import alternating
 from support.tiles import MACHINES, class_of, machine, tile_shape, tiles_of
+from support.unit_bench import Unit, until
 
 NAMES = list(MACHINES)
 MAX_COL_BLOCKS = 72
@@ -117,6 +116,11 @@ class Job:
         beats = [data[n : n + self.beat] for n in range(0, len(data), self.beat)]
         return field, [int.from_bytes(beat, "little") for beat in beats]
 
+    def items(self):
+        """What is given of each group, its bytes and its beats."""
+        flags = [flags for *_, flags in self.groups]
+        return flags, self.bytes_of_fields(), self.beats_of_elements()
+
     def bytes_of_fields(self):
         for copy, line, group, _ in self.groups:
             field, _ = self.group(copy, line, group)
@@ -136,20 +140,21 @@ def write(dut, jobs, rng, p_in=1.0, p_out=1.0):
     """Write tensors one after the other; everything that is written must be asked for."""
     beat = dut.data_width // 8
     memory = ServiceMemory(max(job.end for job in jobs) + beat, beat, lambda: rng.random() >= p_out)
+    unit = Unit(dut, rng, pace=p_in)
+    sources = [unit.give(port) for port in (dut.group, dut.exponents, dut.elements)]
+    unit.serve(memory.write, dut.request, dut.o)
 
-    async def main(ctx):
+    async def script(ctx):
         for job in jobs:
             memory.bytes[:] = before = rng.randbytes(len(memory.bytes))
             want = bytearray(before)
             for address, image in zip(job.addresses, job.images, strict=True):
                 want[address : address + len(image)] = image.tobytes()
             job.set_up(ctx, dut)
-            ctx.set(dut.start, 1)
-            await ctx.tick()
-            ctx.set(dut.start, 0)
-            begun.append(job)
-            while not (await ctx.tick().sample(dut.done))[-1]:
-                pass
+            for source, items in zip(sources, job.items(), strict=True):
+                source.add(items)
+            await unit.pulse(ctx, "start")
+            await until(ctx, dut.done)
             await ctx.tick()
             what = f"class {job.cls} {job.shape}"
             wrong = [n for n in range(len(want)) if want[n] != memory.bytes[n]]
@@ -158,29 +163,7 @@ def write(dut, jobs, rng, p_in=1.0, p_out=1.0):
             assert beats * beat == sum(len(image) for image in job.images), what
             memory.writes.clear()
 
-    begun = []
-
-    def source(port, items):
-        async def give(ctx):
-            for number, job in enumerate(jobs):
-                while len(begun) <= number:
-                    await ctx.tick()
-                await put(ctx, port, items(job), lambda: rng.random() < p_in)
-
-        return give
-
-    async def sink(ctx):
-        await memory.write(ctx, dut.request, dut.o)
-
-    run(
-        dut,
-        main,
-        source(dut.group, lambda job: [flags for *_, flags in job.groups]),
-        source(dut.exponents, Job.bytes_of_fields),
-        source(dut.elements, lambda job: job.beats_of_elements()),
-        background=[sink],
-        limit=100_000,
-    )
+    unit.run(script, limit=100_000)
 
 
 def make(name, max_col_blocks=MAX_COL_BLOCKS):
@@ -238,36 +221,22 @@ def test_timing(name, rng):
     """A cycle per group besides its beats, 2 per beat of maxima and per header."""
     numerics, dut = make(name)
     job = Job(numerics, dut.data_width, 0, (numerics.block, 8 * numerics.block * 4), rng)
-    events = []  # of every cycle: beats of a request, whether a beat moves
+    unit = Unit(dut)
+    for port, items in zip((dut.group, dut.exponents, dut.elements), job.items(), strict=True):
+        unit.give(port, items)
+    requests, beats = unit.collect(dut.request), unit.collect(dut.o)
 
-    async def main(ctx):
+    async def script(ctx):
         job.set_up(ctx, dut)
-        ctx.set(dut.start, 1)
-        ctx.set(dut.request.ready, 1)
-        ctx.set(dut.o.ready, 1)
-        while True:
-            _, _, valid, request, beat, done = await ctx.tick().sample(
-                dut.request.valid, dut.request.payload, dut.o.valid, dut.done
-            )
-            ctx.set(dut.start, 0)
-            assert not (valid and beat), "two things in one cycle"
-            events.append(request.beats if valid else -int(beat))
-            if done:
-                return
+        await unit.pulse(ctx, "start")
+        await until(ctx, dut.done)
 
-    def source(port, items):
-        async def give(ctx):
-            await put(ctx, port, items)
-
-        return give
-
-    run(
-        dut,
-        main,
-        source(dut.group, [flags for *_, flags in job.groups]),
-        source(dut.exponents, job.bytes_of_fields()),
-        source(dut.elements, job.beats_of_elements()),
-    )
+    unit.run(script)
+    asked = zip(requests.cycles, requests.items, strict=True)
+    events = dict.fromkeys(range(unit.cycle), 0)  # of every cycle: beats asked for, or -1, a beat
+    events |= {cycle: request["beats"] for cycle, request in asked}
+    assert not {*requests.cycles} & {*beats.cycles}, "two things in one cycle"
+    events = [*(events | dict.fromkeys(beats.cycles, -1)).values()]
     group_beats = job.layouts[0].group_bytes // job.beat
     entries = job.layouts[0].group.exponent_entries  # which come a byte per cycle
     starts = [cycle for cycle, event in enumerate(events) if event == group_beats]
@@ -288,28 +257,21 @@ def test_zeros_need_no_elements(rng):
     """After the last beat that has any, the others of a group follow without a gap."""
     numerics, dut = make("squares")
     job = Job(numerics, dut.data_width, 0, (4, 32), rng)
-    moved = []
+    unit = Unit(dut)
+    unit.give(dut.group, [job.groups[0][-1]])
+    unit.give(dut.exponents, [*job.bytes_of_fields()][: job.layouts[0].group.exponent_entries])
+    others = unit.give(dut.elements, [{"beat": 77, "last": 1}] * 2)
+    others.needed = False
+    unit.collect(dut.request)
+    moved = unit.collect(dut.o)
 
-    async def main(ctx):
+    async def script(ctx):
         job.set_up(ctx, dut)
-        ctx.set(dut.start, 1)
-        ctx.set(dut.request.ready, 1)
-        ctx.set(dut.o.ready, 1)
-        while True:
-            _, _, valid, beat, done = await ctx.tick().sample(dut.o.valid, dut.o.payload, dut.done)
-            ctx.set(dut.start, 0)
-            moved.extend([(len(moved), beat.data)] * valid)
-            if done:
-                return
+        await unit.pulse(ctx, "start")
 
-    async def give(ctx):
-        await put(ctx, dut.group, [job.groups[0][-1]])
-        await put(ctx, dut.exponents, job.bytes_of_fields())
-        await put(ctx, dut.elements, [{"beat": 77, "last": 1}])
-        for _ in range(4):
-            assert not (await ctx.tick().sample(dut.elements.ready))[-1], "a beat of another group"
-
-    run(dut, main, give)
+    unit.run(script)
+    assert len(others.items) == 1, "a beat of another group"
+    moved = [(cycle, beat["data"]) for cycle, beat in zip(moved.cycles, moved.items, strict=True)]
     beats = job.layouts[0].group_bytes // job.beat
     assert [data for _, data in moved[1:beats]] == [77] + [0] * (beats - 2)
 
@@ -337,15 +299,6 @@ def test_requests_wait_for_nobody(rng):
         assert not ctx.get(dut.request.valid)
 
     run(dut, main)
-
-
-@pytest.mark.parametrize("unit", [ImageWriter, ImageMaxima])
-@pytest.mark.parametrize("most", [0, 2**16 + 1])
-def test_refused_parameter(unit, most):
-    numerics, data_width = machine("squares")
-    message = f"max_col_blocks must be an integer in 1..65536, not {most}"
-    with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
-        unit(numerics=numerics, data_width=data_width, max_col_blocks=most)
 
 
 class PlanarJob(Job):

@@ -1,11 +1,10 @@
 """Groups once for every plane, against loops over lists: order, beats, stalls and cycles."""
 
-import re
-
 import pytest
 
 from diastole_hw.convert.planes import PlaneTurns
-from support.bench import design, get, put, run
+from support.bench import design
+from support.unit_bench import Unit
 
 FLAGS = ("copy", "line_end", "copy_end", "first_row", "first_col", "last_row", "last_col")
 WIDTH = 32
@@ -36,7 +35,7 @@ def beats_in(group):
 
 
 def beats_out(groups, count):
-    """(beat, last) of both streams: of every group, plane after plane."""
+    """Those of both streams: of every group, plane after plane."""
     exponents, elements = [], []
     for group in groups:
         for plane in range(count):
@@ -44,50 +43,28 @@ def beats_out(groups, count):
                 (exponents, group.exponents),
                 (elements, [parts[plane] for parts in group.elements]),
             ):
-                out += [(beat, n == len(beats) - 1) for n, beat in enumerate(beats)]
+                last = len(beats) - 1
+                out += [{"beat": beat, "last": n == last} for n, beat in enumerate(beats)]
     return exponents, elements
 
 
 def run_through(dut, groups, count, rng, p_in, p_out):
     """The three streams, each with stalls of its own."""
-    exponents_in, elements_in = (
-        [beat for group in groups for beat in list(beats_in(group))[side]] for side in (0, 1)
-    )
+    unit = Unit(dut, rng)
+    unit.hold(planes_less_1=count - 1)
+    unit.give(dut.group, [group.flags for group in groups], p_in)
+    for port, side in ((dut.exponents, 0), (dut.elements, 1)):
+        unit.give(port, [beat for group in groups for beat in [*beats_in(group)][side]], p_in)
+    of_planes = [
+        group.flags | {"plane": plane, "last_plane": plane == count - 1}
+        for group in groups
+        for plane in range(count)
+    ]
+    unit.take(dut.group_o, of_planes, p_out)
     exponents, elements = beats_out(groups, count)
-
-    def source(port, items):
-        async def give(ctx):
-            ctx.set(dut.planes_less_1, count - 1)
-            await put(ctx, port, items, lambda: rng.random() < p_in)
-
-        return give
-
-    def sink(port, wanted):
-        async def take(ctx):
-            for number, want in enumerate(wanted):
-                got = await get(ctx, port, lambda: rng.random() < p_out)
-                assert (got.beat, got.last) == want, f"beat {number}"
-            for _ in range(5):
-                assert not (await ctx.tick().sample(port.valid))[-1], "extra output"
-
-        return take
-
-    async def take_groups(ctx):
-        for group in groups:
-            for plane in range(count):
-                got = await get(ctx, dut.group_o, lambda: rng.random() < p_out)
-                want = group.flags | {"plane": plane, "last_plane": plane == count - 1}
-                assert {name: got[name] for name in want} == want
-
-    run(
-        dut,
-        source(dut.group, [group.flags for group in groups]),
-        source(dut.exponents, exponents_in),
-        source(dut.elements, elements_in),
-        take_groups,
-        sink(dut.exponents_o, exponents),
-        sink(dut.elements_o, elements),
-    )
+    unit.take(dut.exponents_o, exponents, p_out)
+    unit.take(dut.elements_o, elements, p_out)
+    unit.run()
 
 
 @pytest.mark.parametrize("p_in, p_out", [(1.0, 1.0), (0.4, 1.0), (1.0, 0.4), (0.6, 0.6)])
@@ -104,27 +81,18 @@ def test_every_plane_of_every_group(planes, count, p_in, p_out, rng):
 
 def test_counts_from_tensor_to_tensor(rng):
     """In how many planes a tensor is changes between groups: nothing stays behind."""
-    dut = make(4)
+    unit = Unit(make(4))
+    given, taken = unit.give(unit.dut.elements), unit.take(unit.dut.elements_o)
 
-    async def bench(ctx):
+    async def script(ctx):
         for count in (1, 4, 2, 2, 3, 1, 4):
             group = Group(rng, 4, 1, 1)
-            _, (beat,) = beats_in(group)
-            ctx.set(dut.planes_less_1, count - 1)
-            ctx.set(dut.elements.payload, beat)
-            ctx.set(dut.elements.valid, 1)
-            got = []
-            ctx.set(dut.elements_o.ready, 1)
-            while len(got) < count:
-                _, _, taken, valid, payload = await ctx.tick().sample(
-                    dut.elements.ready, dut.elements_o.valid, dut.elements_o.payload
-                )
-                got += [(payload.beat, payload.last)] * valid
-                if taken:
-                    ctx.set(dut.elements.valid, 0)
-            assert got == beats_out([group], count)[1]
+            unit.set(ctx, planes_less_1=count - 1)
+            given.add([*beats_in(group)][1])
+            taken.add(beats_out([group], count)[1])
+            await unit.settled(ctx)
 
-    run(dut, bench)
+    unit.run(script)
 
 
 @pytest.mark.parametrize("most", [MOST_ELEMENTS, 16])
@@ -133,32 +101,15 @@ def test_counts_from_tensor_to_tensor(rng):
 def test_cycles(beats, count, most, rng):
     """The first plane passes through; the others follow a beat per cycle, and not before what waits
     has left its queue, which is a memory."""
-    dut = make(4, element_beats=most)
+    unit = Unit(make(4, element_beats=most))
     groups = [Group(rng, 4, 1, beats) for _ in range(2)]
-    given = []
-
-    async def drive(ctx):
-        ctx.set(dut.planes_less_1, count - 1)
-        for group in groups:
-            await put(ctx, dut.elements, list(beats_in(group))[1])
-
-    async def watch(ctx):
-        ctx.set(dut.elements_o.ready, 1)
-        for cycle in range(60):
-            _, _, valid = await ctx.tick().sample(dut.elements_o.valid)
-            given.extend([cycle] * valid)
-
-    run(dut, drive, watch)
+    unit.hold(planes_less_1=count - 1)
+    unit.give(unit.dut.elements, [beat for group in groups for beat in [*beats_in(group)][1]])
+    given = unit.collect(unit.dut.elements_o).cycles
+    unit.run()
     wanted, cycle = [], 0
     for _ in groups:
         for plane in range(count):
             wanted += range(cycle, cycle + beats)
             cycle += beats if plane == count - 1 else max(beats, 2)
     assert given == wanted
-
-
-@pytest.mark.parametrize("planes", [1, 5])
-def test_refused_parameters(planes):
-    message = f"planes must be an integer in 2..4, not {planes}"
-    with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
-        make(planes)

@@ -9,11 +9,13 @@ import pytest
 from diastole_hw.convert.quantise import LaneQuantiser
 from diastole_sim.spec.rounding import RULES
 from oracle.formats import deficit, element, round_to_code
-from support.bench import design, run
+from support.bench import design
 from support.classes import make_numerics
+from support.pipelines import check_pipeline
 from support.sweep import sweep
 
 NAN_BYTES = (0x7F, 0xFF)
+RESULTS = ("element", "top", "saturated", "underflowed", "nan", "inf")
 
 
 def folded(chosen, code, by):
@@ -76,38 +78,15 @@ def check(numerics, cases):
     blanked; classes and scales change with pauses only. A fold below the element's own ``top`` is
     raised to it."""
     dut = design(LaneQuantiser, numerics=numerics)
-    latency = dut.latency
-    outputs = (dut.element, dut.top, dut.saturated, dut.underflowed, dut.nan, dut.inf)
-
-    async def main(ctx):
-        for cls, scale in sorted({(case[0], case[5]) for case in cases}):
-            mine = [
-                (*case[1:5], blank)
-                for case in cases
-                if (case[0], case[5]) == (cls, scale)
-                for blank in (0, 1)
-            ]
-            ctx.set(dut.cls, cls)
-            ctx.set(dut.scale, scale)
-            wants = []
-            for n in range(len(mine) + latency):
-                if n < len(mine):
-                    value, exponent, fold, random, blank = mine[n]
-                    number = 0 if blank else value
-                    want = model(numerics, cls, number, exponent, fold, random, scale)
-                    wants.append(want)
-                    ctx.set(dut.value, value)
-                    ctx.set(dut.blank, blank)
-                    ctx.set(dut.exponent, exponent)
-                    ctx.set(dut.fold, max(fold, want[1]))
-                    ctx.set(dut.random, random)
-                got = (await ctx.tick().sample(*outputs))[2:]
-                if n >= latency:
-                    value, exponent, fold, random, blank = mine[n - latency]
-                    what = f"{cls=} {value=:#x} {exponent=} {fold=} {random=} {scale=} {blank=}"
-                    assert got == wants[n - latency], what
-
-    run(dut, main, limit=200_000)
+    for cls, scale in sorted({(case[0], case[5]) for case in cases}):
+        mine = [case[1:5] for case in cases if (case[0], case[5]) == (cls, scale)]
+        pipelined = []
+        for (value, exponent, fold, random), blank in product(mine, (0, 1)):
+            want = model(numerics, cls, 0 if blank else value, exponent, fold, random, scale)
+            given = {"value": value, "blank": blank, "exponent": exponent, "random": random}
+            given["fold"] = max(fold, want[1])
+            pipelined.append((given, dict(zip(RESULTS, want, strict=True))))
+        check_pipeline(dut, pipelined, dut.latency, hold={"cls": cls, "scale": scale})
 
 
 def float_bits(field, significand, sign=0):
@@ -294,9 +273,7 @@ def planar_numerics(formats, widths, rule, random_bits=2, special="flag"):
 def check_planes(numerics, cases):
     """Cases (cls, bits of a magnitude, value, exponent, random): elements, flags, the monitor."""
     dut = design(LaneQuantiser, numerics=numerics, monitored=True)
-    outputs = (
-        dut.element, dut.saturated, dut.underflowed, dut.nan, dut.inf, dut.differs, dut.narrow,
-    )  # fmt: skip
+    results = ("element", "saturated", "underflowed", "nan", "inf", "differs", "narrow")
     poison = numerics.special == "poison"
     most = max(w for w in numerics.widths)
 
@@ -312,24 +289,16 @@ def check_planes(numerics, cases):
         k4, k2 = (nearest_even_magnitude(value, exponent, n, poison) for n in (4, 2))
         return sign << most | k << most - bits, *flags, abs(k4 - 4 * k2), k2
 
-    async def main(ctx):
-        for cls, bits in sorted({case[:2] for case in cases}):
-            mine = [case[2:] for case in cases if case[:2] == (cls, bits)]
-            ctx.set(dut.cls, cls)
-            ctx.set(dut.planes, bits // 2 - 1)
-            for n in range(len(mine) + dut.latency):
-                if n < len(mine):
-                    for port, given in zip(
-                        (dut.value, dut.exponent, dut.random), mine[n], strict=True
-                    ):
-                        ctx.set(port, given)
-                got = (await ctx.tick().sample(*outputs))[2:]
-                if n >= dut.latency:
-                    value, exponent, random = given = mine[n - dut.latency]
-                    what = f"{cls=} {bits=} {value=:#x} {exponent=} {random=}"
-                    assert got == expected(cls, bits, *given), what
-
-    run(dut, main, limit=200_000)
+    for cls, bits in sorted({case[:2] for case in cases}):
+        pipelined = [
+            (
+                dict(zip(("value", "exponent", "random"), case[2:], strict=True)),
+                dict(zip(results, expected(*case), strict=True)),
+            )
+            for case in cases
+            if case[:2] == (cls, bits)
+        ]
+        check_pipeline(dut, pipelined, dut.latency, hold={"cls": cls, "planes": bits // 2 - 1})
 
 
 @pytest.mark.parametrize("rule", RULES)
@@ -396,16 +365,9 @@ def test_monitor_by_hand():
         8: (0, 2), 7: (1, 2), 6: (2, 2), 5: (1, 1), 4: (0, 1), 3: (1, 1), 2: (2, 0), 1: (1, 0),
         0: (0, 0),
     }  # fmt: skip
-
-    async def bench(ctx):
-        ctx.set(dut.exponent, 127)
-        ctx.set(dut.planes, 0)
-        ctx.set(dut.random, 3)
-        for count, want in eighths.items():
-            scale = count.bit_length() - 1
-            value = float_bits(127 - 3 + scale, count << 23 - scale) if count else 0
-            ctx.set(dut.value, value)
-            await ctx.tick().repeat(dut.latency)
-            assert (ctx.get(dut.differs), ctx.get(dut.narrow)) == want, count
-
-    run(dut, bench)
+    cases = []
+    for count, (differs, narrow) in eighths.items():
+        scale = count.bit_length() - 1
+        value = float_bits(127 - 3 + scale, count << 23 - scale) if count else 0
+        cases.append(({"value": value}, {"differs": differs, "narrow": narrow}))
+    check_pipeline(dut, cases, dut.latency, hold={"exponent": 127, "planes": 0, "random": 3})

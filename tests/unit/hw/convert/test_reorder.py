@@ -6,9 +6,10 @@ from itertools import product
 import pytest
 
 from diastole_hw.convert.reorder import Reorder
-from support.bench import design, get, run
+from support.bench import design
 from support.classes import make_numerics
 from support.tiles import joined
+from support.unit_bench import Unit
 
 BLOCKS = (1, 2, 4, 8, 16, 32)
 WIDTHS = (32, 64, 128, 256, 512)
@@ -34,20 +35,24 @@ def words_of(rows, block, lanes):
     ]
 
 
-async def hold(ctx, dut, groups, rng):
-    """Write groups, rows of elements as they lie in the tensor, with gaps now and then."""
+def given_words(dut, groups):
+    """The writes of groups, rows of elements as they lie in the tensor."""
     lanes, bits = dut.geometry.lanes, dut.element_bits
     for rows in groups:
         words = words_of(rows, dut.geometry.block, lanes)
         for row, col in words:
-            while rng.random() < 0.1:
-                await ctx.tick()
-            ctx.set(dut.write_en, 1)
-            ctx.set(dut.write_data, joined(rows[row][col : col + lanes], bits))
-            ctx.set(dut.filled, (row, col) == words[-1])
+            word = joined(rows[row][col : col + lanes], bits)
+            yield {"write_en": 1, "write_data": word, "filled": (row, col) == words[-1]}
+
+
+async def hold(ctx, unit, words, rng=None):
+    """Write words, with gaps now and then."""
+    for word in words:
+        while rng and rng.random() < 0.1:
             await ctx.tick()
-            ctx.set(dut.write_en, 0)
-            ctx.set(dut.filled, 0)
+        unit.set(ctx, **word)
+        await ctx.tick()
+        unit.set(ctx, write_en=0, filled=0)
 
 
 def image_words(dut, rows):
@@ -56,33 +61,27 @@ def image_words(dut, rows):
     blocks = range(len(rows[0]) // block)
     places = product(blocks, range(block), range(block))
     order = [rows[row][j * block + col] for j, row, col in places]
-    return [
-        joined(order[start : start + lanes], dut.element_bits)
-        for start in range(0, len(order), lanes)
-    ]
+    for start in range(0, len(order), lanes):
+        word = joined(order[start : start + lanes], dut.element_bits)
+        yield {"elements": word, "last": start + lanes >= len(order)}
 
 
 def check_reorder(dut, groups, rng):
     """Groups come out block by block; where words wait for others, what takes them does so for a
     cycle after some."""
     stacks = dut.geometry.word_chunks > 1
+    wanted = [word for rows in groups for word in image_words(dut, rows)]
+    ends = [n + 1 for n, word in enumerate(wanted) if word["last"]]
+    pauses = ends[1::2] if stacks else []
+    unit = Unit(dut, rng)
 
-    async def write(ctx):
-        await hold(ctx, dut, groups, rng)
+    def willing():
+        if paused := bool(pauses) and len(words.items) == pauses[0]:
+            pauses.pop(0)
+        return not paused
 
-    async def check(ctx):
-        for number, rows in enumerate(groups):
-            words = image_words(dut, rows)
-            for n, word in enumerate(words):
-                got = await get(ctx, dut.o)
-                assert got.elements == word, f"group {number} word {n}"
-                assert got.last == (n + 1 == len(words))
-            ctx.set(dut.o.ready, not stacks)
-            for _ in range(number % 2 * stacks):
-                await ctx.tick()
-        assert not ctx.get(dut.o.valid), "extra output"
-
-    run(dut, write, check)
+    words = unit.take(dut.o, wanted, pace=willing)
+    unit.run(lambda ctx: hold(ctx, unit, given_words(dut, groups), rng))
 
 
 def random_rows(rows, cols, bits, rng):
@@ -122,17 +121,11 @@ def test_reorder_timing(block, data_width, wait):
     """A word per cycle: the next cycle, or a stack of ``block`` words later and one more."""
     dut = design(Reorder, numerics=numerics_of(block), data_width=data_width)
     words = dut.geometry.group_words
-    given = []
-
-    async def main(ctx):
-        ctx.set(dut.o.ready, 1)
-        for cycle in range(words + wait + 4):
-            ctx.set(dut.write_en, cycle < words)
-            ctx.set(dut.filled, cycle == words - 1)
-            given.extend([cycle] * (await ctx.tick().sample(dut.o.valid))[-1])
-
-    run(dut, main)
-    assert given == list(range(wait, wait + words))
+    unit = Unit(dut)
+    given = unit.collect(dut.o)
+    writes = [{"write_en": 1, "filled": n == words - 1} for n in range(words)]
+    unit.run(lambda ctx: hold(ctx, unit, writes))
+    assert given.cycles == list(range(wait, wait + words))
 
 
 @pytest.mark.parametrize("block, data_width, held", [(4, 512, 16), (1, 64, 4)])
@@ -141,21 +134,15 @@ def test_room(block, data_width, held, rng):
     dut = design(Reorder, numerics=numerics_of(block), data_width=data_width)
     bits = dut.element_bits
     groups = [random_rows(block, 8 * block, bits, rng) for _ in range(2)]
-    lanes = dut.geometry.lanes
-    written = [
-        joined(rows[row][col : col + lanes], bits)
-        for rows in groups
-        for row, col in words_of(rows, block, lanes)
-    ]
+    words = list(given_words(dut, groups))[:held]
+    unit = Unit(dut)
+    wanted = [word for rows in groups for word in image_words(dut, rows)][:held]
+    wanted = [{"elements": word["elements"]} for word in wanted]  # no group is whole
+    taken = unit.take(dut.o, wanted, pace=lambda: unit.cycle >= held + 2)
 
-    async def main(ctx):
-        for word in written[:held]:
-            ctx.set(dut.write_en, 1)
-            ctx.set(dut.write_data, word)
-            await ctx.tick()
-        ctx.set(dut.write_en, 0)
-        await ctx.tick().repeat(2)
-        got = [(await get(ctx, dut.o)).elements for _ in range(held)]
-        assert got == [word for rows in groups for word in image_words(dut, rows)][:held]
+    async def script(ctx):
+        await hold(ctx, unit, ({"write_en": 1, "write_data": word["write_data"]} for word in words))
+        await unit.settled(ctx)
 
-    run(dut, main)
+    unit.run(script)
+    assert taken.cycles[0] >= held + 2

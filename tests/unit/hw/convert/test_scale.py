@@ -4,14 +4,12 @@
 from fractions import Fraction
 
 import pytest
-from amaranth.hdl import Module, Signal
-from amaranth.lib import wiring
-from amaranth.lib.wiring import In, Out
 
 from diastole_hw.convert.scale import LaneScale, tensor_scale
 from oracle.formats import element, top_binade
-from support.bench import design, run
+from support.bench import design
 from support.classes import make_numerics
+from support.pipelines import Function, check_pipeline
 
 BFP = ("bfp1", "bfp4", "bfp8")
 MX = ("mxfp8_e4m3", "mxfp6_e2m3", "mxfp8_e5m2")
@@ -62,23 +60,16 @@ def check(numerics, cases):
     dut = design(LaneScale, numerics=numerics)
     rules = [numerics.tensor_class(name).scale for name in ("x", "w", "dy")]
     assert hasattr(dut, "four") == (TWO_SCALES in rules)
-
-    async def main(ctx):
-        for cls, bits, scale in cases:
-            ctx.set(dut.cls, cls)
-            ctx.set(dut.value, bits | bits % 2 << 31)
-            ctx.set(dut.scale, scale)
-            chosen = numerics.tensor_class(("x", "w", "dy")[cls])
-            poison = numerics.special == "poison"
-            want = stored(chosen.format.name, chosen.scale, bits, scale, poison)
-            await ctx.tick()
-            assert ctx.get(dut.stored) == want, f"{cls=} {bits=:#x} {scale=}"
-            if TWO_SCALES in rules:
-                becomes = 4 if chosen.scale == TWO_SCALES else 6
-                want = stored(chosen.format.name, chosen.scale, bits, scale, poison, becomes)
-                assert ctx.get(dut.four) == want, f"{cls=} {bits=:#x} {scale=}"
-
-    run(dut, main)
+    pipelined = []
+    for cls, bits, scale in cases:
+        chosen = numerics.tensor_class(("x", "w", "dy")[cls])
+        group = chosen.format.name, chosen.scale, bits, scale, numerics.special == "poison"
+        want = {"stored": stored(*group)}
+        if TWO_SCALES in rules:
+            want["four"] = stored(*group, becomes=4 if chosen.scale == TWO_SCALES else 6)
+        given = {"cls": cls, "value": bits | bits % 2 << 31, "scale": scale}
+        pipelined.append((given, want))
+    check_pipeline(dut, pipelined, 1)
 
 
 @pytest.mark.parametrize("special", ["flag", "poison"])
@@ -128,36 +119,22 @@ def test_tensor_scales(names, special, rng):
 @pytest.mark.parametrize("name", ["fp8_e4m3", "e3m4"])
 def test_groups_of_their_own(name, rng):
     """The same formats in squares: an Inf says nothing of its group."""
-    numerics = make_numerics(*(name,) * 3, grouping=("4x4",) * 3)
-    dut = design(LaneScale, numerics=numerics)
-
-    async def main(ctx):
-        for cls in range(3):
-            ctx.set(dut.cls, cls)
-            ctx.set(dut.scale, rng.randrange(1, 255))
-            ctx.set(dut.value, 0x7F800000 | rng.getrandbits(1) << 31)
-            await ctx.tick()
-            assert ctx.get(dut.stored) == 0
-
-    run(dut, main)
+    dut = design(LaneScale, numerics=make_numerics(*(name,) * 3, grouping=("4x4",) * 3))
+    for cls in range(3):
+        hold = {"cls": cls, "scale": rng.randrange(1, 255)}
+        cases = [({"value": bits}, {"stored": 0}) for bits in (0x7F800000, 0xFF800000)]
+        check_pipeline(dut, cases, 1, hold=hold)
 
 
-class Tensors(wiring.Component):
+def scales_of_tensors(numerics, margin=0):
     """Every class's scale of a tensor."""
+    names = ("x", "w", "dy")
 
-    def __init__(self, numerics, margin=0):
-        self.numerics, self.margin = numerics, margin
-        super().__init__({"amax": In(31), "scale0": Out(8), "scale1": Out(8), "scale2": Out(8)})
+    def scales(m, amax):
+        classes = (numerics.tensor_class(name) for name in names)
+        return [tensor_scale(m, cls, each, amax, margin) for cls, each in enumerate(classes)]
 
-    def elaborate(self, platform):
-        m = Module()
-        keep = Signal()
-        m.d.sync += keep.eq(~keep)  # the bench has a clock
-        for cls, name in enumerate(("x", "w", "dy")):
-            chosen = self.numerics.tensor_class(name)
-            scale = tensor_scale(m, cls, chosen, self.amax, self.margin)
-            m.d.comb += getattr(self, f"scale{cls}").eq(scale)
-        return m
+    return Function({"amax": 31}, dict.fromkeys(names, 8), scales)
 
 
 def largest_of_tensor(bits, rule, name):
@@ -179,22 +156,13 @@ def largest_of_tensor(bits, rule, name):
 )
 @pytest.mark.parametrize("margin", [0, 1, 15])
 def test_of_tensor(names, rules, margin, rng):
-    dut = design(Tensors, make_numerics(*names, scale=rules), margin)
-
-    async def main(ctx):
-        for bits in cases_of(rng, 300):
-            if 0 < bits >> 23 < 255:
-                ctx.set(dut.amax, bits)
-                await ctx.delay(1e-9)
-                for cls in range(3):
-                    largest = 255 if names[cls] == "nvfp4" else 254
-                    want = largest_of_tensor(bits, rules[cls], names[cls]) + margin
-                    want = min(want, largest)
-                    assert ctx.get(getattr(dut, f"scale{cls}")) == want, f"{cls=} {bits=:#x}"
-        ctx.set(dut.amax, 0)
-        await ctx.delay(1e-9)
-        for cls, name in enumerate(names):  # a scale of 1
-            want = 138 if name == "nvfp4" else 127 + element(name).largest_exponent
-            assert ctx.get(getattr(dut, f"scale{cls}")) == want
-
-    run(dut, main)
+    """Of zeros a scale of 1."""
+    classes, largest = ("x", "w", "dy"), 255 if names[0] == "nvfp4" else 254
+    ones = [138 if n == "nvfp4" else 127 + element(n).largest_exponent for n in names]
+    cases = [({"amax": 0}, dict(zip(classes, ones, strict=True)))]
+    for bits in cases_of(rng, 300):
+        if 0 < bits >> 23 < 255:
+            found = (largest_of_tensor(bits, *each) for each in zip(rules, names, strict=True))
+            scales = [min(each + margin, largest) for each in found]
+            cases.append(({"amax": bits}, dict(zip(classes, scales, strict=True))))
+    check_pipeline(scales_of_tensors(make_numerics(*names, scale=rules), margin), cases, 0)

@@ -7,7 +7,8 @@ from itertools import pairwise
 import pytest
 
 from diastole_hw.convert.trial import TRIAL_CYCLES, ScaleTrial
-from support.bench import design, run
+from support.bench import design
+from support.pipelines import check_pipeline
 from support.two_scales import ELEMENTS, SCALES, nearest, number, worse
 
 LARGEST = len(SCALES) - 1
@@ -64,22 +65,11 @@ def cases_of(scale, rng, count):
 
 
 def check(cases):
-    dut = design(ScaleTrial)
-
-    async def main(ctx):
-        wanted = []
-        for bits, six, four, scale in cases:
-            ctx.set(dut.value, bits)
-            ctx.set(dut.six, six)
-            ctx.set(dut.four, four)
-            ctx.set(dut.scale, scale)
-            wanted.append((worse(bits & 0x7FFF_FFFF, six, four, scale), bits, six, four, scale))
-            await ctx.tick()
-            if len(wanted) >= TRIAL_CYCLES:
-                want, *what = wanted[-TRIAL_CYCLES]
-                assert ctx.get(dut.worse) == want, [hex(each) for each in what]
-
-    run(dut, main)
+    names, pipelined = ("value", "six", "four", "scale"), []
+    for bits, *scales in cases:
+        given = dict(zip(names, (bits % 2**32, *scales), strict=True))
+        pipelined.append((given, {"worse": worse(bits & 0x7FFF_FFFF, *scales)}))
+    check_pipeline(design(ScaleTrial), pipelined, TRIAL_CYCLES)
 
 
 @pytest.mark.parametrize("scale", [40, 138, 226])

@@ -6,9 +6,10 @@ from itertools import product
 import pytest
 
 from diastole_hw.convert.turned import TurnedReorder
-from support.bench import design, get, run
+from support.bench import design
 from support.classes import make_numerics
 from support.tiles import joined
+from support.unit_bench import Unit
 
 BLOCKS = (1, 2, 4, 8, 16)
 WIDTHS = (32, 64, 128, 256, 512)
@@ -39,43 +40,33 @@ def groups_of(rows, block):
 
 
 def check(dut, strips, rng, p_ready=0.8):
+    """A strip is written when a half is free."""
     block, lanes, bits = dut.geometry.block, dut.geometry.lanes, dut.element_bits
-    free, tops = [2], [rng.randrange(dut.geometry.max_tile_rows // (8 * block)) for _ in strips]
+    tops = [rng.randrange(dut.geometry.max_tile_rows // (8 * block)) for _ in strips]
+    unit, wanted = Unit(dut, rng), []
+    for order in (order for rows in strips for order in groups_of(rows, block)):
+        for at in range(0, len(order), lanes):
+            word = joined(order[at : at + lanes], bits)
+            wanted.append({"elements": word, "last": at + lanes == len(order)})
+    unit.take(dut.o, wanted, p_ready)
+    freed = unit.record(dut.freed)
 
     async def write(ctx):
-        for top, rows in zip(tops, strips, strict=True):
-            while not free[0]:
+        for number, (top, rows) in enumerate(zip(tops, strips, strict=True)):
+            while number - len(freed.cycles) == 2:
                 await ctx.tick()
-            free[0] -= 1
             words = list(words_of(rows, block, lanes))
             for row, col in words:
-                ctx.set(dut.write_en, 1)
-                ctx.set(dut.write_at, {"row": 8 * block * top + row, "word": col // lanes})
-                ctx.set(dut.write_data, joined(rows[row][col : col + lanes], bits))
-                ctx.set(dut.filled, (row, col) == words[-1])
-                await ctx.tick()
-                ctx.set(dut.write_en, 0)
-                ctx.set(dut.filled, 0)
+                at = {"row": 8 * block * top + row, "word": col // lanes}
+                word = joined(rows[row][col : col + lanes], bits)
+                unit.set(ctx, filled=(row, col) == words[-1])
+                await unit.pulse(ctx, "write_en", write_at=at, write_data=word)
+                unit.set(ctx, filled=0)
                 if rng.random() < 0.1:
                     await ctx.tick()
 
-    async def count_freed(ctx):
-        while True:
-            freed = (await ctx.tick().sample(dut.freed))[-1]
-            free[0] += freed
-
-    async def read(ctx):
-        for number, rows in enumerate(strips):
-            for group, order in enumerate(groups_of(rows, block)):
-                for start in range(0, len(order), lanes):
-                    got = await get(ctx, dut.o, lambda: rng.random() < p_ready)
-                    want = joined(order[start : start + lanes], bits)
-                    assert got.elements == want, f"strip {number} group {group} element {start}"
-                    assert got.last == (start + lanes == len(order))
-        assert not ctx.get(dut.o.valid), "extra output"
-        assert free[0] == 2
-
-    run(dut, write, read, background=[count_freed], limit=60_000)
+    unit.run(write, limit=60_000)
+    assert len(freed.cycles) == len(strips)
 
 
 @pytest.mark.parametrize("block, data_width", list(product(BLOCKS, WIDTHS)))
@@ -104,17 +95,14 @@ def test_timing():
     dut = make(2, 64, ("bfp4",) * 3, grouping=("1x16",) * 3)
     words = dut.geometry.strip_rows * dut.geometry.strip_cols // dut.geometry.lanes
     assert words == 128
-    given, freed = [], []
+    unit = Unit(dut)
+    unit.hold(write_at={"row": 15, "word": 7})
+    given, freed = unit.collect(dut.o), unit.record(dut.freed)
 
-    async def main(ctx):
-        ctx.set(dut.o.ready, 1)
-        ctx.set(dut.write_at, {"row": 15, "word": 7})
-        for cycle in range(2 * words + 6):
-            ctx.set(dut.filled, cycle < 2)
-            _, _, valid, free = await ctx.tick().sample(dut.o.valid, dut.freed)
-            given.extend([cycle] * valid)
-            freed.extend([cycle] * free)
+    async def fill(ctx):
+        for _ in range(2):
+            await unit.pulse(ctx, "filled")
 
-    run(dut, main)
-    assert given == list(range(2, 2 + 2 * words))
-    assert freed == [words, 2 * words]
+    unit.run(fill)
+    assert given.cycles == list(range(2, 2 + 2 * words))
+    assert freed.cycles == [words, 2 * words]

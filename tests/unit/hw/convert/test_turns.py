@@ -4,8 +4,9 @@
 import pytest
 
 from diastole_hw.convert.turns import CopyTurns
-from support.bench import design, get, put, run
+from support.bench import design
 from support.tiles import machine
+from support.unit_bench import Unit
 
 EDGES = ("first_row", "first_col", "last_row", "last_col")
 
@@ -63,53 +64,37 @@ def strips_of(copy, count, rng):
 
 def through(dut, copies, rng, p_in=(1.0, 1.0), p_out=1.0):
     """Give strips of both copies, check all that comes out; the copies of the groups in order."""
-    order, beats = [], []
+    unit = Unit(dut, rng)
+    for copy, port in enumerate((dut.first, dut.second)):
+        said = [each.described() if copy else each.groups[0].flags for each in copies[copy]]
+        unit.give(port.group, said, p_in[copy])
+        unit.give(port.exponents, (b for each in copies[copy] for b in each.bytes_()), p_in[copy])
+        unit.give(port.elements, (b for each in copies[copy] for b in each.beats()), p_in[copy])
+    groups, exponents, elements = (
+        unit.collect(port, p_out) for port in (dut.o.group, dut.o.exponents, dut.o.elements)
+    )
+    unit.run(limit=40_000)
     left = [[group for strip in strips for group in strip.groups] for strips in copies]
-    total = sum(map(len, left))
-
-    def source(port, copy, items):
-        async def give(ctx):
-            for strip in copies[copy]:
-                await put(ctx, port, items(strip), lambda: rng.random() < p_in[copy])
-
-        return give
-
-    def willing():
-        return rng.random() < p_out
-
-    async def groups(ctx):
-        for _ in range(total):
-            got = await get(ctx, dut.o.group, willing)
-            group = left[got.copy].pop(0)
-            said = {key: getattr(got, key) for key in group.flags}
-            assert said == group.flags, f"copy {group.copy} group {group.number}"
-            order.append(group)
-            for n, byte in enumerate(group.bytes):
-                got = await get(ctx, dut.o.exponents, willing)
-                assert (got.byte, got.last) == (byte, n + 1 == len(group.bytes)), group.number
-
-    async def elements(ctx):
-        for number in range(total):
-            while True:
-                got = await get(ctx, dut.o.elements, willing)
-                assert number < len(order), "elements before their group"
-                beats.append(got.beat)
-                if got.last:
-                    break
-            assert beats == order[number].beats, order[number].number
-            beats.clear()
-
-    sources = [
-        source(getattr(port, name), copy, items)
-        for copy, port in enumerate((dut.first, dut.second))
-        for name, items in (
-            ("group", lambda strip: [strip.described() if strip.copy else strip.groups[0].flags]),
-            ("exponents", Strip.bytes_),
-            ("elements", Strip.beats),
-        )
+    order, bytes_, beats = [], [], []
+    for cycle, said in zip(groups.cycles, groups.items, strict=True):
+        group = left[said["copy"]].pop(0)
+        assert {key: said[key] for key in group.flags} == group.flags, group.number
+        order.append(group)
+        bytes_ += ends_of(group.bytes)
+        beats += [(cycle, *each) for each in ends_of(group.beats)]
+    assert not any(left)
+    assert [(each["byte"], each["last"]) for each in exponents.items] == bytes_
+    assert [(each["beat"], each["last"]) for each in elements.items] == [
+        tuple(each) for _, *each in beats
     ]
-    run(dut, groups, elements, *sources, limit=40_000)
+    passed = zip(beats, elements.cycles, strict=True)
+    assert all(asked <= came for (asked, *_), came in passed), "elements before their group"
     return [group.copy for group in order]
+
+
+def ends_of(values):
+    """Each with whether it is the last."""
+    return [(value, n + 1 == len(values)) for n, value in enumerate(values)]
 
 
 def make():
@@ -144,35 +129,29 @@ def test_the_first_copy_goes_first(rng):
     assert order[:6] == [0] * 6
 
 
-def test_waits_for_all_elements(rng):
+def test_waits_for_all_elements():
     """A group is not given before its last beat has come; then 2 cycles later at the latest."""
-    dut = make()
+    unit = Unit(make())
+    dut = unit.dut
+    unit.give(dut.first.group, [{"line_end": 1}])
+    unit.give(dut.first.exponents, [{"byte": 0, "last": 1}])
     beats = [{"beat": n, "last": n == 5} for n in range(6)]
-
-    async def main(ctx):
-        await put(ctx, dut.first.group, [{"line_end": 1}])
-        ctx.set(dut.first.exponents.valid, 1)
-        await put(ctx, dut.first.elements, beats[:5])
-        for _ in range(9):
-            assert not (await ctx.tick().sample(dut.o.group.valid))[-1]
-        await put(ctx, dut.first.elements, beats[5:])
-        for _ in range(2):
-            await ctx.tick()
-        assert ctx.get(dut.o.group.valid)
-
-    run(dut, main)
+    elements = unit.give(dut.first.elements, beats, pace=lambda: unit.cycle not in range(5, 20))
+    outputs = [unit.collect(port) for port in (dut.o.group, dut.o.exponents, dut.o.elements)]
+    unit.run()
+    assert elements.cycles[-1] == 20
+    assert 20 < outputs[0].cycles[0] <= 22
 
 
 @pytest.mark.parametrize("count", [1, 2])
 def test_room(count):
     """Two of the largest groups of a copy are taken while none goes on."""
-    dut = make()
-    largest = max(dut.geometry.of_classes(dut.geometry.element_beats))
+    unit = Unit(make())
+    largest = max(unit.dut.geometry.of_classes(unit.dut.geometry.element_beats))
     beats = [{"beat": n, "last": n == largest - 1} for n in range(largest)]
-
-    async def main(ctx):
-        for port in (dut.first.elements, dut.second.elements)[:count]:
-            await put(ctx, port, 2 * beats)
-            assert not ctx.get(port.ready)
-
-    run(dut, main)
+    ports = (unit.dut.first.elements, unit.dut.second.elements)[:count]
+    given = [unit.give(port, 3 * beats) for port in ports]
+    for port in given:
+        port.needed = False
+    unit.run(cycles=4 * largest)
+    assert {len(port.items) for port in given} == {2 * largest}

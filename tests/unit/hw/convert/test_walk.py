@@ -7,12 +7,12 @@ from amaranth.lib import wiring
 
 from diastole_hw.convert.tile_index import TileIndex
 from diastole_hw.convert.walk import ReadRequests, TensorWalk
-from support.bench import design, get, put, run
+from support.bench import design
 from support.converter_bench import patches_of
 from support.sweep import alternating
 from support.tiles import MACHINES, machine, piece_cols, tile_shape, tiles_of
+from support.unit_bench import Unit
 
-FIELDS = ("address", "index", "rows", "cols", "first_row", "first_col", "last_row", "last_col")
 ASKED = ("address", "rows", "cols")
 SHAPES = [(1, 1), (3, 5), (17, 70), (40, 9), (1, 257), (130, 3)]
 NAMES = list(MACHINES)
@@ -57,38 +57,29 @@ def asked(item):
     return {name: item[name] for name in ASKED}
 
 
-def plain(payload):
-    return {name: int(getattr(payload, name)) for name in FIELDS}
-
-
 @pytest.mark.parametrize("name, p_ready", alternating(NAMES, {"free": (1.0,), "stalled": (0.4,)}))
 def test_tiles(name, p_ready, rng):
     """Tensors of all classes one after the other; nothing of one is left for the next."""
     numerics, data_width = machine(name)
-    dut = design(IndexedWalk, numerics=numerics, data_width=data_width)
+    unit = Unit(design(IndexedWalk, numerics=numerics, data_width=data_width), rng, pace=p_ready)
+    taken = unit.take(unit.dut.o)
     jobs = [(cls, shape) for shape in SHAPES for cls in range(3)]
     rng.shuffle(jobs)
 
-    async def main(ctx):
+    async def script(ctx):
         for cls, shape in jobs:
             source = rng.randrange(2**32) * data_width // 8
             items, pitch = tile_items(numerics, data_width, cls, shape, source)
-            ctx.set(dut.cls, cls)
-            ctx.set(dut.rows, shape[0])
-            ctx.set(dut.cols, shape[1])
-            ctx.set(dut.source, source)
-            ctx.set(dut.pitch, pitch)
-            ctx.set(dut.start, 1)
-            await ctx.tick()
-            ctx.set(dut.start, 0)
-            for number, item in enumerate(items):
-                got = await get(ctx, dut.o, lambda: rng.random() < p_ready)
-                assert plain(got) == item, f"tile {number} of {shape}, class {cls}"
-            for _ in range(3):
-                valid = (await ctx.tick().sample(dut.o.valid))[-1]
-                assert not valid, f"more tiles than {shape} has, class {cls}"
+            taken.add(items)
+            await begin(ctx, unit, cls, shape, pitch, source)
+            await unit.settled(ctx, silence=3)
 
-    run(dut, main, limit=60_000)
+    unit.run(script, limit=60_000)
+
+
+async def begin(ctx, unit, cls, shape, pitch, source=0):
+    where = {"rows": shape[0], "cols": shape[1], "pitch": pitch, "source": source}
+    await unit.pulse(ctx, "start", cls=cls, **where)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -97,34 +88,27 @@ def test_patches(name, rng):
     numerics, data_width = machine(name)
     dut = design(TensorWalk, numerics=numerics, data_width=data_width, in_patches=True)
     cuts = [(2, 1, 0), (1, 2, 0), (2, 1, 1), (1, 2, 1), None]
+    unit = Unit(dut, rng, pace=0.7)
+    taken = unit.take(dut.o)
 
-    async def main(ctx):
+    async def script(ctx):
         for cut in cuts:
             cls = rng.randrange(3)
             height, width = tile_shape(numerics, cls)
             high, wide = rng.randrange(2, 6), rng.randrange(2, 6)
             shape = (high * height - rng.randrange(height), wide * width - rng.randrange(width))
             items, pitch = tile_items(numerics, data_width, cls, shape, 0)
-            lengths = (0, 0, 0) if cut is None else cut
-            fields = dict(zip(("high", "wide", "by_columns"), lengths, strict=True))
-            ctx.set(dut.cut, {"cut": int(cut is not None)} | fields)
-            for signal, value in (
-                (dut.cls, cls), (dut.rows, shape[0]), (dut.cols, shape[1]), (dut.pitch, pitch),
-                (dut.start, 1),
-            ):  # fmt: skip
-                ctx.set(signal, value)
-            await ctx.tick()
-            ctx.set(dut.start, 0)
+            unknown = {} if cut is None else {"address": None}  # of patches, which are fed
+            fields = dict(zip(("high", "wide", "by_columns"), cut or (0, 0, 0), strict=True))
+            unit.set(ctx, cut={"cut": int(cut is not None)} | fields)
             for top, left, bottom, right in patches_of(high, wide, cut or True):
                 for row in range(top, bottom):
-                    for item in items[row * wide + left : row * wide + right]:
-                        got = plain(await get(ctx, dut.o, lambda: rng.random() < 0.7))
-                        if cut is not None:
-                            del got["address"]
-                        assert item | got == item, f"{shape}, class {cls}, {cut}"
-            assert not (await ctx.tick().sample(dut.o.valid))[-1]
+                    line = items[row * wide + left : row * wide + right]
+                    taken.add(item | unknown for item in line)
+            await begin(ctx, unit, cls, shape, pitch)
+            await unit.settled(ctx, silence=1)
 
-    run(dut, main, limit=60_000)
+    unit.run(script, limit=60_000)
 
 
 def test_a_long_walk_ends_where_it_should(rng):
@@ -133,23 +117,20 @@ def test_a_long_walk_ends_where_it_should(rng):
     dut = design(IndexedWalk, numerics=numerics, data_width=data_width)
     height, width = tile_shape(numerics, 1)
 
-    async def main(ctx):
-        ctx.set(dut.cls, 1)
-        ctx.set(dut.rows, LARGEST)
-        ctx.set(dut.cols, 2 * width)
-        ctx.set(dut.pitch, 2**26)
-        ctx.set(dut.source, 2**39)
-        ctx.set(dut.start, 1)
-        await ctx.tick()
-        ctx.set(dut.start, 0)
-        for number in range(300):
-            got = await get(ctx, dut.o)
-            row, col = number // 2 * height, number % 2 * width
-            assert got.address == (2**39 + row * 2**26 + 4 * col) % 2**40, number
-            assert got.index == row * 2 * width + col, number
-            assert not got.last_row
-
-    run(dut, main)
+    unit = Unit(dut)
+    tiles = [(number // 2 * height, number % 2 * width) for number in range(300)]
+    wanted = [
+        {
+            "address": (2**39 + row * 2**26 + 4 * col) % 2**40,
+            "index": row * 2 * width + col,
+            "last_row": 0,
+        }
+        for row, col in tiles
+    ]
+    unit.take(dut.o, [*wanted, {}], pace=lambda: unit.cycle <= 300)
+    unit.sinks[0].needed = False
+    unit.run(lambda ctx: begin(ctx, unit, 1, (LARGEST, 2 * width), 2**26, 2**39), cycles=310)
+    assert len(unit.sinks[0].items) == 300
 
 
 @pytest.mark.parametrize("cls", range(3))
@@ -159,25 +140,12 @@ def test_timing_of_walk(cls):
     dut = design(IndexedWalk, numerics=numerics, data_width=data_width)
     shape = (37, 100)
     items, pitch = tile_items(numerics, data_width, cls, shape, 0)
-
-    async def main(ctx):
-        inputs = {"cls": cls, "rows": shape[0], "cols": shape[1], "pitch": pitch, "start": 1}
-        for port, value in inputs.items():
-            ctx.set(getattr(dut, port), value)
-        assert not (await ctx.tick().sample(dut.o.valid))[-1]
-        ctx.set(dut.start, 0)
-        for _ in range(4):
-            _, _, valid, payload = await ctx.tick().sample(dut.o.valid, dut.o.payload)
-            assert valid
-            assert plain(payload) == items[0]
-        ctx.set(dut.o.ready, 1)
-        for item in items:
-            _, _, valid, payload = await ctx.tick().sample(dut.o.valid, dut.o.payload)
-            assert valid
-            assert plain(payload) == item
-        assert not (await ctx.tick().sample(dut.o.valid))[-1]
-
-    run(dut, main)
+    unit = Unit(dut)
+    taken = unit.take(dut.o, items, pace=lambda: unit.cycle > 4)
+    valid = unit.record(dut.o.valid)
+    unit.run(lambda ctx: begin(ctx, unit, cls, shape, pitch))
+    assert taken.cycles == [*range(5, 5 + len(items))]
+    assert valid.cycles == [*range(1, 5 + len(items))]
 
 
 def requests_of(item, pitch, beat, piece):
@@ -197,32 +165,22 @@ def requests_of(item, pitch, beat, piece):
 def test_requests(name, p_tile, p_ready, rng):
     numerics, data_width = machine(name)
     beat = data_width // 8
-    dut = design(ReadRequests, numerics=numerics, data_width=data_width)
-    tensors = []
-    for number, shape in enumerate(SHAPES):
-        source = rng.randrange(2**20) * beat
-        tensors.append(tile_items(numerics, data_width, number % 3, shape, source))
-    done = []
+    unit = Unit(design(ReadRequests, numerics=numerics, data_width=data_width), rng)
+    tiles, taken = unit.give(unit.dut.i, pace=p_tile), unit.take(unit.dut.o, pace=p_ready)
 
-    async def drive(ctx):
-        for number, (items, pitch) in enumerate(tensors):
-            ctx.set(dut.pitch, pitch)
-            ctx.set(dut.cls, number % 3)
-            await put(ctx, dut.i, map(asked, items), lambda: rng.random() < p_tile)
-            done.append(number)
-
-    async def check(ctx):
-        for number, (items, pitch) in enumerate(tensors):
-            piece = piece_cols(numerics, data_width, number % 3)
+    async def script(ctx):
+        for number, shape in enumerate(SHAPES):
+            cls, source = number % 3, rng.randrange(2**20) * beat
+            items, pitch = tile_items(numerics, data_width, cls, shape, source)
+            piece = piece_cols(numerics, data_width, cls)
+            unit.set(ctx, pitch=pitch, cls=cls)
+            tiles.add(map(asked, items))
             for item in items:
-                for row, wanted in enumerate(requests_of(item, pitch, beat, piece)):
-                    got = await get(ctx, dut.o, lambda: rng.random() < p_ready)
-                    assert (got.addr, got.beats) == wanted, f"{SHAPES[number]} row {row} of {item}"
-        assert not ctx.get(dut.o.valid), "extra request"
-        await ctx.tick()
-        assert len(done) == len(tensors)
+                requests = requests_of(item, pitch, beat, piece)
+                taken.add({"addr": addr, "beats": beats} for addr, beats in requests)
+            await unit.settled(ctx)
 
-    run(dut, drive, check)
+    unit.run(script)
 
 
 def test_timing_of_requests():
@@ -230,19 +188,11 @@ def test_timing_of_requests():
     numerics, data_width = machine("squares")
     dut = design(ReadRequests, numerics=numerics, data_width=data_width)
     (item, *_), pitch = tile_items(numerics, data_width, 0, (3, 5), 64)
-
-    async def main(ctx):
-        ctx.set(dut.pitch, pitch)
-        ctx.set(dut.i.payload, asked(item))
-        ctx.set(dut.o.ready, 1)
-        assert not (await ctx.tick().sample(dut.o.valid))[-1]
-        ctx.set(dut.i.valid, 1)
-        for _ in range(2):
-            for row, (addr, beats) in enumerate(requests_of(item, pitch, data_width // 8, 16)):
-                _, _, valid, payload, ready = await ctx.tick().sample(
-                    dut.o.valid, dut.o.payload, dut.i.ready
-                )
-                assert (valid, payload.addr, payload.beats) == (1, addr, beats)
-                assert ready == (row == 2)
-
-    run(dut, main)
+    unit = Unit(dut)
+    unit.hold(pitch=pitch)
+    tiles = unit.give(dut.i, [asked(item)] * 2, pace=lambda: unit.cycle > 0)
+    requests = [*requests_of(item, pitch, data_width // 8, 16)] * 2
+    taken = unit.take(dut.o, [{"addr": addr, "beats": beats} for addr, beats in requests])
+    unit.run()
+    assert taken.cycles == [1, 2, 3, 4, 5, 6]
+    assert tiles.cycles == [3, 6]

@@ -5,12 +5,12 @@ import pytest
 from amaranth.hdl import Module, Shape
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
-from amaranth.sim import Simulator
 
 from diastole_hw.command.dispatch import Dispatch
 from diastole_hw.engine.control import STALLS, ProductControl
 from diastole_hw.engine.engine import ProductEngine
 from diastole_hw.plan.uses import Mode
+from support.bench import run
 from support.plans import make_numerics, make_plan
 
 SIZES = dict.fromkeys(("m", "n", "k"), 24)
@@ -63,9 +63,7 @@ def test_each_side_sees_what_the_other_says(rng):
             assert {cause: got[cause] for cause in stalls} == stalls
             assert ctx.get(dut.starter.done) == done
 
-    sim = Simulator(dut)  # of no clock
-    sim.add_testbench(bench)
-    sim.run()
+    run(dut, bench)
 
 
 @pytest.mark.parametrize(

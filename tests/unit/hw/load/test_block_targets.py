@@ -9,7 +9,7 @@ from diastole_hw.plan.uses import Mode
 from diastole_hw.schedule.lengths import longest_lengths
 from diastole_hw.schedule.tokens import Region
 from support.bench import design, run
-from support.plans import make_numerics, make_plan
+from support.plans import plan_of
 from support.sweep import alternating
 from support.uses import pieces
 
@@ -55,10 +55,7 @@ MEMORIES = {
 
 
 def make(name):
-    options = {"rows": 2, "cols": 2} | MACHINES[name]
-    sizes = {key: options.pop(key) for key in ("rows", "cols", "in_place", "data_width")
-             if key in options}  # fmt: skip
-    return make_plan(make_numerics(**options), **sizes)
+    return plan_of(**{"rows": 2, "cols": 2} | MACHINES[name])
 
 
 def vectors_of(name):

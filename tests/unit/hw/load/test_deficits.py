@@ -4,8 +4,9 @@
 import pytest
 
 from diastole_hw.load.deficits import Deficits
-from support.bench import Clocked, design, run
-from support.plans import make_numerics, make_plan
+from support.bench import design
+from support.pipelines import check_pipeline
+from support.plans import plan_of
 from support.sweep import sweep
 
 NVFP4 = {"formats": "nvfp4", "fraction": 1, "headroom": 8, "block": 4}
@@ -22,9 +23,7 @@ MACHINES = {
 
 
 def make(name):
-    options = {"block": 4} | MACHINES[name]
-    sizes = {"in_place": options.pop("in_place")} if "in_place" in options else {}
-    return make_plan(make_numerics(**options), rows=2, cols=2, **sizes)
+    return plan_of(**{"block": 4, "rows": 2, "cols": 2} | MACHINES[name])
 
 
 def expected(plan, name, scale, maximum, maximum_north, plane):
@@ -56,8 +55,7 @@ def test_all_scales(name, every, rng):
     plan = make(name)
     codes = 128 if name.startswith("nvfp4") else 256
     planes = max(plan.most_planes) if plan.planar else 1
-    clocked = design(Clocked, Deficits(plan))
-    dut = clocked.inner
+    dut = design(Deficits, plan)
     outputs = ("nonzero", "deficit", "deficit_north", "significand", "poison")
     there = [each for each in outputs if hasattr(dut, each)]
     assert ("deficit_north" in there) == (name != "no sums to the north")
@@ -65,22 +63,14 @@ def test_all_scales(name, every, rng):
     assert ("poison" in there) == (name in ("poison", "nvfp4"))
     assert planes == {"two planes": 2, "four planes": 4}.get(name, 1)
 
-    async def main(ctx):
-        for scale in (*range(0, codes - 1, every), codes - 1):
-            ctx.set(dut.scale, scale)
-            least = 0 if scale == codes - 1 else scale  # of NaN any maximum is one
-            for maximum in range(least, codes):
-                north, plane = rng.randrange(least, codes), rng.randrange(planes)
-                ctx.set(dut.maximum, maximum)
-                if plan.north:
-                    ctx.set(dut.maximum_north, north)
-                if plan.planar:
-                    ctx.set(dut.plane, plane)
-                await ctx.delay(1e-9)
-                want = expected(plan, name, scale, maximum, north, plane)
-                got = {each: ctx.get(getattr(dut, each)) for each in there}
-                assert got == {each: want[each] for each in there}, (
-                    f"{scale=} {maximum=} {north=} {plane=}"
-                )
-
-    run(clocked, main)
+    cases = []
+    for scale in (*range(0, codes - 1, every), codes - 1):
+        least = 0 if scale == codes - 1 else scale  # of NaN any maximum is one
+        for maximum in range(least, codes):
+            north, plane = rng.randrange(least, codes), rng.randrange(planes)
+            given = {"scale": scale, "maximum": maximum}
+            given |= {"maximum_north": north} if plan.north else {}
+            given |= {"plane": plane} if plan.planar else {}
+            want = expected(plan, name, scale, maximum, north, plane)
+            cases.append((given, {each: want[each] for each in there}))
+    check_pipeline(dut, cases, 0)

@@ -19,7 +19,7 @@ from diastole_hw.schedule.lengths import longest_lengths
 from diastole_hw.schedule.tokens import Region, region_layout, scratch_write_layout
 from support.bench import design, put, run
 from support.elements import array_element, fall, precision, stored_value
-from support.plans import make_numerics, make_plan
+from support.plans import plan_of
 from support.sweep import alternating
 
 NVFP4 = {"formats": ("nvfp4",) * 3, "fraction": 3, "headroom": 8}
@@ -47,10 +47,7 @@ MACHINES = {
 
 
 def make(name):
-    options = {"rows": 2, "cols": 2, "block": 4} | MACHINES[name]
-    of_plan = ("rows", "cols", "in_place", "data_width", "ports", "output_register")
-    sizes = {key: options.pop(key) for key in of_plan if key in options}
-    return make_plan(make_numerics(**options), **sizes)
+    return plan_of(**{"rows": 2, "cols": 2, "block": 4} | MACHINES[name])
 
 
 def port_of(machine):

@@ -8,7 +8,9 @@ from diastole_hw.load.parse import RegionParse
 from diastole_hw.schedule.lengths import longest_lengths
 from diastole_hw.schedule.tokens import Region
 from support.bench import design, put, run
-from support.plans import make_numerics, make_plan
+from support.plans import plan_of
+from support.unit_bench import Unit
+from support.unit_values import differences
 
 MACHINES = {
     "squares": {"block": 4, "formats": ("bfp3", "bfp5", "bfp2")},
@@ -28,9 +30,7 @@ WRITE = ("enable", "memory", "addr", "data")
 
 
 def make(name):
-    options = dict(MACHINES[name])
-    sizes = {key: options.pop(key) for key in ("in_place", "data_width") if key in options}
-    return make_plan(make_numerics(**options), rows=2, cols=3, **sizes)
+    return plan_of(**{"rows": 2, "cols": 3} | MACHINES[name])
 
 
 @dataclass
@@ -165,16 +165,12 @@ def make_case(plan, rng):
     return case
 
 
-def members(view, names):
-    return {name: getattr(view, name) for name in names}
-
-
 def check_part(group, want):
     region, part, exponents = want
-    assert members(group.region, region) == region
-    expected = {name: part[name] for name in part if hasattr(group, name)}
-    assert members(group, expected) == expected
-    low = group.exponents & (1 << 8 * len(exponents)) - 1
+    assert not differences({"region": region}, group)
+    expected = {name: part[name] for name in part if name in group}
+    assert not differences(expected, group)
+    low = group["exponents"] & (1 << 8 * len(exponents)) - 1
     assert low.to_bytes(len(exponents), "little") == exponents
 
 
@@ -185,50 +181,30 @@ def test_beats_are_told_apart(machine, p_data, p_out, rng):
     plan = make(machine)
     case = make_case(plan, rng)
     dut = design(RegionParse, plan)
-    outputs = (dut.groups, dut.mantissas)
-    got, cycles = [], []
+    unit = Unit(dut, rng)
+    unit.give(dut.regions, case.regions, p_data)
+    unit.give(dut.data, case.beats, p_data)
+    parts, elements = unit.collect(dut.groups, p_out), unit.collect(dut.mantissas, p_out)
+    written = []
 
-    async def regions(ctx):
-        await put(ctx, dut.regions, case.regions, willing=lambda: rng.random() < p_data)
+    def watch(cycle, loaded, en, *write):
+        written.extend([(cycle, "maxima", (*write, loaded))] * en)
+        assert en or not loaded, "maxima loaded, and none written"
 
-    async def data(ctx):
-        await put(ctx, dut.data, case.beats, willing=lambda: rng.random() < p_data)
-        for _ in range(20):
-            await ctx.tick()
-
-    async def take(ctx):
-        while True:
-            for output in outputs:
-                ctx.set(output.ready, rng.random() < p_out)
-            await ctx.tick()
-
-    async def watch(ctx):
-        moves = [output.valid & output.ready for output in outputs]
-        payloads = [output.payload for output in outputs]
-        writes = (getattr(dut.maxima, name) for name in WRITE)
-        sampled = (*moves, *payloads, *writes, dut.maxima_loaded)
-        cycle = 0
-        async for _, _, *values in ctx.tick().sample(*sampled):
-            moved, (group, elements), write = values[:2], values[2:4], values[4:]
-            if write[0]:
-                got.append(("maxima", *write[1:]))
-            if moved[0]:
-                got.append(("part", group))
-            if moved[1]:
-                got.append(("elements", elements.bits, elements.last))
-            assert write[0] or not write[-1], "maxima loaded, and none written"
-            assert sum((write[0], *moved)) <= 1
-            cycles.extend([cycle] * (write[0] | moved[0] | moved[1]))
-            cycle += 1
-
-    run(dut, regions, data, background=(take, watch), limit=60_000)
-    assert len(got) == len(case.events)
-    for event, want in zip(got, case.events, strict=True):
-        assert event[0] == want[0]
-        if event[0] == "part":
-            check_part(event[1], want[1:])
+    unit.each_cycle(watch, dut.maxima_loaded, *(getattr(dut.maxima, name) for name in WRITE))
+    unit.run(silence=20, limit=60_000)
+    moved = [(cycle, "part", item) for cycle, item in zip(parts.cycles, parts.items, strict=True)]
+    both = zip(elements.cycles, elements.items, strict=True)
+    moved += [(cycle, "elements", (item["bits"], item["last"])) for cycle, item in both]
+    events = sorted(written + moved, key=lambda event: event[0])
+    cycles = [cycle for cycle, *_ in events]
+    assert len({*cycles}) == len(cycles) == len(case.events)
+    for (_, kind, got), (wanted, *want) in zip(events, case.events, strict=True):
+        assert kind == wanted
+        if kind == "part":
+            check_part(got, want)
         else:
-            assert event == want
+            assert got == (*want,)
     if p_out == 1.0:
         assert cycles == case.cycles
 

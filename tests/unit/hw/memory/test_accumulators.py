@@ -188,13 +188,6 @@ def test_one_addition_every_few_cycles_to_one_word(banks, registers):
     run(dut, bench)
 
 
-@pytest.mark.parametrize("drained", [0, 4])
-def test_no_more_words_than_ports(drained):
-    plan = make_plan(make_numerics(block=2))
-    with pytest.raises(ValueError, match=f"vectors must be an integer in 1..3, not {drained}"):
-        Accumulators(plan, banks=3, psum_bits=PSUM_BITS, latency=1, drained=drained)
-
-
 @pytest.mark.parametrize("slices", [1, 2])
 @pytest.mark.parametrize("banks", [1, 3])
 def test_floats(slices, banks, rng):

@@ -4,8 +4,9 @@
 import pytest
 
 from diastole_hw.memory.chunk_lane import ChunkLane, lane_latency
-from support.bench import design, run
+from support.bench import design
 from support.floats import encoded, nearest
+from support.pipelines import check_pipeline
 
 
 def test_latencies():
@@ -22,27 +23,12 @@ def test_a_result_every_cycle(alone, mantissa, rng):
         psum = rng.randrange(1 - 2**23, 2**23) >> rng.randrange(23)
         before = 0 if alone else rng.randrange(1 - 2**24, 2**24) >> rng.randrange(24)
         total = nearest(rng.randrange(-(2**40), 2**40) >> rng.randrange(40), mantissa)
-        cases.append((psum, before, total))
-    added, results, given = {}, {}, {}
-    for cycle, (psum, before, total) in enumerate(cases):
         chunk = nearest(before + psum, mantissa)
         want = nearest(total + chunk, mantissa)
+        given = {"psum": psum, "total": encoded(total, mantissa)}
         lost = (chunk, want) != (before + psum, total + chunk)
-        added[cycle + 1] = before + psum
-        given[cycle + dut.latency - 2] = total
-        results[cycle + dut.latency] = encoded(want, mantissa), lost
-
-    async def bench(ctx):
-        for cycle in range(len(cases) + dut.latency + 1):
-            psum, before, _ = cases[cycle] if cycle < len(cases) else (0, 0, 0)
-            ctx.set(dut.psum, psum)
-            ctx.set(dut.total.as_value(), encoded(given.get(cycle, 0), mantissa))
-            if not alone:
-                ctx.set(dut.before, before)
-                assert ctx.get(dut.added) == added.get(cycle, 0)
-            if cycle in results:
-                got = ctx.get(dut.result.as_value()), bool(ctx.get(dut.inexact))
-                assert got == results[cycle], cases[cycle - dut.latency]
-            await ctx.tick()
-
-    run(dut, bench)
+        results = {"result": encoded(want, mantissa), "inexact": lost}
+        if not alone:
+            given["before"], results["added"] = before, before + psum
+        cases.append((given, results))
+    check_pipeline(dut, cases, dut.latency, delays={"total": dut.latency - 2, "added": 1})

@@ -3,10 +3,9 @@ import random
 import re
 
 import pytest
-from amaranth.sim import Simulator
 
 from diastole_hw.memory.distributed_ram import DistributedRam
-from support.texts import exactly
+from support.bench import run
 
 
 @pytest.mark.parametrize("width, depth", [(1, 2), (5, 7), (64, 16)])
@@ -35,22 +34,7 @@ def test_shows_at_once_what_was_written(width, depth):
                 await ctx.delay(1e-9)
                 assert ctx.get(dut.read_data) == value, "not seen from the next cycle on"
 
-    sim = Simulator(dut)
-    sim.add_clock(1e-8)
-    sim.add_testbench(bench)
-    sim.run()
-
-
-@pytest.mark.parametrize(
-    "arguments, message",
-    [
-        ({"width": 0, "depth": 4}, "width must be an integer in 1..4096, not 0"),
-        ({"width": 8, "depth": 1}, "depth must be an integer in 2..256, not 1"),
-    ],
-)
-def test_bad_parameters(arguments, message):
-    with pytest.raises(ValueError, match=exactly(message)):
-        DistributedRam(**arguments)
+    run(dut, bench)
 
 
 def test_template_has_the_ports_of_the_component():

@@ -3,10 +3,9 @@ import random
 import re
 
 import pytest
-from amaranth.sim import Simulator
 
 from diastole_hw.memory.ram import Ram
-from support.texts import exactly
+from support.bench import run
 
 
 @pytest.mark.parametrize("width, depth", [(1, 2), (5, 7), (64, 16)])
@@ -36,22 +35,7 @@ def test_reads_what_was_written_and_holds(width, depth):
             if held is not None:
                 assert ctx.get(dut.read_data) == held, f"{read=} {source=}"
 
-    sim = Simulator(dut)
-    sim.add_clock(1e-8)
-    sim.add_testbench(bench)
-    sim.run()
-
-
-@pytest.mark.parametrize(
-    "arguments, message",
-    [
-        ({"width": 0, "depth": 4}, "width must be an integer in 1..65536, not 0"),
-        ({"width": 8, "depth": 1}, "depth must be an integer in 2..16777216, not 1"),
-    ],
-)
-def test_bad_parameters(arguments, message):
-    with pytest.raises(ValueError, match=exactly(message)):
-        Ram(**arguments)
+    run(dut, bench)
 
 
 def test_template_has_the_ports_of_the_component():

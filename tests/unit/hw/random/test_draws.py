@@ -6,8 +6,8 @@ import pytest
 from diastole_hw.random.draws import Draws
 from diastole_sim.golden.random import tensor_draws
 from oracle.threefry import draw
-from support.bench import design, get, put, run
-from support.texts import exactly
+from support.bench import design
+from support.unit_bench import Unit
 
 LANES = (1, 2, 4, 8, 16)
 
@@ -25,12 +25,6 @@ def of_copies(copies, *where):
     return [model(*where, second=copy == 1) for copy in range(copies)]
 
 
-async def set_keys(ctx, dut, seed, tag, step):
-    ctx.set(dut.seed, seed)
-    ctx.set(dut.tag, tag)
-    ctx.set(dut.step, step)
-
-
 def rows_side_by_side(lanes, rows, rng):
     """Words of rows that begin anywhere, and go on in turns that nobody knows, after others; what
     goes on may also be drawn anew."""
@@ -46,27 +40,24 @@ def rows_side_by_side(lanes, rows, rng):
             yield {"index": index, "row": row, "goes_on": rng.random() < 0.9}
 
 
+def check(dut, places, keys, rng, p_put, p_get):
+    """The draws of every word in its place."""
+    unit = Unit(dut, rng)
+    unit.hold(**dict(zip(("seed", "tag", "step"), keys, strict=True)))
+    given = unit.give(dut.i, places, p_put)
+    where = dut.copies, dut.lanes, dut.random_bits
+    wanted = [of_copies(where[0], place["index"], *where[1:], *keys) for place in places]
+    unit.take(dut.o, wanted, p_get, of=given)
+    unit.run(silence=20)
+
+
 @pytest.mark.parametrize("lanes, bits", [(1, 16), (2, 8), (2, 9), (4, 1), (8, 5), (16, 3)])
 @pytest.mark.parametrize("copies, rows, p_ready", [(1, 4, 1.0), (2, 1, 0.3), (2, 8, 1.0)])
 @pytest.mark.sampled(4)
 def test_matches_model(lanes, bits, copies, rows, p_ready, rng):
     dut = design(Draws, lanes=lanes, random_bits=bits, copies=copies, rows=rows)
     keys = [rng.getrandbits(32) for _ in range(3)]
-    places = list(rows_side_by_side(lanes, rows, rng))
-
-    async def drive(ctx):
-        await set_keys(ctx, dut, *keys)
-        await put(ctx, dut.i, places, lambda: rng.random() < p_ready)
-
-    async def check(ctx):
-        for place in places:
-            got = await get(ctx, dut.o, lambda: rng.random() < p_ready)
-            want = of_copies(copies, place["index"], lanes, bits, *keys)
-            assert [got[n] for n in range(copies)] == want, f"{place=} {keys=}"
-        for _ in range(20):
-            assert not (await ctx.tick().sample(dut.o.valid))[-1], "extra output"
-
-    run(dut, drive, check)
+    check(dut, [*rows_side_by_side(lanes, rows, rng)], keys, rng, p_ready, p_ready)
 
 
 @pytest.mark.parametrize("lanes, bits", [(1, 16), (2, 9), (4, 1), (8, 5), (16, 3)])
@@ -75,20 +66,8 @@ def test_matches_model(lanes, bits, copies, rows, p_ready, rng):
 def test_few_groups_wait_where_words_are_taken_at_once(lanes, bits, copies, rows, p_put, rng):
     """Whatever is asked for: the unit itself says if it has no room for a group."""
     keys = {"lanes": lanes, "random_bits": bits, "copies": copies, "rows": rows}
-    dut = design(Draws, **keys, prompt=True)
     places = [each for _ in range(4) for each in rows_side_by_side(lanes, rows, rng)]
-
-    async def drive(ctx):
-        await set_keys(ctx, dut, 1, 2, 3)
-        await put(ctx, dut.i, places, lambda: rng.random() < p_put)
-
-    async def check(ctx):
-        for place in places:
-            got = await get(ctx, dut.o)
-            want = of_copies(copies, place["index"], lanes, bits, 1, 2, 3)
-            assert [got[n] for n in range(copies)] == want, f"{place=}"
-
-    run(dut, drive, check)
+    check(design(Draws, **keys, prompt=True), places, (1, 2, 3), rng, p_put, 1)
 
 
 def test_model_agrees_with_golden():
@@ -98,16 +77,19 @@ def test_model_agrees_with_golden():
 
 def test_new_keys():
     """What does not go on has the draws of the keys at that time."""
-    dut = design(Draws, lanes=2, random_bits=8, copies=1, rows=1)
+    unit = Unit(design(Draws, lanes=2, random_bits=8, copies=1, rows=1))
+    given, taken = unit.give(unit.dut.i), unit.take(unit.dut.o)
 
-    async def main(ctx):
+    async def script(ctx):
         for tag in range(3):
-            await set_keys(ctx, dut, 1, tag, 0)
+            unit.set(ctx, seed=1, tag=tag, step=0)
+            await ctx.tick()
             for index in (1, 3):
-                await put(ctx, dut.i, [{"index": index, "row": 0, "goes_on": index > 1}])
-                assert (await get(ctx, dut.o))[0] == model(index, 2, 8, 1, tag, 0), f"{tag=}"
+                given.add([{"index": index, "row": 0, "goes_on": index > 1}])
+                taken.add([[model(index, 2, 8, 1, tag, 0)]])
+                await unit.settled(ctx)
 
-    run(dut, main)
+    unit.run(script)
 
 
 @pytest.mark.parametrize("copies", [1, 2])
@@ -118,44 +100,16 @@ def test_rate(lanes, copies, rows):
     """A word per cycle in the long run, however aligned, row by row or side by side; the first
     after 15 to 18 cycles, and what rows begin with."""
     dut = design(Draws, lanes=lanes, random_bits=8, copies=copies, rows=rows)
-    words = 80
-    given = []
+    words, unit = 80, Unit(dut)
     places = [
         {"index": row * 1001 + 3 + n * lanes, "row": row, "goes_on": n > 0}
         for n in range(words // rows)
         for row in range(rows)
     ]
-
-    async def drive(ctx):
-        await put(ctx, dut.i, places)
-
-    async def check(ctx):
-        ctx.set(dut.o.ready, 1)
-        cycle = 0
-        while len(given) < words:
-            given.extend([cycle] * (await ctx.tick().sample(dut.o.valid))[-1])
-            cycle += 1
-
-    run(dut, drive, check)
+    unit.give(dut.i, places)
+    given = unit.take(dut.o, [None] * words).cycles
+    unit.run()
     assert dut.latency == (16 if lanes == 1 else 15)
     assert dut.latency <= given[0] <= dut.latency + 2
     begins = rows * 2 * max(1, 4 // lanes)
     assert given[-1] - given[0] <= words - 1 + 3 + (begins if rows > 1 else 0)
-
-
-@pytest.mark.parametrize(
-    "lanes, bits, copies, message",
-    [
-        (3, 8, 1, "lanes must be one of 1, 2, 4, 8, 16, not 3"),
-        (2, 17, 1, "random_bits must be an integer in 1..16, not 17"),
-        (2, 8, 3, "copies must be an integer in 1..2, not 3"),
-    ],
-)
-def test_errors(lanes, bits, copies, message):
-    with pytest.raises(ValueError, match=exactly(message)):
-        Draws(lanes=lanes, random_bits=bits, copies=copies, rows=8)
-
-
-def test_rows_error():
-    with pytest.raises(ValueError, match=exactly("rows must be an integer in 1..32, not 33")):
-        Draws(lanes=2, random_bits=8, copies=1, rows=33)

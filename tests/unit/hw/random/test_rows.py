@@ -6,8 +6,8 @@ import pytest
 from diastole_hw.random.rows import RowDraws, StartStates, hash_cycles
 from oracle.lfsr import row_draw, start
 from oracle.threefry import threefry2x32
-from support.bench import design, get, put, run
-from support.texts import exactly
+from support.bench import design
+from support.unit_bench import Unit, until
 
 
 def make(lanes, kind, copies, rows):
@@ -59,13 +59,9 @@ def words(order, rows, lanes):
         yield (row, column), word
 
 
-async def begin(ctx, dut, height, keys):
-    for signal, value in zip((dut.seed, dut.tag, dut.step), keys, strict=True):
-        ctx.set(signal, value)
-    ctx.set(dut.height, height)
-    ctx.set(dut.start, 1)
-    await ctx.tick()
-    ctx.set(dut.start, 0)
+async def begin(ctx, unit, height, keys):
+    seed, tag, step = keys
+    await unit.pulse(ctx, "start", height=height, seed=seed, tag=tag, step=step)
 
 
 @pytest.mark.parametrize(
@@ -86,28 +82,17 @@ def test_matches_model(kind, lanes, copies, p_ready, rng):
         shape = (height, columns, lanes, rows, max(lanes, 8 * block), block)
         order = list(words(tiles(*shape), rows, lanes))
         jobs.append((height, keys, order))
-    drawn_for = []
+    unit = Unit(dut, rng, pace=p_ready)
+    given, taken = unit.give(dut.i), unit.take(dut.o)
 
-    async def drive(ctx):
-        given = 0
+    async def script(ctx):
         for height, keys, order in jobs:
-            while len(drawn_for) < given:
-                await ctx.tick()
-            await begin(ctx, dut, height, keys)
-            given += len(order)
-            await put(ctx, dut.i, [word for _, word in order], lambda: rng.random() < p_ready)
+            taken.add(drawn(kind, lanes, copies, *place, keys) for place, _ in order)
+            await begin(ctx, unit, height, keys)
+            given.add(word for _, word in order)
+            await unit.settled(ctx)
 
-    async def check(ctx):
-        for _, keys, order in jobs:
-            for (row, column), _ in order:
-                got = await get(ctx, dut.o, lambda: rng.random() < p_ready)
-                want = drawn(kind, lanes, copies, row, column, keys)
-                assert [got[n] for n in range(copies)] == want, f"{row=} {column=} {keys=}"
-                drawn_for.append((row, column))
-        for _ in range(20):
-            assert not (await ctx.tick().sample(dut.o.valid))[-1], "extra output"
-
-    run(dut, drive, check, limit=200_000)
+    unit.run(script, silence=20, limit=200_000)
 
 
 @pytest.mark.parametrize("lanes", [1, 4, 16])
@@ -115,25 +100,17 @@ def test_rate(lanes):
     """A word per cycle, 2 cycles after it was taken; a row of 64 columns has its start in time."""
     dut = make(lanes, "lfsr3", 1, 8)
     order = [word for _, word in words(tiles(40, 64, lanes, 8, 64, 8), 8, lanes)]
-    taken, given = [], []
+    unit = Unit(dut)
+    taken, given = unit.give(dut.i), unit.take(dut.o, [None] * len(order))
 
-    async def drive(ctx):
-        await begin(ctx, dut, 40, (1, 2, 3))
+    async def script(ctx):
+        await begin(ctx, unit, 40, (1, 2, 3))
         for _ in range(60):
             await ctx.tick()
-        await put(ctx, dut.i, order)
+        taken.add(order)
 
-    async def check(ctx):
-        ctx.set(dut.o.ready, 1)
-        cycle = 0
-        while len(given) < len(order):
-            sample = ctx.tick().sample(dut.i.valid & dut.i.ready, dut.o.valid)
-            *_, took, gave = await sample
-            taken.extend([cycle] * took)
-            given.extend([cycle] * gave)
-            cycle += 1
-
-    run(dut, drive, check)
+    unit.run(script)
+    taken, given = taken.cycles, given.cycles
     assert given[0] == taken[0] + 2
     late = 2 * 8 * hash_cycles(lanes) if lanes == 16 else 0
     assert given[-1] - given[0] <= len(order) - 1 + late
@@ -145,45 +122,30 @@ def test_hashes_keep_up_with_rows_of_64_columns():
 
 def test_start_states(rng):
     """Of one row, and of more than wait; after stalls, in ascending order, and no more."""
-    dut = design(StartStates, lanes=2, state_bits=9, pairs=True, copies=2)
+    unit = Unit(design(StartStates, lanes=2, state_bits=9, pairs=True, copies=2), rng)
+    taken = unit.take(unit.dut.o, pace=0.3)
 
-    async def main(ctx):
+    async def script(ctx):
         for height in (1, 13):
             keys = [rng.getrandbits(32) for _ in range(3)]
-            await begin(ctx, dut, height, keys)
-            for row in range(height):
-                got = await get(ctx, dut.o, lambda: rng.random() < 0.3)
-                for copy, word in enumerate(threefry2x32(keys[:2], (row, keys[2]))):
-                    assert got[copy].register == start(word, 9), (row, copy)
-                    assert got[copy].exchanged == word >> 31, (row, copy)
-            for _ in range(30):
-                assert not (await ctx.tick().sample(dut.o.valid))[-1], "a row too many"
+            hashes = (threefry2x32(keys[:2], (row, keys[2])) for row in range(height))
+            taken.add(
+                [{"register": start(word, 9), "exchanged": word >> 31} for word in words]
+                for words in hashes
+            )
+            await begin(ctx, unit, height, keys)
+            await unit.settled(ctx, silence=30)
 
-    run(dut, main)
+    unit.run(script)
 
 
 def test_first_start_state():
     """17 cycles after the tensor has begun."""
-    dut = design(StartStates, lanes=1, state_bits=3, pairs=True, copies=1)
+    unit = Unit(design(StartStates, lanes=1, state_bits=3, pairs=True, copies=1))
+    unit.collect(unit.dut.o, 0)
 
-    async def main(ctx):
-        await begin(ctx, dut, 3, (1, 2, 3))
-        cycles = 1
-        while not (await ctx.tick().sample(dut.o.valid))[-1]:
-            cycles += 1
-        assert cycles == 17
+    async def script(ctx):
+        await begin(ctx, unit, 3, (1, 2, 3))
+        assert await until(ctx, unit.dut.o.valid) == 16
 
-    run(dut, main)
-
-
-@pytest.mark.parametrize(
-    "change, message",
-    [
-        ({"copies": 3}, "copies must be an integer in 1..2, not 3"),
-        ({"rows": 513}, "rows must be an integer in 1..512, not 513"),
-    ],
-)
-def test_errors(change, message):
-    given = {"lanes": 2, "random_bits": 3, "state_bits": 3, "pairs": True, "copies": 1, "rows": 8}
-    with pytest.raises(ValueError, match=exactly(message)):
-        RowDraws(**given | change)
+    unit.run(script)

@@ -1,55 +1,39 @@
 """Where W's planes stand in the fused pass: parts of halves that tiles have in turn."""
 
-from itertools import product
-
 import pytest
-from amaranth.hdl import Module
-from amaranth.lib import data, wiring
+from amaranth.lib import data
 from amaranth.lib.wiring import In, Out
-from amaranth.sim import Simulator
 
 from diastole_hw.schedule.halves import west_base, west_word
 from diastole_hw.schedule.tokens import PLANE, chunk_layout
 from diastole_sim.spec.sizes.uses import W
+from support.pipelines import Built, check_pipeline
 from support.plans import make_numerics, make_plan
 
 
-class Halves(wiring.Component):
+def halves(plan):
     """Both functions as a unit."""
+    members = {"chunk": In(chunk_layout(plan)), "base": Out(32), "word": Out(32)}
+    members |= {"planes": In(data.ArrayLayout(PLANE, 3))} if plan.planar else {}
 
-    def __init__(self, plan):
-        self.plan = plan
-        members = {"chunk": In(chunk_layout(plan)), "base": Out(32), "word": Out(32)}
-        if plan.planar:
-            members["planes"] = In(data.ArrayLayout(PLANE, 3))
-        super().__init__(members)
+    def build(m, unit):
+        m.d.comb += unit.base.eq(west_base(plan, unit, unit.chunk))
+        m.d.comb += unit.word.eq(west_word(plan, unit, unit.chunk))
 
-    def elaborate(self, platform):
-        m = Module()
-        m.d.comb += self.base.eq(west_base(self.plan, self, self.chunk))
-        m.d.comb += self.word.eq(west_word(self.plan, self, self.chunk))
-        return m
+    return Built(members, build)
 
 
 def places(plan, counts):
     """By (planes, tile, plane): block and word."""
-    dut, found = Halves(plan), {}
-
-    async def bench(ctx):
-        for count in counts:
-            for tile, plane in product(range(4), range(count)):
-                chunk = {"tile": tile}
-                if plan.planar:
-                    ctx.set(dut.planes[W], count - 1)
-                    chunk["stream_plane"] = plane
-                ctx.set(dut.chunk, chunk)
-                await ctx.delay(1e-9)
-                found[count, tile, plane] = ctx.get(dut.base), ctx.get(dut.word)
-
-    sim = Simulator(dut)
-    sim.add_testbench(bench)
-    sim.run()
-    return found
+    keys = [(n, tile, plane) for n in counts for tile in range(4) for plane in range(n)]
+    cases = []
+    for count, tile, plane in keys:
+        chunk = {"tile": tile} | ({"stream_plane": plane} if plan.planar else {})
+        planes = [count - 1 if cls == W else 0 for cls in range(3)]
+        given = {"chunk": chunk} | ({"planes": planes} if plan.planar else {})
+        cases.append((given, {"base": None, "word": None}))
+    found = check_pipeline(halves(plan), cases, 0)
+    return {key: (each["base"], each["word"]) for key, each in zip(keys, found, strict=True)}
 
 
 @pytest.mark.parametrize("rows, cols, block", [(1, 1, 4), (2, 3, 8), (4, 2, 2)])

@@ -1,11 +1,11 @@
 """What each step of a chunk asks for, against the equations of the products."""
 
 import pytest
-from amaranth.sim import Simulator
 
 from diastole_hw.plan.uses import Mode
 from diastole_hw.schedule.regions import STEPS, RegionSteps
 from diastole_hw.schedule.tokens import Region
+from support.bench import run
 from support.plans import make_numerics, make_plan
 from support.uses import pieces
 
@@ -123,9 +123,7 @@ def test_steps_are_those_of_the_equation(name, mode, rng):
                     got = {output: ctx.get(getattr(dut, output)) for output in want}
                     assert got == want, f"step {step} of {chunk}"
 
-    sim = Simulator(dut)
-    sim.add_testbench(bench)
-    sim.run()
+    run(dut, bench)
     always = {6} if mode == Mode.FUSED and not plan.planar else set()
     for step in range(STEPS):
         assert ((step, True) in seen) == (step in by_step), step

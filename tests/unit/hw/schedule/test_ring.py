@@ -1,47 +1,27 @@
 """The room of a ring against a list of the blocks of its memory."""
 
 import pytest
-from amaranth.hdl import Module, Signal
-from amaranth.lib import wiring
-from amaranth.lib.wiring import In, Out
-from amaranth.sim import Simulator
 
 from diastole_hw.schedule.ring import RingSpace, following
 from support.bench import design, run
-
-
-class Following(wiring.Component):
-    """The function, as a unit."""
-
-    def __init__(self, blocks):
-        self.blocks = blocks
-        shapes = {"at": In(range(blocks)), "slab": In(range(blocks + 1))}
-        super().__init__(shapes | {"o": Out(range(blocks))})
-
-    def elaborate(self, platform):
-        m = Module()
-        behind = Signal(range(4 * self.blocks))
-        m.d.comb += behind.eq(following(m, "ring", self.at, self.slab, self.blocks))
-        m.d.comb += self.o.eq(behind)
-        return m
+from support.pipelines import Function, check_pipeline
 
 
 @pytest.mark.parametrize("blocks", [2, 3, 8, 11, 16])
 def test_the_slab_behind_each(blocks):
-    dut = Following(blocks)
+    inputs = {"at": range(blocks), "slab": range(blocks + 1)}
 
-    async def bench(ctx):
-        for slab in range(1, blocks + 1):
-            starts = range(0, blocks - slab + 1, slab)
-            ctx.set(dut.slab, slab)
-            for number, at in enumerate(starts):
-                ctx.set(dut.at, at)
-                want = starts[(number + 1) % len(starts)]
-                assert ctx.get(dut.o) == want, f"{slab=} {at=}"
+    def behind(m, at, slab):
+        return following(m, "ring", at, slab, blocks)
 
-    sim = Simulator(dut)
-    sim.add_testbench(bench)
-    sim.run()
+    dut = Function(inputs, {"o": range(blocks)}, behind)
+    cases = []
+    for slab in range(1, blocks + 1):
+        starts = range(0, blocks - slab + 1, slab)
+        for number, at in enumerate(starts):
+            want = starts[(number + 1) % len(starts)]
+            cases.append(({"at": at, "slab": slab}, {"o": want}))
+    check_pipeline(dut, cases, 0)
 
 
 async def one_product(ctx, dut, slab, rng, cycles):

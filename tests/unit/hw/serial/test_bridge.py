@@ -3,14 +3,12 @@
 
 import pytest
 
-from diastole_hw.serial.bridge import Bridge
 from diastole_sim.machines.board.link import Link, RefusedError
 from diastole_sim.spec.registers import BY_NAME, MAGIC
 from diastole_sim.spec.serial import MOST_WORDS, Ask, Frame, FrameReader, Status, on_line
 from support.board_bench import BASE, CLOCK_HZ, HASH, SIZE, SimulatedLine
 from support.board_model import Damage
 from support.sweep import sweep
-from support.texts import exactly
 
 START = BY_NAME["control"].offset
 
@@ -145,12 +143,3 @@ def test_refusals_reach_the_host():
     link = Link(SimulatedLine())
     with pytest.raises(RefusedError, match="read_memory at 0x0: NOWHERE"):
         link.read_memory(0, 4)
-
-
-def test_ranges():
-    text = "clock_hz must be an integer in 1..4294967295, not 0"
-    with pytest.raises(ValueError, match=exactly(text)):
-        Bridge(memory_base=0, memory_bytes=4096, clock_hz=0)
-    text = "memory_base must be an integer in 0..4294967295, not -1"
-    with pytest.raises(ValueError, match=exactly(text)):
-        Bridge(memory_base=-1, memory_bytes=4096, clock_hz=1)

@@ -5,10 +5,10 @@ import zlib
 from amaranth.hdl import Module
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
-from amaranth.sim import Simulator
 
 from diastole_hw.serial.crc import crc_after
 from diastole_sim.spec.serial import CRC_RESIDUE
+from support.bench import run
 
 
 class Step(wiring.Component):
@@ -40,6 +40,4 @@ def test_octets_as_zlib_has_them(rng):
                 register = ctx.get(dut.o)
             assert register == CRC_RESIDUE
 
-    sim = Simulator(dut)
-    sim.add_testbench(check)
-    sim.run()
+    run(dut, check)

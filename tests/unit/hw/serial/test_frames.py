@@ -5,8 +5,9 @@ import pytest
 
 from diastole_hw.serial.frames import Framer, Unframer
 from diastole_sim.spec.serial import ESCAPE, FLAG, FLIP, FrameReader, on_line
-from support.bench import design, get, put, run
+from support.bench import design, run
 from support.board_model import Damage
+from support.unit_bench import Unit
 
 
 def some_words(rng, count):
@@ -88,20 +89,12 @@ def test_what_is_sent_is_what_the_contract_sends(p, rng):
     frames = [some_words(rng, rng.randrange(1, 12)) for _ in range(40)]
     line = b"".join(map(on_line, frames))
     assert bytes([ESCAPE]) in line
-    willing = lambda: rng.random() < p  # noqa: E731
-
-    async def give(ctx):
-        items = [
-            {"word": word, "last": n == len(frame) // 4 - 1}
-            for frame in frames
-            for n, word in enumerate(words_of(frame))
-        ]
-        await put(ctx, dut.i, items, willing=willing)
-
-    async def check(ctx):
-        for place, octet in enumerate(line):
-            assert await get(ctx, dut.o, willing=willing) == octet, f"octet {place}"
-        await ctx.tick().repeat(5)
-        assert not ctx.get(dut.o.valid), "extra output"
-
-    run(dut, give, check)
+    unit = Unit(dut, rng, pace=p)
+    words = (
+        {"word": word, "last": n == len(frame) // 4 - 1}
+        for frame in frames
+        for n, word in enumerate(words_of(frame))
+    )
+    unit.give(dut.i, words)
+    unit.take(dut.o, line)
+    unit.run()

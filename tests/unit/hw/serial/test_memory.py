@@ -5,7 +5,6 @@ import pytest
 
 from diastole_hw.serial.memory import SharedMemory
 from support.bench import design, run
-from support.texts import exactly
 
 BASE, SIZE = 0x4000, 8192
 OKAY, DECERR = 0, 3
@@ -177,20 +176,3 @@ def test_a_beat_in_every_cycle():
                 moved.append(cycle)
 
     run(dut, ask, background=[watch])
-
-
-@pytest.mark.parametrize(
-    "values, text",
-    [
-        ({"size": 4095}, "size must be an integer in 4096..16777216, not 4095"),
-        ({"size": 4100}, "base and size must be multiples of 8192 and 4096, not 0 and 4100"),
-        (
-            {"base": 4096, "size": 8192},
-            "base and size must be multiples of 8192 and 4096, not 4096 and 8192",
-        ),
-        ({"data_width": 48}, "data_width must be one of 32, 64, 128, 256, 512, not 48"),
-    ],
-)
-def test_memory_ranges(values, text):
-    with pytest.raises(ValueError, match=exactly(text)):
-        SharedMemory(**{"data_width": 32, "size": 4096} | values)

@@ -5,8 +5,9 @@ ever waits for the other with a row that it has asked for."""
 import pytest
 
 from diastole_hw.store.deal import DealRows, EmitPorts
-from support.bench import get, put, run
+from support.emitted_rows import carry_out, differing, store
 from support.plans import make_numerics, make_plan
+from support.unit_bench import Unit
 
 SIZE = 1 << 15
 PITCH = 1024
@@ -38,32 +39,6 @@ def words_of(rng, span, vectors, block):
     ]
 
 
-def store(memory, plan, span, rows):
-    """Zeros to the end of the beat, or of the last vector."""
-    unit = min(plan.beat_bytes, 4 * plan.block)
-    for number, row in enumerate(rows):
-        floats = [value for word in row for value in word][: span["cols"]]
-        image = b"".join(value.to_bytes(4, "little") for value in floats)
-        image += bytes(-len(image) % unit)
-        start = span["addr"] + number * PITCH
-        memory[start : start + len(image)] = image
-
-
-async def serve(ctx, requests, beats, memory, beat_bytes, count, willing):
-    """Carry out so many requests of one port; returns their addresses."""
-    found = []
-    for _ in range(count):
-        request = await get(ctx, requests, willing)
-        found.append(request.addr)
-        for k in range(request.beats):
-            beat = await get(ctx, beats, willing)
-            at, word = request.addr + k * beat_bytes, beat.data.to_bytes(beat_bytes, "little")
-            for byte in range(beat_bytes):
-                if beat.strb >> byte & 1:
-                    memory[at + byte] = word[byte]
-    return found
-
-
 @pytest.mark.parametrize("block, data_width, vectors", CASES)
 @pytest.mark.parametrize("slow", [None, 0, 1], ids="slow port {}".format)
 @pytest.mark.sampled(4)
@@ -75,44 +50,29 @@ def test_memory_holds_the_rows(block, data_width, vectors, slow, rng):
     want = bytearray(b"\xa5" * SIZE)
     got = bytearray(want)
     for span, rows in zip(spans, given, strict=True):
-        store(want, plan, span, rows)
-    asked = [[], []]
-
-    async def ask(ctx):
-        ctx.set(dut.pitch, PITCH)
-        await put(ctx, dut.spans, spans)
-
-    async def send(ctx):
-        flat = [word for rows in given for row in rows for word in row]
-        await put(ctx, dut.words, flat, lambda: rng.random() < 0.9)
-
-    def port(number, requests, beats):
-        rows = sum((span["repeat"] + 1 - number) // 2 for span in spans)
-
-        async def bench(ctx):
-            p = 0.15 if number == slow else 1.0
-            asked[number] += await serve(
-                ctx, requests, beats, got, plan.beat_bytes, rows, lambda: rng.random() < p
-            )
-
-        return bench
-
-    async def end(ctx):
-        for _ in range(10):
-            await ctx.tick()
-        while ctx.get(dut.busy):
-            await ctx.tick()
-
-    first = port(0, dut.requests, dut.beats)
-    second = port(1, dut.requests_1, dut.beats_1)
-    run(dut, ask, send, first, second, end, limit=60_000)
-    wrong = [at for at in range(SIZE) if got[at] != want[at]]
-    assert not wrong, f"from byte {wrong[0]:#x} on; {spans=}"
-    for number in range(2):
-        rows = [
+        floats = [[value for word in row for value in word] for row in rows]
+        store(want, plan, span, floats, PITCH)
+    unit = Unit(dut, rng)
+    unit.hold(pitch=PITCH)
+    unit.give(dut.spans, spans)
+    unit.give(dut.words, [word for rows in given for row in rows for word in row], pace=0.9)
+    ports = [
+        [unit.collect(stream, 0.15 if number == slow else 1) for stream in port]
+        for number, port in enumerate(ports_of(dut))
+    ]
+    busy = unit.record(dut.busy)
+    unit.run(silence=40, limit=60_000)
+    assert not busy.values[-1]
+    for number, (requests, beats) in enumerate(ports):
+        carry_out(got, requests.items, beats.items, plan.beat_bytes)
+        assert [request["addr"] for request in requests.items] == [
             span["addr"] + row * PITCH for span in spans for row in range(number, span["repeat"], 2)
         ]
-        assert asked[number] == rows
+    assert got == want, differing(got, want, spans)
+
+
+def ports_of(dut):
+    return (dut.requests, dut.beats), (dut.requests_1, dut.beats_1)
 
 
 @pytest.mark.parametrize("held", [0, 1], ids="port {} held".format)
@@ -123,25 +83,17 @@ def test_who_has_asked_needs_no_other_port(held, rng):
     row = plan.longest_row // 2  # words
     assert row > plan.queued_words(2)
     span = {"addr": 0, "cols": 8 * row, "vectors": 2 * row, "repeat": 8}
-    requests, beats = ((dut.requests_1, dut.beats_1), (dut.requests, dut.beats))[held]
-    asked, came = [], []
-
-    async def ask(ctx):
-        ctx.set(dut.pitch, 4 * 8 * row)
-        await put(ctx, dut.spans, [span])
-
-    async def watch(ctx):
-        ctx.set(dut.words.valid, 1)
-        for stream in (requests, beats):
-            ctx.set(stream.ready, 1)
-        for _ in range(40 * row):
-            _, _, request, request_beats, beat = await ctx.tick().sample(
-                requests.valid, requests.p.beats, beats.valid
-            )
-            asked.extend([request_beats] * request)
-            came.extend([1] * beat)
-
-    run(dut, ask, watch)
+    unit = Unit(dut)
+    unit.hold(pitch=4 * 8 * row)
+    unit.give(dut.spans, [span])
+    unit.give(dut.words, [[0] * 8] * 8 * row).needed = False
+    free, stuck = (ports_of(dut)[number] for number in (1 - held, held))
+    asked, came = (unit.collect(stream) for stream in free)
+    for stream in stuck:
+        unit.collect(stream, 0)
+    unit.run(cycles=40 * row)
+    asked = [request["beats"] for request in asked.items]
+    came = came.items
     assert len(came) == sum(asked)
     assert len(asked) == held, "port 1 waits behind row 0, port 0 behind row 1"
 
@@ -154,22 +106,13 @@ def test_a_word_per_cycle(block, data_width, vectors):
     dut = EmitPorts(plan, vectors=vectors)
     most = plan.longest_row // vectors
     span = {"addr": 0, "cols": most * vectors * block, "vectors": most * vectors, "repeat": 16}
-    taken = []
-
-    async def ask(ctx):
-        ctx.set(dut.pitch, 1 << 14)
-        await put(ctx, dut.spans, [span] * 3)
-
-    async def watch(ctx):
-        ctx.set(dut.words.valid, 1)
-        for stream in (dut.requests, dut.beats, dut.requests_1, dut.beats_1):
-            ctx.set(stream.ready, 1)
-        for cycle in range(3 * 16 * most + 200):
-            _, _, ready = await ctx.tick().sample(dut.words.ready)
-            taken.extend([cycle] * ready)
-
-    run(dut, ask, watch)
-    assert len(taken) == 3 * 16 * most
+    unit = Unit(dut)
+    unit.hold(pitch=1 << 14)
+    unit.give(dut.spans, [span] * 3)
+    taken = unit.give(dut.words, [[0] * (vectors * block)] * (3 * 16 * most)).cycles
+    for stream in (stream for port in ports_of(dut) for stream in port):
+        unit.collect(stream)
+    unit.run()
     assert taken[-1] - taken[0] <= 3 * 16 * most + 12
 
 
@@ -181,35 +124,30 @@ def test_words_go_where_their_row_goes():
         {"addr": 0x900, "cols": 3, "vectors": 1, "repeat": 1},
         {"addr": 0xA00, "cols": 8, "vectors": 2, "repeat": 2},
     ]
-    seen, begins, told = [], [], []
+    unit = Unit(dut)
+    unit.hold(pitch=0x40)
+    unit.give(dut.spans, spans)
+    unit.give(dut.words, [[number] * 8 for number in range(9)])
+    words = [unit.collect(dut.words_0), unit.collect(dut.words_1)]
+    told = [unit.collect(dut.spans_0), unit.collect(dut.spans_1)]
+    begins = unit.record(dut.begins)
+    unit.run()
 
-    async def ask(ctx):
-        ctx.set(dut.pitch, 0x40)
-        await put(ctx, dut.spans, spans)
+    def in_order(ports, what):
+        moved = (
+            (cycle, number, what(item))
+            for number, port in enumerate(ports)
+            for cycle, item in zip(port.cycles, port.items, strict=True)
+        )
+        return [(number, value) for _, number, value in sorted(moved)]
 
-    async def send(ctx):
-        await put(ctx, dut.words, [[number] * 8 for number in range(9)])
-        await ctx.tick().repeat(3)
-
-    async def watch(ctx):
-        for stream in (dut.spans_0, dut.spans_1, dut.words_0, dut.words_1):
-            ctx.set(stream.ready, 1)
-        while True:
-            _, _, *now = await ctx.tick().sample(
-                dut.words_0.valid, dut.words_0.payload, dut.words_1.valid, dut.words_1.payload,
-                dut.begins, dut.spans_0.valid, dut.spans_0.payload, dut.spans_1.valid,
-                dut.spans_1.payload,
-            )  # fmt: skip
-            for port in range(2):
-                valid, payload = now[2 * port : 2 * port + 2]
-                seen.extend([(port, payload[0])] * valid)
-                begins.extend([(port, payload[0])] * (now[4] >> port & 1))
-                told_now, span = now[5 + 2 * port : 7 + 2 * port]
-                told.extend([(port, span.addr, span.repeat)] * told_now)
-
-    run(dut, ask, send, background=(watch,))
-    assert seen == [(0, 0), (0, 1), (1, 2), (1, 3), (0, 4), (0, 5), (0, 6), (0, 7), (1, 8)]
-    assert begins == [(0, 0), (1, 2), (0, 4), (0, 6), (0, 7), (1, 8)]
-    assert told == [
-        (0, 0x100, 2), (1, 0x140, 1), (0, 0x900, 1), (0, 0xA00, 1), (1, 0xA40, 1)
+    seen = [(0, 0), (0, 1), (1, 2), (1, 3), (0, 4), (0, 5), (0, 6), (0, 7), (1, 8)]
+    assert in_order(words, lambda word: word[0]) == seen
+    firsts = [(cycle, begins.values[cycle]) for cycle in begins.cycles]
+    moved = sorted((cycle, n) for n, port in enumerate(words) for cycle in port.cycles)
+    assert [seen[moved.index((cycle, n - 1))] for cycle, n in firsts] == [
+        (0, 0), (1, 2), (0, 4), (0, 6), (0, 7), (1, 8)
+    ]  # fmt: skip
+    assert in_order(told, lambda span: (span["addr"], span["repeat"])) == [
+        (0, (0x100, 2)), (1, (0x140, 1)), (0, (0x900, 1)), (0, (0xA00, 1)), (1, (0xA40, 1))
     ]  # fmt: skip

@@ -12,7 +12,7 @@ from diastole_hw.store.float_pipe import FloatPipe
 from oracle.product import binary32_bits
 from support.bench import design, get, members_of, put, run
 from support.bus import ServiceMemory
-from support.plans import make_numerics, make_plan, with_vector
+from support.plans import make_numerics, make_plan, plan_of, with_vector
 from support.sweep import alternating
 
 
@@ -64,10 +64,7 @@ MACHINES = {
 
 
 def make(name):
-    options = {"block": 4, "rows": 2, "cols": 3} | MACHINES[name]
-    sizes = ("rows", "cols", "in_place", "data_width", "output_register")
-    sizes = {key: options.pop(key) for key in sizes if key in options}
-    return make_plan(make_numerics(**options), **sizes)
+    return plan_of(**{"block": 4, "rows": 2, "cols": 3} | MACHINES[name])
 
 
 CASES = [

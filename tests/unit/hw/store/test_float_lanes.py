@@ -1,16 +1,15 @@
 # amaranth: UnusedElaboratable=no
 """Lanes of floats behind a memory; every lane by itself, and where the words go."""
 
-from collections import deque
 from dataclasses import dataclass
 
 import pytest
 
 from diastole_hw.store.float_lanes import FloatLanes
 from oracle.product import binary32_bits
-from support.bench import design, run
+from support.bench import design
 from support.floats import decoded, encoded, nearest
-from support.texts import exactly
+from support.pipelines import check_pipeline
 
 CYCLES = 5  # from a word's read to its floats, that of the read included
 NAN, INF = 0x7FC0_0000, 0x7F80_0000
@@ -37,63 +36,36 @@ class Word:
         return lanes, overflow
 
 
-class Bench:
-    """Reads words in their order and checks all that leaves the unit, in every cycle."""
+def check(dut, words, offset, rng, p_read=1.0):
+    """Words in their order, and nothing in other cycles; returns the floats of each, and how many
+    words have one that is too large."""
+    cases, found, overflows = [], [], 0
+    for word in words:
+        while rng.random() >= p_read:
+            cases.append(gap(rng, dut))
+        sink = 1 << rng.randrange(dut.sinks)
+        floats, overflow = word.floats(offset)
+        results = {"o": {"to": sink, "floats": floats}, "overflow": overflow}
+        cases.append((given(dut, word) | {"sink": sink}, results))
+        found.append(floats)
+        overflows += overflow
+    cases += [gap(rng, dut) for _ in range(2 * CYCLES)]
+    delays = {"sums": 1, "poison": 1} | dict.fromkeys(("stream", "held"), 1 + dut.late)
+    check_pipeline(dut, cases, CYCLES, hold={"offset": offset}, delays=delays)
+    return found, overflows
 
-    def __init__(self, dut, words, offset, rng, p_read=1.0):
-        self.dut, self.words, self.offset, self.rng = dut, deque(words), offset, rng
-        self.p_read = p_read
-        self.inside = deque()  # [cycles since the read, its word, where it goes]
-        self.given = []  # (cycle, floats)
-        self.overflows = 0
-        self.shown = random_word(rng, dut)
 
-    def show(self, ctx, word):
-        """At the memory's outputs; beside zeros noise where the last cycle read nothing. What is
-        late is that of the word before."""
-        dut, rng = self.dut, self.rng
-        if word is None:
-            noise = random_word(rng, dut)
-            word = Word([0] * dut.lanes, noise.stream, noise.held)
-        scales = self.shown if dut.late else word
-        self.shown = word
-        ctx.set(dut.sums, word.sums)
-        ctx.set(dut.stream, scales.stream)
-        ctx.set(dut.held, scales.held)
-        if dut.poisonable:
-            ctx.set(dut.poison, word.poison)
+def given(dut, word):
+    """What the memory shows, in the cycle after the read or later."""
+    shown = {"sums": word.sums, "stream": word.stream, "held": word.held}
+    return shown | ({"poison": word.poison} if dut.poisonable else {})
 
-    async def drive(self, ctx):
-        dut, rng = self.dut, self.rng
-        ctx.set(dut.offset, self.offset)
-        cycle = 0
-        while self.words or self.inside:
-            read = bool(self.words) and rng.random() < self.p_read
-            sink = 1 << rng.randrange(dut.sinks) if read else 0
-            ctx.set(dut.sink, sink)
-            _, _, o, overflow = await ctx.tick().sample(dut.o, dut.overflow)
-            due = bool(self.inside) and self.inside[0][0] == CYCLES
-            assert o.to == (self.inside[0][2] if due else 0), f"cycle {cycle}"
-            want, too_large = None, False
-            if due:
-                want, too_large = self.inside[0][1].floats(self.offset)
-            assert overflow == too_large, f"{self.inside[0][1] if due else None}, {cycle=}"
-            self.overflows += overflow
-            if due:
-                assert list(o.floats) == want, f"{self.inside[0][1]}"
-                self.inside.popleft()
-                self.given.append((cycle, want))
-            for entry in self.inside:
-                entry[0] += 1
-            word = self.words.popleft() if read else None
-            if read:
-                self.inside.append([1, word, sink])
-            self.show(ctx, word)
-            cycle += 1
-        ctx.set(dut.sink, 0)
-        for _ in range(2 * CYCLES):
-            _, _, o, overflow = await ctx.tick().sample(dut.o, dut.overflow)
-            assert (o.to, overflow) == (0, 0), "something after the last word"
+
+def gap(rng, dut):
+    """A cycle without a read: zeros, beside noise."""
+    noise = random_word(rng, dut)
+    nothing = Word([0] * dut.lanes, noise.stream, noise.held)
+    return given(dut, nothing) | {"sink": 0}, {"o": {"to": 0}, "overflow": 0}
 
 
 def random_word(rng, dut):
@@ -127,11 +99,7 @@ def test_floats_of_every_word(lanes, sum_bits, bounds, poisonable, late, sinks, 
     dut = design(FloatLanes, **sizes, sinks=sinks, poisonable=poisonable)
     offset = rng.choice([-120, 0, 254 + sum_bits, 300, 600])
     words = [random_word(rng, dut) for _ in range(60)]
-    bench = Bench(dut, words, offset, rng, p_read)
-    run(dut, bench.drive)
-    assert len(bench.given) == 60
-    if p_read == 1.0:
-        assert [cycle for cycle, _ in bench.given] == list(range(CYCLES, CYCLES + 60))
+    check(dut, words, offset, rng, p_read)
 
 
 class FloatWord(Word):
@@ -157,10 +125,7 @@ def test_floats_of_floats(poisonable, late, rng):
         sums = [nearest(rng.getrandbits(length), 9) * rng.choice((-1, 1)) for length in lengths]
         bits = [encoded(value, 9) for value in sums]
         words.append(FloatWord(bits, any_word.stream, any_word.held, any_word.poison))
-    bench = Bench(dut, words, 254 + 30, rng, 0.7)
-    run(dut, bench.drive)
-    assert len(bench.given) == 80
-    assert bench.overflows > 0
+    assert check(dut, words, 254 + 30, rng, 0.7)[1] > 0
 
 
 @pytest.mark.parametrize("lanes", [1, 2, 3, 8, 16])
@@ -174,10 +139,9 @@ def test_each_lane_alone_overflows(lanes, rng):
             sums[lane] = sign * 2**28
             words += [Word(sums, 50, [51]), Word(sums, 50, [51], 1 << lane)]
             words.append(Word([0] * lanes, 50, [51], 2**lanes - 1))
-    bench = Bench(dut, words, 1, rng)
-    run(dut, bench.drive)
-    assert bench.overflows == 2 * lanes, "a word each"
-    infinite = [floats.index(INF) for _, floats in bench.given if INF in floats]
+    found, overflows = check(dut, words, 1, rng)
+    assert overflows == 2 * lanes, "a word each"
+    infinite = [floats.index(INF) for floats in found if INF in floats]
     assert infinite == list(range(lanes))
 
 
@@ -192,46 +156,18 @@ def test_special_values_stand_in_their_lanes(bounds, rng):
             sums = [values[(shift + 3 * n) % len(values)] for n in range(4)]
             poison = rng.choice((0, 1 << shift % 4))
             words.append(Word(sums, stream, [40, 41, 42, 43][:bounds], poison))
-    bench = Bench(dut, words, 170, rng, p_read=0.5)
-    run(dut, bench.drive)
+    found, _ = check(dut, words, 170, rng, p_read=0.5)
     for lane in range(4):
-        seen = {floats[lane] for _, floats in bench.given}
+        seen = {floats[lane] for floats in found}
         assert {0, NAN, INF, INF | 1 << 31} <= seen
 
 
 def test_the_number_of_a_part_goes_with_its_floats(rng):
     """It comes with the sums, one cycle after the read."""
     dut = design(FloatLanes, lanes=2, sum_bits=30, parts=4)
-    numbers = [rng.randrange(4) for _ in range(40)]
-    got = []
-
-    async def bench(ctx):
-        ctx.set(dut.sink, 1)
-        for number in numbers:
-            ctx.set(dut.part, number)
-            ctx.set(dut.sums, [number + 1, 0])
-            _, _, out = await ctx.tick().sample(dut.o)
-            got.append((out.part, out.floats[0]))
-
-    run(dut, bench)
-    latency = CYCLES - 1
-    floats = [binary32_bits(number + 1, 0)[0] for number in range(4)]
-    assert got[latency:] == [(number, floats[number]) for number in numbers[:-latency]]
-
-
-@pytest.mark.parametrize(
-    "change, message",
-    [
-        ({"lanes": 0}, "lanes must be an integer in 1..32, not 0"),
-        ({"lanes": 33}, "lanes must be an integer in 1..32, not 33"),
-        ({"sum_bits": 1}, "sum_bits must be an integer in 2..63, not 1"),
-        ({"sum_bits": 64}, "sum_bits must be an integer in 2..63, not 64"),
-        ({"bounds": 3}, "bounds must be one of 1, 2, 4, not 3"),
-        ({"bounds": 8}, "bounds must be one of 1, 2, 4, not 8"),
-        ({"sinks": 0}, "sinks must be an integer in 1..4, not 0"),
-        ({"parts": 33}, "parts must be an integer in 1..32, not 33"),
-    ],
-)
-def test_bad_parameters(change, message):
-    with pytest.raises(ValueError, match=exactly(message)):
-        FloatLanes(**{"lanes": 4, "sum_bits": 40} | change)
+    cases = []
+    for number in (rng.randrange(4) for _ in range(40)):
+        bits, _ = binary32_bits(number + 1, 0)
+        shown = {"sink": 1, "part": number, "sums": [number + 1, 0]}
+        cases.append((shown, {"o": {"part": number, "floats": [bits, None]}}))
+    check_pipeline(dut, cases, CYCLES, delays={"part": 1, "sums": 1})

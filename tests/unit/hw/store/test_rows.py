@@ -4,8 +4,9 @@
 import pytest
 
 from diastole_hw.store.rows import EmitRows
-from support.bench import get, put, run
+from support.emitted_rows import carry_out, differing, store
 from support.plans import make_numerics, make_plan
+from support.unit_bench import Unit, until
 
 SIZE = 1 << 16  # bytes of memory
 PITCH = 4096  # bytes
@@ -55,31 +56,21 @@ def rows_of(rng, dut, span):
     return [[rng.getrandbits(32) for _ in range(count)] for _ in range(span["repeat"])]
 
 
-def store(memory, plan, span, rows, pitch=PITCH):
-    """Write the rows as they must be: zeros to the end of the beat, or of the last vector."""
-    unit = min(plan.beat_bytes, 4 * plan.block)
-    for number, row in enumerate(rows):
-        floats = row[: span["cols"]]
-        image = b"".join(word.to_bytes(4, "little") for word in floats)
-        image += bytes(-len(image) % unit)
-        start = span["addr"] + number * pitch
-        memory[start : start + len(image)] = image
-
-
-async def collect(ctx, dut, memory, rows, willing):
-    """Carry out ``rows`` requests; the beats come in their order."""
-    beat_bytes = dut.plan.beat_bytes
-    for _ in range(rows):
-        request = await get(ctx, dut.requests, willing)
-        assert ctx.get(dut.busy)
-        assert request.addr % beat_bytes == 0
-        for k in range(request.beats):
-            beat = await get(ctx, dut.beats, willing)
-            at = request.addr + k * beat_bytes
-            word = beat.data.to_bytes(beat_bytes, "little")
-            for byte in range(beat_bytes):
-                if beat.strb >> byte & 1:
-                    memory[at + byte] = word[byte]
+def check(unit, spans, given, pitch, *scripts):
+    """All rows of all spans are in memory, and nothing else."""
+    dut, beat_bytes = unit.dut, unit.dut.plan.beat_bytes
+    want = bytearray(b"\xa5" * SIZE)
+    for span, rows in zip(spans, given, strict=True):
+        store(want, dut.plan, span, rows, pitch)
+    requests, beats = unit.collect(dut.requests), unit.collect(dut.beats)
+    busy = unit.record(dut.busy)
+    unit.run(*scripts)
+    assert {*requests.cycles} <= {*busy.cycles}
+    assert not busy.values[-1]
+    got = bytearray(b"\xa5" * SIZE)
+    carry_out(got, requests.items, beats.items, beat_bytes)
+    assert len(requests.items) == sum(span["repeat"] for span in spans)
+    assert got == want, differing(got, want, spans)
 
 
 @pytest.mark.parametrize("block, data_width, vectors, ports", [*CASES, *TWO_BEATS])
@@ -87,39 +78,17 @@ async def collect(ctx, dut, memory, rows, willing):
 def test_memory_holds_the_rows(block, data_width, vectors, ports, rng):
     stride = rng.choice((1, 2))
     dut = emitter(block, data_width, vectors, ports, stride=stride)
-    plan = dut.plan
     spans = [random_span(rng, dut, SIZE // 4 * n) for n in range(4)]
     given = [rows_of(rng, dut, span) for span in spans]
-    pitch = PITCH // stride
-    want = bytearray(b"\xa5" * SIZE)
-    got = bytearray(want)
-    p = rng.choice([1.0, 0.5])
-    for span, rows in zip(spans, given, strict=True):
-        store(want, plan, span, rows, stride * pitch)
-
-    def willing():
-        return rng.random() < p
-
-    async def ask(ctx):
-        ctx.set(dut.pitch, pitch)
-        await put(ctx, dut.spans, spans, willing)
-
-    async def send(ctx):
-        lanes = vectors * block
-        flat = [row[k : k + lanes] for rows in given for row in rows
-                for k in range(0, len(row), lanes)]  # fmt: skip
-        await put(ctx, dut.words, flat, willing)
-
-    async def check(ctx):
-        await collect(ctx, dut, got, sum(span["repeat"] for span in spans), willing)
-        for _ in range(10):
-            _, _, *valid = await ctx.tick().sample(dut.requests.valid, dut.beats.valid)
-            assert valid == [0, 0], "extra output"
-        assert not ctx.get(dut.busy)
-
-    run(dut, ask, send, check)
-    wrong = [at for at in range(SIZE) if got[at] != want[at]]
-    assert not wrong, f"from byte {wrong[0]:#x} on; {spans=}"
+    unit = Unit(dut, rng, pace=rng.choice([1.0, 0.5]))
+    unit.hold(pitch=PITCH // stride)
+    unit.give(dut.spans, spans)
+    lanes = vectors * block
+    words = (
+        row[k : k + lanes] for rows in given for row in rows for k in range(0, len(row), lanes)
+    )
+    unit.give(dut.words, words)
+    check(unit, spans, given, PITCH)
 
 
 @pytest.mark.parametrize("p", [1.0, 0.5])
@@ -131,37 +100,39 @@ def test_pieces_of_turned_rows(block, data_width, p, rng):
     beat = data_width // 32
     spans = [random_span(rng, dut, SIZE // 4 * n) for n in range(4)]
     given = [rows_of(rng, dut, span) for span in spans]
-    want = bytearray(b"\xa5" * SIZE)
-    got = bytearray(want)
-    for span, rows in zip(spans, given, strict=True):
-        store(want, dut.plan, span, rows)
+    unit = Unit(dut, rng, pace=p)
+    unit.hold(pitch=PITCH, turned=1)
+    asked, words = unit.give(dut.spans, spans[:2]), unit.give(dut.words)
+    pieces = unit.give(dut.pieces)
 
-    def willing():
-        return rng.random() < p
+    def parts(numbers, size):
+        for number in numbers:
+            last = spans[number]["cols"] if size == beat else len(given[number][0])
+            yield from (row[k : k + size] for row in given[number] for k in range(0, last, size))
 
-    async def send(ctx):
-        for number, (span, rows) in enumerate(zip(spans, given, strict=True)):
-            size, source = (beat, dut.pieces) if number in (0, 1) else (block, dut.words)
-            last = span["cols"] if number in (0, 1) else len(rows[0])
-            flat = [row[k : k + size] for row in rows for k in range(0, last, size)]
-            await put(ctx, source, flat, willing)
+    async def script(ctx):
+        pieces.add(parts((0, 1), beat))
+        await unit.settled(ctx)
+        await until(ctx, ~dut.busy)
+        unit.set(ctx, turned=0)
+        asked.add(spans[2:])
+        words.add(parts((2, 3), block))
+        await unit.settled(ctx)
 
-    async def check(ctx):
-        await collect(ctx, dut, got, sum(span["repeat"] for span in spans), willing)
-        assert not ctx.get(dut.busy)
+    check(unit, spans, given, PITCH, script)
 
-    async def ask(ctx):
-        ctx.set(dut.pitch, PITCH)
-        ctx.set(dut.turned, 1)
-        await put(ctx, dut.spans, spans[:2], willing)
-        while ctx.get(dut.busy):
-            await ctx.tick()
-        ctx.set(dut.turned, 0)
-        await put(ctx, dut.spans, spans[2:], willing)
 
-    run(dut, ask, send, check)
-    wrong = [at for at in range(SIZE) if got[at] != want[at]]
-    assert not wrong, f"from byte {wrong[0]:#x} on; {spans=}"
+def taken_words(dut, spans):
+    """The cycles in which words are taken, where nothing else waits."""
+    unit = Unit(dut)
+    unit.hold(pitch=PITCH)
+    unit.give(dut.spans, spans)
+    count = sum(-(-span["vectors"] // dut.vectors) * span["repeat"] for span in spans)
+    words = unit.give(dut.words, [[0] * (dut.vectors * dut.plan.block)] * count)
+    unit.collect(dut.requests)
+    unit.collect(dut.beats)
+    unit.run()
+    return words.cycles
 
 
 @pytest.mark.parametrize(
@@ -174,21 +145,7 @@ def test_one_beat_or_one_word_per_cycle(block, data_width, word):
     words, rows = 4, 3
     vectors = words * word
     span = {"addr": 0, "cols": vectors * block, "vectors": vectors, "repeat": rows}
-    taken = []
-
-    async def ask(ctx):
-        ctx.set(dut.pitch, PITCH)
-        await put(ctx, dut.spans, [span, span])
-
-    async def check(ctx):
-        for stream in (dut.requests, dut.beats):
-            ctx.set(stream.ready, 1)
-        ctx.set(dut.words.valid, 1)
-        for cycle in range(150):
-            _, _, ready = await ctx.tick().sample(dut.words.ready)
-            taken.extend([cycle] * ready)
-
-    run(dut, ask, check)
+    taken = taken_words(dut, [span, span])
     cost = max(1, 32 * block // data_width)
     first = [taken[0] + cost * k for k in range(words * rows)]
     second = [cycle + cost * words * rows + 1 for cycle in first]
@@ -204,25 +161,6 @@ def test_a_word_of_two_beats(block, data_width, vectors):
     if vectors > 2:  # still in its second beat
         short = {"addr": 0, "cols": (whole - vectors // 2) * block} | {"repeat": 2}
         short["vectors"] = short["cols"] // block
-    taken = []
-
-    async def ask(ctx):
-        await put(ctx, dut.spans, [short])
-
-    async def check(ctx):
-        for stream in (dut.requests, dut.beats):
-            ctx.set(stream.ready, 1)
-        ctx.set(dut.words.valid, 1)
-        for cycle in range(40):
-            _, _, ready = await ctx.tick().sample(dut.words.ready)
-            taken.extend([cycle - taken[0] if taken else cycle] * ready)
-
-    run(dut, ask, check)
+    taken = taken_words(dut, [short])
+    taken = [cycle - taken[0] for cycle in taken]
     assert taken[1:] == [2, 3, 5, 7, 8]
-
-
-@pytest.mark.parametrize("block, data_width, vectors", [(8, 64, 2), (4, 256, 3), (4, 512, 8)])
-def test_words_fit_in_a_beat(block, data_width, vectors):
-    fits = {(8, 64): "1", (4, 256): "1, 2", (4, 512): "1, 2, 4"}[block, data_width]
-    with pytest.raises(ValueError, match=f"vectors must be one of {fits}, not {vectors}"):
-        emitter(block, data_width, vectors)

@@ -3,74 +3,54 @@
 
 import numpy as np
 import pytest
-from amaranth.hdl import Const, signed
+from amaranth.hdl import signed
+from amaranth.lib.wiring import In, Out
 
 from diastole_hw.store.to_float import ToFloat, top_exponent
 from oracle.product import binary32_bits
-from support.bench import design, run
+from support.pipelines import Built, check_pipeline
 from support.sweep import sweep
-from support.texts import exactly
 
+NAN = 0x7FC00000
 SCALES = (-320, 260)  # what bounds, F and mantissas of any configuration lead to
 
 
-def at(ctx, dut, number, flow):
-    """Set what belongs to the sum that came before."""
-    scale = flow[max(number - dut.top_after, 0)][1]
-    ctx.set(dut.top, ctx.get(top_exponent(dut.sum_bits, Const(scale, signed(12)))))
+def scaled(sum_bits, poisonable):
+    """The unit, which is told a scale."""
+    dut = ToFloat(sum_bits=sum_bits, poisonable=poisonable)
+    members = {"sum": In(signed(sum_bits)), "scale": In(signed(12)), "poison": In(1)}
+    members |= {"result": Out(32), "overflow": Out(1)}
+
+    def build(m, unit):
+        m.submodules.dut = dut
+        m.d.comb += [dut.sum.eq(unit.sum), dut.top.eq(top_exponent(sum_bits, unit.scale))]
+        m.d.comb += [unit.result.eq(dut.result), unit.overflow.eq(dut.overflow)]
+        if poisonable:
+            m.d.comb += dut.poison.eq(unit.poison)
+
+    return Built(members, build), dut.latency, {"scale": dut.top_after}
 
 
-def convert(sum_bits, cases):
-    """Feed ``cases`` of (sum, scale) and return (result, overflow) of each."""
-    dut = design(ToFloat, sum_bits=sum_bits)
-    got = []
-
-    async def bench(ctx):
-        flow = [*cases, *[(0, 0)] * dut.latency]
-        for number, (total, _) in enumerate(flow):
-            ctx.set(dut.sum, total)
-            at(ctx, dut, number, flow)
-            if number >= dut.latency:
-                got.append((ctx.get(dut.result), ctx.get(dut.overflow)))
-            await ctx.tick()
-
-    run(dut, bench)
-    return got
+def check(sum_bits, cases, wants=None):
+    """Cases of (sum, scale), or (sum, scale, whether the sum is poisoned), and their results."""
+    unit, latency, delays = scaled(sum_bits, poisonable=len(cases[0]) == 3)
+    wants = wants or [
+        (NAN, False) if any(poison) else binary32_bits(total, scale)
+        for total, scale, *poison in cases
+    ]
+    given = (dict(zip(("sum", "scale", "poison"), case, strict=False)) for case in cases)
+    results = (dict(zip(("result", "overflow"), want, strict=False)) for want in wants)
+    check_pipeline(unit, zip(given, results, strict=True), latency, delays=delays)
 
 
 def test_poison_is_nan_and_no_overflow(rng):
     """Between values that are not poisoned, of which some are too large."""
-    dut = design(ToFloat, sum_bits=40, poisonable=True)
     cases = [
         (rng.randrange(-(2**39), 2**39), rng.randint(60, 110), rng.randrange(2)) for _ in range(200)
     ]
     cases += [(0, 0, 1), (0, 0, 0), (1, 300, 1), (1, 300, 0), (-1, -400, 1)]
-    got = []
-
-    async def bench(ctx):
-        flow = [*cases, *[(0, 0, 0)] * dut.latency]
-        for number, (total, _, poison) in enumerate(flow):
-            if number >= dut.latency:
-                got.append((ctx.get(dut.result), ctx.get(dut.overflow)))
-            ctx.set(dut.sum, total)
-            at(ctx, dut, number, flow)
-            ctx.set(dut.poison, poison)
-            await ctx.tick()
-
-    run(dut, bench)
-    want = [
-        (0x7FC00000, False) if poison else binary32_bits(t, scale) for t, scale, poison in cases
-    ]
-    assert got == want
-    assert (0x7F800000, True) in want
-
-
-def check(sum_bits, cases):
-    got = convert(sum_bits, cases)
-    assert len(got) == len(cases)
-    for (total, scale), found in zip(cases, got, strict=True):
-        want = binary32_bits(total, scale)
-        assert found == want, f"{total:#x} * 2^{scale}: {found[0]:08x}, not {want[0]:08x}"
+    assert binary32_bits(1, 300) == (0x7F800000, True)
+    check(40, cases)
 
 
 def ties(sum_bits):
@@ -121,31 +101,16 @@ def test_flush_is_after_rounding_to_24_bits():
     """Just below 2^-126 rounds up to it and stays; numpy rounds at gradual precision instead."""
     below = (1 << 25) - 1  # 2^-126 * (1 - 2^-25), a tie that goes up to even
     cases = [(below, -151), (below - 1, -151), ((1 << 26) - 3, -152)]
-    assert [bits for bits, _ in convert(40, cases)] == [0x00800000, 0, 0]
+    check(40, cases, [(0x00800000,), (0,), (0,)])
 
 
 def test_known_values():
     cases = [(0, 300), (1, 0), (-3, -1), (1, 128), (-1, 128), (1, -126), (-1, -127)]
     want = [0, 0x3F800000, 0xBFC00000, 0x7F800000, 0xFF800000, 0x00800000, 0]
-    got = convert(40, cases)
-    assert [bits for bits, _ in got] == want
-    assert [flag for _, flag in got] == [0, 0, 0, 1, 1, 0, 0]
+    check(40, cases, [*zip(want, [0, 0, 0, 1, 1, 0, 0], strict=True)])
 
 
 def test_agrees_with_numpy_where_no_rule_of_ours_differs(rng):
     totals = [rng.randrange(-(1 << 62), 1 << 62) for _ in range(300)]
-    got = convert(63, [(total, 0) for total in totals])
     want = np.array(totals, dtype=np.int64).astype(np.float32).view(np.uint32)
-    assert [bits for bits, _ in got] == want.tolist()
-
-
-@pytest.mark.parametrize(
-    "change, message",
-    [
-        ({"sum_bits": 1}, "sum_bits must be an integer in 2..63, not 1"),
-        ({"sum_bits": 64}, "sum_bits must be an integer in 2..63, not 64"),
-    ],
-)
-def test_bad_parameters(change, message):
-    with pytest.raises(ValueError, match=exactly(message)):
-        ToFloat(**change)
+    check(63, [(total, 0) for total in totals], [(bits,) for bits in want.tolist()])

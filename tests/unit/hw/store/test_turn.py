@@ -5,9 +5,10 @@ from itertools import pairwise, product
 import pytest
 
 from diastole_hw.store.turn import TurnTile, column_vectors, piece_floats
-from support.bench import design, get, put, run
+from support.bench import design
 from support.plans import make_numerics, make_plan
 from support.sweep import alternating
+from support.unit_bench import Unit
 
 SHAPES = {  # side of a block, rows, columns, D; then vectors of a column and of a word of sums
     "one lane": (1, 2, 3, 32, 1, 1),
@@ -60,20 +61,22 @@ def test_rows_of_every_piece(name, registers, p_in, p_out, rng):
     sizes = [most, *(rng.randrange(1, most + 1) for _ in range(11))]
     pieces = [random_piece(rng, plan, rows) for rows in sizes]
 
-    taken = []
-
-    def willing(p):
-        return lambda: rng.random() < p
-
-    async def ask(ctx):
-        for span, _ in pieces:
-            await put(ctx, dut.spans_in, [span], willing(p_in))
-            taken.append(span)
+    unit = Unit(dut, rng)
+    asked = unit.give(dut.spans_in, [span for span, _ in pieces], p_in)
+    unit.take(dut.spans, [span for span, _ in pieces], p_out)
+    parts = (
+        row[first : first + shown]
+        for span, rows in pieces
+        for row in rows
+        for first in range(0, span["cols"], shown)
+    )
+    unit.take(dut.words, [part + [None] * (shown - len(part)) for part in parts], p_out)
+    busy = unit.record(dut.busy)
 
     async def send(ctx):
         """The columns of a piece from the cycle on after its span was taken."""
         for number, (span, rows) in enumerate(pieces):
-            while len(taken) <= number:
+            while len(asked.items) <= number:
                 await ctx.tick()
             for c in range(span["cols"]):
                 while rng.random() >= p_in:
@@ -81,28 +84,13 @@ def test_rows_of_every_piece(name, registers, p_in, p_out, rng):
                 column = [
                     rows[r][c] if r < len(rows) else rng.getrandbits(32) for r in range(lanes)
                 ]
-                ctx.set(dut.columns, {"valid": 1, "floats": column})
+                unit.set(ctx, columns={"valid": 1, "floats": column})
                 await ctx.tick()
                 noise = [rng.getrandbits(32) for _ in range(lanes)]
-                ctx.set(dut.columns, {"valid": 0, "floats": noise})
+                unit.set(ctx, columns={"valid": 0, "floats": noise})
 
-    async def spans(ctx):
-        for span, _ in pieces:
-            got = await get(ctx, dut.spans, willing(p_out))
-            assert {name: got[name] for name in span} == span
-
-    async def words(ctx):
-        for number, (span, rows) in enumerate(pieces):
-            for r, row in enumerate(rows):
-                for first in range(0, span["cols"], shown):
-                    got = list(await get(ctx, dut.words, willing(p_out)))
-                    want = row[first : first + shown]
-                    assert got[: len(want)] == want, f"piece {number}: row {r}, from {first} on"
-        for _ in range(20):
-            _, _, *valid = await ctx.tick().sample(dut.words.valid, dut.spans.valid, dut.busy)
-            assert valid == [0, 0, 0], "something after the last word"
-
-    run(dut, ask, send, spans, words)
+    unit.run(send, silence=20)
+    assert not any(busy.values[-20:])
 
 
 @pytest.mark.parametrize("registers", [0, 1])
@@ -113,31 +101,22 @@ def test_a_column_in_and_a_word_out_per_cycle(name, registers, rng):
     plan = make(name, registers)
     dut = design(TurnTile, plan)
     tile = plan.fused_tile_words
-    spans = [random_piece(rng, plan, dut.rows, tile)[0] for _ in range(5)]
-    taken, told, left = [], [], []
+    unit = Unit(dut)
+    asked = unit.give(dut.spans_in, [random_piece(rng, plan, dut.rows, tile)[0] for _ in range(5)])
+    spans, words = unit.collect(dut.spans), unit.collect(dut.words)
+    busy = unit.record(dut.busy)
 
-    async def check(ctx):
-        for stream in (dut.spans, dut.words):
-            ctx.set(stream.ready, 1)
-        ctx.set(dut.spans_in.valid, 1)
-        columns = 0  # that are due
-        watched = dut.spans_in.ready, dut.spans.valid, dut.words.valid
-        for cycle in range(6 * tile + 20):
-            ctx.set(dut.columns.valid, columns > 0)
-            ctx.set(dut.spans_in.valid, len(taken) < len(spans))
-            if len(taken) < len(spans):
-                ctx.set(dut.spans_in.payload, spans[len(taken)])
-            _, _, takes, span, word = await ctx.tick().sample(*watched)
-            columns -= columns > 0
-            if takes and len(taken) < len(spans):
-                taken.append(cycle)
-                columns += tile
-            told.extend([cycle] * span)
-            left.extend([cycle] * word)
-        assert ctx.get(dut.busy) == 0
+    async def send(ctx):
+        """A column in every cycle in which one is due."""
+        for number in range(5 * tile):
+            while len(asked.items) * tile <= number:
+                await ctx.tick()
+            await unit.pulse(ctx, "columns", {"valid": 1})
 
     assert dut.rows * tile // dut.lanes == tile, "as many words as columns"
-    run(dut, check)
+    unit.run(send)
+    assert not busy.values[-1]
+    taken, told, left = asked.cycles, spans.cycles, words.cycles
     assert taken[:3] == [0, 1, 2]
     assert told == [(number + 1) * tile + 1 for number in range(5)]
     assert left[0] == told[0] + 2 + 2 * registers

@@ -2,8 +2,8 @@
 import pytest
 
 from diastole_hw.stream.blocks import BlockBuffer
-from support.bench import design, get, put, run
-from support.texts import exactly
+from support.bench import design
+from support.unit_bench import Unit
 
 # D, bits of elements by kind, B, V.
 SHAPES = [
@@ -53,6 +53,14 @@ class Parts:
             self.beats.append({"bits": beat, "last": int(k == beats - 1)})
         self.drawn.append((kind, count, beats))
 
+    def words(self):
+        """Of a block that is dropped there is one, of anything."""
+        for vectors in self.vectors:
+            for index in range(0, self.side if vectors else 1, self.step):
+                last = vectors is None or index + self.step == self.side
+                word = {"index": index // self.step, "last": last}
+                yield word | ({"vectors": vectors[index : index + self.step]} if vectors else {})
+
     def _aligned(self, kind, element):
         low = self.elements[kind] - 1
         return element % 2**low + (element >> low << max(self.elements) - 1)
@@ -68,30 +76,12 @@ def buffer(shape):
 @pytest.mark.sampled(3)
 def test_vectors_in_order(shape, p, rng):
     parts, dut = Parts(shape, rng), buffer(shape)
-    may_send, may_cut, may_take = (lambda share=share: rng.random() < share for share in p)
-    steps = parts.side // parts.step
-
-    async def send(ctx):
-        await put(ctx, dut.i, parts.beats, willing=may_send)
-
-    async def cut(ctx):
-        await put(ctx, dut.blocks, parts.blocks, willing=may_cut)
-
-    async def take(ctx):
-        for number, vectors in enumerate(parts.vectors):
-            if vectors is None:
-                got = await get(ctx, dut.o, willing=may_take)
-                assert (got.index, got.last) == (0, 1), f"block {number} is dropped"
-                continue
-            for index in range(steps):
-                got = await get(ctx, dut.o, willing=may_take)
-                assert (got.index, got.last) == (index, index == steps - 1), f"block {number}"
-                want = vectors[index * parts.step :][: parts.step]
-                assert [list(vector) for vector in got.vectors] == want, f"block {number}"
-        await ctx.tick().repeat(3)
-        assert not ctx.get(dut.o.valid)
-
-    run(dut, send, cut, take)
+    p_send, p_cut, p_take = p
+    unit = Unit(dut, rng)
+    unit.give(dut.i, parts.beats, p_send)
+    unit.give(dut.blocks, parts.blocks, p_cut)
+    unit.take(dut.o, parts.words(), p_take)
+    unit.run()
 
 
 def cycles_of(parts):
@@ -123,59 +113,19 @@ def cycles_of(parts):
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 def test_cycles(shape, rng):
     parts, dut = Parts(shape, rng), buffer(shape)
-    want, got = cycles_of(parts), ([], [], [])
+    assert moves(dut, parts.beats, parts.blocks) == cycles_of(parts)
 
-    async def send(ctx):
-        await put(ctx, dut.i, parts.beats)
 
-    async def cut(ctx):
-        await put(ctx, dut.blocks, parts.blocks)
-
-    async def watch(ctx):
-        ctx.set(dut.o.ready, 1)
-        moves = [stream.valid & stream.ready for stream in (dut.i, dut.blocks, dut.o)]
-        for cycle in range(want[2][-1] + 10):
-            _, _, *moved = await ctx.tick().sample(*moves)
-            for cycles, move in zip(got, moved, strict=True):
-                cycles.extend([cycle] * move)
-
-    run(dut, send, cut, watch)
-    assert got == want
+def moves(dut, beats, blocks):
+    """The cycles in which beats, blocks and vectors move where nothing waits."""
+    unit = Unit(dut)
+    ports = unit.give(dut.i, beats), unit.give(dut.blocks, blocks), unit.collect(dut.o)
+    unit.run()
+    return tuple(port.cycles for port in ports)
 
 
 def test_a_block_per_cycle():
     """V = B, and the bus brings as much: a block of eight beats' parts in each cycle."""
-    dut = buffer((512, (8,), 8, 8))
-    cycles = []
-
-    async def send(ctx):
-        await put(ctx, dut.i, [{"bits": 0, "last": k % 8 == 7} for k in range(32)])
-
-    async def cut(ctx):
-        await put(ctx, dut.blocks, [{"ends": k % 8 == 7} for k in range(32)])
-
-    async def watch(ctx):
-        ctx.set(dut.o.ready, 1)
-        for cycle in range(40):
-            _, _, valid = await ctx.tick().sample(dut.o.valid)
-            cycles.extend([cycle] * valid)
-
-    run(dut, send, cut, watch)
-    assert cycles == list(range(2, 34))
-
-
-@pytest.mark.parametrize(
-    "change, message",
-    [
-        ({"beat": 4}, "beat must be an integer in 8..1024, not 4"),
-        ({"elements": ()}, "len(elements) must be an integer in 1..4, not 0"),
-        ({"elements": (5, 1)}, "elements[1] must be an integer in 2..64, not 1"),
-        ({"side": 33}, "side must be an integer in 1..32, not 33"),
-        ({"vectors": 3}, "vectors must be a power of two up to side 8, not 3"),
-        ({"vectors": 16}, "vectors must be a power of two up to side 8, not 16"),
-    ],
-)
-def test_bad_parameters(change, message):
-    good = {"beat": 64, "elements": (5,), "side": 8, "vectors": 1}
-    with pytest.raises(ValueError, match=exactly(message)):
-        BlockBuffer(**good | change)
+    beats = [{"bits": 0, "last": k % 8 == 7} for k in range(32)]
+    *_, given = moves(buffer((512, (8,), 8, 8)), beats, [{"ends": k % 8 == 7} for k in range(32)])
+    assert given == list(range(2, 34))

@@ -5,7 +5,6 @@ import pytest
 
 from diastole_hw.stream.credit import Credit
 from support.bench import design, run
-from support.texts import exactly
 
 
 @pytest.mark.parametrize("most", [1, 2, 4, 255])
@@ -44,9 +43,3 @@ def test_what_is_not_allowed_is_noticed(signal, message):
 
     with pytest.raises(AssertionError, match=message):
         run(dut, bench)
-
-
-@pytest.mark.parametrize("most", [0, 256])
-def test_refused_most(most):
-    with pytest.raises(ValueError, match=exactly(f"most must be an integer in 1..255, not {most}")):
-        Credit(most=most)

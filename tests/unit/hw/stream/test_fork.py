@@ -2,68 +2,43 @@
 """One stream into several: every sink gets every value, in the same cycle."""
 
 import pytest
-from amaranth.hdl import Module, Signal, unsigned
-from amaranth.lib import data, stream, wiring
+from amaranth.hdl import unsigned
+from amaranth.lib import data, stream
 from amaranth.lib.wiring import In, Out
 
 from diastole_hw.stream.fork import fork
-from support.bench import design, get, put, run
+from support.bench import run
+from support.pipelines import Built
+from support.unit_bench import Unit
 
 COUNTS = [1, 2, 3, 5]
 
 
-class Fork(wiring.Component):
+def fork_of(count):
     """A stream into ``count``."""
-
-    def __init__(self, count):
-        self.count = count
-        signature = stream.Signature(unsigned(8))
-        super().__init__({"i": In(signature), "o": Out(signature).array(count)})
-
-    def elaborate(self, platform):
-        m = Module()
-        keep = Signal()
-        m.d.sync += keep.eq(~keep)  # the bench has a clock
-        fork(m, self.i, *self.o)
-        return m
+    signature = stream.Signature(unsigned(8))
+    members = {"i": In(signature), "o": Out(signature).array(count)}
+    return Built(members, lambda m, unit: fork(m, unit.i, *unit.o))
 
 
 @pytest.mark.parametrize("count", COUNTS)
 @pytest.mark.parametrize("p_put, p_get", [(1.0, 1.0), (0.4, 1.0), (1.0, 0.6), (0.5, 0.5)])
 @pytest.mark.sampled(2)
 def test_every_sink_gets_every_value(count, p_put, p_get, rng):
-    dut = design(Fork, count)
+    """A sink that is offered a value sees it go where others are not ready."""
+    dut = fork_of(count)
     values = [rng.randrange(256) for _ in range(60)]
-    arrived = [[] for _ in range(count)]
-    cycle = [0]
-
-    async def clock(ctx):
-        while True:
-            await ctx.tick()
-            cycle[0] += 1
-
-    async def drive(ctx):
-        await put(ctx, dut.i, values, lambda: rng.random() < p_put)
-
-    def sink(number):
-        async def check(ctx):
-            for value in values:
-                got = await get(ctx, dut.o[number], lambda: rng.random() < p_get)
-                assert got == value, f"sink {number}"
-                arrived[number].append(cycle[0])
-            assert not ctx.get(dut.o[number].valid), "extra output"
-
-        return check
-
-    run(dut, drive, *map(sink, range(count)), background=[clock])
-    assert all(cycles == arrived[0] for cycles in arrived)
-    assert len(arrived[0]) == len(values)
+    unit = Unit(dut, rng)
+    unit.give(dut.i, values, p_put)
+    sinks = [unit.take(sink, values, p_get) for sink in dut.o]
+    unit.run()
+    assert all(sink.cycles == sinks[0].cycles for sink in sinks)
 
 
 @pytest.mark.parametrize("count", COUNTS)
 def test_handshakes_are_combinational(count):
     """Valid only where all are willing: a sink that is ready alone gets nothing."""
-    dut = design(Fork, count)
+    dut = fork_of(count)
 
     async def main(ctx):
         for willing in range(2**count):
@@ -86,32 +61,16 @@ WHOLE = data.StructLayout({"a": 8, "b": 4, "c": 1})
 PARTS = (WHOLE, data.StructLayout({"c": 1, "a": 8}), data.StructLayout({"b": 2}))
 
 
-class MemberFork(wiring.Component):
-    """A structure into sinks that want some of its members, or their lowest bits."""
-
-    def __init__(self):
-        sinks = {f"o{n}": Out(stream.Signature(part)) for n, part in enumerate(PARTS)}
-        super().__init__({"i": In(stream.Signature(WHOLE)), **sinks})
-
-    def elaborate(self, platform):
-        m = Module()
-        keep = Signal()
-        m.d.sync += keep.eq(~keep)
-        fork(m, self.i, self.o0, self.o1, self.o2)
-        return m
-
-
 def test_sinks_take_the_members_that_they_have(rng):
-    dut = design(MemberFork)
-
-    async def main(ctx):
-        for _ in range(30):
-            item = {"a": rng.randrange(256), "b": rng.randrange(16), "c": rng.randrange(2)}
-            ctx.set(dut.i.payload, item)
-            await ctx.tick()
-            first, second, third = (ctx.get(sink.payload) for sink in (dut.o0, dut.o1, dut.o2))
-            assert (first.a, first.b, first.c) == (item["a"], item["b"], item["c"])
-            assert (second.a, second.c) == (item["a"], item["c"])
-            assert third.b == item["b"] % 4
-
-    run(dut, main)
+    sinks = {f"o{n}": Out(stream.Signature(part)) for n, part in enumerate(PARTS)}
+    members = {"i": In(stream.Signature(WHOLE)), **sinks}
+    dut = Built(members, lambda m, unit: fork(m, unit.i, unit.o0, unit.o1, unit.o2))
+    items = [
+        {"a": rng.randrange(256), "b": rng.randrange(16), "c": rng.randrange(2)} for _ in range(30)
+    ]
+    unit = Unit(dut, rng)
+    given = unit.give(dut.i, items)
+    unit.take(dut.o0, items, of=given)
+    unit.take(dut.o1, [{"a": item["a"], "c": item["c"]} for item in items], of=given)
+    unit.take(dut.o2, [{"b": item["b"] % 4} for item in items], of=given)
+    unit.run()

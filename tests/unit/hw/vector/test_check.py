@@ -3,7 +3,6 @@
 from dataclasses import replace
 
 import pytest
-from amaranth.sim import Simulator
 
 from diastole_hw.vector.check import (
     DescriptorCheck,
@@ -14,6 +13,7 @@ from diastole_hw.vector.check import (
 from diastole_sim.spec.micro import Instruction, MicroOp, program_problems
 from diastole_sim.spec.sizes.vector import VectorShape
 from diastole_sim.spec.stream_table import Descriptor, Kind, StreamLimits, Walk, stream_problems
+from support.bench import run
 
 SHAPE = VectorShape(block=4, data_width=64, specials=1, panel_vectors=2**17)
 LIMITS = StreamLimits(data_width=64, panel_vectors=2**17)
@@ -69,9 +69,7 @@ def test_instructions(block, rng):
                 1 << n for n in range(4) if 16 + n in it.sources.values()
             )
 
-    sim = Simulator(dut)  # of no clock
-    sim.add_testbench(bench)
-    sim.run()
+    run(dut, bench)
 
 
 @pytest.mark.parametrize("output", [False, True], ids=["input", "output"])
@@ -106,6 +104,4 @@ def test_descriptors(output, by_columns, decides, rng):
             )
             assert ctx.get(dut.bad) == bool(found), stream
 
-    sim = Simulator(dut)  # of no clock
-    sim.add_testbench(bench)
-    sim.run()
+    run(dut, bench)

@@ -4,7 +4,7 @@
 import pytest
 
 from diastole_hw.vector.decode import Decode
-from support.bench import Clocked, design, run
+from support.bench import design, run
 from support.vector_core import shape_of
 from support.vector_entries import (
     compared,
@@ -24,8 +24,7 @@ SIZES = [(1, 2), (2, 2), (4, 64), (8, 2048), (16, 8), (32, 1024)]
 @pytest.mark.sampled(3)
 def test_every_field(block, vectors, rng):
     shape = shape_of(block, panel_vectors=vectors)
-    top = design(Clocked, Decode(shape))
-    dut = top.inner
+    dut = design(Decode, shape)
 
     async def bench(ctx):
         for _ in range(300):
@@ -43,4 +42,4 @@ def test_every_field(block, vectors, rng):
             for name, got, want in compared(ctx.get(dut.entry), entry):
                 assert got == want, f"{name}: {got}, not {want}: {fields} {at} {streams}"
 
-    run(top, bench)
+    run(dut, bench)

@@ -2,51 +2,32 @@
 """The tables as gates: every row, and what is added to it."""
 
 import pytest
-from amaranth.sim import Simulator
 
 from diastole_hw.vector.function_rows import FunctionRows, TableOf, surplus
 from diastole_sim.spec.functions import FUNCTION_TABLES
+from support.pipelines import check_pipeline
 
 VALUE_BITS = 28
 
 
 @pytest.mark.parametrize("name", FUNCTION_TABLES)
 def test_every_row(name):
-    dut = FunctionRows()
-    table, rows = TableOf[name.upper()], FUNCTION_TABLES[name].rows
+    """Bits of an index beyond those of the table do not count."""
+    rows, cases = FUNCTION_TABLES[name].rows, []
     bits = (len(rows) - 1).bit_length()
-
-    async def bench(ctx):
-        ctx.set(dut.which, table)
-        for index in range(256):  # bits beyond those of the table do not count
-            ctx.set(dut.index, index)
-            found = tuple(ctx.get(each) for each in (dut.c0, dut.c1, dut.c2))
-            number = index % 2**bits
-            c0, c1, c2 = rows[number] if number < len(rows) else (0, 0, 0)
-            one = 0 if name == "lgg" else 2**28
-            half = 8 if name == "lgg" and number >= 32 else 16
-            more = one + half if number < len(rows) else 0
-            assert found == (c0 + more, c1, c2), index
-
-    settle(dut, bench)
+    for index in range(256):
+        number = index % 2**bits
+        c0, c1, c2 = rows[number] if number < len(rows) else (0, 0, 0)
+        one = 0 if name == "lgg" else 2**28
+        half = 8 if name == "lgg" and number >= 32 else 16
+        more = one + half if number < len(rows) else 0
+        cases.append(({"index": index}, {"c0": c0 + more, "c1": c1, "c2": c2}))
+    check_pipeline(FunctionRows(), cases, 0, hold={"which": TableOf[name.upper()].value})
 
 
 def test_none():
-    dut = FunctionRows()
-
-    async def bench(ctx):
-        ctx.set(dut.which, TableOf.NONE)
-        for index in (0, 31, 255):
-            ctx.set(dut.index, index)
-            assert [ctx.get(each) for each in (dut.c0, dut.c1, dut.c2)] == [0, 0, 0]
-
-    settle(dut, bench)
-
-
-def settle(dut, bench):
-    simulator = Simulator(dut)
-    simulator.add_testbench(bench)
-    simulator.run()
+    cases = [({"index": index}, {"c0": 0, "c1": 0, "c2": 0}) for index in (0, 31, 255)]
+    check_pipeline(FunctionRows(), cases, 0, hold={"which": TableOf.NONE.value})
 
 
 def test_the_logarithms_values_are_below_1_from_row_32_on():

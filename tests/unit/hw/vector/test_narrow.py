@@ -1,10 +1,5 @@
 """Numbers of other kinds, against plain Python."""
 
-from amaranth.hdl import Module
-from amaranth.lib import wiring
-from amaranth.lib.wiring import In, Out
-from amaranth.sim import Simulator
-
 from diastole_hw.vector.narrow import (
     bf16_of,
     byte_of,
@@ -14,47 +9,24 @@ from diastole_hw.vector.narrow import (
     not_finite,
     rounds_to_infinity,
 )
+from support.pipelines import Function, check_pipeline
 from support.vector_streams import LABELS, SPECIALS, bits_of, float_of
 
 
-class Narrow(wiring.Component):
+def narrow():
     """All of them, side by side."""
-
-    number: In(32)
-    bf16: Out(16)
-    u8: Out(8)
-    zero: Out(1)
-    odd: Out(1)
-    grows: Out(1)
-    label: Out(32)
-    byte: Out(32)
-
-    def elaborate(self, platform):
-        m = Module()
-        m.d.comb += [
-            self.bf16.eq(bf16_of(m, self.number, "a")),
-            self.u8.eq(byte_of(m, self.number, "a")),
-            self.zero.eq(counts_as_zero(self.number)),
-            self.odd.eq(not_finite(self.number)),
-            self.grows.eq(rounds_to_infinity(self.number)),
-            self.label.eq(from_label(m, self.number, "label")),
-            self.byte.eq(from_integer(m, self.number[:8], "byte")),
-        ]
-        return m
-
-
-def each(numbers, check):
-    """``check`` of what each of them becomes."""
-    dut = Narrow()
-
-    async def bench(ctx):
-        for number in numbers:
-            ctx.set(dut.number, number)
-            check(ctx, dut, number)
-
-    simulation = Simulator(dut)
-    simulation.add_testbench(bench)
-    simulation.run()
+    kinds = {
+        "bf16": (16, lambda m, x: bf16_of(m, x, "a")),
+        "u8": (8, lambda m, x: byte_of(m, x, "a")),
+        "zero": (1, lambda m, x: counts_as_zero(x)),
+        "odd": (1, lambda m, x: not_finite(x)),
+        "grows": (1, lambda m, x: rounds_to_infinity(x)),
+        "label": (32, lambda m, x: from_label(m, x, "label")),
+        "byte": (32, lambda m, x: from_integer(m, x[:8], "byte")),
+    }
+    outputs = {name: bits for name, (bits, _) in kinds.items()}
+    each = [function for _, function in kinds.values()]
+    return Function({"number": 32}, outputs, lambda m, number: [f(m, number) for f in each])
 
 
 def every_kind(rng):
@@ -73,29 +45,25 @@ LOW = (0, 1, 0x7FFF, 0x8000, 0x8001, 0xFFFF, None)
 
 
 def test_to_narrow_kinds(rng):
-    def check(ctx, dut, bits):
+    cases = []
+    for bits in every_kind(rng):
         number = float_of(bits)
         exponent, nan = bits >> 23 & 255, number != number
-        assert ctx.get(dut.zero) == (exponent == 0), hex(bits)
-        assert ctx.get(dut.odd) == (exponent == 255), hex(bits)
         byte = 0 if nan else round(min(max(number, 0.0), 255.0))
-        assert ctx.get(dut.u8) == byte, hex(bits)
         whole, rest = divmod(bits, 2**16)
         half = whole + (rest > 2**15 or (rest == 2**15 and whole % 2))
         half = 0x7FC0 if nan else bits >> 31 << 15 if exponent == 0 else half
-        assert ctx.get(dut.bf16) == half, hex(bits)
-        if exponent != 255:
-            assert ctx.get(dut.grows) == (half & 0x7FFF == 0x7F80), hex(bits)
-
-    each(every_kind(rng), check)
+        want = {"zero": exponent == 0, "odd": exponent == 255, "u8": byte, "bf16": half}
+        want |= {"grows": half & 0x7FFF == 0x7F80} if exponent != 255 else {}
+        cases.append(({"number": bits}, want))
+    check_pipeline(narrow(), cases, 0)
 
 
 def test_from_integers(rng):
     labels = [*range(256), *LABELS, *(1 << k for k in range(32))]
     labels += [rng.getrandbits(rng.randrange(1, 33)) for _ in range(2000)]
-
-    def check(ctx, dut, label):
-        assert ctx.get(dut.label) == bits_of(label if label <= 2**24 else -1), label
-        assert ctx.get(dut.byte) == bits_of(label % 256), label
-
-    each(labels, check)
+    cases = []
+    for label in labels:
+        want = {"label": bits_of(label if label <= 2**24 else -1), "byte": bits_of(label % 256)}
+        cases.append(({"number": label}, want))
+    check_pipeline(narrow(), cases, 0)

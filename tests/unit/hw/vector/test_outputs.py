@@ -6,8 +6,9 @@ import pytest
 from diastole_hw.vector.outputs import OutputStreams
 from diastole_sim.golden.vector.streams import pack_mask
 from diastole_sim.spec.stream_table import Kind
-from support.bench import always, design, get, put, run
+from support.bench import design, get, put, run
 from support.bus import ServiceMemory
+from support.unit_bench import Unit, until
 from support.vector_streams import Layout, Stream, float_of, some_number, vector_shape, walked
 
 BF16_NAN = 0x7FC0
@@ -136,68 +137,43 @@ def check(case, data_width, stalls):
     """Run it; returns the requests that were made, and the cycles."""
     rng, side = case.rng, case.side
     dut = design(OutputStreams, vector_shape(side, data_width))
-    stalled = (lambda: rng.random() < 0.4) if stalls else (lambda: False)
-    willing = (lambda: rng.random() < 0.6) if stalls else always
-    memory = ServiceMemory(0, case.beat, stalled)
+    unit = Unit(dut, rng, pace=0.6 if stalls else 1)
+    memory = ServiceMemory(0, case.beat, lambda: stalls and rng.random() < 0.4)
     memory.bytes = bytearray(case.before)
+    unit.serve(memory.write, dut.write.requests, dut.write.beats)
+    blocks = [{"stream": n, "block": block.fields()} for n, block, _ in case.given]
+    given = unit.give(dut.given, blocks)
     images = [each for each in case.given if case.streams[each[0]].kind == Kind.IMAGE]
-    found = {"constants": [], "not_finite": [], "cycles": 0}
-    due = []
+    unit.take(dut.image, [row for _, _, values in images for row in values])
+    constants, not_finite = [], set()
 
-    async def give(ctx):
-        for number, stream in enumerate(case.streams):
-            ctx.set(dut.streams[number], stream.fields())
-        for number, block, rows in case.given:
-            while not willing():
-                await ctx.tick()
-            ctx.set(dut.given.payload, {"stream": number, "block": block.fields()})
-            ctx.set(dut.given.valid, 1)
-            while True:
-                *_, room, ready = await ctx.tick().sample(dut.room, dut.given.ready)
-                assert room == ready
-                if room:
-                    break
-            ctx.set(dut.given.valid, 0)
-            due.extend(rows)
+    def notice(cycle, room, ready, en, at, value, odd, kind):
+        assert room == ready
+        constants.extend([(at, value)] * en)
+        not_finite.update([kind] * odd)
+
+    unit.each_cycle(
+        notice, dut.room, dut.given.ready, dut.constant_en, dut.constant_at, dut.constant,
+        dut.not_finite, dut.not_finite_kind,
+    )  # fmt: skip
+    busy = unit.record(~dut.idle)
 
     async def rows(ctx):
-        sent = 0
-        while sent < side * len(case.given):
-            if due and not stalled():
-                ctx.set(dut.row, due.pop(0))
-                ctx.set(dut.row_en, 1)
-                sent += 1
-            await ctx.tick()
-            ctx.set(dut.row_en, 0)
-        while not (await ctx.tick().sample(dut.idle))[-1]:
-            pass
-        await ctx.tick().repeat(4)
-
-    async def image(ctx):
-        for _, _, values in images:
+        """Those of a block from the cycle on after it was given."""
+        for number, stream in enumerate(case.streams):
+            ctx.set(dut.streams[number], stream.fields())
+        for number, (_, _, values) in enumerate(case.given):
             for row in values:
-                assert list(await get(ctx, dut.image, willing)) == row
+                while len(given.items) <= number or (stalls and rng.random() < 0.4):
+                    await ctx.tick()
+                await unit.pulse(ctx, "row_en", row=row)
+        await until(ctx, dut.idle)
 
-    async def notice(ctx):
-        while True:
-            *_, en, at, value, odd, kind, idle = await ctx.tick().sample(
-                dut.constant_en, dut.constant_at, dut.constant,
-                dut.not_finite, dut.not_finite_kind, dut.idle,
-            )  # fmt: skip
-            found["cycles"] += not idle
-            if en:
-                found["constants"].append((at, value))
-            if odd:
-                found["not_finite"].append(kind)
-
-    async def write(ctx):
-        await memory.write(ctx, dut.write.requests, dut.write.beats)
-
-    run(dut, give, rows, image, background=(notice, write), limit=200_000)
+    unit.run(rows, limit=200_000)
     assert memory.bytes == case.model.memory, differences(memory.bytes, case)
-    assert found["constants"] == case.model.constants
-    assert set(found["not_finite"]) == set(case.model.not_finite)
-    return memory.writes, found["cycles"]
+    assert constants == case.model.constants
+    assert not_finite == set(case.model.not_finite)
+    return memory.writes, len(busy.cycles)
 
 
 def differences(got, case):

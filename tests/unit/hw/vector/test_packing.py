@@ -2,10 +2,10 @@
 
 import pytest
 from amaranth.hdl import Cat, Module, Signal
-from amaranth.sim import Simulator
 
 from diastole_hw.vector.packing import Packing, lowest, most_beats, one_of
 from diastole_sim.spec.stream_table import IN_MEMORY
+from support.bench import run
 from support.vector_streams import vector_shape
 
 
@@ -30,7 +30,6 @@ def test_runs_fill_beats(side, data_width):
 def test_where_an_element_is(side, bits, data_width):
     packing = Packing(run=side, bits=bits, data_width=data_width)
     number, element, count = Signal(8), Signal(range(side)), Signal(range(side + 1))
-    sim = Simulator(Module())
 
     async def bench(ctx):
         for n in range(40):
@@ -48,13 +47,11 @@ def test_where_an_element_is(side, bits, data_width):
                 assert ctx.get(packing.last_of_beat(element)) == last
                 assert ctx.get(Cat(packing.last_part(count), 0)) == beat
 
-    sim.add_testbench(bench)
-    sim.run()
+    run(Module(), bench)
 
 
 def test_which_kinds_and_the_lowest_bit():
     kind, bits = Signal(4), Signal(4)
-    sim = Simulator(Module())
 
     async def bench(ctx):
         for value in range(16):
@@ -63,5 +60,4 @@ def test_which_kinds_and_the_lowest_bit():
             assert ctx.get(one_of(kind, IN_MEMORY)) == (value in IN_MEMORY)
             assert ctx.get(lowest(bits)[:4]) == value & -value
 
-    sim.add_testbench(bench)
-    sim.run()
+    run(Module(), bench)

@@ -4,7 +4,8 @@
 import pytest
 
 from diastole_hw.vector.parabola import Parabola
-from support.bench import design, run
+from support.bench import design
+from support.pipelines import check_pipeline
 from support.sweep import sweep
 
 BITS = {"c0": 30, "c1": 27, "c2": 18, "t": 21, "q": 14}
@@ -35,12 +36,4 @@ def test_values(count, rng):
             case["c1"] &= ~0xFFF
         cases.append(case)
 
-    async def bench(ctx):
-        for case, before in zip([*cases, cases[0]], [None, *cases], strict=True):
-            for name, each in case.items():
-                ctx.set(getattr(dut, name), each)
-            if before:
-                assert ctx.get(dut.value) == value(before), before
-            await ctx.tick()
-
-    run(dut, bench)
+    check_pipeline(dut, [(case, {"value": value(case)}) for case in cases], 1)

@@ -4,32 +4,25 @@
 import struct
 
 import pytest
-from amaranth.hdl import Module
-from amaranth.lib import wiring
-from amaranth.lib.wiring import In, Out
+from amaranth.hdl import Cat
 
 from diastole_hw.vector.positions import FirstPlace, place_number, small
 from diastole_hw.vector.shape import row_layout
 from diastole_sim.spec.image import MAX_SIZE
-from support.bench import Clocked, design, run
+from support.pipelines import Function, check_pipeline
 from support.vector_core import shape_of
 
 
-class Places(wiring.Component):
+def places(block):
     """All places of a block."""
+    shape = shape_of(block)
 
-    def __init__(self, block):
-        self.block = block
-        shape = shape_of(block)
-        super().__init__({"index": In(shape.index_bits), "o": Out(row_layout(shape))})
+    def numbers(m, index):
+        m.submodules.first = first = FirstPlace(shape)
+        m.d.comb += first.index.eq(index)
+        return Cat(place_number(first.o, number) for number in range(block))
 
-    def elaborate(self, platform):
-        m = Module()
-        m.submodules.first = first = FirstPlace(shape_of(self.block))
-        m.d.comb += first.index.eq(self.index)
-        for number in range(self.block):
-            m.d.comb += self.o[number].eq(place_number(first.o, number))
-        return m
+    return Function({"index": shape.index_bits}, {"o": row_layout(shape)}, numbers)
 
 
 def bits_of(number):
@@ -38,22 +31,15 @@ def bits_of(number):
 
 @pytest.mark.parametrize("block", [1, 2, 4, 8, 16, 32])
 def test_every_place_is_exact(block, rng):
-    top = design(Clocked, Places(block))
-    dut = top.inner
     blocks = -(-MAX_SIZE // block)
     powers = [1 << k for k in range(24) if 1 << k < blocks]
     cases = {0, 1, 2, 3, blocks - 1, *powers, *(power - 1 for power in powers)}
     cases |= {rng.randrange(blocks) for _ in range(50)}
 
-    async def bench(ctx):
-        for index in sorted(cases):
-            ctx.set(dut.index, index)
-            await ctx.delay(1e-9)
-            for number in range(block):
-                got = ctx.get(dut.o[number])
-                assert got == bits_of(index * block + number), f"place {number} of {index}"
-
-    run(top, bench)
+    wants = ([bits_of(index * block + n) for n in range(block)] for index in cases)
+    check_pipeline(
+        places(block), [({"index": n}, {"o": o}) for n, o in zip(cases, wants, strict=True)], 0
+    )
 
 
 def test_small_numbers():

@@ -7,7 +7,8 @@ from diastole_hw.vector.shape import VectorShape
 from diastole_sim.golden.drain import tile_order
 from diastole_sim.spec.nest import OUTER
 from diastole_sim.spec.stream_table import Walk
-from support.bench import design, run
+from support.bench import design
+from support.unit_bench import Unit
 
 CASES = [  # rows and columns in blocks, and those of a tile
     (1, 1, 1, 1),
@@ -46,28 +47,21 @@ def test_tiles_in_both_orders(block, outer, p_ready, rng):
     shape = VectorShape(block=block, data_width=64, specials=1, panel_vectors=64)
     dut = design(ProductWalk, shape)
 
-    async def taken(ctx, want):
-        ready = False
-        while not ready:
-            ready = rng.random() < p_ready
-            ctx.set(dut.blocks.ready, ready)
-            _, _, valid, got = await ctx.tick().sample(dut.blocks.valid, dut.blocks.payload)
-            assert valid
-            assert {name: got[name] for name in want} == want
-        ctx.set(dut.blocks.ready, 0)
+    unit = Unit(dut, rng, pace=p_ready)
+    taken, valid = unit.take(dut.blocks), unit.record(dut.blocks.valid)
 
-    async def bench(ctx):
+    async def script(ctx):
         for high, wide, t_step, l_step in CASES:
             rows = block * high - rng.randrange(block)
             cols = block * wide - rng.randrange(block)
             tiles = {"rows": rows, "cols": cols, "t_step": t_step, "l_step": l_step}
-            ctx.set(dut.tiles, tiles | {"lanes_outermost": OUTER.index(outer)})
-            ctx.set(dut.start, 1)
-            await ctx.tick()
-            ctx.set(dut.start, 0)
+            tiles["lanes_outermost"] = OUTER.index(outer)
             walk = Walk(rows=rows, cols=cols, block=block)
-            for want in expected(tile_order(walk, t_step, l_step, outer)):
-                await taken(ctx, want)
-            assert not ctx.get(dut.blocks.valid), "a block after the last"
+            taken.add(expected(tile_order(walk, t_step, l_step, outer)))
+            await unit.pulse(ctx, "start", tiles=tiles)
+            begins = unit.cycle
+            await unit.settled(ctx)
+            assert all(valid.raw[begins:])
+            await ctx.tick()
 
-    run(dut, bench)
+    unit.run(script)

@@ -2,13 +2,10 @@
 """Orders of rows, against the rows that each order is to keep apart, by loops."""
 
 import pytest
-from amaranth.hdl import Module, Signal
-from amaranth.lib import wiring
-from amaranth.lib.wiring import In, Out
 
 from diastole_hw.vector.entry import entry_layout
 from diastole_hw.vector.row_order import RowOrder, row_at, row_order_of
-from support.bench import design, run
+from support.pipelines import Function, check_pipeline
 from support.vector_core import shape_of
 
 WRITTEN = 7
@@ -16,72 +13,44 @@ WRITTEN = 7
 BLOCKS = [1, 2, 4, 8, 16, 32]
 
 
-class Orders(wiring.Component):
+def orders(shape):
     """The order of an entry, and the row at a position in the order that an entry says."""
+    inputs = {"entry": entry_layout(shape), "position": range(shape.block + 1)}
+    outputs = {"order": 2, "row": range(max(2, shape.block))}
 
-    def __init__(self, shape):
-        self.shape = shape
-        super().__init__(
-            {
-                "entry": In(entry_layout(shape)),
-                "position": In(range(shape.block + 1)),
-                "order": Out(2),
-                "row": Out(range(max(2, shape.block))),
-            }
-        )
+    def both(m, entry, position):
+        return row_order_of(m, shape, entry), row_at(shape, entry, position)
 
-    def elaborate(self, platform):
-        m = Module()
-        m.d.comb += self.order.eq(row_order_of(m, self.shape, self.entry))
-        m.d.comb += self.row.eq(row_at(self.shape, self.entry, self.position))
-        keep = Signal()
-        m.d.sync += keep.eq(~keep)  # the bench has a clock
-        return m
+    return Function(inputs, outputs, both)
 
 
-def rows_of(block, dut, entry):
-    """The rows in the order of an entry, as a coroutine."""
-
-    async def collect(ctx):
-        found = []
-        for position in range(block):
-            ctx.set(dut.entry, entry)
-            ctx.set(dut.position, position)
-            await ctx.delay(1e-9)
-            found.append(ctx.get(dut.row))
-        return found
-
-    return collect
+def rows_of(dut, block, entry):
+    """The rows in the order of an entry."""
+    cases = [({"entry": entry, "position": n}, {"row": None}) for n in range(block)]
+    return [found["row"] for found in check_pipeline(dut, cases, 0)]
 
 
 @pytest.mark.parametrize("block", BLOCKS)
 def test_orders_are_permutations_that_never_overtake(block):
     """In each order the read of a row comes before the write of the row that replaces it."""
     shape = shape_of(block)
-    dut = design(Orders, shape)
-    turns = [1 << bit for bit in range(3, shape.row_bits)]
-
-    async def bench(ctx):
-        ascending = await rows_of(block, dut, {"order": 0} if block >= 8 else {})(ctx)
-        assert ascending == list(range(block))
-        if block >= 8:
-            last_first = await rows_of(block, dut, {"order": RowOrder.DESCENDING})(ctx)
-            assert last_first == ascending[::-1]
-        for turn in turns:
-            entry = {"order": RowOrder.PAIRED, "turn_rows": turn}
-            paired = await rows_of(block, dut, entry)(ctx)
-            assert sorted(paired) == ascending
-            at = {row: cycle for cycle, row in enumerate(paired)}
-            for row in ascending:  # row r is made of row r XOR turn, and both of them are written
-                assert at[row] <= at[row ^ turn] + WRITTEN - 1
-
-    run(dut, bench)
+    dut = orders(shape)
+    ascending = rows_of(dut, block, {"order": 0} if block >= 8 else {})
+    assert ascending == list(range(block))
+    if block >= 8:
+        last_first = rows_of(dut, block, {"order": RowOrder.DESCENDING.value})
+        assert last_first == ascending[::-1]
+    for turn in [1 << bit for bit in range(3, shape.row_bits)]:
+        paired = rows_of(dut, block, {"order": RowOrder.PAIRED.value, "turn_rows": turn})
+        assert sorted(paired) == ascending
+        at = {row: cycle for cycle, row in enumerate(paired)}
+        for row in ascending:  # row r is made of row r XOR turn, and both of them are written
+            assert at[row] <= at[row ^ turn] + WRITTEN - 1
 
 
 @pytest.mark.parametrize("block", BLOCKS)
 def test_which_order_an_instruction_needs(block, rng):
     shape = shape_of(block)
-    dut = design(Orders, shape)
 
     def cases():
         turns = [0, *(1 << bit for bit in range(shape.row_bits))]
@@ -103,21 +72,17 @@ def test_which_order_an_instruction_needs(block, rng):
                 "panel_write": max(0, read + rng.randrange(-4, block + 4)),
             }
 
-    async def bench(ctx):
-        seen = set()
-        for entry in cases():
-            ctx.set(dut.entry, entry)
-            await ctx.delay(1e-9)
-            turned = entry["writes"] and entry["c"]["source"] == entry["d"]
-            paired = turned and entry["turn_rows"] > WRITTEN
-            beyond = entry["panel_write"] - entry["panel_read"]
-            both = entry["from_panel"] and entry["to_panel"]
-            descending = both and WRITTEN <= beyond < block
-            if paired and descending:
-                continue  # refused by the rules of a program
-            wanted = RowOrder.PAIRED if paired else RowOrder.DESCENDING if descending else 0
-            assert ctx.get(dut.order) == wanted, entry
-            seen.add(wanted)
-        assert len(seen) == (1 if block < 8 else 2 if block == 8 else 3)
-
-    run(dut, bench)
+    pipelined, seen = [], set()
+    for entry in cases():
+        turned = entry["writes"] and entry["c"]["source"] == entry["d"]
+        paired = turned and entry["turn_rows"] > WRITTEN
+        beyond = entry["panel_write"] - entry["panel_read"]
+        both = entry["from_panel"] and entry["to_panel"]
+        descending = both and WRITTEN <= beyond < block
+        if paired and descending:
+            continue  # refused by the rules of a program
+        wanted = RowOrder.PAIRED if paired else RowOrder.DESCENDING if descending else 0
+        pipelined.append(({"entry": entry}, {"order": int(wanted)}))
+        seen.add(wanted)
+    check_pipeline(orders(shape), pipelined, 0)
+    assert len(seen) == (1 if block < 8 else 2 if block == 8 else 3)

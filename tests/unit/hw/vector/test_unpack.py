@@ -1,10 +1,10 @@
 """A row from a beat, a product, or nothing; every kind is tested with the inputs as a whole."""
 
 import pytest
-from amaranth.sim import Simulator
 
 from diastole_hw.vector.unpack import RowUnpack, banks
 from diastole_sim.spec.stream_table import Kind
+from support.bench import run
 from support.vector_streams import vector_shape
 
 
@@ -15,7 +15,6 @@ def test_banks(side, data_width, count):
 
 def test_where_a_row_comes_from(rng):
     dut = RowUnpack(vector_shape(4, 128))
-    sim = Simulator(dut)
     product = [rng.getrandbits(32) for _ in range(4)]
     words = [rng.getrandbits(32) for _ in range(4)]
 
@@ -40,5 +39,4 @@ def test_where_a_row_comes_from(rng):
             assert list(ctx.get(dut.numbers)) == [words[row]] * 3 + [0]
             assert ctx.get(dut.word) == words[row]
 
-    sim.add_testbench(bench)
-    sim.run()
+    run(dut, bench)

@@ -1,6 +1,5 @@
 """The converter's sizes against counting: which elements share a word, a block, a group, a beat."""
 
-import re
 from itertools import product
 
 import pytest
@@ -131,13 +130,6 @@ def test_what_classes_ask_for(name, folds, scanned, draws, header):
     assert [chosen.format.name for chosen in sizes.classes] == [
         class_of(numerics, cls).format.name for cls in range(3)
     ]
-
-
-@pytest.mark.parametrize("data_width", [16, 48, 1024])
-def test_refused_width(data_width):
-    message = f"data_width must be one of 32, 64, 128, 256, 512, not {data_width}"
-    with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
-        ConverterSizes(numerics=make_numerics(), data_width=data_width)
 
 
 @pytest.mark.parametrize(

@@ -16,18 +16,3 @@ def test_sizes_of_nano():
 @pytest.mark.parametrize("block, cycles", [(1, 8), (4, 8), (8, 8), (16, 16), (32, 32)])
 def test_an_instruction_takes_the_rows_or_the_pipeline(block, cycles):
     assert VectorShape(**(NANO | {"block": block, "specials": 1})).slot_cycles == cycles
-
-
-@pytest.mark.parametrize(
-    "wrong, text",
-    [
-        ({"block": 3}, "block must be one of"),
-        ({"data_width": 100}, "data_width must be one of"),
-        ({"specials": 3}, "specials must be one of 1, 2, 4, 8, not 3"),
-        ({"specials": 16}, "specials must be one of 1, 2, 4, 8, not 16"),
-        ({"panel_vectors": 1}, r"panel_vectors must be an integer in 2\.\.131072, not 1"),
-    ],
-)
-def test_what_is_out_of_range(wrong, text):
-    with pytest.raises(ValueError, match=text):
-        VectorShape(**(NANO | wrong))
