@@ -8,7 +8,7 @@ from diastole_hw.convert.converter import Converter
 from diastole_sim.spec.numerics import CLASS_NAMES
 from support.bench import design
 from support.classes import make_numerics
-from support.converter_bench import SEED, Conversion, rows_of_blocks, run_all
+from support.converter_bench import SEED, ExpectedConversion, rows_of_blocks, run_all
 from support.planes import largest_magnitude, planar_tensor
 from support.sweep import sweep
 
@@ -48,7 +48,7 @@ def convert(dut, jobs, rng, p_read=1.0, p_write=1.0):
         monitor = dict(zip(("improvement_num", "improvement_den"), want.monitor, strict=True))
         report = {"nan": want.nan, "inf": want.inf, "amax": largest_magnitude(values)}
         conversions.append(
-            Conversion(
+            ExpectedConversion(
                 values=values,
                 command=command,
                 images=[*want.images],
