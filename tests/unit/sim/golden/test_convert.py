@@ -25,7 +25,6 @@ from support.conversions import (
     spread,
 )
 from support.sweep import sweep
-from support.texts import exactly
 
 # Elements.
 
@@ -429,32 +428,3 @@ def test_powers_of_two_go_through(values, name, power):
 
 
 # What is refused.
-
-
-@pytest.mark.parametrize(
-    "array, message",
-    [
-        (np.zeros((2, 2)), "a tensor must be a float32 array, not float64"),
-        ([[1.0]], "a tensor must be a float32 array, not list"),
-        (
-            np.ma.masked_array(np.ones((1, 2), np.float32), [[True, False]]),
-            "a tensor must be a float32 array, not masked",
-        ),
-        (np.ones((2, 2), np.complex64), "a tensor must be a float32 array, not complex64"),
-        (np.array([["1"]]), "a tensor must be a float32 array, not <U1"),
-        (None, "a tensor must be a float32 array, not NoneType"),
-        (np.zeros(3, np.float32), "a tensor must have two axes, none empty, not the shape 3"),
-        (np.ones((), np.float32), "a tensor must have two axes, none empty, not the shape ()"),
-        (
-            np.zeros((0, 4), np.float32),
-            "a tensor must have two axes, none empty, not the shape 0 x 4",
-        ),
-        (
-            np.zeros((1, 2, 3), np.float32),
-            "a tensor must have two axes, none empty, not the shape 1 x 2 x 3",
-        ),
-    ],
-)
-def test_what_is_no_matrix_is_refused(array, message):
-    with pytest.raises(ValueError, match=exactly(message)):
-        quantise(array, "x", numerics("bfp4"), **WHERE)

@@ -6,7 +6,6 @@ from diastole_sim.perf.machine import Memory, ModelledMachine, ceil_div, next_po
 from diastole_sim.spec.image import image_layouts
 from diastole_sim.spec.numerics import CLASS_NAMES
 from support.numerics import make_numerics
-from support.texts import exactly
 
 NANO = ModelledMachine(rows=2, cols=2, block=8, element_bits=(5, 5, 5), data_width=64)
 ODD = ModelledMachine(rows=3, cols=5, block=1, element_bits=(3, 4, 9), data_width=512)
@@ -83,14 +82,6 @@ def test_stored_beats_are_those_of_the_image(formats, data_width):
             assert machine.grouped(number) == chosen.two_copies
 
 
-def test_the_edge_holds_squares():
-    with pytest.raises(ValueError, match="vectors of w and dy need an array that turns"):
-        ModelledMachine(
-            rows=1, cols=1, block=4, element_bits=(5, 5, 5), data_width=64,
-            vectors=(16, 16, None), in_place=False,
-        )  # fmt: skip
-
-
 WIDTHS = (None, (2, 4), (2, 4, 6, 8))
 
 
@@ -153,23 +144,6 @@ def test_the_west_is_cut_in_powers_of_two(width, n):
     assert [machine.fuses(8, size, (None, width, None)) for size in (n, n + 1)] == [True, False]
 
 
-@pytest.mark.parametrize(
-    "refused, text",
-    [
-        (lambda: fast().planes(1, 6), "width of w must be one of 2, 4, not 6"),
-        (lambda: fast().planes(0, 2), "width of x must be absent: its format has one, not 2"),
-        (lambda: fast(widths=((2, 4),)), "len(widths) must be an integer in 3..3, not 1"),
-        (
-            lambda: fast(widths=((4, 2), None, None)),
-            "fast.widths must be some of 2, 4, 6, 8, ascending, not [4, 2]",
-        ),
-    ],
-)
-def test_widths_that_there_are_not(refused, text):
-    with pytest.raises(ValueError, match=exactly(text)):
-        refused()
-
-
 def test_two_ports():
     sizes = {"rows": 16, "cols": 16, "block": 8, "element_bits": (5, 5, 5), "data_width": 512}
     one, two = ModelledMachine(**sizes), ModelledMachine(**sizes, ports=2)
@@ -179,10 +153,6 @@ def test_two_ports():
     assert (two.fused_blocks_n, two.queued_words(north=False)) == (128, 20)
     long = ModelledMachine(**sizes | {"rows": 64, "data_width": 64}, ports=2)
     assert long.queued_words(north=False) == 128
-    with pytest.raises(ValueError, match=r"^two ports need even numbers of rows and of columns$"):
-        ModelledMachine(**sizes | {"cols": 3}, ports=2)
-    with pytest.raises(ValueError, match="ports must be an integer in 1"):
-        ModelledMachine(**sizes, ports=0)
     # 40 x 40 cells of one element: words of 32 vectors, of which 2 slices of 40 are no multiple.
     ones = ModelledMachine(**sizes | {"rows": 40, "cols": 40, "block": 1}, ports=2)
     assert ones.groups == 4
