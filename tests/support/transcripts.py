@@ -1,18 +1,23 @@
 """Tables of refusals as transcripts: what a user types, and below it what he is told, in full.
 
 ``>>>`` and ``...`` are Python, ``$`` is the shell. ``for name in values: call`` stands for as many
-calls, with the message as an f-string. A line that begins with four spaces continues the line
-above, after one space. ``[3]`` is an exit code; a refusal has 2. ``NAME='words'`` is a variable of
-the commands that follow. ``<...>`` stands for words of Python or of the system. A line that begins
-with ``#`` is a comment. Python that nothing is said to is set-up for what follows.
+calls, with the message as an f-string; ``{a | b}`` in a command for as many commands, with
+``{option}`` and ``{value}`` of each in the message. A line that begins with four spaces continues
+the line above, after one space. ``NAME='words'`` is a variable of the commands that follow.
+``<...>`` stands for words of Python or of the system. A line that begins with ``#`` is a comment.
+Python that nothing is said to is set-up for what follows.
 """
 
 import ast
 import re
+import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
+
+import pytest
+from _pytest.mark import ParameterSet
 
 
 @dataclass
@@ -22,7 +27,6 @@ class Refusal:
     line: int
     typed: str
     said: list[str] = field(default_factory=list)
-    code: int = 2
     setup: str = ""
 
     def calls(self) -> Iterator[tuple[str, dict[str, object], str]]:
@@ -37,6 +41,17 @@ class Refusal:
             own = names | {"values": values}
             exec(f"{target} = values", own)
             yield ast.unparse(call), own, eval(f'f"""{said}"""', own)
+
+    def commands(self) -> Iterator[tuple[list[str], list[str]]]:
+        """Every command, as words without the program's name, and the lines that are said to it."""
+        found = re.search(r"\{(.+ \| .*)\}", self.typed)
+        for each in found[1].split(" | ") if found else [""]:
+            typed = self.typed.replace(found[0], each) if found else self.typed
+            option, _, value = each.rpartition(" ")
+            program, *words = shlex.split(typed)
+            assert program == "diastole", self.typed
+            put = (line.replace("{option}", option).replace("{value}", value) for line in self.said)
+            yield words, list(put)
 
 
 @cache
@@ -73,8 +88,6 @@ def refusals(path: Path) -> list[Refusal]:
             entries.append(Refusal(number, line.partition(" ")[2]))
         elif line.startswith("..."):
             entries[-1].typed += f"\n{line[4:]}"
-        elif found := re.fullmatch(r"\[(\d+)\]", line):
-            entries[-1].code = int(found[1])
         elif not line.startswith("    "):
             entries[-1].said.append(line)
         elif entries[-1].said:
@@ -86,3 +99,12 @@ def refusals(path: Path) -> list[Refusal]:
         entry.setup = "\n".join(before)
         entry.typed = re.sub(r"\$([A-Z]+)", lambda found: variables[found[1]], entry.typed)
     return [entry for entry in entries if entry.said]
+
+
+def cases(*tables: Path) -> list[ParameterSet]:
+    """The refusals of tables as parameters of a test, named by their place."""
+    return [
+        pytest.param(refusal, id=f"{path.stem}-{refusal.line}")
+        for path in sorted(tables)
+        for refusal in refusals(path)
+    ]

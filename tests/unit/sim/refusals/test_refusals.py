@@ -4,20 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from support.transcripts import answer, matches, refusals
-
-TABLES = sorted(Path(__file__).parent.glob("*.txt"))
+from support.transcripts import answer, cases, matches
 
 
-@pytest.mark.parametrize(
-    "refusal",
-    [
-        pytest.param(refusal, id=f"{path.stem}-{refusal.line}")
-        for path in TABLES
-        for refusal in refusals(path)
-    ],
-)
-def test_refusals(refusal):
+@pytest.mark.parametrize("refusal", cases(*Path(__file__).parent.glob("*.txt")))
+def test_calls(refusal):
     for call, names, said in refusal.calls():
         found = answer(call, names)
         assert matches(said, found), f"{call}\n{found}\n{said}"

@@ -2,12 +2,10 @@
 
 import argparse
 import os
-import re
 
 import pytest
 
 from diastole.commands.backends import HARDWARE, check_execution, hardware_options
-from diastole.errors import BadInput
 
 
 def given(**options):
@@ -39,46 +37,17 @@ def test_options_that_change_nothing(capsys):
     ]
 
 
-def test_waves_need_hardware(tmp_path):
-    with pytest.raises(BadInput, match=r"^--trace needs --backend rtl: "):
-        check_execution(given(backend="golden", trace=tmp_path / "a.vcd"))
-
-
 def test_waves_need_a_place(tmp_path):
     check_execution(given(trace=tmp_path / "a.vcd"))
     os.mkfifo(tmp_path / "fifo.fst")
     check_execution(given(trace=tmp_path / "fifo.fst", trace_depth=2))
-    (tmp_path / "folder.vcd").mkdir()
-    with pytest.raises(BadInput, match=r"is a directory$"):
-        check_execution(given(trace=tmp_path / "folder.vcd"))
-    with pytest.raises(BadInput, match="there is no folder "):
-        check_execution(given(trace=tmp_path / "no" / "a.vcd"))
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["fifo.fst", "folder.vcd"]
-
-
-def test_waves_have_one_of_two_formats(tmp_path):
-    text = f"--trace must end in .vcd or .fst, not {tmp_path}/a.lxt"
-    with pytest.raises(BadInput, match=f"^{re.escape(text)}$"):
-        check_execution(given(trace=tmp_path / "a.lxt"))
-
-
-def test_a_depth_of_no_waves():
-    with pytest.raises(BadInput, match=r"^--trace-depth needs --trace, "):
-        check_execution(given(trace_depth=3))
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["fifo.fst"]
 
 
 def test_a_board_has_a_port(capsys):
     check_execution(given(backend="board", port="/dev/ttyUSB0", verify=True))
     check_execution(given(backend="board", port="/dev/ttyUSB0", baud=115200))
     assert capsys.readouterr().err == ""
-    text = "--backend board needs --port, where the board is, such as /dev/ttyUSB0"
-    with pytest.raises(BadInput, match=rf"^{re.escape(text)}$"):
-        check_execution(given(backend="board"))
-    for option, value in (("port", "COM1"), ("baud", 9600)):
-        for backend in ("rtl", "golden"):
-            text = f"--{option} is of --backend board, not of {backend}"
-            with pytest.raises(BadInput, match=rf"^{re.escape(text)}$"):
-                check_execution(given(backend=backend, **{option: value}))
 
 
 def test_a_board_is_as_it_is(capsys, tmp_path):
@@ -88,8 +57,6 @@ def test_a_board_is_as_it_is(capsys, tmp_path):
         f"diastole: warning: --{name} changes nothing with --backend board, which is as it is"
         for name in ("stalls", "latency")
     ]
-    with pytest.raises(BadInput, match=r"^--trace needs --backend rtl: a board records none$"):
-        check_execution(given(backend="board", port="COM1", trace=tmp_path / "a.vcd"))
 
 
 def test_options_of_hardware():

@@ -48,7 +48,7 @@ ARRAYS = {
 
 def write_files(folder: Path, words: list[str]) -> None:
     """Write the files that ``words`` name, and a folder with a file in it."""
-    (folder / "folder.vcd").mkdir()
+    (folder / "folder.vcd").mkdir(exist_ok=True)
     (folder / "folder.vcd" / "precious").write_text("mine")
     for name in words:
         if name in TEXTS:
