@@ -40,7 +40,7 @@ class Refusal:
         for values in eval(ast.unparse(statement.iter), names):
             own = names | {"values": values}
             exec(f"{target} = values", own)
-            yield ast.unparse(call), own, eval(f'f"""{said}"""', own)
+            yield ast.unparse(call), own, eval(f'f"""{said}\n"""', own).rstrip("\n")
 
     def commands(self) -> Iterator[tuple[list[str], list[str]]]:
         """Every command, as words without the program's name, and the lines that are said to it."""

@@ -36,7 +36,8 @@ def test_commands(refusal, tmp_path, monkeypatch, capsys):
 
 
 @pytest.mark.parametrize("refusal", cases(*FOLDER.glob("*_calls.txt")))
-def test_calls(refusal):
+def test_calls(refusal, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
     for call, names, said in refusal.calls():
         found = answer(call, names)
         assert matches(said, found), f"{call}\n{found}\n{said}"
