@@ -14,8 +14,8 @@ from gfloat.formats import (
 )
 
 from oracle import libraries
+from support import judge
 from support.texts import exactly
-from sweeps import judge
 
 
 def convert(name, rows, *, given=None, kind="square", size=4, **options):

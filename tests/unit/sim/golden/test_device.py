@@ -9,7 +9,8 @@ from diastole_sim.golden.device import GoldenDevice, pieces
 from diastole_sim.spec.formats import parse_format
 from diastole_sim.spec.numerics import Numerics
 from diastole_sim.spec.operations import OPERATIONS
-from oracle import bfp
+from oracle import formats as oracle
+from support.judge import with_specials
 from support.stored import make_numerics
 
 NUMERICS = Numerics.from_dict(
@@ -61,17 +62,11 @@ def test_arrays_are_converted_with_seed_tag_and_step(op, data):
     assert tuple(result.values) == OPERATIONS[op].result_names
     for name, tensor in result.operands.items():
         rule, bits = RULES[name]
-        want = bfp.quantise(
-            data[name].tolist(),
-            mantissa_bits=bits,
-            rule=rule,
-            block=4,
-            bits=7,
-            seed=5,
-            tag=tags[name],
-            step=3,
-        )
-        np.testing.assert_array_equal(tensor.values(), np.array(want.values, dtype=np.float32))
+        options = {"name": f"bfp{bits}", "kind": "square", "size": 4, "scale_rule": "floor"}
+        where = {"seed": 5, "tag": tags[name], "step": 3}
+        want = oracle.quantise(data[name].tolist(), block=4, bits=7, rule=rule, **options, **where)
+        values = np.array(want.copies[0].values, dtype=np.float32)
+        np.testing.assert_array_equal(tensor.values(), values)
 
 
 @pytest.mark.parametrize("op", OPERATIONS)
@@ -85,6 +80,25 @@ def test_default_tags_are_layer_zero(op, data):
 
 
 # Products.
+
+
+@pytest.mark.parametrize("special", ["flag", "poison"])
+@pytest.mark.parametrize("name", oracle.NAMES)
+def test_products_with_the_identity_are_the_operand(name, special, np_rng):
+    """What is stored is multiplied; whatever Inf and NaN reach is NaN. The identity is 1 x 1,
+    so that a NaN reaches its own row alone; of NVFP4, whose scales have no 1/6, it is 6."""
+    one = np.float32(6 if name == "nvfp4" else 1)
+    column = np_rng.standard_normal((40, 1)).astype(np.float32)
+    if name == "bf16":  # near the largest, which an Inf becomes, so that no product is rounded
+        column = np.copysign(np.float32(1.5 * 2.0**120), column)
+    column = with_specials(np_rng, column, 0.2)
+    chosen = make_numerics(name, block=8, fraction=30, headroom=1, special=special)
+    result = GoldenDevice(chosen).forward(column, one.reshape(1, 1))
+    assert result.exact
+    values = result.operands["X"].values()
+    want = np.where(np.isfinite(values), values, np.nan)
+    np.testing.assert_array_equal(result.y / one, want)
+
 
 EXACT = {
     "bfp": (("bfp4", "bfp5", "bfp6"), {}),
