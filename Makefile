@@ -22,7 +22,7 @@ formal: setup ## proofs
 
 mutate: setup ## faults in the Verilog, all that are known and random ones: who notices them
 	$(BIN)/python scripts/mutation.py
-sweeps: setup ## long sweeps: every format against other libraries, every product in Verilator
+sweeps: setup ## long sweeps: every format against its oracle, every product in Verilator
 	$(PARALLEL) -m "sweep or not sweep" tests/sweeps
 	$(PARALLEL) -m sweep tests/unit tests/product tests/mutation tests/rtl tests/formal
 package: setup ## what an index would get, installed and used apart; in build/package

@@ -10,6 +10,7 @@ import random
 import zlib
 from collections import defaultdict
 
+import numpy as np
 import pytest
 from hypothesis import settings
 from hypothesis.internal.conjecture import providers
@@ -74,3 +75,9 @@ def pytest_terminal_summary(terminalreporter):
 def rng(request):
     """A :class:`random.Random`, seeded from the test's id: the same numbers in every run."""
     return random.Random(zlib.crc32(request.node.nodeid.encode()))
+
+
+@pytest.fixture
+def np_rng(request):
+    """A numpy generator seeded from the test's id."""
+    return np.random.default_rng(zlib.crc32(request.node.nodeid.encode()))

@@ -14,7 +14,7 @@ from fractions import Fraction
 from functools import cache
 from types import SimpleNamespace
 
-from oracle.bfp import exponent_of, finite, is_negative
+from oracle.binary32 import exponent_of, finite, is_negative
 from oracle.draws import element_draw
 from oracle.rounding import round_fraction
 

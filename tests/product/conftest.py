@@ -1,8 +1,5 @@
 """Products, generated once, and running machines, compiled once for the same Verilog."""
 
-import zlib
-
-import numpy as np
 import pytest
 
 from diastole.backend import cached_product
@@ -27,12 +24,6 @@ def preset(request):
 def product(preset):
     """A product directory, to be read."""
     return cached_product(preset)
-
-
-@pytest.fixture
-def np_rng(request):
-    """A numpy generator seeded from the test's id."""
-    return np.random.default_rng(zlib.crc32(request.node.nodeid.encode()))
 
 
 @pytest.fixture(scope="session")

@@ -8,7 +8,7 @@ import numpy as np
 from diastole_sim.spec.image import ImageLayout, StoredCopy
 from diastole_sim.spec.numerics import Numerics
 from oracle import formats as oracle
-from oracle.bfp import finite
+from oracle.binary32 import finite
 
 PLANE_ELEMENT_BITS = 3
 COUNTER_MAX = 2**32 - 1

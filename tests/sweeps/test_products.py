@@ -15,7 +15,7 @@ from diastole_sim.golden.device import GoldenDevice
 from diastole_sim.spec.numerics import Numerics
 from oracle import formats as oracle
 from oracle import product
-from sweeps import judge
+from support import judge
 
 NAN = 0x7FC00000
 COPIES = {"Y": {"X": 0, "W": 1}, "dX": {"dY": 0, "W": 0}, "dW": {"X": 1, "dY": 1}}

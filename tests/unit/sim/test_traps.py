@@ -15,8 +15,8 @@ from gfloat.formats import (
 
 from diastole_sim.device.conversion import Conversion
 from oracle import libraries
+from support import judge
 from support.texts import exactly
-from sweeps import judge
 
 
 def convert(name, rows, *, given=None, kind="square", size=4, **options):

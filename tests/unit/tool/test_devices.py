@@ -16,7 +16,6 @@ from diastole_sim.host import device as host
 from diastole_sim.machines.verilator.simulation import Simulation
 from diastole_sim.spec.formats import FORMAT_NAMES
 from diastole_sim.spec.nest import Nest
-from support.texts import exactly
 
 PICO = PRODUCTS_ONLY["pico"]
 KEYS = ("array.block=8", "rounding.x=stochastic-a")
@@ -101,59 +100,25 @@ def test_formats(formats, names):
     assert (numerics.block, numerics.fraction) == (Config().array.block, 18)
 
 
-ONE_OF = (
-    "a device is made from a TOML file, a Config or a product directory, or from formats: "
-    "give one of these"
-)
-
-
 @pytest.mark.parametrize(
-    "given, message",
+    "given",
     [
-        ({}, ONE_OF),
-        ({"machine": PICO, "formats": "bfp4"}, ONE_OF),
-        ({"machine": 3}, "a device is made from a path, a Config or Numerics, not int"),
-        ({"machine": "no.toml"}, "no.toml: No such file or directory"),
-        (
-            {"machine": PICO.numerics, "formats": "bfp4"},
-            "formats must be absent: Numerics has its own, not 'bfp4'",
-        ),
-        (
-            {"machine": PICO.numerics, "overrides": ["array.block=4"]},
-            "overrides must be absent: Numerics has its own, not ['array.block=4']",
-        ),
-        (
-            {"machine": ".", "overrides": ["array.block=4"]},
-            "overrides must be absent: a product has its own, not ['array.block=4']",
-        ),
-        (
-            {"formats": ("bfp4", "bfp5")},
-            "formats must be one name, or those of x, w, dy, not ('bfp4', 'bfp5')",
-        ),
-        ({"formats": 4}, "formats must be one name, or those of x, w, dy, not 4"),
-        (
-            {"formats": {"y": "bfp4"}},
-            "formats: format.y is an unknown key; the nearest is format.dy",
-        ),
-        (
-            {"formats": {"w": "nvfp4"}},
-            (
-                "formats: format.x, format.w and format.dy must all be nvfp4, or none: its scales "
-                "are no powers of two (nvfp4 is chosen for w)"
-            ),
-        ),
-        (
-            {"machine": PICO, "overrides": ["array.block=3"]},
-            "overrides: array.block must be one of 1, 2, 4, 8, 16, 32, not 3",
-        ),
+        {},
+        {"machine": PICO, "formats": "bfp4"},
+        {"machine": 3},
+        {"machine": "no.toml"},
+        {"machine": PICO.numerics, "formats": "bfp4"},
+        {"formats": ("bfp4", "bfp5")},
+        {"formats": 4},
+        {"formats": {"y": "bfp4"}},
+        {"formats": {"w": "nvfp4"}},
+        {"machine": PICO, "overrides": ["array.block=3"]},
     ],
 )
-def test_what_no_device_is_made_from(given, message):
-    with pytest.raises(ValueError, match=exactly(message)):
-        GoldenDevice(**given)
-    if "overrides" not in given or given["machine"] is PICO:
-        with pytest.raises(ValueError, match=r"^(a device is|\w+(\.\w+)?:|formats must)"):
-            Device(**given)
+def test_what_no_device_is_made_from(given):
+    """What a golden device says to these stands in the tables of refusals."""
+    with pytest.raises(ValueError, match=r"^(a device is|\w+(\.\w+)?:|formats must)"):
+        Device(**given)
 
 
 def test_a_device_of_a_configuration_generates_its_product(file, tmp_path, monkeypatch):

@@ -119,30 +119,6 @@ def test_float32_is_not_copied():
     assert as_float32("X", array).array is array
 
 
-REFUSED = {
-    "complex128": np.array([[1 + 2j]]),
-    "<U3": [["1.5"]],
-    "<U4": "text",
-    "|S3": [[b"1.5"]],
-    "datetime64[D]": np.array([["2020-01-01"]], "M8[D]"),
-    "timedelta64[s]": np.array([[3]], "m8[s]"),
-    "None": None,
-    "objects (NoneType, float)": [[1.0, None]],
-    "objects (Fraction, int)": [[Fraction(1, 3), 1]],
-    "objects (int)": [[2**70]],
-    "objects (object)": object(),
-    "[('a', '<f4')]": np.zeros((1, 2), [("a", "<f4")]),
-    "|V4": np.zeros((1, 2), "V4"),
-    "masked ones": np.ma.masked_array([[1.0, 2.0]], [[True, False]]),
-}
-
-
-@pytest.mark.parametrize("found", REFUSED)
-def test_what_is_no_number(found):
-    with pytest.raises(ValueError, match=exactly(f"dY must hold real numbers, not {found}")):
-        as_float32("dY", REFUSED[found])
-
-
 @pytest.mark.parametrize(
     "given, what",
     [
@@ -160,33 +136,9 @@ def test_what_cannot_be_read(given, what):
         as_float32("W", given)
 
 
-def test_rows_of_different_lengths():
-    with pytest.raises(ValueError, match=r"^X must be an array of real numbers; this list cannot"):
-        as_float32("X", [[1.0], [1.0, 2.0]])
-
-
 def test_want_of_memory_is_no_bad_input():
     with pytest.raises(MemoryError):
         as_float32("X", Array(MemoryError()))
-
-
-SHAPES = [((), "()"), ((3,), "3"), ((4, 0), "4 x 0"), ((0, 4), "0 x 4"), ((0, 2, 2), "0 x 2 x 2")]
-
-
-@pytest.mark.parametrize("shape, shown", [*SHAPES, ((1, 2, 3), "1 x 2 x 3")])
-def test_what_is_no_matrix(shape, shown):
-    text = f"W must have two axes, none empty, not the shape {shown}"
-    with pytest.raises(ValueError, match=exactly(text)):
-        as_matrix("W", np.zeros(shape, np.float32))
-
-
-@pytest.mark.parametrize("shape, shown", SHAPES)
-def test_what_is_no_stack(shape, shown):
-    text = (
-        f"W must have two axes, or more in a stack of matrices, none empty, not the shape {shown}"
-    )
-    with pytest.raises(ValueError, match=exactly(text)):
-        as_matrices("W", np.zeros(shape, np.float32))
 
 
 @pytest.mark.parametrize("shape", [(1, 1), (2, 3), (5, 2, 3), (2, 1, 2, 3)])

@@ -7,7 +7,6 @@ import pytest
 
 from diastole_sim.device.interface import CommandCounters
 from diastole_sim.device.stack import Stack, added, broadcast, stacked, uses
-from support.texts import exactly
 
 
 def tensor(number, **changes):
@@ -75,15 +74,6 @@ def test_axes_are_those_of_matmul(first, second):
     for numbers, places in used:
         assert places == [numbers.index(number) for number in range(len(places))]
         assert sorted(set(numbers)) == list(range(len(places)))
-
-
-def test_axes_that_do_not_broadcast():
-    text = (
-        "the axes in front of rows and columns must broadcast as those of numpy.matmul do; "
-        "they are (2, 3) of X, (2,) of W, () of dY"
-    )
-    with pytest.raises(ValueError, match=exactly(text)):
-        broadcast({"X": (2, 3), "W": (2,), "dY": ()})
 
 
 def counters(unit):

@@ -1,5 +1,5 @@
-"""Conversions with draws of every kind, against the definition restated: registers as quotients of
-polynomials, elements as fractions."""
+"""Draws of every kind against the definition restated: registers as quotients of polynomials.
+Conversions with these draws are in ``test_convert.py``."""
 
 import math
 import struct
@@ -11,7 +11,6 @@ from diastole_sim.device.conversion import Conversion
 from diastole_sim.golden.convert import quantise, quantise_stack
 from diastole_sim.golden.draws import element_draws
 from diastole_sim.golden.random import DrawKey
-from oracle import formats as oracle
 from oracle.draws import element_draw
 from support.numerics import make_numerics
 
@@ -37,39 +36,6 @@ def tensor(np_rng, rows=9, columns=13):
     places = np_rng.choice(array.size, len(special), replace=False)
     array.ravel()[places] = np.array(special, np.float32)
     return array
-
-
-@pytest.mark.parametrize("kind", KINDS, ids=NAMES)
-@pytest.mark.parametrize("rule", ["stochastic-a", "stochastic-b", "stochastic-c"])
-@pytest.mark.parametrize(
-    "name, grouping",
-    [("bfp4", "4x4"), ("bfp4", "1x8"), ("fp8_e5m2", "tensor"), ("nvfp4", "1x16")],
-)
-@pytest.mark.sampled(3)
-def test_conversions(kind, rule, name, grouping, np_rng):
-    numerics = make_numerics(formats=name, groupings=grouping, roundings=rule, **kind)
-    array = tensor(np_rng)
-    got = quantise(array, Conversion("dy", **AT), numerics, seed=SEED)
-    chosen = numerics.dy
-    want = oracle.quantise(
-        array.tolist(),
-        name=name,
-        kind=chosen.grouping.kind,
-        size=chosen.grouping.size,
-        block=4,
-        scale_rule=chosen.scale,
-        rule=rule,
-        bits=kind["random_bits"],
-        drawn=kind["rounding_kind"],
-        lfsr_bits=kind.get("lfsr_bits", 24),
-        folded=numerics.folds("dy"),
-        **WHERE,
-    )
-    assert len(got.copies) == len(want.copies) == 1 + (chosen.grouping.kind == "vector")
-    for copy, expected in zip(got.copies, want.copies, strict=True):
-        assert copy.codes.tolist() == expected.codes
-        assert copy.exponents.tolist() == expected.exponents
-    assert (got.saturated, got.underflowed) == (want.saturated, want.underflowed)
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=NAMES)

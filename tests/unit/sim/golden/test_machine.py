@@ -8,21 +8,19 @@ import pytest
 from diastole_sim.device.conversion import Conversion
 from diastole_sim.golden.convert import quantise
 from diastole_sim.golden.device import GoldenDevice
-from diastole_sim.golden.machine import GoldenMachine, Outcome, StoppedError
+from diastole_sim.golden.machine import Outcome, StoppedError
 from diastole_sim.spec.command import Command
 from diastole_sim.spec.command_errors import ErrorCode
 from diastole_sim.spec.command_table import Opcode
 from diastole_sim.spec.image import image_layouts, round_up
-from diastole_sim.spec.limits import Limits, VectorTable
+from diastole_sim.spec.limits import VectorTable
 from diastole_sim.spec.micro import Instruction, MicroOp, Source
 from diastole_sim.spec.numerics import CLASS_NAMES
 from diastole_sim.spec.stream_table import Descriptor, Kind, PanelOrder
 from support.golden_machines import MOVE, UNTOUCHED, Bench, Converted, K, M, N, small, tensors
 from support.golden_scenes import patterns
 from support.numerics import make_numerics
-from support.texts import exactly
 
-NO_UNIT = "limits must be those of a machine with a vector unit and nests"
 FORMATS = {
     "squares": {"formats": "bfp4"},
     "vectors": {"formats": "bfp4", "groupings": "1x8"},
@@ -338,13 +336,6 @@ def test_the_scale_of_the_loss_is_a_constant():
     store = Command.store(VectorTable.CONSTANTS, address=stored, first=252, count=2)
     machine.execute(store)
     assert machine.memory.read(stored, 8).view("<f4").tolist() == [8.0, 0.125]
-
-
-def test_an_odd_machine_is_refused():
-    numerics = make_numerics()
-    limits = Limits.of(numerics, data_width=64)
-    with pytest.raises(ValueError, match=exactly(NO_UNIT)):
-        GoldenMachine(numerics, limits, memory_bytes=64)
 
 
 # Several commands.

@@ -9,7 +9,6 @@ from diastole_sim.spec.image import image_layouts
 from diastole_sim.spec.operations import OPERATIONS
 from diastole_sim.spec.part import ProductPart, free_axes
 from support.numerics import make_numerics
-from support.texts import exactly
 
 SIZES = {"m": 75, "n": 70, "k": 83}
 KINDS = {
@@ -112,16 +111,3 @@ def test_what_has_no_part_of_the_axis_is_given_whole(np_rng):
     own = parts_of(OPERATIONS["forward"], operands, part, machine.numerics)
     assert own["W"] is operands["W"]
     assert own["X"].shape == (24, SIZES["k"])
-
-
-SUMMED = "forward sums over K, so its parts would have to be added; it may be parted along M or N"
-SHORT = "N = 70 can be cut into 18 at most, as 4 elements stay together, not into 19"
-
-
-@pytest.mark.parametrize(
-    "op, axis, count, why", [("forward", "k", 2, SUMMED), ("dw", "n", 19, SHORT)]
-)
-def test_refused(op, axis, count, why, np_rng):
-    machine = GoldenDevice(make_numerics(block=4, formats="bfp4"))
-    with pytest.raises(ValueError, match=exactly(why)):
-        share([machine] * count, op, convert(machine, np_rng), axis)

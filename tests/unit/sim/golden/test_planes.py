@@ -12,7 +12,6 @@ from diastole_sim.golden.device import GoldenDevice
 from diastole_sim.spec.numerics import CLASS_NAMES, Numerics
 from diastole_sim.spec.operations import OPERATIONS
 from oracle import product as oracle
-from support.texts import exactly
 
 FACTORS = {
     "forward": (("X", 0), ("W", 1)),
@@ -210,38 +209,7 @@ def test_a_stack_is_its_products_one_by_one(np_rng):
     assert not whole.exact
 
 
-def test_refused(np_rng):
-    array = tensors(np_rng, 1)["X"]
-    with pytest.raises(ValueError, match=exactly("width of x must be one of 2, 4, not 3")):
-        GoldenDevice(fast()).convert(array, "x", width=3)
-    with pytest.raises(ValueError, match=exactly("width must be absent: x is bfp4, not fast")):
-        GoldenDevice(fast("bfp4", "bfp4", "bfp4")).convert(array, "x", width=4)
-    held = GoldenDevice(fast(widths=(2, 4, 6))).convert(array, "x", width=6)
-    other = GoldenDevice(fast())
-    with pytest.raises(ValueError, match="this device has fast"):
-        other.upload(held)
-    assert other.upload(replace(other.convert(array, "x", width=2))).width == 2
-
-
-@pytest.mark.parametrize("widths", [(), (4, 2), (2, 2), (3,), (2, 10)])
-def test_refused_widths(widths):
-    said = f"fast.widths must be some of 2, 4, 6, 8, ascending, not {list(widths)}"
-    with pytest.raises(ValueError, match=exactly(said)):
-        fast(widths=widths)
-
-
-@pytest.mark.parametrize("other", ["bfp4", "fp8_e4m3", "mxfp4_e2m1"])
-def test_refused_mixtures(other):
-    said = (
-        "format.w must be fast or bfp2 where format.x is fast, whose planes are multiplied as bfp2 "
-        f"is, not {other}"
-    )
-    with pytest.raises(ValueError, match=exactly(said)):
-        fast("fast", other, "fast")
-
-
-@pytest.mark.parametrize("scale", ["even", "rceil"])
-def test_refused_rules(scale):
-    said = f"scale of fast must be one of floor, ceil, not {scale!r}"
-    with pytest.raises(ValueError, match=exactly(said)):
-        fast(scale=scale)
+def test_uploaded_tensors_keep_their_width(np_rng):
+    device = GoldenDevice(fast())
+    tensor = device.convert(tensors(np_rng, 1)["X"], "x", width=2)
+    assert device.upload(replace(tensor)).width == 2

@@ -50,21 +50,6 @@ def test_draws_are_those_of_the_index(rows, columns, bits, second):
             assert draws[row, column] == want, (row, column)
 
 
-@pytest.mark.parametrize(
-    "name, value", [("seed", 2**32), ("tag", -1), ("step", 2**32), ("bits", 0), ("bits", 17)]
-)
-def test_ranges_are_checked(name, value):
-    arguments = {"seed": 0, "tag": 0, "step": 0, "bits": 8, name: value}
-    with pytest.raises(ValueError, match=f"^{name} must be an integer in .*, not {value}$"):
-        tensor_draws((2, 2), **arguments)
-
-
-def test_key_is_checked():
-    message = "^key must be an integer in 0..4294967295, not 4294967296$"
-    with pytest.raises(ValueError, match=message):
-        threefry2x32((0, 2**32), (0, 0))
-
-
 def field(*, seed=1, tag=2, step=3, bits=16, rows=512, columns=512):
     return tensor_draws((rows, columns), seed=seed, tag=tag, step=step, bits=bits)
 

@@ -13,7 +13,6 @@ from diastole_sim.spec.image import image_layouts
 from diastole_sim.spec.numerics import CLASS_NAMES
 from support.numerics import make_numerics
 from support.products import packed_image
-from support.texts import exactly
 
 NUMERICS = {
     "squares": make_numerics(block=4, formats="bfp4"),
@@ -140,19 +139,6 @@ def test_a_group_of_planes_by_hand():
     assert [each - cycles[0] for each in cycles] == [0, further, 3 * further]
 
 
-@pytest.mark.parametrize(
-    "name, width, message",
-    [
-        ("planes", 6, "width of x must be one of 2, 4, 8, not 6"),
-        (None, 2, "width must be absent: x is bfp2, not fast"),
-    ],
-)
-def test_widths_that_there_are_not(name, width, message):
-    numerics = FAST[name] if name else ONE_PLANE["planes"]
-    with pytest.raises(ValueError, match=exactly(message)):
-        estimate_conversion(numerics, "x", 8, 8, data_width=64, memory=Memory.axi(9), width=width)
-
-
 @pytest.mark.parametrize("data_width, cycles", [(64, 2236), (128, 1160)])
 def test_of_the_documents(data_width, cycles):
     """64 x 64 elements of bfp4, as `docs/design.md` has what the Verilog takes."""
@@ -204,16 +190,3 @@ def test_draws_by_rows_cost_time_only_where_rows_are_short(kind, shape, more):
 def test_a_far_memory_takes_longer():
     near, far = (estimated("squares", "x", (8, 8), latency).cycles for latency in (20, 120))
     assert far - near == 200  # the way there, and the last answer
-
-
-@pytest.mark.parametrize(
-    "given, message",
-    [
-        (("y", 1, 1), "tensor_class must be one of x, w, dy, not 'y'"),
-        (("x", 0, 1), "rows must be an integer in 1..16777215, not 0"),
-        (("x", 1, 1 << 24), "cols must be an integer in 1..16777215, not 16777216"),
-    ],
-)
-def test_refused(given, message):
-    with pytest.raises(ValueError, match=exactly(message)):
-        estimate_conversion(NUMERICS["fp8"], *given, data_width=64, memory=Memory.axi(20))

@@ -7,7 +7,6 @@ from diastole_hw.convert.quantise import LaneQuantiser
 from diastole_hw.random.rows import hash_cycles
 from diastole_sim.perf.converter import ModelledConverter
 from support.numerics import make_numerics
-from support.texts import exactly
 
 MACHINES = {
     "squares": {"block": 8, "formats": "bfp4"},
@@ -47,16 +46,3 @@ def test_words_cover_the_blocks_that_there_are():
     assert model.words(9, 17) == 2 * 8 * 3 * 2  # rows of blocks, rows, blocks, words
     wide = ModelledConverter(numerics=numerics, tensor_class="x", data_width=512)
     assert wide.words(9, 17) == 2 * 8 * 2  # a word has two blocks
-
-
-@pytest.mark.parametrize(
-    "key, value, message",
-    [
-        ("tensor_class", "y", "tensor_class must be one of x, w, dy, not 'y'"),
-        ("data_width", 96, "data_width must be one of 32, 64, 128, 256, 512, not 96"),
-    ],
-)
-def test_refused(key, value, message):
-    given = {"tensor_class": "x", "data_width": 64, key: value}
-    with pytest.raises(ValueError, match=exactly(message)):
-        ModelledConverter(numerics=make_numerics(block=2), **given)

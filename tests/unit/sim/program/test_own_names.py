@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from diastole_sim.program.chain import lines
-from diastole_sim.program.chains.updates import CLIP_FACTOR, Options, update_chain
+from diastole_sim.program.chains.updates import update_chain
 from diastole_sim.program.float_run import FloatRun
 from diastole_sim.program.perceptron import perceptron_program
 from diastole_sim.program.perceptron_tensors import PerceptronRecipe
@@ -62,10 +62,6 @@ class Momentum:
         return {self.lr: -0.25 / (step + 1)}
 
 
-READS_S0 = (
-    "own reads the gradient in s0, before it is what the update takes: options.gradient() says "
-    "where that is, here in r0"
-)
 SAME = Sgd(rate=lambda step: 0.25 / (step + 1), momentum=0.75)
 """What it is."""
 
@@ -123,37 +119,6 @@ def test_fields(value, expected):
 @pytest.mark.sampled(8)
 def test_states(name, how, expected):
     assert_same(Momentum(kept=name), how, expected)
-
-
-@pytest.mark.parametrize("name", ["g", "w", "image"])
-def test_states_that_are_streams(name):
-    said = f"own cannot call its state {name}: g, w, image are the gradient, the weights and"
-    with pytest.raises(ValueError, match=exactly(f"{said} their image")):
-        Momentum(kept=name).chain(Options())
-
-
-@pytest.mark.parametrize(
-    "state, constants, text, said",
-    [
-        ("vmu", {}, "", "own keeps 3 numbers of a weight (v, m, u), and at most 2 fit"),
-        ("vv", {}, "", "own has the state v twice"),
-        (
-            "v",
-            {CLIP_FACTOR: 1.0},
-            "",
-            "own cannot have a constant factor-of-clip: the machine makes it",
-        ),
-        (
-            "v",
-            {},
-            "r2 = mad s0 K[lr] s1 -> o0",
-            READS_S0,
-        ),
-    ],
-)
-def test_mistakes(state, constants, text, said):
-    with pytest.raises(ValueError, match=exactly(said)):
-        update_chain("own", Options(clipped=True), text, state=tuple(state), constants=constants)
 
 
 class Unchanging(Momentum):

@@ -6,17 +6,16 @@ import numpy as np
 import pytest
 
 from diastole_sim.program.memory_plan import MemoryPlan
-from diastole_sim.program.perceptron import perceptron_program
 from diastole_sim.program.perceptron_tensors import PerceptronTensors, in_panel
 from diastole_sim.spec.command_table import VECTOR_OPCODES, Opcode
-from diastole_sim.spec.limits import Limits, SlotWord, VectorTable
+from diastole_sim.spec.limits import SlotWord, VectorTable
 from diastole_sim.spec.stream_table import Kind
 from diastole_sim.train.loss_scaling import LossScaling
 from support.golden_machines import NESTS
 from support.numerics import make_numerics
 from support.optimisers import SETTINGS
 from support.reference_training import FUNCTIONS, Reference
-from support.small_programs import SmallRun, make_limits, values
+from support.small_programs import SmallRun, values
 from support.texts import exactly
 
 MOMENTUM = SETTINGS["momentum"]
@@ -331,18 +330,6 @@ def test_sums_of_biases_that_overflow(name, clip, np_rng):
 
 
 # What a command says of itself.
-
-
-def test_machines_that_have_no_programs(np_rng):
-    small = SmallRun(np_rng, MOMENTUM)
-    arguments = small.recipe, small.training, small.held_out
-    limits = Limits.of(small.numerics, data_width=64)
-    with pytest.raises(ValueError, match=exactly("a program is for a machine with a vector unit")):
-        perceptron_program(*arguments, numerics=small.numerics, limits=limits)
-    given = make_numerics(formats="fp8_e4m3", groupings="tensor", source="given")
-    text = "a program gives no scales: scale.source must be current or delayed"
-    with pytest.raises(ValueError, match=exactly(text)):
-        perceptron_program(*arguments, numerics=given, limits=make_limits(given))
 
 
 @pytest.mark.parametrize("clip", [None, 0.3])

@@ -17,7 +17,6 @@ from diastole_sim.train.tasks import find_task, given_task
 from support.numerics import make_numerics
 from support.small_programs import make_limits
 from support.sweep import sweep
-from support.texts import exactly
 
 
 @pytest.fixture(scope="module")
@@ -81,10 +80,6 @@ def test_other_networks_and_optimisers(machine, np_rng, steps, share):
 def test_samples_that_are_no_bytes():
     stored = partial(StoredSamples.of, scale=1 / 16)
     labels = np.zeros(1, np.int64)
-    for value in (0.1, 16.0, -1 / 16, np.nan):
-        samples = Samples(inputs=np.array([[value]], np.float32), labels=labels)
-        with pytest.raises(ValueError, match=exactly("the samples are no bytes times 0.0625")):
-            stored(samples)
     samples = Samples(inputs=np.array([[255 / 16, 0]], np.float32), labels=labels)
     assert stored(samples).inputs.tolist() == [[255, 0]]
     assert not StoredSamples.of(samples).are_bytes

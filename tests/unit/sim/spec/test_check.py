@@ -9,19 +9,11 @@ from diastole_sim.spec.check import (
     signed_number,
     whole_number,
 )
-from support.texts import exactly
 
 
 @pytest.mark.parametrize("value", [1, 7])
 def test_accepts_the_ends(value):
     assert require_int("drop", value, 1, 7) == value
-
-
-@pytest.mark.parametrize("value", [0, 8, -3, True, 1.0, "3", None])
-def test_refuses_what_is_no_integer_in_range(value):
-    message = f"drop must be an integer in 1..7, not {value!r}"
-    with pytest.raises(ValueError, match=exactly(message)):
-        require_int("drop", value, 1, 7)
 
 
 @pytest.mark.parametrize(
@@ -48,9 +40,3 @@ def test_texts_that_are_no_numbers(text):
 
 def test_choice_returns_the_value():
     assert require_choice("block", 8, (1, 8)) == 8
-
-
-@pytest.mark.parametrize("value", [2, True, "8", 8.0])
-def test_refuses_what_is_no_choice(value):
-    with pytest.raises(ValueError, match=f"^block must be one of 1, 8, not {value!r}$"):
-        require_choice("block", value, (1, 8))

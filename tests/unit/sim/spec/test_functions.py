@@ -1,6 +1,5 @@
 """Tables and constants of special functions: the files, their widths, and what they are of."""
 
-import re
 import struct
 
 import gmpy2
@@ -76,17 +75,3 @@ def test_reads_what_a_file_says(monkeypatch, tmp_path):
     monkeypatch.setattr(functions, "TABLES", tmp_path)
     (tmp_path / "some.txt").write_text("1 -2 3\n40 50 60\n")
     assert FunctionTable.read("some", 20) == FunctionTable(((1, -2, 3), (40, 50, 60)), 20)
-
-
-@pytest.mark.parametrize(
-    "count, bits, text",
-    [
-        (0, 16, "rows must be an integer in 1..256, not 0"),
-        (257, 16, "rows must be an integer in 1..256, not 257"),
-        (1, 13, "argument_bits must be an integer in 14..24, not 13"),
-        (1, 25, "argument_bits must be an integer in 14..24, not 25"),
-    ],
-)
-def test_other_shapes_are_refused(count, bits, text):
-    with pytest.raises(ValueError, match=f"^{re.escape(text)}$"):
-        FunctionTable(((1, 2, 3),) * count, bits)

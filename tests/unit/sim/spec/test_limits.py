@@ -28,12 +28,6 @@ def test_a_generated_machine_has_a_vector_unit_if_it_has_a_panel():
         assert VectorLimits.from_dict(each.to_dict()) == each
 
 
-@pytest.mark.parametrize("fed", [(0, -1, 0), (2**24, 0, 0)])
-def test_columns_that_no_tensor_has(fed):
-    with pytest.raises(ValueError, match=r"fed columns of class [xw] must be an integer in 0\.\."):
-        VectorLimits(panel_vectors=512, fed=fed)
-
-
 @pytest.mark.parametrize("block", [1, 8])
 def test_words_of_entries(block):
     words = {table: entry_words(table, block) for table in VectorTable}

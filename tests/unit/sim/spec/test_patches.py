@@ -39,10 +39,3 @@ def test_what_is_taken(cls, blocks, patch, by_columns, taken):
 def test_as_a_manifest_has_it():
     assert LIMITS.to_dict() == {"tiles": [[1, 8], [4, 16], [8, 8]], "kept_rows": 16}
     assert PatchLimits.from_dict(LIMITS.to_dict()) == LIMITS
-
-
-@pytest.mark.parametrize("bad", [{"kept_rows": 0}, {"tiles": ((1, 8), (0, 8), (1, 1))}])
-def test_what_is_out_of_range(bad):
-    values = {"tiles": LIMITS.tiles, "kept_rows": 1} | bad
-    with pytest.raises(ValueError, match="must be an integer in 1"):
-        PatchLimits(**values)

@@ -3,8 +3,6 @@
 import re
 from dataclasses import replace
 
-import pytest
-
 from diastole_sim.spec.limits import Limits, VectorLimits
 from diastole_sim.spec.micro import FIELDS, Instruction, MicroOp, Source
 from diastole_sim.spec.program_reference import RESULTS, program_lines
@@ -87,8 +85,3 @@ def test_tables_have_the_entries_of_the_machine():
     assert [row[1] for row in rows(CHOOSING, "which")][5:] == ["eps", "widths"]
     names = [row[1] for row in rows(CHOOSING, r"bits \| field of a stream")]
     assert set(CHOICE_FIELDS) < set(names)
-
-
-def test_a_machine_without_a_unit_has_none():
-    with pytest.raises(ValueError, match=r"^a machine without a vector unit has no programs$"):
-        program_lines(Limits(block=4, headroom=14, data_width=32))

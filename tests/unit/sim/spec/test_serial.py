@@ -16,7 +16,6 @@ from diastole_sim.spec.serial import (
     Status,
     on_line,
 )
-from support.texts import exactly
 
 
 def crc_bit_by_bit(octets: bytes) -> int:
@@ -98,29 +97,6 @@ def test_what_is_no_frame_is_counted():
     assert reader.feed(escaped_end) == []
     assert reader.feed(bytes([1, 2, FLAG])) == []
     assert reader.damaged == 2
-
-
-@pytest.mark.parametrize(
-    "values, text",
-    [
-        ({"address": 2**32}, "address must be an integer in 0..4294967295, not 4294967296"),
-        ({"words": 256}, "words must be an integer in 0..255, not 256"),
-        ({"sequence": -1}, "sequence must be an integer in 0..65535, not -1"),
-        ({"ask": 16}, "ask must be an integer in 0..15, not 16"),
-        ({"status": 8}, "status must be an integer in 0..7, not 8"),
-    ],
-)
-def test_what_has_no_encoding(values, text):
-    good = {"ask": 0, "sequence": 0, "address": 0, "words": 0}
-    with pytest.raises(ValueError, match=exactly(text)):
-        Frame(**good | values)
-
-
-def test_what_is_too_short_or_no_words():
-    for count in (0, 4, 9):
-        text = f"a frame has whole words, at least 2: {count} bytes"
-        with pytest.raises(ValueError, match=exactly(text)):
-            Frame.decode(bytes(count))
 
 
 def test_complete_is_what_the_bridge_asks():

@@ -6,7 +6,6 @@ import pytest
 from diastole_sim.train.draws import initial_weights, permutation
 from diastole_sim.train.job import minibatches
 from diastole_sim.train.tasks import Samples, find_task, load_digits, split
-from support.texts import exactly
 
 
 def test_a_permutation_has_everything_once():
@@ -56,13 +55,6 @@ def test_an_epoch_of_minibatches_takes_no_sample_twice():
     for epoch in epochs:
         assert len(set(epoch.tolist())) == 8
     assert not np.array_equal(epochs[0], epochs[1])
-
-
-def test_an_unknown_task_is_named_with_the_known_ones():
-    with pytest.raises(
-        ValueError, match=exactly("task must be one of digits, digits-mlp, text, not 'letters'")
-    ):
-        find_task("letters")
 
 
 def test_another_name_of_the_digits():

@@ -18,7 +18,6 @@ from diastole_sim.train.report import write_picture
 from diastole_sim.train.session import Session
 from diastole_sim.train.tasks import find_task, load_digits, split
 from support.sweep import sweep
-from support.texts import exactly
 
 CLASSES = {name: {"format": "bfp4", "rounding": "nearest"} for name in ("x", "w")}
 NANO = Numerics.from_dict(
@@ -376,13 +375,6 @@ def test_progress_is_told_after_every_step():
 def test_steps_out_of_range(steps):
     with pytest.raises(ValueError, match=f"^steps must be an integer in 1..1000000, not {steps}$"):
         train(steps=steps)
-
-
-def test_unknown_task():
-    with pytest.raises(
-        ValueError, match=exactly("task must be one of digits, digits-mlp, text, not 'letters'")
-    ):
-        run_task("letters", GoldenDevice(NANO, 0), backend="golden")
 
 
 def test_picture(full, tmp_path):

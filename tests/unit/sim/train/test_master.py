@@ -22,7 +22,6 @@ from diastole_sim.train.tasks import Samples
 from oracle.libraries import GFLOAT_RULES
 from oracle.rounding import round_fraction
 from oracle.threefry import draw
-from support.texts import exactly
 
 GFLOAT = {
     "bf16": format_info_bfloat16,
@@ -340,28 +339,3 @@ def test_training_says_its_master_and_the_float_run_has_none():
     assert narrow["weights_sha256"] == train(master=Master(kind="e6m9", bits=9))["weights_sha256"]
     other = train(master=Master(kind="e6m9", bits=9), seed=1)
     assert other["weights_sha256"] != narrow["weights_sha256"]
-
-
-@pytest.mark.parametrize(
-    "given, message",
-    [
-        ({"kind": "fp8"}, "master must be one of float32, bf16, fp16, e6m9, not 'fp8'"),
-        (
-            {"rounding": "nearest"},
-            "master rounding is of bf16, fp16 and e6m9: float32 rounds nothing",
-        ),
-        ({"bits": 3}, "master bits is of bf16, fp16 and e6m9: float32 rounds nothing"),
-        (
-            {"kind": "bf16", "rounding": "up"},
-            f"master rounding must be one of {', '.join(('nearest', *STOCHASTIC))}, not 'up'",
-        ),
-        ({"kind": "bf16", "bits": 17}, "master bits must be an integer in 1..16, not 17"),
-        (
-            {"kind": "bf16", "rounding": "nearest", "bits": 3},
-            "master bits are of stochastic roundings: nearest draws none",
-        ),
-    ],
-)
-def test_what_is_refused(given, message):
-    with pytest.raises(ValueError, match=exactly(message)):
-        Master(**given)

@@ -112,12 +112,6 @@ def test_passes():
     assert (widths().mean_passes, widths().shares) == (1.0, {})
 
 
-@pytest.mark.parametrize("kind, options", [("low-to-high", {}), ("fast", {"switch": 3})])
-def test_a_switch_goes_with_low_to_high(kind, options):
-    with pytest.raises(ValueError, match="a step to switch at"):
-        Precision(kind=kind, classes=ALL, **options)
-
-
 def numerics(name):
     classes = {
         each: {"format": name, "rounding": "nearest" if each != "dy" else "stochastic-b"}

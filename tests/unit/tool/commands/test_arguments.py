@@ -1,7 +1,6 @@
 """Arguments that several commands share."""
 
 import argparse
-import re
 from pathlib import Path
 
 import pytest
@@ -17,7 +16,6 @@ from diastole.commands.arguments import (
 )
 from diastole.config.file import load_config
 from diastole.config.presets import PRESETS
-from diastole.errors import BadInput
 from support.sources import ROOT
 
 
@@ -108,8 +106,6 @@ def of_presets(*words):
 def test_a_preset_instead_of_a_file():
     assert of_presets("--preset", "edge") == PRESETS["edge"]
     assert of_presets("--preset", "edge", "--set", "array.rows=2").array.rows == 2
-    with pytest.raises(BadInput, match=r"^--set: array.rows must be an integer in 1"):
-        of_presets("--preset", "edge", "--set", "array.rows=0")
 
 
 @pytest.mark.parametrize("board", ["ulx3s", "pynq-z2", "kv260"])
@@ -117,19 +113,6 @@ def test_the_machine_of_a_board_is_a_preset(board):
     found = of_presets("--preset", board, "--set", "accumulator.fraction=17")
     file = ROOT / "boards" / board / "machine.toml"
     assert found == load_config(file, ["accumulator.fraction=17"]) != load_config(file)
-
-
-@pytest.mark.parametrize("words", [(), ("a.toml", "--preset", "nano")])
-def test_a_preset_or_a_file(words):
-    with pytest.raises(BadInput, match=r"^either FILE or --preset says which machine$"):
-        of_presets(*words)
-
-
-@pytest.mark.parametrize("option", ["--seed", "--stalls"])
-def test_seeds_have_32_bits(option):
-    words = re.escape("must be an integer in 0..4294967295, not 4294967296")
-    with pytest.raises(argparse.ArgumentError, match=words):
-        parser(add_execution).parse_args([option, str(2**32)])
 
 
 def test_a_configuration_with_changes(tmp_path):
@@ -145,7 +128,3 @@ def test_a_configuration_with_changes(tmp_path):
     config = read_config(parser(add_config).parse_args(words))
     assert (config.name, config.array.rows, config.bus.data_width) == ("mine", 4, 128)
     assert config.array.cols == PRESETS["nano"].array.cols
-    with pytest.raises(BadInput, match=r"^--set: array\.rows is given twice, as 4 and 3"):
-        read_config(parser(add_config).parse_args([*words, "--set", "array.rows=3"]))
-    with pytest.raises(BadInput, match=r"^--set: array\.rows must be "):
-        read_config(parser(add_config).parse_args([str(path), "--set", "array.rows=0"]))

@@ -2,9 +2,6 @@
 
 import re
 
-import pytest
-
-from command_line import error
 from diastole.config.presets import PRODUCTS_ONLY
 from diastole.layers.costs import usual_use
 
@@ -120,25 +117,3 @@ def test_check_says_everything_at_once(diastole, tmp_path):
         "diastole: error: bad.toml: array.rows must be an integer in 1..64, not 65",
         "diastole: error: bad.toml: bus.data_width must be one of 32, 64, 128, 256, 512, not 65",
     ]
-
-
-def test_check_without_a_file(diastole):
-    result = diastole("check", "no.toml")
-    assert (result.code, result.err) == (2, error("no.toml: No such file or directory"))
-
-
-@pytest.mark.parametrize(
-    "command",
-    [
-        ["check"],
-        ["generate", "-o", "product"],
-        ["run", "--op", "forward", "--in", "a.npz", "--out", "b.npz"],
-        ["train", "--task", "digits"],
-    ],
-)
-def test_every_command_checks_the_file_and_the_overrides(diastole, tmp_path, npz, command):
-    name, *rest = command
-    result = diastole(name, "nano.toml", *rest, "--set", "array.rows=0")
-    assert (result.code, result.out) == (2, "")
-    assert result.err == error("--set: array.rows must be an integer in 1..64, not 0")
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.npz", "nano.toml"]

@@ -16,12 +16,6 @@ def test_a_script_for_every_shell(diastole, shell):
     assert [name for name in names if name not in result.out] == []
 
 
-def test_no_other_shell(diastole):
-    result = diastole("completion", "fish")
-    assert result.code == 2
-    assert "argument shell: must be one of bash, zsh, tcsh, not fish" in result.err[0]
-
-
 def completed(script, *words):
     """What bash offers for the last of the words."""
     count = len(words)

@@ -3,7 +3,6 @@
 import pytest
 
 from diastole.commands.estimate import parse_phases, read_shapes
-from diastole.errors import BadInput
 from diastole.files.layers import NamedLayer
 from diastole.layers.networks import LISTS
 
@@ -107,43 +106,6 @@ def test_conversions_beside_products(diastole, shapes, tmp_path):
     assert picture.exists()
 
 
-@pytest.mark.parametrize(
-    "arguments, text",
-    [
-        (("--shapes", "resnet"), "--shapes: there is no file resnet; known lists are resnet-50, "),
-        (("--shapes", "dlrm", "--phases", "dx,up"), "--phases must each be one of forward, dx, "),
-        (
-            ("--shapes", "dlrm", "--phases", "dw,backward"),
-            "--phases has dw twice: backward is dx and dw already",
-        ),
-        (("--task", "digits", "--batch", "7"), "--batch is about layers: leave it out, or --task"),
-        (("--task", "digits", "--phases", "dx"), "--phases is about layers: leave it out, or "),
-        (("--task", "digits", "--widths", "4"), "--widths is about layers: leave it out, or "),
-        (("--shapes", "dlrm", "--out", "roof.gif"), "--out must end in .png or .svg, not roof.gif"),
-        (
-            ("--shapes", "dlrm", "--phases", "convert", "--out", "roof.png"),
-            "--out draws products, of which --phases convert has none",
-        ),
-        (("--shapes", "dlrm", "--widths", "2"), "--widths are of classes with the format fast, an"),
-        (("--shapes", "dlrm", "--widths", "z=2"), '--widths takes x, w, dy before "=", not "z"'),
-        ((*FAST, "--shapes", "dlrm", "--widths", "3"), "--widths must each be one of 2, 4 (fast.w"),
-        (("--shapes", "dlrm", "--batch", "0"), "argument --batch: must be an integer in 1..65536"),
-    ],
-)
-def test_mistakes(diastole, arguments, text):
-    result = diastole("estimate", "nano.toml", *arguments)
-    assert (result.code, result.out) == (2, "")
-    assert result.err[0].startswith(f"diastole: error: {text}")
-
-
-def test_a_batch_that_is_too_large(tmp_path):
-    path = tmp_path / "layers.csv"
-    path.write_text("name,M,K,N\nlong,9000000,1,1\nshort,1,1,1\n")
-    said = "line 2: m makes a side of 18000000 with a batch of 2, at most 16777215 is possible"
-    with pytest.raises(BadInput, match=said):
-        read_shapes(str(path), 2)
-
-
 def test_rows_of_a_depthwise_convolution(diastole, tmp_path):
     """A product for each of 16 channels: X of 48 * 48 rows and 9 columns, one column of W. A note
     says so, in words and for scripts."""
@@ -229,25 +191,6 @@ def test_many_machines(diastole, shapes):
     assert record["machines"][2]["scratchpad_kib"] == alone["scratchpad_kib"]
 
 
-@pytest.mark.parametrize(
-    "arguments, text",
-    [
-        (("--over", "array.rows"), "--over must be KEY=VALUE,VALUE,..., not array.rows"),
-        (("--over", "array.row=1"), "--over: array.row is an unknown key; the nearest is array."),
-        (("--over", "array.rows=1", "--out", "a.gif"), "--out must end in .png or .svg, not a.gif"),
-        (
-            ("--clock", "fast"),
-            "argument --clock: must be a number of MHz in 0.001..100000, not fas",
-        ),
-        (("--clock", "nan"), "argument --clock: must be a number of MHz in 0.001..100000, not nan"),
-    ],
-)
-def test_mistakes_of_sweeps(diastole, shapes, arguments, text):
-    result = diastole("estimate", "nano.toml", "--shapes", shapes, *arguments)
-    assert (result.code, result.out) == (2, "")
-    assert result.err[0].startswith(f"diastole: error: {text}")
-
-
 def test_a_picture_of_many_machines(diastole, shapes, tmp_path):
     pytest.importorskip("matplotlib")
     picture = tmp_path / "front.svg"
@@ -285,9 +228,3 @@ def test_a_step_of_a_task(diastole):
     assert sum(float(line.split()[-1].rstrip("%")) for line in lines[1:]) == pytest.approx(100)
     assert lines[0] == f"a step of digits: {result.json['cycles']:,} cycles"
     assert len(lines) == 1 + len(result.json["causes"])
-
-
-def test_a_step_takes_no_layers(diastole):
-    assert diastole(*STEP, "--over", "bus.data_width=64").code != 0
-    assert diastole("estimate", "nano.toml", "--task", "digits").code != 0
-    assert diastole(*STEP, "--shapes", "dlrm").code != 0

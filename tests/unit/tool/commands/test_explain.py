@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-from command_line import error
 from diastole.commands import explain
 from diastole.config.presets import PRODUCTS_ONLY
 from diastole.explain.run import Pass, Run, ways_of
@@ -71,42 +70,6 @@ def test_a_machine_without_a_fused_pass_shows_both_products(diastole, observed, 
     assert found.code == 0
     assert observed["names"] == ["forward", "dx", "dw"]
     assert found.out.startswith("diastole_pico has no fused pass: its backward pass is dX, then dW")
-
-
-@pytest.mark.parametrize(
-    "text", ["16", "16,16", "16,16,0", "a,b,c", "-1,2,3", "1,2,3,4", "", "1.5,2,3"]
-)
-def test_sizes_are_three_positive_integers(diastole, observed, text, tmp_path):
-    found = diastole("explain", "--preset", "pico", f"--sizes={text}", "-o", "p.html")
-    assert found.code == 2
-    assert "--sizes: must be three positive integers M,K,N, not" in found.err[0]
-    assert not observed
-    assert not (tmp_path / "p.html").exists()
-
-
-def test_what_nobody_could_read_is_refused(diastole, observed):
-    found = diastole("explain", "--preset", "edge", "-o", "p.html")
-    assert (found.code, found.err) == (
-        2,
-        error(
-            "diastole_edge has 48 lanes side by side, a page shows 32 at most; make it smaller "
-            "with --set array.rows=... --set array.cols=..., or take --preset nano"
-        ),
-    )
-    found = diastole("explain", "--preset", "pico", "--sizes", "100,100,100", "-o", "p.html")
-    assert found.code == 2
-    assert "partial sums, 120000 at most are shown" in found.err[0]
-    assert not observed
-
-
-def test_a_page_that_cannot_be_written_is_refused_before_the_work(diastole, observed):
-    assert diastole("explain", "--preset", "pico", "-o", "absent/p.html").code == 2
-    assert not observed
-
-
-def test_either_a_file_or_a_preset(diastole, observed):
-    found = diastole("explain", "-o", "p.html")
-    assert (found.code, found.err) == (2, error("either FILE or --preset says which machine"))
 
 
 def test_the_guess_of_sums_is_not_below(diastole):

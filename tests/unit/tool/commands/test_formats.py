@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from command_line import error
-from diastole.config.file import accepted, from_document
+from diastole.config.file import from_document
 from diastole.errors import BadInput
 from diastole.layers import cell_areas
 from diastole.report.format_table import COMBINATIONS
@@ -283,68 +283,3 @@ def test_a_picture_needs_matplotlib(diastole, tensors, monkeypatch):
     assert (result.code, result.out) == (3, "")
     assert len(result.err) == 1
     assert result.err[0].startswith("diastole: error: matplotlib is missing; ")
-
-
-@pytest.mark.parametrize(
-    "arguments, message",
-    [
-        (["--out", "a.png"], "--out needs --data: the picture is of your tensors"),
-        (["--data", "a.npz", "--out", "a.pdf"], "--out must end in .png or .svg, not a.pdf"),
-        (["--data", "a.npz", "--out", "no/a.png"], "no/a.png: there is no folder no"),
-        (["--data", "no.npz"], "no.npz: No such file or directory"),
-        (["--data", "nano.toml"], "nano.toml: is no .npz file"),
-        (["--data", "."], ".: Is a directory"),
-        (
-            ["--formats", "bfp4,fp7"],
-            f'--formats must each be {accepted("format.x")}, not "fp7"; did you mean bfp7?',
-        ),
-        (["--formats", ""], f'--formats must each be {accepted("format.x")}, not ""'),
-        (
-            ["--block", "3"],
-            (
-                "argument --block: must be one of 1, 2, 4, 8, 16, 32, not 3 "
-                "(see diastole formats --help)"
-            ),
-        ),
-    ],
-)
-def test_bad_arguments(diastole, tensors, arguments, message):
-    result = diastole("formats", *arguments)
-    assert (result.code, result.out, result.err) == (2, "", error(message))
-
-
-def test_every_unknown_format_at_once(diastole):
-    result = diastole("formats", "--formats", "a,bfp4,b,a")
-    assert [each.rpartition(" ")[2] for each in result.err] == ['"a"', '"b"']
-
-
-@pytest.mark.parametrize(
-    "arrays, reasons",
-    [
-        ({}, []),
-        (
-            {"ids": np.ones((2, 2), dtype=np.int8), "bias": np.ones(3)},
-            [
-                "ids was left out: it holds int8, no floats",
-                "bias was left out: its shape is (3,), not that of a matrix",
-            ],
-        ),
-    ],
-)
-def test_data_without_a_matrix(diastole, tmp_path, arrays, reasons):
-    np.savez(tmp_path / "a.npz", **arrays)
-    result = diastole("formats", "--data", "a.npz")
-    messages = ["has no matrix of floats", *reasons]
-    assert result.err == [f"diastole: error: a.npz: {message}" for message in messages]
-    assert (result.code, result.out) == (2, "")
-
-
-def test_data_that_is_broken(diastole, tensors, tmp_path):
-    """A bit of an array's content is wrong: its checksum tells."""
-    content = bytearray((tmp_path / "a.npz").read_bytes())
-    place = content.index(np.float32(-0.25).tobytes())
-    content[place] ^= 1
-    (tmp_path / "a.npz").write_bytes(content)
-    result = diastole("formats", "--data", "a.npz", "--formats", "bfp4")
-    assert (result.code, result.out) == (2, "")
-    assert result.err == error("a.npz: the array X cannot be read: Bad CRC-32 for file 'X.npy'")

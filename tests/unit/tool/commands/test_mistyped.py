@@ -47,9 +47,3 @@ def test_the_nearest_is_named(diastole, command):
     result = diastole(*command.split())
     assert (result.code, result.out) == (2, "")
     assert f"; did you mean {SLIPS[command]}?" in result.err[-1]
-
-
-def test_a_slip_in_a_plan(diastole, tmp_path):
-    (tmp_path / "plan.toml").write_text("sede = [1]\nseeds = [0]\nover = {format = ['bfp4']}\n")
-    result = diastole("compare", "--plan", "plan.toml")
-    assert result.err[-1].endswith("; did you mean seeds?")

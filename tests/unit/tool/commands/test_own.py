@@ -331,11 +331,3 @@ def test_the_step_that_is_estimated(own):
     result = own(*task, "--optimizer", "lion.py:Lino")
     said = "argument --optimizer: lion.py has no Lino; it defines Lion; did you mean Lion?"
     assert (result.code, result.err) == (2, error(f"{said} (see diastole estimate --help)"))
-
-
-def test_layers_have_no_optimiser(own):
-    result = own("estimate", "nano.toml", "--shapes", "dlrm", "--activation", "mish.py:mish")
-    assert (result.code, result.err) == (
-        2,
-        error("--activation is of a step of a task: it needs --task"),
-    )

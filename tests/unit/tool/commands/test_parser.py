@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 import diastole as package
-from command_line import error
 from diastole import cli
 
 COMMANDS = (
@@ -81,70 +80,6 @@ def test_defaults_that_help_states():
 def test_version(capsys):
     assert cli.main(["--version"]) == 0
     assert capsys.readouterr().out == f"diastole {package.__version__}\n"
-
-
-@pytest.mark.parametrize(
-    "arguments, message",
-    [
-        (["check"], "the following arguments are required: FILE (see diastole check --help)"),
-        (
-            ["check", "a", "--sett", "x"],
-            "unrecognized arguments: --sett x; did you mean --set? (see diastole check --help)",
-        ),
-        (["check", "a", "b"], "unrecognized arguments: b (see diastole check --help)"),
-        (
-            ["chekc", "a"],
-            (
-                "must be one of the commands init, check, estimate, generate, board, synth, run, "
-                "explain, train, compare, formats, doctor, completion, not chekc; "
-                "did you mean check? (see diastole --help)"
-            ),
-        ),
-        (
-            ["train", "f", "--task", "digits", "--optimizer", "Adma"],
-            (
-                "argument --optimizer: must be one of sgd, nesterov, rmsprop, adam, adamw, "
-                "or FILE.py:NAME, not Adma; did you mean adam? (see diastole train --help)"
-            ),
-        ),
-        (
-            ["train", "f", "--task", "digits", "--steps", "-3"],
-            (
-                "argument --steps: must be an integer in 1..1000000, not -3 "
-                "(see diastole train --help)"
-            ),
-        ),
-        (
-            ["train", "f", "--task", "digits", "--steps", "many"],
-            (
-                "argument --steps: must be an integer in 1..1000000, not many "
-                "(see diastole train --help)"
-            ),
-        ),
-        (
-            ["train", "f", "--task", "digits", "--min-accuracy", "95"],
-            (
-                "argument --min-accuracy: must be a number from 0 to 1, not 95 "
-                "(see diastole train --help)"
-            ),
-        ),
-        (
-            ["train", "f", "--task", "digits", "--seed", "4294967296"],
-            (
-                "argument --seed: must be an integer in 0..4294967295, not 4294967296 "
-                "(see diastole train --help)"
-            ),
-        ),
-    ],
-)
-def test_bad_arguments_take_one_line(diastole, arguments, message):
-    result = diastole(*arguments)
-    assert (result.code, result.out, result.err) == (2, "", error(message))
-
-
-@pytest.mark.parametrize("command", ["route", "place"])
-def test_commands_that_are_none_are_not_accepted(diastole, command):
-    assert diastole(command, "nano.toml").code == 2
 
 
 def test_as_a_program(tmp_path):

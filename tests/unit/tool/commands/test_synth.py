@@ -50,48 +50,6 @@ def test_json_report_and_picture(small, tmp_path):
     assert again.out == result.out
 
 
-KNOWN = "ecp5, ice40, gowin, xilinx, sg13g2"
-SEE = "(see diastole synth --help)"
-
-
-@pytest.mark.parametrize(
-    "words, said",
-    [
-        (
-            "--target spartan",
-            f"--target must be one of {KNOWN}, or a Liberty file .lib, not spartan",
-        ),
-        ("--target no.lib", "{tmp}/no.lib: No such file or directory"),
-        ("--target ecp5 --device x", "--device must be one of 85k, 45k, 25k, 12k for ecp5, not x"),
-        ("--target xilinx --pnr", "--pnr: no open program places and routes xilinx"),
-        (
-            "--target ecp5 --bitstream a.bit",
-            "--bitstream is about place and route: give --pnr too",
-        ),
-        ("--target ecp5 --times 2", "--times is about place and route: give --pnr too"),
-        ("--target ecp5 --placer static", "--placer is about place and route: give --pnr too"),
-        (
-            "--target ecp5 --pnr --times 0",
-            f"argument --times: must be an integer in 1..64, not 0 {SEE}",
-        ),
-        (
-            "--target sg13g2 --freq 90",
-            "--freq is the clock of --pnr or --delays: give one of them too",
-        ),
-        (
-            "--target ecp5 --delays",
-            "--delays is for libraries of cells, not ecp5: use --pnr",
-        ),
-        ("--target ecp5 --picture a.pdf", "--picture must end in .png or .svg, not a.pdf"),
-        ("--target ecp5 --out no/a.json", "no/a.json: there is no folder no"),
-        ("--target ecp5 --least 2", f"argument --least: must be a number from 0 to 1, not 2 {SEE}"),
-    ],
-)  # fmt: skip
-def test_bad_input(small, tmp_path, words, said):
-    result = small("synth", "nano.toml", *words.split())
-    assert (result.code, result.err) == (2, error(said.format(tmp=tmp_path)))
-
-
 def test_without_the_tools(small, monkeypatch, tmp_path):
     monkeypatch.setattr("sys.executable", str(tmp_path / "python"))
     monkeypatch.setenv("PATH", str(tmp_path))
@@ -181,16 +139,3 @@ def test_what_does_not_fit(routes, monkeypatch):
     result = routes("synth", "nano.toml", "--target", "ecp5", "--pnr")
     assert result.code == 1
     assert "error: nextpnr-ecp5 0.9: ERROR: Unable to place cell" in "".join(result.err)
-
-
-def test_a_library_without_delays_is_refused_before_the_work(diastole, tmp_path, monkeypatch):
-    """With the line and the attribute; without --delays nobody reads them."""
-    cell = 'cell (NAND) { area : 2; pin (Y) { direction : output; function : "!(A&B)"; @ } '
-    pins = "".join(f"pin ({name}) {{ direction : input; }} " for name in "AB")
-    (tmp_path / "my.lib").write_text(
-        f"library (my) {{\n{cell}{pins} }} }}\n".replace("@", "max_capacitance : 1pF;")
-    )
-    monkeypatch.setattr("diastole.commands.synth.synthesise", lambda *_: pytest.fail("work"))
-    result = diastole("synth", "nano.toml", "--target", "my.lib", "--delays")
-    said = f"{tmp_path / 'my.lib'}: line 2: max_capacitance must be a number from 0, not 1pF"
-    assert (result.code, result.err) == (2, error(said))

@@ -8,22 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from command_line import Faulty, error, pretend
+from command_line import Faulty, pretend
 from diastole.commands import train as train_command
 from diastole_sim.golden.device import GoldenDevice
 from diastole_sim.train.master import Master
 from diastole_sim.train.tasks import find_task
 
-
-def test_train_an_unknown_task(diastole):
-    result = diastole("train", "nano.toml", "--task", "letters")
-    assert (result.code, result.err) == (
-        2,
-        error("--task must be one of digits, digits-mlp, text, not letters"),
-    )
-
-
-SEE_HELP = "(see diastole train --help)"
 TRAIN = ("train", "nano.toml", "--task", "digits", "--steps", "3")
 TRAIN_KEYS = (
     "task backend steps seed loss accuracy float_accuracy cycles macs utilisation weights_sha256 "
@@ -118,34 +108,6 @@ def test_train_says_how_many_passes(diastole):
     )
 
 
-def test_train_options_that_do_not_go_together(diastole):
-    """With the machine, and with each other."""
-    cases = {
-        (*TRAIN, "--precision", "low"): (
-            "--precision is of machines with the format fast, and this one has none: give "
-            "--set format.x=fast --set format.w=fast --set format.dy=fast"
-        ),
-        (*TRAIN, "--alpha", ".5"): (
-            "--alpha is of machines with the format fast, and this one has none: give "
-            "--set format.x=fast --set format.w=fast --set format.dy=fast"
-        ),
-        fast("--precision", "high", "--beta", "0.1"): "--beta is of --precision fast, not of high",
-        fast("--switch", "3"): "--switch is of --precision low-to-high, not of fast",
-        fast("--precision", "low-to-high"): (
-            "--precision low-to-high needs --switch STEP, the first step with 4 bits"
-        ),
-        fast(sets=(*FAST, "fast.widths=[2,6]")): (
-            "fast.widths must have 2 and 4 for training, not [2, 6]"
-        ),
-        (*TRAIN, "--set", "format.x=fast", "--set", "format.w=fast"): None,
-    }
-    for words, said in cases.items():
-        result = diastole(*words)
-        assert result.code == 2
-        if said is not None:
-            assert result.err == error(said)
-
-
 def test_train_with_master_weights_in_bf16(diastole):
     words = (*TRAIN, "--backend", "golden", "--master", "bf16")
     record = diastole(*words, "--json").json
@@ -187,26 +149,6 @@ def test_train_by_the_recipe_of_intel(diastole):
     plain = diastole(*words, "--json").json
     assert (plain["loss_scale"], plain["last_loss_scale"], plain["skipped_steps"]) == (13, 13, 0)
     assert abs(plain["loss"] / plain["float_loss"] - 1) < 0.15
-
-
-def test_master_options_that_do_not_go_together(diastole):
-    refused = {
-        ("--master-rounding", "nearest"): (
-            "--master-rounding is of --master bf16, fp16 and e6m9, not of float32"
-        ),
-        ("--master", "float32", "--master-bits", "3"): (
-            "--master-bits is of --master bf16, fp16 and e6m9, not of float32"
-        ),
-        ("--master", "e6m9", "--master-rounding", "nearest", "--master-bits", "3"): (
-            "--master-bits is of stochastic roundings, not of nearest"
-        ),
-        ("--master", "e6m9", "--master-bits", "17"): (
-            f"argument --master-bits: must be an integer in 1..16, not 17 {SEE_HELP}"
-        ),
-    }
-    for words, said in refused.items():
-        result = diastole(*TRAIN, *words)
-        assert (result.code, result.err[-1:]) == (2, error(said)), words
 
 
 @pytest.mark.parametrize(

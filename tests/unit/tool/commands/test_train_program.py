@@ -17,29 +17,9 @@ from diastole_sim.spec.registers import WAIT_REGISTERS
 from diastole_sim.train.tasks import TASKS
 from support.program_machines import Clocked
 
-SEE_HELP = "(see diastole train --help)"
 UNIT = ("--set", "vector.enable=true")
 TRAIN = ("train", "nano.toml", "--task", "digits", "--steps", "5", *UNIT)
 GOLDEN = (*TRAIN, "--backend", "golden")
-OF_A_HOST = (
-    "is of machines that a host trains: give --set vector.enable=false; with vector.enable = true "
-    "the machine"
-)
-NO_WEIGHTS = f"{OF_A_HOST} keeps its weights itself, in float32"
-NOT_FAST = (
-    "is of machines with the format fast, and this one has none: give --set format.x=fast "
-    "--set format.w=fast --set format.dy=fast"
-)
-
-A_MOMENTUM = "argument --momentum: must be a number from 0, below 1"
-A_DECAY = "argument --weight-decay: must be a number from 0, at most 1000"
-TWO_BETAS = "argument --betas: must be two numbers from 0, below 1, such as 0.9,0.999"
-FLOOR = "argument --loss-scale-floor: loss_scale_floor"
-PAIRS = (
-    "argument --loss-scale-floor: must be STEP=EXPONENT pairs of integers with commas between "
-    "them, such as 40000=13,150000=15"
-)
-UNITS = "argument --hidden: must be 1 to 5 integers in 1..4096, such as 64,64"
 
 
 def pretend(monkeypatch, kind, change=lambda machine, program: None):
@@ -133,25 +113,6 @@ def test_what_optimisers_are_told(diastole):
     words = ("--optimizer", "nesterov", "--clip", "0.5")
     said = "nesterov, rate 0.5 falling, momentum 0.8, gradients' norm at most 0.5, hidden 64"
     assert said in diastole(*GOLDEN, *words).out
-
-
-@pytest.mark.parametrize(
-    "words, said",
-    [
-        (("--betas", "0.5,0.5"), "--betas is of --optimizer adam and adamw, not of sgd"),
-        (
-            ("--momentum", "0", "--optimizer", "nesterov"),
-            "--momentum of --optimizer nesterov must be above 0, not 0",
-        ),
-        (
-            ("--momentum", "0.5", "--optimizer", "adam"),
-            "--momentum is of --optimizer sgd and nesterov and rmsprop, not of adam",
-        ),
-    ],
-)
-def test_options_of_other_optimisers(diastole, words, said):
-    result = diastole(*GOLDEN, *words)
-    assert (result.code, result.err) == (2, error(said))
 
 
 def test_weights_that_are_nan_after_the_last_step(diastole, monkeypatch):
@@ -262,49 +223,8 @@ def test_other_errors(diastole, monkeypatch, code, exit_code, said):
     assert (result.code, result.err) == (exit_code, error(said + ERROR_MEANINGS[code]))
 
 
-def test_a_panel_that_is_too_small(diastole):
-    result = diastole(*GOLDEN, "--set", "vector.panel_kib=1")
-    assert (result.code, result.err) == (
-        2,
-        error(
-            "the program of digits needs 80 vectors of the panel, for the gradients by the biases "
-            "of 64-64-10; vector.panel_kib = 1 has 32: it must be at least 4"
-        ),
-    )
+def test_a_panel_that_is_just_large_enough(diastole):
     assert diastole(*GOLDEN, "--set", "vector.panel_kib=4").code == 0
-    exact = diastole(*GOLDEN, "--hidden", "48", "--set", "vector.panel_kib=1")
-    assert exact.err[-1].endswith(
-        " needs 64 vectors of the panel, for the gradients by the biases "
-        "of 64-48-10; vector.panel_kib = 1 has 32: it must be at least 2"
-    )
-    result = diastole(*GOLDEN, "--hidden", "512", "--set", "vector.panel_kib=4")
-    assert result.err[-1].endswith(" has 128: it must be at least 32")
-
-
-def test_tables_that_are_too_small(diastole):
-    """The message has the reason, and how many layers there may be."""
-    result = diastole(*GOLDEN, "--hidden", "5,5,5", "--optimizer", "adam", "--clip", "2")
-    assert (result.code, result.err) == (
-        2,
-        error(
-            "--hidden has 3 layers, and 2 fit with adam (clip 2): each tensor that a step's chains "
-            "read or write takes a place among the 128 streams of the machine, and what the "
-            "optimiser keeps of weights takes more; 3 of sgd, 3 of nesterov, 2 of rmsprop, 2 of "
-            "adam, 2 of adamw fit whatever the other options are"
-        ),
-    )
-    result = diastole(*GOLDEN, "--hidden", "5,5,5,5")
-    assert result.code == 2
-    assert "--hidden has 4 layers, and 3 fit with sgd: " in result.err[0]
-    result = diastole(*GOLDEN, "--hidden", ",".join(["8"] * 16))
-    assert (result.code, result.err) == (
-        2,
-        error(
-            "argument --hidden: must be at most 5 layers, not 16: the machine's table of 128 "
-            "streams never has room for more; 3 layers of sgd and nesterov, 2 layers of rmsprop "
-            f"and adam and adamw always fit {SEE_HELP}"
-        ),
-    )
 
 
 def test_help_says_how_many_layers_fit(diastole):
@@ -314,115 +234,6 @@ def test_help_says_how_many_layers_fit(diastole):
         "rmsprop and adam and adamw always fit, since the machine has a table of 128 streams for "
         "what a step reads and writes"
     ) in text
-
-
-def test_scales_that_a_host_gives(diastole):
-    words = ("--set", "format.x=fp8_e4m3", "--set", "scale.source=given")
-    assert diastole(*GOLDEN, *words).err == error(
-        "scale.source must be current or delayed for training with vector.enable = true, not "
-        "given: no host gives scales; with --set vector.enable=false one does"
-    )
-
-
-@pytest.mark.parametrize(
-    "words, said",
-    [
-        (("--master", "bf16"), f"--master {NO_WEIGHTS}"),
-        (("--master-rounding", "nearest"), f"--master-rounding {NO_WEIGHTS}"),
-        (("--master-bits", "3"), f"--master-bits {NO_WEIGHTS}"),
-        (
-            ("--gradient", "fp8_e5m2"),
-            f"--gradient {OF_A_HOST} keeps gradients of weights in float32",
-        ),
-        (("--precision", "low"), f"--precision {NOT_FAST}"),
-        (("--alpha", "0.5"), f"--alpha {NOT_FAST}"),
-        (("--beta", "0.5"), f"--beta {NOT_FAST}"),
-        (("--switch", "3"), f"--switch {OF_A_HOST} changes no width at a step"),
-        (
-            ("--hidden", "3,,4"),
-            f"{UNITS}, not 3,,4 {SEE_HELP}",
-        ),
-        (
-            ("--hidden", "4097"),
-            f"{UNITS}, not 4097 {SEE_HELP}",
-        ),
-        (
-            ("--rate", "nan"),
-            f"argument --rate: must be a number above 0, at most 1000, not nan {SEE_HELP}",
-        ),
-        (
-            ("--rate=-1",),
-            f"argument --rate: must be a number above 0, at most 1000, not -1 {SEE_HELP}",
-        ),
-        (("--momentum", "1"), f"{A_MOMENTUM}, not 1 {SEE_HELP}"),
-        (("--momentum", "nan"), f"{A_MOMENTUM}, not nan {SEE_HELP}"),
-        (("--betas", "0.5"), f"{TWO_BETAS}, not 0.5 {SEE_HELP}"),
-        (("--betas", "0.5,x"), f"{TWO_BETAS}, not 0.5,x {SEE_HELP}"),
-        (("--betas", "0.5,1"), f"{TWO_BETAS}, not 0.5,1 {SEE_HELP}"),
-        (("--weight-decay=-1",), f"{A_DECAY}, not -1 {SEE_HELP}"),
-        (("--weight-decay", "inf"), f"{A_DECAY}, not inf {SEE_HELP}"),
-        (
-            ("--clip", "0"),
-            f"argument --clip: must be a number above 0, at most 1e+30, not 0 {SEE_HELP}",
-        ),
-        (
-            ("--loss-scale", "25"),
-            f"argument --loss-scale: must be an integer in -14..24, not 25 {SEE_HELP}",
-        ),
-        (
-            ("--loss-scale-floor", "3=4"),
-            "--loss-scale-floor needs --loss-scale X, the exponent of the first step",
-        ),
-        (("--loss-scale", "3", "--loss-scale-floor", "4"), f"{PAIRS}, not 4 {SEE_HELP}"),
-        (("--loss-scale", "3", "--loss-scale-floor", "4=5,"), f"{PAIRS}, not 4=5, {SEE_HELP}"),
-        (
-            ("--loss-scale", "3", "--loss-scale-floor", "40=5,40=6"),
-            f"{FLOOR} has step 40 twice: say one exponent for it {SEE_HELP}",
-        ),
-        (
-            ("--loss-scale", "3", "--loss-scale-floor", "40=5,7=6"),
-            f"{FLOOR} has step 7 behind step 40: steps must rise {SEE_HELP}",
-        ),
-    ],
-)
-def test_mistakes(diastole, words, said):
-    result = diastole(*GOLDEN, *words)
-    assert (result.code, result.err) == (2, error(said))
-
-
-def test_names_that_are_not_known(diastole):
-    for option, known in (
-        ("--optimizer", ("sgd", "nesterov", "rmsprop", "adam", "adamw")),
-        ("--activation", ("relu", "leaky-relu", "gelu", "silu", "sigmoid", "tanh")),
-    ):
-        result = diastole(*GOLDEN, option, "lion")
-        assert result.code == 2
-        assert all(name in result.err[-1] for name in (option, "lion", *known))
-
-
-@pytest.mark.parametrize(
-    "option, value",
-    [
-        ("--optimizer", "adam"),
-        ("--rate", "0.1"),
-        ("--momentum", "0.5"),
-        ("--betas", "0.5,0.5"),
-        ("--weight-decay", "0"),
-        ("--hidden", "3"),
-        ("--activation", "relu"),
-        ("--clip", "1"),
-    ],
-)
-def test_other_machines_and_tasks(diastole, option, value):
-    words = ("train", "nano.toml", "--task", "digits", "--backend", "golden", option, value)
-    assert diastole(*words).err == error(
-        f"{option} is of machines with a vector unit, and this one has none: give --set "
-        "vector.enable=true"
-    )
-    text = [word if word != "digits" else "text" for word in words]
-    for more in (UNIT, ()):
-        said = f"{option} is of perceptrons, such as digits, not text"
-        assert diastole(*text, *more).err == error(said)
 
 
 FAST = [word for cls in ("x", "w", "dy") for word in ("--set", f"format.{cls}=fast")]
@@ -466,27 +277,11 @@ def test_widths_that_stay(diastole, kind, passes):
 
 
 def test_widths_that_no_machine_chooses(diastole):
-    words = ("--precision", "low-to-high", "--switch", "3")
-    assert diastole(*GOLDEN, *FAST, "--precision", "low-to-high").err == error(
-        "--precision low-to-high is of machines that a host trains: give --set "
-        "vector.enable=false; with vector.enable = true it must be one of fast, low, high"
-    )
-    assert diastole(*GOLDEN, *FAST, *words).err == error(
-        f"--switch {OF_A_HOST} changes no width at a step"
-    )
-    wide = ("--set", "fast.widths=[4]")
-    record = diastole(*GOLDEN, *FAST, *wide, "--json").json
+    record = diastole(*GOLDEN, *FAST, "--set", "fast.widths=[4]", "--json").json
     assert record["precision"] is record["widths"] is None
-    assert diastole(*GOLDEN, *FAST, *wide, "--precision", "low").err == error(
-        "fast.widths must have 2 and 4 for training, not [4]"
-    )
 
 
 def test_weights_of_published_numbers_are_a_hosts(diastole):
     numbers = ("--set", "numbers=ibm-fp8")
     record = diastole(*GOLDEN, *numbers, "--json").json
     assert (record["master"], "optimizer" in record) == ("e6m9", False)
-    assert diastole(*GOLDEN, *numbers, "--optimizer", "sgd").err == error(
-        "--optimizer is of whole steps on the machine, with weights in float32; those of numbers = "
-        "ibm-fp8 are a host's"
-    )

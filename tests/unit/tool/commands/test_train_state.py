@@ -1,7 +1,5 @@
 """`train --state`: another run of the same command goes on."""
 
-import pytest
-
 from command_line import error
 from diastole.files.training_state import StateFile
 
@@ -53,33 +51,3 @@ def test_another_scale_of_the_loss(diastole, tmp_path):
     assert result.err[-1].startswith(
         "diastole: error: state.npz: is the state of another training: its loss_scaling is "
     )
-
-
-def formats(name):
-    return [word for each in ("x", "w", "dy") for word in ("--set", f"format.{each}={name}")]
-
-
-@pytest.mark.parametrize(
-    "options, text",
-    [
-        (
-            ("--set", "vector.enable=true"),
-            (
-                "--state is of trainings whose steps a host ends: give --set "
-                "vector.enable=false; with vector.enable = true the machine keeps part of "
-                "the state itself"
-            ),
-        ),
-        (
-            formats("fast"),
-            "--state is not of machines with the format fast, whose widths it has not",
-        ),
-        (
-            ("--set", "scale.source=delayed", *formats("fp8_e4m3")),
-            "--state is not of scale.source = delayed, whose scales it has not",
-        ),
-    ],
-)
-def test_trainings_that_have_none(diastole, options, text):
-    result = diastole(*TRAIN, "--state", "state.npz", *options)
-    assert (result.code, result.err) == (2, error(text))

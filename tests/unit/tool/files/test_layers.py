@@ -3,7 +3,7 @@
 import pytest
 
 from diastole.errors import BadInput
-from diastole.files.layers import ACCEPTED, NamedLayer, read_layers
+from diastole.files.layers import NamedLayer, read_layers
 
 
 def written(tmp_path, *lines):
@@ -37,23 +37,6 @@ def test_columns_of_a_batch(tmp_path):
     assert [(layer.m, layer.k, layer.n) for layer in read_layers(path)] == [(256, 12, 8)]
     path = written(tmp_path, "M,K,N", "437,3,5")
     assert [layer.m for layer in read_layers(path, 3)] == [1311]
-
-
-def test_two_batches(tmp_path):
-    path = written(tmp_path, "M,K,N,Batch", "4,3,5,2")
-    with pytest.raises(BadInput) as caught:
-        read_layers(path, 2)
-    said = f"--batch: {path} has a column batch: leave one of them out"
-    assert caught.value.problems == (said,)
-
-
-def test_lines_are_those_of_the_file(tmp_path):
-    """A cell may hold an end of a line."""
-    path = written(tmp_path, "M,K,N,name", '1,2,3,"a', 'b"', "1,2,3,", " , ,", "1,2,0,")
-    with pytest.raises(BadInput) as caught:
-        read_layers(path)
-    said = f"{path}: line 6: n must be an integer in 1..16777215, not 0"
-    assert caught.value.problems == (said,)
 
 
 TOPOLOGY = (
@@ -191,51 +174,3 @@ def test_nothing_is_left_unread(tmp_path, lines, problems):
     with pytest.raises(BadInput) as caught:
         read_layers(path)
     assert caught.value.problems == tuple(f"{path}: {text}" for text in problems)
-
-
-@pytest.mark.parametrize(
-    "lines, problems",
-    [
-        (["M,K,N", "0,2,3"], ["line 2: m must be an integer in 1..16777215, not 0"]),
-        (["M,K,N", "1,x,3"], ["line 2: k must be an integer in 1..16777215, not x"]),
-        (["M,K,N", "1,2"], ["line 2: n must be an integer in 1..16777215, not nothing"]),
-        (["M,K,N", "1,2,16777216"], ["line 2: n must be an integer in 1..16777215, not 16777216"]),
-        (["M,K,N", "1,2,-3"], ["line 2: n must be an integer in 1..16777215, not -3"]),
-        (
-            ["M,K,N,repeats", "0,2.5,3,1", "1,1,1,1", "1,1,1,0"],
-            [
-                "line 2: m must be an integer in 1..16777215, not 0",
-                "line 2: k must be an integer in 1..16777215, not 2.5",
-                "line 4: repeats must be an integer in 1..1048576, not 0",
-            ],
-        ),
-        (["M,K", "1,2"], [f"line 1: its columns are m, k; it needs {ACCEPTED}"]),
-        (["a"], [f"line 1: its columns are a; it needs {ACCEPTED}"]),
-        (["M,K,N"], ["has no layer below line 1"]),
-        (["", ""], [f"is empty; {ACCEPTED}"]),
-        (
-            [TOPOLOGY, "c, 5, 5, 7, 1, 3, 4, 1"],
-            ["line 2: filter height must be at most that of the ifmap, 5, not 7"],
-        ),
-        (
-            [TOPOLOGY, "c, 5000, 5000, 1, 1, 3, 4, 1"],
-            ["line 2: ifmap height makes a side of 25000000, at most 16777215 is possible"],
-        ),
-        (
-            [TOPOLOGY, "c, 5, 5, 5, 5, 999999, 4, 1"],
-            ["line 2: channels makes a side of 24999975, at most 16777215 is possible"],
-        ),
-    ],
-)
-def test_mistakes(tmp_path, lines, problems):
-    path = written(tmp_path, *lines)
-    with pytest.raises(BadInput) as caught:
-        read_layers(path)
-    assert caught.value.problems == tuple(f"{path}: {text}" for text in problems)
-
-
-def test_no_text(tmp_path):
-    path = tmp_path / "layers.csv"
-    path.write_bytes(b"M,K,N\n\xff\xfe,1,1\n")
-    with pytest.raises(BadInput, match="is no CSV file"):
-        read_layers(path)

@@ -45,29 +45,8 @@ def test_values_with_commas_of_their_own(text, values):
     assert every_choice([f"k={text}"]) == [(f"k={value}",) for value in values]
 
 
-@pytest.mark.parametrize("text", ["", "a", "=1,2", "a=", "a=1,", "a=1,,2"])
-def test_texts_that_name_none(text):
-    with pytest.raises(BadInput, match=r"--over must be KEY=VALUE,VALUE,\.\.\., not"):
-        every_choice([text])
-
-
-@pytest.mark.parametrize(
-    "values, said",
-    [("2,2", "2 twice"), ("1,2, 1", "1 twice"), ("2,0x2", "2 and 0x2"), ('bfp4,"bfp4"', None)],
-)
-def test_a_value_twice_is_no_sweep(values, said):
-    """TOML has other spellings of a value."""
-    with pytest.raises(BadInput) as caught:
-        every_choice([f"array.rows={values}"])
-    said = said or 'bfp4 and "bfp4"'
-    assert caught.value.problems == (f"--over: array.rows has {said}: give each value once",)
-    assert len(every_choice(["a=1,1.0,true"])) == 3, "other types are other values"
-
-
-def test_too_many():
-    many = ",".join(map(str, range(101)))
-    with pytest.raises(BadInput, match="10201 machines are more than 10000"):
-        every_choice([f"a={many}", f"b={many}"])
+def test_values_of_other_types_are_other_values():
+    assert len(every_choice(["a=1,1.0,true"])) == 3
 
 
 def test_machines_that_are_none_are_kept_beside_those_that_are():
@@ -75,14 +54,6 @@ def test_machines_that_are_none_are_kept_beside_those_that_are():
     assert (first, second) == (("array.block=8",), ("array.block=3",))
     assert good.numerics.block == 8
     assert isinstance(bad, BadInput)
-
-
-def test_if_none_is_one_it_is_an_error():
-    with pytest.raises(BadInput) as caught:
-        configurations(["array.row=1,2"], read)
-    assert caught.value.problems == (
-        "--over: array.row is an unknown key; the nearest is array.rows",
-    )
 
 
 @pytest.mark.parametrize("cores", [a_sweep(1), 2])

@@ -1,15 +1,7 @@
 """What the tests of diastole.torch share; without torch they are skipped: `make torch` has it."""
 
-import zlib
-
 import numpy as np
 import pytest
-
-
-@pytest.fixture
-def np_rng(request):
-    """A numpy generator, seeded from the test's id: the same numbers in every run."""
-    return np.random.default_rng(zlib.crc32(request.node.nodeid.encode()))
 
 
 @pytest.fixture

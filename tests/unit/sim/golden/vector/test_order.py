@@ -5,9 +5,6 @@ import pytest
 
 from diastole_sim.golden.vector.order import Order
 from diastole_sim.spec.stream_table import Walk
-from support.texts import exactly
-
-EVERY_ONCE = "lines must have every block of the tensor once"
 
 
 def test_by_rows_and_by_columns():
@@ -27,12 +24,6 @@ def test_by_rows_and_by_columns():
 def test_lines_of_tiles_are_not_whole():
     walk = Walk(rows=2, cols=4, block=2)
     assert not Order.of_lines(walk, [[(0, 0)], [(0, 1)]]).lines_are_whole
-
-
-@pytest.mark.parametrize("lines", [[[(0, 0)]], [[(0, 0), (0, 0)]], [[(0, 0), (0, 1), (0, 1)]]])
-def test_every_block_is_there_once(lines):
-    with pytest.raises(ValueError, match=exactly(EVERY_ONCE)):
-        Order.of_lines(Walk(rows=2, cols=3, block=2), lines)
 
 
 @pytest.mark.parametrize("by_columns", [False, True], ids=["rows", "columns"])

@@ -92,8 +92,3 @@ def test_an_update_without_an_image():
         whole, short = (make(Options(image=image), **setting.options) for image in (True, False))
         assert set(whole.outputs) - set(short.outputs) == {"image"}
         assert whole.text == short.text + f"mov r2 -> o{whole.outputs['image'].number}\n"
-
-
-def test_nesterov_needs_momentum():
-    with pytest.raises(ValueError, match=r"\Anesterov needs momentum\Z"):
-        optimisers.sgd(momentum=False, nesterov=True)

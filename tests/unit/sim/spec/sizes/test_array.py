@@ -7,7 +7,6 @@ from diastole_sim.spec.numerics import CLASS_NAMES
 from diastole_sim.spec.sizes.array import ArraySizes
 from support.modelled import modelled
 from support.numerics import make_numerics
-from support.texts import exactly
 
 NANO = modelled(rows=2, cols=2, block=8, element_bits=(5, 5, 5), data_width=64)
 ODD = modelled(rows=3, cols=5, block=1, element_bits=(3, 4, 9), data_width=512)
@@ -131,18 +130,6 @@ def test_the_west_is_cut_in_powers_of_two(width, n):
     assert [machine.fuses(8, size, (None, width, 2)) for size in (n, n + 1)] == [True, False]
 
 
-@pytest.mark.parametrize(
-    "cls, width, text",
-    [
-        (1, 3, "width of w must be one of 2, 4, 6, 8, not 3"),
-        (0, 2, "width of x must be absent: its format has one, not 2"),
-    ],
-)
-def test_widths_that_there_are_not(cls, width, text):
-    with pytest.raises(ValueError, match=exactly(text)):
-        fast().planes(cls, width)
-
-
 def test_two_ports():
     sizes = {"rows": 16, "cols": 16, "block": 8, "element_bits": (5, 5, 5), "data_width": 512}
     one, two = modelled(**sizes), modelled(**sizes, ports=2)
@@ -152,10 +139,6 @@ def test_two_ports():
     assert (two.fused_blocks_n, two.queued_words(4)) == (128, 20)
     long = modelled(**sizes | {"rows": 64, "data_width": 64}, ports=2)
     assert long.queued_words(1) == 128
-    with pytest.raises(ValueError, match="two ports need even numbers of rows"):
-        modelled(**sizes | {"cols": 3}, ports=2)
-    with pytest.raises(ValueError, match="ports must be an integer in 1"):
-        modelled(**sizes, ports=0)
     # 40 x 40 cells of one element: words of 32 vectors, of which 2 slices of 40 are no multiple.
     ones = modelled(**sizes | {"rows": 40, "cols": 40, "block": 1}, ports=2)
     assert ones.groups == 4
