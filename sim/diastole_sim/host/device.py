@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import TracebackType
+from typing import Self
 
 import numpy as np
 
@@ -117,7 +118,7 @@ class Device(Products[DeviceTensor]):
         """End the machine; tensors cannot be read afterwards."""
         self.machine.close()
 
-    def __enter__(self) -> "Device":
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(
