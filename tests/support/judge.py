@@ -10,7 +10,9 @@ from diastole_sim.golden.convert import quantise
 from diastole_sim.spec.numerics import CLASS_NAMES, Numerics
 from oracle import formats as oracle
 
-WHERE = {"seed": 7, "tag": 9, "step": 11}
+SEED, AT = 7, {"tag": 9, "step": 11}
+"""Of the draws."""
+WHERE = {"seed": SEED, **AT}
 TENSOR_SCALED = ("fp8_e4m3", "fp8_e5m2", "e2m5", "e3m4", "e5m1")
 """What can have one power of two for the whole tensor."""
 
