@@ -10,14 +10,14 @@ from functools import cache
 from amaranth.back import verilog
 
 from diastole.product.generate import product_contents
-from diastole.synth.mapper import Design, map_design, working_folder
+from diastole.synth.mapper import Design, MapRequest, map_design, working_folder
 from diastole.synth.programs import YOSYS
 from diastole.synth.targets import NAND2, sg13g2
 
 
 def mapped(design, *, flat=False):
     with working_folder() as folder:
-        return map_design(YOSYS.of_wheel(), design, sg13g2(), folder, flat=flat).tree
+        return map_design(YOSYS.of_wheel(), design, MapRequest(sg13g2(), flat=flat), folder).tree
 
 
 def verilog_of(component):

@@ -5,6 +5,8 @@ import numpy as np
 from bench.figure import figure
 from diastole.backend import cached_product, program_limits
 from diastole_sim.host.bell import BellMachine
+from diastole_sim.machines.verilator.machine import Machine
+from diastole_sim.machines.verilator.simulation import Simulation
 from diastole_sim.program.chains.activations import gelu, relu
 from diastole_sim.program.memory_plan import MemoryPlan, stream_of
 from diastole_sim.program.perceptron_forward import PRODUCT
@@ -76,7 +78,8 @@ def drain_cycles(config, activation, m, n, k):
         assert outcome.error == ErrorCode.NONE, f"{area.name}: {outcome}"
         return machine.counters()["cycles_total"]
 
-    with BellMachine(cached_product(config), seed=0, memory_bytes=size) as machine:
+    running = Machine(cached_product(config), Simulation(memory_base=0, memory_bytes=size))
+    with BellMachine(running, seed=0) as machine:
         for name, data in made.initial.items():
             machine.write(made.plan.areas[name].address, np.frombuffer(data, np.uint8))
         for area in made.before:

@@ -13,10 +13,10 @@ from bench.products import multiply
 from diastole.backend import cached_product
 from diastole.config.file import from_document
 from diastole.config.presets import PRODUCTS_ONLY
+from diastole.devices import Device
 from diastole.layers.costs import layer_costs
 from diastole.layers.networks import LISTS, layers_of
 from diastole.layers.sweep import configurations, on_all_cores, swept
-from diastole_sim.host.device import Device
 from diastole_sim.perf import Memory, ModelledMachine, estimate
 from diastole_sim.perf.choose import choose_nest
 from diastole_sim.perf.conversion import estimate_conversion

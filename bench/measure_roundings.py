@@ -4,8 +4,8 @@ import numpy as np
 
 from bench.figure import figure, shown
 from diastole.backend import cached_product
+from diastole.devices import Device
 from diastole_sim.codes.api import quantise
-from diastole_sim.host.device import Device
 from diastole_sim.perf import Memory
 from diastole_sim.perf.conversion import estimate_conversion
 from diastole_sim.perf.machine import LATENCY

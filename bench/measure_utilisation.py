@@ -13,8 +13,8 @@ from bench.figure import figure, shown
 from bench.products import converted, multiply, operands, used, wrong_elements
 from diastole.backend import cached_product
 from diastole.config.presets import PRODUCTS_ONLY
+from diastole.devices import Device
 from diastole_sim.golden.device import GoldenDevice
-from diastole_sim.host.device import Device
 from diastole_sim.host.product import Product
 from diastole_sim.perf.machine import LATENCY
 from diastole_sim.spec.formats import FAST, PLANE_BITS
