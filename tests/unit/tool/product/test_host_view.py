@@ -29,7 +29,6 @@ def test_it_is_what_the_manifest_says(name):
     assert limits.max_convert_cols == said["max_convert_cols"]
     assert limits.nests == ProductNests.from_dict(said["nests"])
     assert limits.data_width == 8 * view.beat_bytes == said["data_width"]
-    assert said["register_version"] == 0x0001_0000
 
 
 def test_constants_of_a_class():

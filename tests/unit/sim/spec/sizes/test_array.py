@@ -2,8 +2,6 @@
 
 import pytest
 
-from diastole_sim.spec.image import image_layouts
-from diastole_sim.spec.numerics import CLASS_NAMES
 from diastole_sim.spec.sizes.array import ArraySizes
 from support.modelled import modelled
 from support.numerics import make_numerics
@@ -64,16 +62,48 @@ def test_what_fits(m, n, fits):
 
 
 @pytest.mark.parametrize("data_width", [32, 64, 512])
-@pytest.mark.parametrize("formats", ["bfp4", "mxfp8_e4m3", "nvfp4", "fp8_e5m2", "bf16"])
-def test_stored_beats_are_those_of_the_image(formats, data_width):
-    numerics = make_numerics(block=4, formats=formats)
+@pytest.mark.parametrize(
+    "formats, bits, run, header",  # of an element; elements of a vector group
+    [
+        ("bfp4", 5, None, 0),
+        ("mxfp8_e4m3", 8, 32, 0),
+        ("nvfp4", 4, 16, 1),
+        ("fp8_e5m2", 8, None, 0),
+        ("bf16", 16, None, 0),
+    ],
+)
+def test_stored_beats_are_counted(formats, bits, run, header, data_width):
+    """A header; of each group of eight blocks its exponents and elements, both in whole beats; then
+    a maximum for each row of blocks and each column, or for each row of elements of vectors."""
+    groupings = run and f"1x{run}"
+    numerics = make_numerics(block=4, formats=formats, groupings=groupings)
     machine = ArraySizes.of(numerics, rows=2, cols=1, data_width=data_width)
-    for number, name in enumerate(CLASS_NAMES):
-        chosen = numerics.tensor_class(name)
-        for shape in ((1, 1), (37, 70), (70, 9)):
-            image = image_layouts(chosen, shape, block=4, data_width=data_width)[0]
-            assert machine.stored_beats(number, *shape) * machine.beat_bytes == image.total_bytes
-            assert machine.grouped(number) == chosen.two_copies
+
+    def beats(bits):
+        return len(range(0, bits, data_width))
+
+    exponents = 8 if run is None else 4 * (32 // run)
+    group = beats(8 * exponents) + beats(8 * 16 * bits)
+    for rows, cols in ((1, 1), (37, 70), (70, 9)):
+        down, across = len(range(0, rows, 4)), len(range(0, cols, 4))
+        groups = down * len(range(0, across, 8))
+        maxima = beats(8 * down) + beats(8 * across) if run is None else beats(8 * 4 * down)
+        found = [machine.stored_beats(cls, rows, cols) for cls in range(3)]
+        assert found == [header + groups * group + maxima] * 3
+    assert [machine.grouped(cls) for cls in range(3)] == [run is not None] * 3
+
+
+def test_what_vector_groups_add():
+    """A largest exponent for each row of a block, in the memories of those that stream and of
+    those that are held; an exponent of the tensor in front of NVFP4's images."""
+    in_groups = modelled(rows=2, cols=2, data_width=64, vectors=(16, None, None))
+    assert [in_groups.entries(cls) for cls in range(3)] == [8, 1, 1]
+    assert (in_groups.stream_entries, in_groups.held_entries) == (8, 1)
+    all_in_groups = modelled(rows=2, cols=2, data_width=64, vectors=(16, 16, 16))
+    assert (all_in_groups.stream_entries, all_in_groups.held_entries) == (8, 8)
+    assert (NANO.stream_entries, NANO.held_entries, NANO.has_headers) == (1, 1, False)
+    numerics = make_numerics(block=8, formats="nvfp4")
+    assert ArraySizes.of(numerics, rows=2, cols=2, data_width=64).has_headers
 
 
 def fast(formats=("bfp2", "fast", "fast"), widths=(2, 4, 6, 8), **options):

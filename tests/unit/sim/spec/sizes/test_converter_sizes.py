@@ -206,3 +206,18 @@ def test_blocks_of_a_tile(name):
     for cls in range(3):
         height, width = tile_shape(numerics, cls)
         assert sizes.cut_blocks(cls) == (height // numerics.block, width // numerics.block)
+
+
+@pytest.mark.parametrize(
+    "block, data_width, tiles",
+    [
+        (8, 128, 4),  # 8 x 64 floats are 128 beats, of which 2 tiles are 256
+        (8, 256, 4),
+        (8, 512, 8),  # 32 beats
+        (1, 512, 8),  # a tile is one beat
+    ],
+)
+def test_tiles_that_are_asked_for_ahead(block, data_width, tiles):
+    """As many as make 256 beats, but at least 4 and at most 8."""
+    numerics = make_numerics(block=block, formats="bfp4")
+    assert ConverterSizes(numerics=numerics, data_width=data_width).tiles_ahead == tiles
