@@ -28,7 +28,7 @@ from diastole_sim.spec.command_table import (
     opcodes_of,
     reserved_mask,
 )
-from diastole_sim.spec.image import MAX_SIZE
+from diastole_sim.spec.image import EXTENT_BITS
 from diastole_sim.spec.limits import (
     INSTRUCTIONS,
     MOST_ENTRIES,
@@ -55,7 +55,7 @@ def command_layout(
     classes of a product are those of the places. The opcode's numbers are those of the encoding.
     """
     opcodes = unsigned(max(opcodes_of(vector=vector)).bit_length())
-    narrower = {"opcode": opcodes} | dict.fromkeys(SIZES, unsigned(MAX_SIZE.bit_length()))
+    narrower = {"opcode": opcodes} | dict.fromkeys(SIZES, unsigned(EXTENT_BITS))
     narrower |= {"which": unsigned(max(VectorTable).bit_length())}
     narrower |= dict.fromkeys(("first", "count"), unsigned(MOST_ENTRIES.bit_length()))
     fixed = ("version", "class_w", "class_dy")

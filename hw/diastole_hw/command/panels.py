@@ -13,11 +13,9 @@ from diastole_sim.spec.command_table import (
     WIDTH_FIELDS,
     opcodes_of,
 )
-from diastole_sim.spec.image import MAX_SIZE
+from diastole_sim.spec.image import EXTENT_BITS
 from diastole_sim.spec.limits import CHOSEN_PLANES, Limits
 from diastole_sim.spec.operations import OPERATIONS
-
-SIZE_BITS = MAX_SIZE.bit_length()
 
 
 class Panels(wiring.Component):
@@ -72,7 +70,7 @@ class Panels(wiring.Component):
         loads = data_register()
         ended = Signal(init=1)
         step = data_register(max(len(step) for lengths in operands for _, step in lengths))
-        left = data_register(signed(max(SIZE_BITS, len(step)) + 2))  # of the length, below 0
+        left = data_register(signed(max(EXTENT_BITS, len(step)) + 2))  # of the length, below 0
         begins = data_register()  # 1 is missing in it
         found = data_register(range(3 * max(rooms) + 1))
         beyond = data_register()  # what was found is, once it was

@@ -2,13 +2,7 @@
 
 from amaranth.hdl import Array, Const, Signal, Value
 
-from diastole_sim.spec.image import MAX_SIZE
 from diastole_sim.spec.sizes.converter import ConverterSizes
-
-EXTENT_BITS = MAX_SIZE.bit_length()
-"""Of a number of rows or columns of a tensor."""
-PITCH_BITS = EXTENT_BITS + 3
-"""Of the bytes from one row of floats to the next: whole beats, at most of 16 floats."""
 
 
 def by_class(m, cls: Value, values, name: str) -> Value:

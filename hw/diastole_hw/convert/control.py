@@ -4,9 +4,9 @@ from amaranth.hdl import unsigned
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from diastole_hw.convert.by_class import EXTENT_BITS
 from diastole_hw.convert.order import cut_layout
 from diastole_sim.spec.command_table import ADDRESS_BITS
+from diastole_sim.spec.image import EXTENT_BITS
 
 CONVERT = data.StructLayout(
     {

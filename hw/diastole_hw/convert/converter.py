@@ -7,7 +7,7 @@ from amaranth.utils import exact_log2
 
 from diastole_hw.bus.gather import DEPTH
 from diastole_hw.bus.services import ReadSignature, WriteSignature
-from diastole_hw.convert.by_class import PITCH_BITS, by_class
+from diastole_hw.convert.by_class import by_class
 from diastole_hw.convert.control import ConverterControl, convert_layout
 from diastole_hw.convert.exponents import ExponentField
 from diastole_hw.convert.feed import Feed, fed_row_layout
@@ -38,6 +38,7 @@ from diastole_hw.stream.fifo import StreamFifo
 from diastole_hw.stream.fork import fork
 from diastole_hw.transfer.address import whole_beats
 from diastole_sim.spec.check import require_int
+from diastole_sim.spec.image import PITCH_BITS
 from diastole_sim.spec.numerics import Numerics
 from diastole_sim.spec.sizes.converter import ConverterSizes
 

@@ -5,10 +5,10 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import exact_log2
 
-from diastole_hw.convert.by_class import EXTENT_BITS
 from diastole_hw.convert.order import TileOrder, cut_layout, follow_tiles
 from diastole_hw.memory.ram import Ram
 from diastole_hw.registers import data_register
+from diastole_sim.spec.image import EXTENT_BITS
 from diastole_sim.spec.numerics import Numerics
 from diastole_sim.spec.sizes.converter import ConverterSizes
 

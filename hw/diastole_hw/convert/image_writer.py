@@ -8,7 +8,7 @@ from amaranth.lib.wiring import In, Out, connect, flipped
 from amaranth.utils import exact_log2
 
 from diastole_hw.bus.services import request_layout, write_beat_layout
-from diastole_hw.convert.by_class import EXTENT_BITS, by_class
+from diastole_hw.convert.by_class import by_class
 from diastole_hw.convert.copy_port import image_group_layout
 from diastole_hw.convert.maxima import MAX_COL_BLOCKS, MAX_KEPT_ROWS, ImageMaxima
 from diastole_hw.convert.order import TileOrder, cut_layout, follow_tiles
@@ -22,6 +22,7 @@ from diastole_hw.transfer.times import times
 from diastole_sim.spec.check import require_int
 from diastole_sim.spec.command_table import ADDRESS_BITS
 from diastole_sim.spec.formats import NVFP4
+from diastole_sim.spec.image import EXTENT_BITS
 from diastole_sim.spec.numerics import Numerics
 from diastole_sim.spec.sizes.converter import ConverterSizes
 

@@ -5,14 +5,14 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import exact_log2
 
-from diastole_hw.convert.by_class import EXTENT_BITS, by_class
+from diastole_hw.convert.by_class import by_class
 from diastole_hw.convert.copy_port import image_group_layout
 from diastole_hw.convert.order import BACK, BESIDE, TileOrder, cut_layout, follow_tiles
 from diastole_hw.convert.pack_bytes import PackBytes
 from diastole_hw.memory.ram import Ram
 from diastole_hw.registers import data_register, delayed_record
 from diastole_sim.spec.check import require_int
-from diastole_sim.spec.image import GROUP_BLOCKS
+from diastole_sim.spec.image import EXTENT_BITS, GROUP_BLOCKS
 from diastole_sim.spec.numerics import Numerics
 from diastole_sim.spec.sizes.converter import ConverterSizes
 

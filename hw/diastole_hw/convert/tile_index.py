@@ -5,9 +5,10 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import exact_log2
 
-from diastole_hw.convert.by_class import EXTENT_BITS, by_class
+from diastole_hw.convert.by_class import by_class
 from diastole_hw.random.draws import INDEX_BITS
 from diastole_hw.registers import data_register
+from diastole_sim.spec.image import EXTENT_BITS
 from diastole_sim.spec.numerics import Numerics
 from diastole_sim.spec.sizes.converter import ConverterSizes
 

@@ -6,13 +6,14 @@ from amaranth.lib.wiring import In, Out
 from amaranth.utils import exact_log2
 
 from diastole_hw.bus.services import request_layout
-from diastole_hw.convert.by_class import EXTENT_BITS, PITCH_BITS, by_class
+from diastole_hw.convert.by_class import by_class
 from diastole_hw.convert.order import TileOrder, cut_layout, follow_tiles
 from diastole_hw.convert.tile_index import of_tile_rows
 from diastole_hw.random.draws import INDEX_BITS
 from diastole_hw.registers import data_register
 from diastole_hw.transfer.address import whole_beats
 from diastole_sim.spec.command_table import ADDRESS_BITS
+from diastole_sim.spec.image import EXTENT_BITS, PITCH_BITS
 from diastole_sim.spec.numerics import Numerics
 from diastole_sim.spec.sizes.converter import ConverterSizes
 

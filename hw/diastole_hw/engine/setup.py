@@ -19,10 +19,9 @@ from diastole_hw.transfer.address import Locate, whole_beats
 from diastole_hw.transfer.times import times
 from diastole_sim.spec import operations
 from diastole_sim.spec.command_table import ADDRESS_BITS
-from diastole_sim.spec.image import GROUP_BLOCKS
+from diastole_sim.spec.image import EXTENT_BITS, GROUP_BLOCKS
 from diastole_sim.spec.nest import NestLimits
 from diastole_sim.spec.operations import DW, DX, Tensor
-from diastole_sim.spec.sizes.array import MAX_ELEMENT_BITS
 from diastole_sim.spec.sizes.uses import DY, W, X
 
 
@@ -45,7 +44,7 @@ class Setup(wiring.Component):
 
     Timing: ``done`` is high from b + 2 cycles after ``start`` until the cycle of the next one. The
     tallest of the three images, as they are read, has so many rows of blocks that their number has
-    b bits, MAX_ELEMENT_BITS at most. ``product`` is registered, and right while ``done`` is high;
+    b bits, EXTENT_BITS at most. ``product`` is registered, and right while ``done`` is high;
     its mode, its sizes and where its images begin are so from the cycle after ``start`` on, the
     lengths of its nest from the one after that, and what follows from these a cycle later.
 
@@ -99,8 +98,8 @@ class Setup(wiring.Component):
         blocks = {}
         groups = {}
         for name in "mnk":
-            blocks[name] = Signal(MAX_ELEMENT_BITS, name=f"blocks_{name}")
-            groups[name] = Signal(MAX_ELEMENT_BITS, name=f"groups_{name}")
+            blocks[name] = Signal(EXTENT_BITS, name=f"blocks_{name}")
+            groups[name] = Signal(EXTENT_BITS, name=f"groups_{name}")
             size, group = given[name], GROUP_BLOCKS * plan.block
             m.d.comb += [
                 blocks[name].eq((size + (plan.block - 1)) >> plan.log_block),
@@ -142,7 +141,7 @@ class Setup(wiring.Component):
 
     def _planes(self, m, product, cls, behind, rows, cols):
         """In how many planes a tensor is, and how far apart: an image ends with its maxima."""
-        bits = MAX_ELEMENT_BITS + 1
+        bits = EXTENT_BITS + 1
         if self.plan.grouped(cls):
             entries = self._beats(rows << self.plan.log_block)
         else:
@@ -160,9 +159,9 @@ class Setup(wiring.Component):
         Returns whether they are known.
         """
         plan, tensor = self.plan, product.tensors[cls]
-        rows = Signal(MAX_ELEMENT_BITS, name=f"rows_{cls}")
-        cols = Signal(MAX_ELEMENT_BITS, name=f"cols_{cls}")
-        in_row = Signal(MAX_ELEMENT_BITS, name=f"groups_of_{cls}")
+        rows = Signal(EXTENT_BITS, name=f"rows_{cls}")
+        cols = Signal(EXTENT_BITS, name=f"cols_{cls}")
+        in_row = Signal(EXTENT_BITS, name=f"groups_of_{cls}")
         pitch = Signal(32, name=f"pitch_{cls}")
         first = Signal(ADDRESS_BITS, name=f"first_{cls}")  # the first block
         height, width = operations.OPERANDS[cls].axes
@@ -178,7 +177,7 @@ class Setup(wiring.Component):
             first.eq(whole_beats(base + layout.header_beats * beat, beat)),
         ]
         m.submodules[f"behind_{cls}"] = behind = Locate(
-            count_bits=MAX_ELEMENT_BITS + 1 - plan.log_block, beat_bytes=plan.beat_bytes
+            count_bits=EXTENT_BITS + 1 - plan.log_block, beat_bytes=plan.beat_bytes
         )
         m.d.comb += [
             behind.start.eq(self.start),

@@ -11,10 +11,9 @@ from diastole_hw.plan.uses import Mode
 from diastole_hw.schedule.lengths import longest_lengths
 from diastole_sim.spec.command_table import ADDRESS_BITS
 from diastole_sim.spec.formats import SCALE_SIGNIFICAND_BITS
-from diastole_sim.spec.image import GROUP_BLOCKS
-from diastole_sim.spec.sizes.array import MAX_ELEMENT_BITS
+from diastole_sim.spec.image import EXTENT_BITS, GROUP_BLOCKS, PITCH_BITS
 
-POSITION = unsigned(MAX_ELEMENT_BITS)
+POSITION = unsigned(EXTENT_BITS)
 LENGTH = unsigned(16)
 """Of a tile, a chunk, or what these take of a bank: as wide as the longest field of a nest. A
 machine's own are as wide as its longest ones: :func:`length_shapes`."""
@@ -43,9 +42,9 @@ TENSOR = data.StructLayout(
 GIVEN_RESULT = data.StructLayout(
     {
         "base": unsigned(ADDRESS_BITS),
-        "pitch": unsigned(MAX_ELEMENT_BITS + 3),  # bytes from one row to the next
-        "rows": unsigned(MAX_ELEMENT_BITS),
-        "cols": unsigned(MAX_ELEMENT_BITS),
+        "pitch": unsigned(PITCH_BITS),  # bytes from one row to the next
+        "rows": unsigned(EXTENT_BITS),
+        "cols": unsigned(EXTENT_BITS),
     }
 )
 """A result, as far as it follows from a command alone."""
@@ -81,7 +80,7 @@ PRODUCT = data.StructLayout(
         "north_whole": 1,
         "tensors": data.ArrayLayout(TENSOR, 3),  # by class: x, w, dy; the image that is read
         # Bytes from the maxima of rows to those of columns, of operands of which these are read.
-        "to_columns": unsigned(MAX_ELEMENT_BITS + 1),
+        "to_columns": unsigned(EXTENT_BITS + 1),
         "exponents": data.ArrayLayout(signed(10), 3),  # of tensors whose groups have scales, else 0
     }
 )
@@ -146,7 +145,7 @@ def chunk_layout(plan: Plan) -> data.StructLayout:
     each operand."""
     lanes = max(plan.groups * max(plan.rows, plan.cols), plan.fused_blocks_n)
     chunk = plan.most_chunk_blocks
-    first = unsigned(MAX_ELEMENT_BITS - plan.log_block)
+    first = unsigned(EXTENT_BITS - plan.log_block)
     return data.StructLayout(
         {
             "t0": first,
@@ -407,7 +406,7 @@ def span_layout(plan: Plan) -> data.StructLayout:
     )
 
 
-SIZE = unsigned(MAX_ELEMENT_BITS)
+SIZE = unsigned(EXTENT_BITS)
 
 
 ADDRESS = unsigned(ADDRESS_BITS)

@@ -12,7 +12,7 @@ from diastole_hw.store.rows import EmitRows
 from diastole_hw.stream.credit import Credit
 from diastole_hw.stream.fifo import StreamFifo
 from diastole_hw.successor import is_successor
-from diastole_sim.spec.sizes.array import MAX_ELEMENT_BITS
+from diastole_sim.spec.image import PITCH_BITS
 
 
 class DealRows(wiring.Component):
@@ -33,7 +33,7 @@ class DealRows(wiring.Component):
 
     Members
     -------
-    pitch : In(MAX_ELEMENT_BITS + 3)
+    pitch : In(PITCH_BITS)
         Bytes from one row to the next.
     spans : In(stream of span_layout(plan))
     words : In(stream of ``vectors`` * B times unsigned(32))
@@ -55,7 +55,7 @@ class DealRows(wiring.Component):
         outs |= {f"words_{port}": Out(words) for port in range(2)}
         super().__init__(
             {
-                "pitch": In(MAX_ELEMENT_BITS + 3),
+                "pitch": In(PITCH_BITS),
                 "spans": In(spans),
                 "words": In(words),
                 "begins": Out(2),
@@ -156,7 +156,7 @@ class EmitPorts(wiring.Component):
         beats = stream.Signature(write_beat_layout(plan.data_width))
         super().__init__(
             {
-                "pitch": In(MAX_ELEMENT_BITS + 3),
+                "pitch": In(PITCH_BITS),
                 "spans": In(stream.Signature(span_layout(plan))),
                 "words": In(stream.Signature(floats)),
                 "busy": Out(1),

@@ -11,7 +11,7 @@ from diastole_hw.registers import data_register
 from diastole_hw.schedule.tokens import span_layout
 from diastole_sim.spec.check import require_choice
 from diastole_sim.spec.command_table import ADDRESS_BITS
-from diastole_sim.spec.sizes.array import MAX_ELEMENT_BITS
+from diastole_sim.spec.image import PITCH_BITS
 
 FLOAT_BYTES = 4
 
@@ -43,7 +43,7 @@ class EmitRows(wiring.Component):
 
     Members
     -------
-    pitch : In(MAX_ELEMENT_BITS + 3)
+    pitch : In(PITCH_BITS)
         Bytes from one row of the result to the next, whole beats. Stable while ``busy``.
     spans : In(stream of span_layout(plan))
         At least one float, vector and row. A row of several words begins in a beat where a word
@@ -83,7 +83,7 @@ class EmitRows(wiring.Component):
         turned = {"turned": In(1), "pieces": In(stream.Signature(beat))}
         super().__init__(
             {
-                "pitch": In(MAX_ELEMENT_BITS + 3),
+                "pitch": In(PITCH_BITS),
                 "spans": In(stream.Signature(span_layout(plan))),
                 "words": In(stream.Signature(floats)),
                 "requests": Out(stream.Signature(request_layout())),

@@ -5,8 +5,9 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from diastole_hw.convert.order import cut_layout
-from diastole_hw.vector.setup import SIZE_BITS, STEP_BITS, chain_layout
+from diastole_hw.vector.setup import STEP_BITS, chain_layout
 from diastole_sim.spec.command_table import ADDRESS_BITS
+from diastole_sim.spec.image import EXTENT_BITS
 from diastole_sim.spec.limits import MOST_ENTRIES, VectorTable
 from diastole_sim.spec.stream_table import CHOICE_FIELDS
 
@@ -20,7 +21,7 @@ def image_layout(*, choices: bool = False) -> data.StructLayout:
     from there, if there are two; ``tag``: of its draws; ``slot`` + 1 of its scale, 0: none; how it
     is ``cut``, in blocks. ``choices``: of a machine that decides widths, with the fields of that of
     a descriptor."""
-    sizes = dict.fromkeys(("rows", "cols"), unsigned(SIZE_BITS))
+    sizes = dict.fromkeys(("rows", "cols"), unsigned(EXTENT_BITS))
     words = dict.fromkeys(("offset", "tag"), unsigned(32))
     others = {"cls": unsigned(2), "address": unsigned(ADDRESS_BITS), "slot": unsigned(8)}
     flags = dict.fromkeys(CHOICE_FIELDS if choices else (), 1)

@@ -17,11 +17,10 @@ from diastole_hw.vector.check import (
 from diastole_hw.vector.scan import ProgramScan
 from diastole_hw.vector.shape import VectorShape, stream_layout
 from diastole_sim.spec.command_table import ADDRESS_BITS
-from diastole_sim.spec.image import MAX_SIZE
+from diastole_sim.spec.image import EXTENT_BITS
 from diastole_sim.spec.micro import CONSTANTS, INPUTS, MOST_INSTRUCTIONS
 from diastole_sim.spec.stream_table import CHOICE_FIELDS, GATHERED, SLOTS, STREAMS, Kind, PanelOrder
 
-SIZE_BITS = MAX_SIZE.bit_length()
 STEP_BITS = 32
 
 
@@ -34,8 +33,8 @@ def chain_layout() -> data.StructLayout:
             "first": range(CONSTANTS),
             "length": range(MOST_INSTRUCTIONS + 1),
             "streams": range(SLOTS),
-            "rows": unsigned(SIZE_BITS),
-            "cols": unsigned(SIZE_BITS),
+            "rows": unsigned(EXTENT_BITS),
+            "cols": unsigned(EXTENT_BITS),
             "by_columns": 1,
             "of_product": 1,
         }
@@ -249,7 +248,7 @@ class ChainSetup(wiring.Component):
     def _last_blocks(self):
         """Numbers of the last row and of the last column of blocks."""
         chain, low = self.chain, self.shape.row_bits
-        return tuple((chain[name] - 1)[:SIZE_BITS] >> low for name in ("rows", "cols"))
+        return tuple((chain[name] - 1)[:EXTENT_BITS] >> low for name in ("rows", "cols"))
 
     def _index(self, i, j):
         """What the number of a panel's block has besides rows of them."""

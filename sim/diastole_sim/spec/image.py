@@ -52,6 +52,10 @@ DATA_WIDTHS = (32, 64, 128, 256, 512)
 """Widths of the memory bus in bits."""
 MAX_SIZE = 2**24 - 1
 """Largest number of rows or columns of a tensor."""
+EXTENT_BITS = MAX_SIZE.bit_length()
+"""Bits of such a number."""
+PITCH_BITS = EXTENT_BITS + 3
+"""Bits of the bytes from one row of floats to the next: whole beats, at most of 16 floats."""
 MAX_CONVERT_BLOCKS = 4096
 """Most blocks in a row of a tensor that a machine converts."""
 MIN_ELEMENT_BITS, MAX_ELEMENT_BITS = 2, 16

@@ -12,25 +12,28 @@ from math import gcd
 from typing import Any, Self, TypeAlias
 
 from diastole_sim.spec.accumulator import FloatAccumulator
-from diastole_sim.spec.check import require_choice, require_int
+from diastole_sim.spec.check import require_choice
 from diastole_sim.spec.formats import PLANE_BITS, Format
-from diastole_sim.spec.image import DATA_WIDTHS, MAX_SIZE, GroupLayout, image_layouts
+from diastole_sim.spec.image import GroupLayout, image_layouts
 from diastole_sim.spec.integers import ceil_div, log2, pow2ceil
 from diastole_sim.spec.nest import ProductNests
 from diastole_sim.spec.numerics import CLASS_NAMES, Numerics, TensorClass
 from diastole_sim.spec.operations import summed_inside
 from diastole_sim.spec.sizes.nests import NestRules
-from diastole_sim.spec.sizes.tiling import Tiling, default_tiling, tiling_problem, vectors_drained
+from diastole_sim.spec.sizes.tiling import (
+    Tiling,
+    default_tiling,
+    require_array,
+    tiling_problem,
+    vectors_drained,
+)
 from diastole_sim.spec.sizes.uses import DY, PRODUCTS, Use, W, X, use_of
 
-MAX_ELEMENT_BITS = MAX_SIZE.bit_length()
 SUM_MEMORIES = 2
 """Of sums behind each port. Tiles stand in them in turn, those that fit in half of one in one half
 after the other."""
 TILES_OF_SUMS = 2 * SUM_MEMORIES
 """Tiles whose sums are kept at once, at most."""
-MOST_PORTS = 2
-"""To memory."""
 SPARE_WORDS = 4
 """Words that the queue of a port has room for beside half of the longest row."""
 MOST_QUEUED_WORDS = 128
@@ -501,13 +504,3 @@ class ArraySizes:
         """Depth of each memory of maxima, in beats."""
         slots = self.tiling.tiles_in_flight
         return max(slots * pow2ceil(self.stream_maxima_words), self.held_maxima_depth)
-
-
-def require_array(rows: int, cols: int, data_width: int, ports: int) -> None:
-    """ValueError for an array or a bus that there is no machine of."""
-    require_int("rows", rows, 1, 64)
-    require_int("cols", cols, 1, 64)
-    require_choice("data_width", data_width, DATA_WIDTHS)
-    require_int("ports", ports, 1, MOST_PORTS)
-    if ports > 1 and (rows % 2 or cols % 2):
-        raise ValueError("two ports need even numbers of rows and of columns of cells")

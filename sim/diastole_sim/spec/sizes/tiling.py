@@ -3,8 +3,8 @@
 from dataclasses import dataclass, fields
 from math import lcm
 
-from diastole_sim.spec.check import require_int
-from diastole_sim.spec.image import GROUP_BLOCKS, GroupLayout
+from diastole_sim.spec.check import require_choice, require_int
+from diastole_sim.spec.image import DATA_WIDTHS, GROUP_BLOCKS, GroupLayout
 from diastole_sim.spec.integers import ceil_div, pow2ceil, pow2floor
 from diastole_sim.spec.nest import MOST_BLOCKS
 from diastole_sim.spec.numerics import Numerics
@@ -13,6 +13,8 @@ FEWEST_VECTORS, MOST_VECTORS = 64, 128
 """Of a T tile: loading the next blocks hides in as many slots, and sums take room."""
 FEWEST_FUSED_VECTORS = 16
 """Of a k tile of the fused pass."""
+MOST_PORTS = 2
+"""To memory."""
 FEWEST_TILES_IN_FLIGHT = 4
 """Two are loaded while two are drained."""
 
@@ -62,6 +64,16 @@ class Tiling:
 
     def __str__(self) -> str:
         return ", ".join(f"{field.name} {getattr(self, field.name)}" for field in fields(self))
+
+
+def require_array(rows: int, cols: int, data_width: int, ports: int) -> None:
+    """ValueError for an array or a bus that there is no machine of."""
+    require_int("rows", rows, 1, 64)
+    require_int("cols", cols, 1, 64)
+    require_choice("data_width", data_width, DATA_WIDTHS)
+    require_int("ports", ports, 1, MOST_PORTS)
+    if ports > 1 and (rows % 2 or cols % 2):
+        raise ValueError("two ports need even numbers of rows and of columns of cells")
 
 
 def tiling_problem(

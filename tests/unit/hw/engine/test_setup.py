@@ -8,8 +8,7 @@ from diastole_hw.engine.setup import Setup
 from diastole_hw.plan.uses import Mode
 from diastole_hw.schedule.lengths import longest_lengths
 from diastole_hw.schedule.tokens import LENGTH
-from diastole_sim.spec.image import FloatLayout, ImageLayout
-from diastole_sim.spec.sizes.array import MAX_ELEMENT_BITS
+from diastole_sim.spec.image import EXTENT_BITS, FloatLayout, ImageLayout
 from support.bench import design, run
 from support.plans import make_numerics, make_plan, with_vector
 
@@ -43,11 +42,11 @@ MACHINES = {
     "planes in vectors": (FAST | {"block": 8, "groupings": "1x16"}, {}),
     "planes of x in vectors": (FAST | {"block": 4, "groupings": ("1x8", "4x4", "8x8")}, {}),
 }
-MOST = 2**MAX_ELEMENT_BITS - 1
+MOST = 2**EXTENT_BITS - 1
 
 
 def random_operands(rng, plan, large):
-    bits = MAX_ELEMENT_BITS if large else 7
+    bits = EXTENT_BITS if large else 7
     operands = {name: rng.randrange(1, 2 ** rng.randrange(2, bits + 1)) for name in "mnk"}
     places = {name: rng.randrange(2**30) * plan.beat_bytes for name in (*SHAPES, *RESULTS)}
     return operands | places | dict.fromkeys(("nest_t", "nest_groups", "nest_chunk"), 0)
