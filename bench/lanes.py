@@ -4,8 +4,8 @@ from amaranth.hdl import Cat, Const, Module, Signal, signed
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from diastole_hw.convert.quantise import rounds_up
-from diastole_hw.random.lfsr import LaneStates
+from diastole_hw.convert.lanes.quantise import rounds_up
+from diastole_hw.random.lane_states import LaneStates
 from diastole_sim.spec.lfsr import MAX_LFSR_BITS, PAIR_LFSR_BITS
 
 

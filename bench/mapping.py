@@ -11,8 +11,8 @@ from amaranth.back import verilog
 
 from diastole.product.generate import product_contents
 from diastole.synth.mapper import Design, MapRequest, map_design, working_folder
-from diastole.synth.programs import YOSYS
 from diastole.synth.targets import NAND2, sg13g2
+from diastole.synth.tools import YOSYS
 
 
 def mapped(design, *, flat=False):

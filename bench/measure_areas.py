@@ -12,19 +12,19 @@ from diastole.config.presets import PRESETS, PRODUCTS_ONLY
 from diastole.product.generate import product_contents
 from diastole.synth.flow import Request, Tools, synthesise
 from diastole.synth.mapper import Design
-from diastole.synth.programs import YOSYS
 from diastole.synth.targets import ECP5, NAND2, SITES
-from diastole_hw.convert.monitor import Monitor
-from diastole_hw.convert.quantise import LaneQuantiser
-from diastole_hw.convert.trial import ScaleTrial
+from diastole.synth.tools import YOSYS
+from diastole_hw.convert.lanes.monitor import Monitor
+from diastole_hw.convert.lanes.quantise import LaneQuantiser
+from diastole_hw.convert.lanes.scale_trial import ScaleTrial
 from diastole_hw.memory.chunk_lane import ChunkLane
-from diastole_hw.vector.float_add import FloatAdd
-from diastole_hw.vector.float_mul import FloatMul
-from diastole_hw.vector.function_rows import FunctionRows
-from diastole_hw.vector.lane import Lane
-from diastole_hw.vector.parabola import Parabola
-from diastole_hw.vector.special import SpecialLane
-from diastole_hw.vector.special_argument import SpecialArgument
+from diastole_hw.vector.core.lane import Lane
+from diastole_hw.vector.float.float_add import FloatAdd
+from diastole_hw.vector.float.float_mul import FloatMul
+from diastole_hw.vector.float.function_rows import FunctionRows
+from diastole_hw.vector.float.parabola import Parabola
+from diastole_hw.vector.float.special import SpecialLane
+from diastole_hw.vector.float.special_argument import SpecialArgument
 from diastole_sim.spec.formats import FOUR_OVER_SIX
 from diastole_sim.spec.numerics import CLASS_NAMES
 from support.presets import changed, floating, in_format

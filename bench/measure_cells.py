@@ -19,10 +19,10 @@ from bench.mapping import area, verilog_of
 from diastole.layers.cell_areas import AREAS
 from diastole.synth.delay_tables import read_library
 from diastole.synth.path_delay import Timing
-from diastole.synth.programs import YOSYS, run
 from diastole.synth.targets import sg13g2
+from diastole.synth.tools import YOSYS, run
 from diastole_hw.cell.cell import Cell
-from diastole_hw.cell.shape import PIPELINES, CellShape, Element
+from diastole_hw.cell.cell_shape import PIPELINES, CellShape, Element
 from diastole_hw.plan.plan import Plan
 from diastole_sim.spec.formats import FAST
 from diastole_sim.spec.numerics import CLASS_NAMES, Numerics

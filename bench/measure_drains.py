@@ -5,8 +5,8 @@ import numpy as np
 from bench.figure import figure
 from diastole.backend import cached_product, program_limits
 from diastole_sim.host.bell import BellMachine
-from diastole_sim.machines.verilator.machine import Machine
 from diastole_sim.machines.verilator.simulation import Simulation
+from diastole_sim.machines.verilator.verilator_machine import Machine
 from diastole_sim.program.chains.activations import gelu, relu
 from diastole_sim.program.memory_plan import MemoryPlan, stream_of
 from diastole_sim.program.perceptron_forward import PRODUCT

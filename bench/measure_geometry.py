@@ -4,7 +4,7 @@ from bench.figure import figure
 from diastole.backend import cached_product
 from diastole.config.file import from_document
 from diastole.devices import Device
-from diastole_sim.golden.device import GoldenDevice
+from diastole_sim.golden.golden_device import GoldenDevice
 from diastole_sim.spec.numerics import CLASS_NAMES
 from diastole_sim.train import run_task
 

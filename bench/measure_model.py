@@ -14,14 +14,14 @@ from diastole.backend import cached_product
 from diastole.config.file import from_document
 from diastole.config.presets import PRODUCTS_ONLY
 from diastole.devices import Device
-from diastole.layers.costs import layer_costs
+from diastole.layers.layer_costs import layer_costs
 from diastole.layers.networks import LISTS, layers_of
 from diastole.layers.sweep import configurations, on_all_cores, swept
 from diastole_sim.perf import Memory, ModelledMachine, estimate
 from diastole_sim.perf.choose import choose_nest
-from diastole_sim.perf.conversion import estimate_conversion
-from diastole_sim.perf.machine import LATENCY
-from diastole_sim.perf.walk import loops_of
+from diastole_sim.perf.chunk_walk import loops_of
+from diastole_sim.perf.conversion_estimate import estimate_conversion
+from diastole_sim.perf.modelled_machine import LATENCY
 from diastole_sim.spec.nest import KEPT, OUTER, Nest
 from diastole_sim.spec.operations import OPERANDS, OPERATIONS
 from support.presets import in_format

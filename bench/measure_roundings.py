@@ -7,8 +7,8 @@ from diastole.backend import cached_product
 from diastole.devices import Device
 from diastole_sim.codes.api import quantise
 from diastole_sim.perf import Memory
-from diastole_sim.perf.conversion import estimate_conversion
-from diastole_sim.perf.machine import LATENCY
+from diastole_sim.perf.conversion_estimate import estimate_conversion
+from diastole_sim.perf.modelled_machine import LATENCY
 from diastole_sim.spec.formats import FOUR_OVER_SIX
 from diastole_sim.spec.numerics import CLASS_NAMES
 from support.draw_bias import CHANCE, KINDS, RULES, defined, drawing, measured

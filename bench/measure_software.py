@@ -12,7 +12,7 @@ from bench.figure import figure, shown
 from diastole.config.presets import PRESETS, PRODUCTS_ONLY
 from diastole.devices import GoldenDevice as NamedDevice
 from diastole.product.generate import generate
-from diastole_sim.golden.device import GoldenDevice
+from diastole_sim.golden.golden_device import GoldenDevice
 from diastole_sim.spec.numerics import Numerics
 
 EMITTED = {"nano": PRODUCTS_ONLY["nano"], "server": PRODUCTS_ONLY["server"]}

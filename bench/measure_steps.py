@@ -6,7 +6,7 @@ from functools import cache
 import numpy as np
 
 from bench.figure import figure, shown
-from diastole.layers.steps import STEP, modelled_step
+from diastole.layers.modelled_step import STEP, modelled_step
 from support.training_steps import CASES, MOST_OFF, commands_alone, counted_step, step_program
 
 MOST_CYCLES = dict(zip(CASES, (12_000, 15_500, 11_500, 24_000), strict=True))

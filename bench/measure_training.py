@@ -14,7 +14,7 @@ from bench.figure import figure, shown
 from bench.results import ROOT
 from diastole.config.file import from_document
 from diastole.config.presets import PRODUCTS_ONLY
-from diastole_sim.golden.device import GoldenDevice
+from diastole_sim.golden.golden_device import GoldenDevice
 from diastole_sim.spec.formats import FORMAT_NAMES
 from diastole_sim.spec.numerics import CLASS_NAMES
 from diastole_sim.system import children

@@ -14,9 +14,9 @@ from bench.products import converted, multiply, operands, used, wrong_elements
 from diastole.backend import cached_product
 from diastole.config.presets import PRODUCTS_ONLY
 from diastole.devices import Device
-from diastole_sim.golden.device import GoldenDevice
+from diastole_sim.golden.golden_device import GoldenDevice
 from diastole_sim.host.product import Product
-from diastole_sim.perf.machine import LATENCY
+from diastole_sim.perf.modelled_machine import LATENCY
 from diastole_sim.spec.formats import FAST, PLANE_BITS
 from diastole_sim.spec.numerics import CLASS_NAMES
 from diastole_sim.spec.operations import OPERANDS, OPERATIONS

@@ -12,7 +12,7 @@ from pathlib import Path
 from diastole import cli
 from diastole.errors import BadInput
 from diastole.explain.browser import browsers
-from diastole.explain.pictures import DOCUMENTED, stills
+from diastole.explain.stills import DOCUMENTED, stills
 
 
 def main() -> int:

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from diastole_sim.golden.device import GoldenDevice
+from diastole_sim.golden.golden_device import GoldenDevice
 
 
 class Result:

@@ -7,9 +7,10 @@ from amaranth.hdl import Assert, Module, Mux, Signal, unsigned
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from diastole_hw.bus.gather import DEPTH, GatheredWrites
+from diastole_hw.bus.gathered_writes import DEPTH, GatheredWrites
 from diastole_hw.bus.limit import ReadLimit
 from diastole_hw.bus.pair import ReadPair
+from diastole_hw.bus.read_share import ReadShare
 from diastole_hw.bus.services import (
     BETWEEN,
     FETCH,
@@ -18,19 +19,18 @@ from diastole_hw.bus.services import (
     owned_request_layout,
     write_beat_layout,
 )
-from diastole_hw.bus.share import ReadShare
 from diastole_hw.command.conversions import Conversions
 from diastole_hw.command.dispatch import FLAGS, Dispatch, command_of, events_of
 from diastole_hw.convert.converter import Converter
-from diastole_hw.engine.engine import ProductEngine
-from diastole_hw.limits import max_convert_cols, vector_limits
+from diastole_hw.data_registers import data_register
+from diastole_hw.engine.product_engine import ProductEngine
 from diastole_hw.plan.plan import Plan
+from diastole_hw.plan_limits import max_convert_cols, vector_limits
 from diastole_hw.ports import of_ports, per_port, port_name
-from diastole_hw.registers import data_register
 from diastole_hw.store.arbiter import StoreArbiter
 from diastole_hw.stream.fifo import StreamFifo
-from diastole_hw.vector.engine import VectorEngine
-from diastole_hw.vector.tables import constant_layout, floor_layout
+from diastole_hw.vector.vector_engine import VectorEngine
+from diastole_hw.vector.vector_tables import constant_layout, floor_layout
 from diastole_sim.spec.image import MAX_CONVERT_BLOCKS
 from diastole_sim.spec.stream_table import CHOICE_FIELDS
 
@@ -73,7 +73,7 @@ class Core(wiring.Component):
     step, following, overflowed, fault, fault_number
         As of :class:`diastole_hw.command.dispatch.Dispatch`, where there is a vector unit.
     constant_put, floor : In(constant_layout()), Out(floor_layout())
-        As of :class:`diastole_hw.vector.engine.VectorEngine`, where there is a vector unit.
+        As of :class:`diastole_hw.vector.vector_engine.VectorEngine`, where there is a vector unit.
     answered, answered_command : In(1), In(1)
         A pulse: the oldest request for writing is in memory, and which command it was of.
     requests_1, read_1, write_requests_1, write_1, answered_1, answered_command_1

@@ -24,10 +24,10 @@ from diastole_hw.bus.signature import AxiLiteSignature, AxiSignature, join_halve
 from diastole_hw.command.counters import Counters
 from diastole_hw.command.dispatch import elements_of
 from diastole_hw.command.fetch import CommandFetch
-from diastole_hw.command.loss_scale import LossScaleRule
+from diastole_hw.command.loss_scale_rule import LossScaleRule
 from diastole_hw.core import Core
-from diastole_hw.limits import max_convert_cols, vector_limits
 from diastole_hw.plan.plan import Plan
+from diastole_hw.plan_limits import max_convert_cols, vector_limits
 from diastole_hw.ports import port_name
 from diastole_hw.stream.fifo import StreamFifo
 from diastole_sim.spec.command_errors import COMMAND_VERSION

@@ -7,14 +7,14 @@ from amaranth.hdl import Array, Assert, Assume, Cat, Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In
 
-from diastole_hw.vector import core, special_lanes
-from diastole_hw.vector.core import VectorCore
-from diastole_hw.vector.entry import entry_layout, is_register
-from diastole_hw.vector.issue import Issue
-from diastole_hw.vector.lane import Lane
-from diastole_hw.vector.shape import VectorShape
-from diastole_hw.vector.special import SpecialLane
-from diastole_hw.vector.timing import OPERANDS_AT
+from diastole_hw.vector.core import special_lanes, vector_core
+from diastole_hw.vector.core.entry import entry_layout, is_register
+from diastole_hw.vector.core.issue import Issue
+from diastole_hw.vector.core.lane import Lane
+from diastole_hw.vector.core.timing import OPERANDS_AT
+from diastole_hw.vector.core.vector_core import VectorCore
+from diastole_hw.vector.float.special import SpecialLane
+from diastole_hw.vector.stream_layouts import VectorShape
 from diastole_sim.spec.micro import MicroOp, Source
 from formal.prove import prove_bounded, refute_bounded
 from support.edits import edited
@@ -197,7 +197,7 @@ class CoreSpec(wiring.Component):
 
 @pytest.fixture(autouse=True)
 def bare(monkeypatch):
-    monkeypatch.setattr(core, "Lane", BareLane)
+    monkeypatch.setattr(vector_core, "Lane", BareLane)
     monkeypatch.setattr(special_lanes, "SpecialLane", BareSpecialLane)
 
 
@@ -217,5 +217,5 @@ def test_every_fault_has_its_place(old, new):
 
 @pytest.mark.parametrize("old, new", [*QUICK, *(sweep(*edit) for edit in SLOW)])
 def test_core_with_a_fault_in_its_waiting_is_refuted(monkeypatch, old, new):
-    monkeypatch.setattr(core, "Issue", edited(Issue, old, new))
+    monkeypatch.setattr(vector_core, "Issue", edited(Issue, old, new))
     refute_bounded(CoreSpec(FedCore(SHAPE)), assertions=ASSERTIONS, cycles=LATE)

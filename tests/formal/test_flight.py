@@ -7,7 +7,7 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In
 
 from diastole_hw.engine.flight import DIRECTIONS, Flight, older_layout
-from diastole_hw.plan.uses import Mode
+from diastole_hw.plan.modes import Mode
 from formal.prove import prove, refute
 from support.edits import edited
 from support.plans import make_numerics, make_plan

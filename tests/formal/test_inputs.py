@@ -7,11 +7,11 @@ from amaranth.hdl import Assert, Assume, Cat, Const, Module, Mux, Signal
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In
 
-from diastole_hw.vector import inputs
-from diastole_hw.vector.fill import InputFill
-from diastole_hw.vector.inputs import DEPTH, InputStreams
-from diastole_hw.vector.packing import expected_layout, inputs_in_memory
-from diastole_hw.vector.shape import VectorShape, stream_layout, visited_layout
+from diastole_hw.vector.stream_layouts import VectorShape, stream_layout, visited_layout
+from diastole_hw.vector.streams import inputs
+from diastole_hw.vector.streams.input_fill import InputFill
+from diastole_hw.vector.streams.inputs import DEPTH, InputStreams
+from diastole_hw.vector.streams.packing import expected_layout, inputs_in_memory
 from diastole_sim.spec.micro import INPUTS
 from diastole_sim.spec.stream_table import Kind
 from formal.prove import prove, prove_bounded, refute, refute_bounded

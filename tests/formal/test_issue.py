@@ -7,11 +7,11 @@ from amaranth.hdl import Assert, Assume, Cat, Const, Module, Mux, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In
 
-from diastole_hw.vector.entry import entry_layout
-from diastole_hw.vector.issue import BLOCKS, Issue
-from diastole_hw.vector.row_order import RowOrder
-from diastole_hw.vector.shape import PIPELINE, VectorShape
-from diastole_hw.vector.timing import special_cycles, whole_cycles
+from diastole_hw.vector.core.entry import entry_layout
+from diastole_hw.vector.core.issue import BLOCKS, Issue
+from diastole_hw.vector.core.row_order import RowOrder
+from diastole_hw.vector.core.timing import special_cycles, whole_cycles
+from diastole_hw.vector.stream_layouts import PIPELINE, VectorShape
 from diastole_sim.spec.micro import INPUTS
 from formal.prove import prove, refute
 from support.edits import edited

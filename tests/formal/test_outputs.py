@@ -6,8 +6,8 @@ from amaranth.hdl import Assert, Cat, Module, Mux, Signal
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In
 
-from diastole_hw.vector.outputs import DEPTH, OutputStreams
-from diastole_hw.vector.shape import VectorShape, stream_layout
+from diastole_hw.vector.stream_layouts import VectorShape, stream_layout
+from diastole_hw.vector.streams.outputs import DEPTH, OutputStreams
 from diastole_sim.spec.micro import OUTPUTS
 from formal.prove import prove, refute
 from support.edits import edited

@@ -6,10 +6,10 @@ from amaranth.hdl import Array, Assert, Assume, Module, Mux, Signal
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In
 
-from diastole_hw.vector.check import instruction_layout
-from diastole_hw.vector.core import VectorCore
-from diastole_hw.vector.shape import VectorShape
-from diastole_hw.vector.timing import special_cycles
+from diastole_hw.vector.core.descriptor_check import instruction_layout
+from diastole_hw.vector.core.timing import special_cycles
+from diastole_hw.vector.core.vector_core import VectorCore
+from diastole_hw.vector.stream_layouts import VectorShape
 from diastole_sim.spec.micro import NO_OUTPUT, REGISTERS, Source
 from formal.prove import prove_bounded, refute_bounded
 from support.sweep import sweep

@@ -7,8 +7,8 @@ from amaranth.hdl import Array, Assert, Assume, Const, Module, Mux, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In
 
-from diastole_hw.convert import quantise
-from diastole_hw.convert.quantise import LaneQuantiser
+from diastole_hw.convert.lanes import quantise
+from diastole_hw.convert.lanes.quantise import LaneQuantiser
 from formal.prove import prove, refute
 from support.classes import make_numerics
 

@@ -5,8 +5,8 @@ from amaranth.hdl import Array, Assert, Assume, Cat, Const, Module, Mux, Signal,
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In
 
-from diastole_hw.load.requests import RegionRequests
-from diastole_hw.plan.uses import Mode
+from diastole_hw.load.region_requests import RegionRequests
+from diastole_hw.plan.modes import Mode
 from diastole_hw.schedule.regions import STEPS
 from diastole_hw.schedule.tokens import POSITION, TENSOR, Region, chunk_layout, region_layout
 from diastole_hw.transfer.times import times

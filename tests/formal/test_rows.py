@@ -13,13 +13,13 @@ from amaranth.hdl import Assert, Assume, Cat, Module, Mux, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In
 
-from diastole_hw.vector import row_order
-from diastole_hw.vector.entry import entry_layout, is_register
-from diastole_hw.vector.issue import Issue
-from diastole_hw.vector.result_places import ResultPlaces
-from diastole_hw.vector.row_order import row_at, row_order_of
-from diastole_hw.vector.shape import VectorShape
-from diastole_hw.vector.timing import WRITTEN_AT
+from diastole_hw.vector.core import row_order
+from diastole_hw.vector.core.entry import entry_layout, is_register
+from diastole_hw.vector.core.issue import Issue
+from diastole_hw.vector.core.result_places import ResultPlaces
+from diastole_hw.vector.core.row_order import row_at, row_order_of
+from diastole_hw.vector.core.timing import WRITTEN_AT
+from diastole_hw.vector.stream_layouts import VectorShape
 from formal.prove import prove, refute
 from support.edits import edited
 from support.sweep import sweep

@@ -6,9 +6,9 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In
 
 from diastole.config.presets import PRODUCTS_ONLY
-from diastole_hw.plan.uses import Mode
+from diastole_hw.plan.modes import Mode
+from diastole_hw.schedule.tile_walk import TileWalk
 from diastole_hw.schedule.tokens import LENGTH, POSITION
-from diastole_hw.schedule.walk import TileWalk
 from diastole_hw.store.tile_places import TilePlaces
 from formal.prove import prove, refute
 

@@ -9,7 +9,7 @@ from random import Random
 
 import numpy as np
 
-from diastole_sim.golden.device import GoldenDevice
+from diastole_sim.golden.golden_device import GoldenDevice
 from diastole_sim.host.ahead import with_ahead
 from diastole_sim.host.control import control_bit
 from diastole_sim.host.errors import CommandError

@@ -12,11 +12,11 @@ from random import Random
 
 import numpy as np
 
+from diastole_sim.golden.golden_machine import GoldenMachine, Outcome
 from diastole_sim.golden.loss_scale import LossScale
-from diastole_sim.golden.machine import GoldenMachine, Outcome
 from diastole_sim.host.bell import BellMachine
-from diastole_sim.machines.verilator.machine import Machine
 from diastole_sim.machines.verilator.simulation import Simulation
+from diastole_sim.machines.verilator.verilator_machine import Machine
 from diastole_sim.program.chains.activations import ACTIVATIONS
 from diastole_sim.program.perceptron import perceptron_program
 from diastole_sim.program.perceptron_tensors import PerceptronRecipe

@@ -5,8 +5,8 @@ from dataclasses import astuple, replace
 from pathlib import Path
 
 from diastole.devices import Device
-from diastole_sim.device.scales import TensorScales
-from diastole_sim.golden.device import GoldenDevice
+from diastole_sim.device.tensor_scales import TensorScales
+from diastole_sim.golden.golden_device import GoldenDevice
 from diastole_sim.host.errors import CommandError
 from diastole_sim.spec.registers import registers_of
 

@@ -4,7 +4,7 @@ import pytest
 
 from diastole.backend import cached_product
 from diastole.devices import Device
-from diastole_sim.golden.device import GoldenDevice
+from diastole_sim.golden.golden_device import GoldenDevice
 from support.products import MACHINES, SEED
 from support.sweep import sweep
 

@@ -10,11 +10,11 @@ import pytest
 from diastole.backend import cached_product
 from diastole.devices import Device
 from diastole.files.layers import NamedLayer
-from diastole.layers.costs import layer_costs
+from diastole.layers.layer_costs import layer_costs
 from diastole_sim.perf import Memory, ModelledMachine, estimate
-from diastole_sim.perf.conversion import estimate_conversion
-from diastole_sim.perf.product import gradients_apart
-from diastole_sim.perf.walk import loops_of
+from diastole_sim.perf.chunk_walk import loops_of
+from diastole_sim.perf.conversion_estimate import estimate_conversion
+from diastole_sim.perf.product_estimate import gradients_apart
 from diastole_sim.spec.nest import Nest
 from diastole_sim.spec.operations import OPERATIONS
 from support import products as p

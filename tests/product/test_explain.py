@@ -12,10 +12,10 @@ from diastole.explain import observe as observing
 from diastole.explain import story
 from diastole.explain.observe import observe
 from diastole.explain.page import write_page
-from diastole.explain.pictures import DOCUMENTED, stills
-from diastole.explain.run import DATAPATH, EAST, ENGINE, NORTH, Untrue
+from diastole.explain.shown_run import DATAPATH, EAST, ENGINE, NORTH, Untrue
+from diastole.explain.stills import DOCUMENTED, stills
 from diastole.explain.waves import Waves
-from diastole_hw.plan.uses import Mode
+from diastole_hw.plan.modes import Mode
 from diastole_sim.spec.operations import PRODUCTS
 from support.pages import BROWSERS, read_in
 from support.products import MACHINES, machine

@@ -13,8 +13,8 @@ import pytest
 from diastole.backend import cached_product
 from diastole_sim.host.product import Product
 from diastole_sim.machines.verilator.build import build
-from diastole_sim.machines.verilator.machine import Machine
 from diastole_sim.machines.verilator.simulation import Simulation
+from diastole_sim.machines.verilator.verilator_machine import Machine
 from support.c_library import COMPILERS, STRICT
 from support.products import STEPS_1X1
 

@@ -5,10 +5,10 @@ import numpy as np
 import pytest
 
 from diastole.backend import cached_product, program_limits
-from diastole_sim.golden.machine import GoldenMachine
+from diastole_sim.golden.golden_machine import GoldenMachine
 from diastole_sim.host.bell import BellMachine
-from diastole_sim.machines.verilator.machine import Machine
 from diastole_sim.machines.verilator.simulation import Simulation
+from diastole_sim.machines.verilator.verilator_machine import Machine
 from diastole_sim.spec.command import Command, ProgramPlace
 from diastole_sim.spec.command_errors import ErrorCode
 from diastole_sim.spec.command_table import CHAINED

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from diastole_sim.golden.parts import share
+from diastole_sim.golden.sharing import share
 from diastole_sim.spec.operations import OPERATIONS
 from support import products as p
 

@@ -5,8 +5,8 @@ import pytest
 
 from diastole.backend import cached_product
 from diastole_sim.host.errors import ProtocolError
-from diastole_sim.machines.verilator.machine import Machine
 from diastole_sim.machines.verilator.simulation import Simulation
+from diastole_sim.machines.verilator.verilator_machine import Machine
 from support.products import MACHINES
 from support.readme_host import ReadmeHost
 from support.sweep import sweep

@@ -2,7 +2,7 @@
 
 import pytest
 
-from diastole.layers.steps import STEP, modelled_step
+from diastole.layers.modelled_step import STEP, modelled_step
 from support.training_steps import MOST_OFF, commands_alone, counted_step, step_program
 
 OFF = 10

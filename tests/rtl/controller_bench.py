@@ -5,8 +5,8 @@ import random
 import cocotb
 import numpy as np
 
-from diastole_hw.plan.uses import Mode
-from diastole_sim.golden.device import GoldenDevice
+from diastole_hw.plan.modes import Mode
+from diastole_sim.golden.golden_device import GoldenDevice
 from diastole_sim.spec.image import FloatLayout, image_layouts
 from rtl.ports import Ports, sometimes
 from rtl.service_memory import ServiceMemory

@@ -6,7 +6,7 @@ import cocotb
 import numpy as np
 from cocotb.triggers import ClockCycles
 
-from diastole_sim.golden.device import GoldenDevice
+from diastole_sim.golden.golden_device import GoldenDevice
 from diastole_sim.spec.command import Command
 from diastole_sim.spec.command_errors import ErrorCode
 from diastole_sim.spec.command_table import Opcode

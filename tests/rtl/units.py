@@ -7,9 +7,9 @@ from diastole.config.keys import ArrayConfig, BusConfig, Config, FormatConfig
 from diastole_hw.array.array import Array
 from diastole_hw.cell.cell import Cell
 from diastole_hw.convert.converter import Converter
-from diastole_hw.emit.share import convert_ports
+from diastole_hw.emit.sharing import convert_ports
 from diastole_hw.emit.verilog import emit
-from diastole_hw.engine.engine import ProductEngine
+from diastole_hw.engine.product_engine import ProductEngine
 from diastole_hw.top import Top
 from rtl.wrapper import wrapped
 from support.cells import shape_of

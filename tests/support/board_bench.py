@@ -11,7 +11,7 @@ from amaranth.sim import Simulator
 from diastole_hw.bus.axil_registers import AxilRegisters
 from diastole_hw.serial.bridge import Bridge
 from diastole_hw.serial.frames import Framer, Unframer
-from diastole_hw.serial.memory import SharedMemory
+from diastole_hw.serial.shared_memory import SharedMemory
 
 CYCLE = 1e-8
 HASH = 0x600DCAFE

@@ -1,7 +1,7 @@
 """Shapes of small cells for the tests of the cell and of the array, one of every kind."""
 
 from diastole_hw.cell.align import low_bits
-from diastole_hw.cell.shape import CellShape, Element
+from diastole_hw.cell.cell_shape import CellShape, Element
 
 BFP3, BFP4, BFP5, BFP8 = (Element(significand_bits=bits) for bits in (3, 4, 5, 8))
 E2M1 = Element(significand_bits=2, depth=2, derived=True)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from diastole.config.file import from_document
-from diastole_sim.golden.lfsr import row_states
+from diastole_sim.golden.lfsr_draws import row_states
 from diastole_sim.spec.numerics import CLASS_NAMES
 from diastole_sim.spec.rounding import round_magnitude
 

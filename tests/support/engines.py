@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from diastole_hw.plan.uses import Mode
+from diastole_hw.plan.modes import Mode
 from diastole_sim.spec.image import image_layouts
 from support.nests import blocks_of, drawn_nest
 

@@ -8,10 +8,10 @@ import numpy as np
 from diastole_sim.device.conversion import Conversion
 from diastole_sim.golden.convert import Quantised, quantise
 from diastole_sim.golden.copies import Copy
-from diastole_sim.golden.product import forward, input_gradient, weight_gradient
+from diastole_sim.golden.matrix_product import forward, input_gradient, weight_gradient
 from diastole_sim.host.errors import HardwareHang
 from diastole_sim.host.running import Traffic
-from diastole_sim.perf.machine import Memory
+from diastole_sim.perf.modelled_machine import Memory
 from diastole_sim.spec.command import Command
 from diastole_sim.spec.command_check import decode
 from diastole_sim.spec.command_errors import ErrorCode, MalformedCommandError

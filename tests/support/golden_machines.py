@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from diastole_sim.golden.machine import GoldenMachine
+from diastole_sim.golden.golden_machine import GoldenMachine
 from diastole_sim.spec.command import Command, ProgramPlace
 from diastole_sim.spec.command_table import Opcode
 from diastole_sim.spec.image import FloatLayout, round_up

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 
 from diastole_sim.golden.vector.arithmetic import BINARY32
-from diastole_sim.golden.vector.chain import ChainRun
+from diastole_sim.golden.vector.chain_run import ChainRun
 from diastole_sim.golden.vector.order import Order
 from diastole_sim.spec.chains import named_streams
 from diastole_sim.spec.micro import Instruction, Source

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 from diastole.explain.browser import browsers, document_after
-from diastole.explain.conversion import conversions_of
-from diastole.explain.operands import ShownOperand
+from diastole.explain.shown_conversion import conversions_of
+from diastole.explain.shown_operands import ShownOperand
 from diastole_sim.device.conversion import Conversion
 from diastole_sim.golden.convert import quantise
 from diastole_sim.spec.operations import OPERANDS

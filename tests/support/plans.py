@@ -5,7 +5,7 @@ from dataclasses import replace
 from diastole_hw.plan.plan import Plan
 from diastole_sim.spec.limits import decided_classes, planes_by_class, slot_words
 from diastole_sim.spec.numerics import Numerics
-from diastole_sim.spec.sizes.vector import VectorShape
+from diastole_sim.spec.sizes.vector_shape import VectorShape
 from support.numerics import make_numerics
 
 

@@ -1,6 +1,6 @@
 """Machines that do programs, with a fault or a clock."""
 
-from diastole_sim.golden.machine import GoldenMachine
+from diastole_sim.golden.golden_machine import GoldenMachine
 from diastole_sim.spec.registers import WAIT_REGISTERS
 
 

@@ -5,7 +5,7 @@ import itertools
 
 import numpy as np
 
-from diastole_sim.golden.device import GoldenDevice
+from diastole_sim.golden.golden_device import GoldenDevice
 from diastole_sim.program.chains import activations
 from diastole_sim.train.draws import initial_weights
 from support.optimisers import Updater

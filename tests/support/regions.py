@@ -1,6 +1,6 @@
 """What a chunk of each use is made of, from the equations of the products."""
 
-from diastole_hw.plan.uses import Mode
+from diastole_hw.plan.modes import Mode
 from diastole_hw.schedule.tokens import Region
 from diastole_sim.spec.sizes.uses import DY, W, X
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from diastole.devices import Device
-from diastole_sim.golden.device import GoldenDevice
+from diastole_sim.golden.golden_device import GoldenDevice
 from diastole_sim.spec.command import Command
 from diastole_sim.spec.command_table import COMMAND_BYTES, Opcode
 from diastole_sim.spec.image import FloatLayout

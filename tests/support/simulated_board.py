@@ -10,7 +10,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from diastole_hw.emit.verilog import emit
-from diastole_hw.serial.board import SerialBoard
+from diastole_hw.serial.serial_board import SerialBoard
 from diastole_sim.host.product import Product
 from diastole_sim.machines.verilator.build import run_tool
 from diastole_sim.machines.verilator.find import find_compiler, find_verilator, verilator_root

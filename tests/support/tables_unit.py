@@ -4,9 +4,9 @@ from amaranth.hdl import Module
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from diastole_hw.vector.shape import VectorShape
-from diastole_hw.vector.tables import VectorTables
+from diastole_hw.vector.stream_layouts import VectorShape
 from diastole_hw.vector.transfer import TableTransfer
+from diastole_hw.vector.vector_tables import VectorTables
 
 OF_TRANSFER = ("start", "transfer", "step", "done", "read", "write")
 INNER = ("put", "take", "blocked")

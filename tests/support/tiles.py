@@ -150,3 +150,11 @@ def tiles_of(numerics: Numerics, cls: int, rows: int, cols: int) -> list[Tile]:
         for row in range(0, rows, height)
         for col in range(0, cols, width)
     ]
+
+
+def tile_items(numerics, data_width, cls, shape, source):
+    """What every tile of a tensor is described by, and the bytes from row to row of floats."""
+    beat = data_width // 8
+    pitch = -(-4 * shape[1] // beat) * beat
+    tiles = tiles_of(numerics, cls, *shape)
+    return [tile.fields(source + tile.row * pitch + 4 * tile.col) for tile in tiles], pitch

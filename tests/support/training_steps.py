@@ -3,7 +3,7 @@
 from types import SimpleNamespace
 
 from diastole.backend import make_machine, program_limits
-from diastole.layers.steps import modelled_step
+from diastole.layers.modelled_step import modelled_step
 from diastole_sim.program.options import ProgramOptions
 from diastole_sim.program.program import TRAINING
 from diastole_sim.program.run import ProgramRun

@@ -12,7 +12,7 @@ the contraction.
 
 from dataclasses import dataclass
 
-from diastole_hw.plan.uses import Mode
+from diastole_hw.plan.modes import Mode
 from diastole_hw.schedule.tokens import Region
 from diastole_sim.spec.sizes.uses import DY, W, X
 

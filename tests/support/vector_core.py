@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from diastole_hw.vector.core import VectorCore
-from diastole_hw.vector.shape import VectorShape
-from diastole_sim.golden.vector.chain import run_chain
+from diastole_hw.vector.core.vector_core import VectorCore
+from diastole_hw.vector.stream_layouts import VectorShape
+from diastole_sim.golden.vector.chain_run import run_chain
 from diastole_sim.golden.vector.written import Written
 from oracle import vector_program as judge
 from oracle import vector_words as w

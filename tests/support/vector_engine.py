@@ -5,9 +5,9 @@ from functools import partial
 
 import numpy as np
 
-from diastole_hw.vector.engine import VectorEngine
-from diastole_hw.vector.shape import VectorShape
-from diastole_sim.golden.machine import StoppedError
+from diastole_hw.vector.stream_layouts import VectorShape
+from diastole_hw.vector.vector_engine import VectorEngine
+from diastole_sim.golden.golden_machine import StoppedError
 from diastole_sim.spec.command import Command
 from diastole_sim.spec.command_errors import ErrorCode
 from diastole_sim.spec.command_table import Opcode

@@ -1,6 +1,6 @@
 """Instructions in blocks as the core of the vector unit is to see them, said in Python."""
 
-from diastole_hw.vector.entry import PANEL
+from diastole_hw.vector.core.entry import PANEL
 from diastole_sim.spec.micro import FIELDS, NEUTRAL, SPECIALS, USES, MicroOp, Source
 from diastole_sim.spec.stream_table import Kind
 

@@ -2,7 +2,7 @@
 
 from diastole.config.presets import PRODUCTS_ONLY
 from diastole_sim.perf import Memory
-from diastole_sim.perf.vector import ChainTask, ModelledVector
+from diastole_sim.perf.modelled_vector import ChainTask, ModelledVector
 from diastole_sim.spec.micro import Instruction, MicroOp, Source
 from diastole_sim.spec.stream_table import Descriptor, Kind, Walk
 

@@ -3,7 +3,7 @@
 import struct
 from dataclasses import dataclass, replace
 
-from diastole_hw.vector.shape import VectorShape
+from diastole_hw.vector.stream_layouts import VectorShape
 from diastole_sim.spec.stream_table import Kind
 
 MINUS_ONE = 0xBF80_0000

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from diastole_hw.emit.share import convert_ports, flat_ports
+from diastole_hw.emit.sharing import convert_ports, flat_ports
 from diastole_hw.emit.verilog import emit
 from diastole_sim.machines.verilator.build import run_tool
 from diastole_sim.machines.verilator.find import find_compiler, find_verilator, verilator_root

@@ -11,7 +11,7 @@ import pytest
 
 from diastole.backend import cached_product
 from diastole.devices import Device
-from diastole_sim.golden.device import GoldenDevice
+from diastole_sim.golden.golden_device import GoldenDevice
 from diastole_sim.train import run_task
 from support import products as p
 from support.nests import blocks_of, drawn_nest

@@ -10,7 +10,7 @@ from diastole.config.keys import Config
 from diastole.console import note
 from diastole.errors import BadInput, CheckFailed
 from diastole.execution import Execution
-from diastole.product.cache import cached
+from diastole.product.cached import cached
 from diastole.report.wave_views import write_views
 from diastole_sim.device.interface import ConvertedTensor, DeviceProtocol
 from diastole_sim.golden.convert import Quantised
@@ -22,10 +22,10 @@ from diastole_sim.spec.limits import Limits
 from diastole_sim.spec.nest import Nest
 
 if TYPE_CHECKING:
-    from diastole_sim.golden.parts import SharingMachine
+    from diastole_sim.golden.sharing import SharingMachine
     from diastole_sim.host.running import RunningMachine
     from diastole_sim.host.tensor import DeviceTensor
-    from diastole_sim.machines.board.machine import BoardMachine
+    from diastole_sim.machines.board.board_machine import BoardMachine
     from diastole_sim.program.program import TrainingProgram
     from diastole_sim.program.run import ProgramMachine
 
@@ -47,7 +47,7 @@ def make_device(
     used comes out as :class:`CheckFailed`, or :class:`BadInput` if it refused the size of the work.
     """
     if execution.backend == "golden":
-        from diastole_sim.golden.device import GoldenDevice
+        from diastole_sim.golden.golden_device import GoldenDevice
 
         yield GoldenDevice(config.numerics, seed=execution.seed)
         return
@@ -69,7 +69,7 @@ def make_machine(
 
     size = round_up(memory_needed(program, limits), PAGE_BYTES)
     if execution.backend == "golden":
-        from diastole_sim.golden.machine import GoldenMachine
+        from diastole_sim.golden.golden_machine import GoldenMachine
 
         yield GoldenMachine(config.numerics, limits, memory_bytes=size, seed=execution.seed)
         return
@@ -91,7 +91,7 @@ def _running(
             with open_board(config, execution, needed=needed or 0) as board:
                 yield board
             return
-        from diastole_sim.machines.verilator.machine import Machine
+        from diastole_sim.machines.verilator.verilator_machine import Machine
 
         folder = execution.product or cached_product(config)
         if execution.trace is not None:
@@ -110,8 +110,8 @@ def open_board(
     """The machine of a configuration on a board, whose port is given back in the end. ``needed``:
     bytes of memory. BoardError if it is not there; BadInput if its memory is too small.
     """
+    from diastole_sim.machines.board.board_machine import BoardMachine
     from diastole_sim.machines.board.link import Link
-    from diastole_sim.machines.board.machine import BoardMachine
     from diastole_sim.machines.board.port import DEFAULT_BAUD, SerialPort
 
     install.require(install.PYSERIAL)
@@ -130,7 +130,7 @@ def open_board(
 
 def program_limits(config: Config) -> Limits:
     """What a machine accepts, as its manifest has it. ``config`` has a vector unit."""
-    from diastole_hw.limits import vector_limits
+    from diastole_hw.plan_limits import vector_limits
 
     plan = config.plan
     vector = vector_limits(plan)
@@ -146,7 +146,7 @@ def _note_views(trace: Path, product: Product) -> None:
 def _judged_hardware() -> Generator[None]:
     """What goes wrong in the hardware, as what it means to the user."""
     from diastole_sim.host.errors import CommandError, HardwareError, ProductError
-    from diastole_sim.machines.board.errors import BoardError
+    from diastole_sim.machines.board.board_errors import BoardError
     from diastole_sim.machines.verilator.build import BuildError
 
     try:

@@ -4,14 +4,14 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeGuard, cast
 
-from diastole_sim.golden import device as golden
+from diastole_sim.golden import golden_device as golden
 from diastole_sim.host import device as host
 from diastole_sim.host.product import Product
-from diastole_sim.machines.verilator.machine import Machine
 from diastole_sim.machines.verilator.simulation import Simulation
-from diastole_sim.spec.check import require_int
+from diastole_sim.machines.verilator.verilator_machine import Machine
 from diastole_sim.spec.nest import Nest
 from diastole_sim.spec.numerics import CLASS_NAMES, Numerics
+from diastole_sim.spec.require import require_int
 
 if TYPE_CHECKING:
     from diastole.config.keys import Config
@@ -82,7 +82,7 @@ class Device(host.Device):
         :class:`diastole_sim.machines.verilator.simulation.Simulation`.
 
     The errors are those of :class:`diastole_sim.host.device.Device` and of
-    :class:`diastole_sim.machines.verilator.machine.Machine`.
+    :class:`diastole_sim.machines.verilator.verilator_machine.Machine`.
     """
 
     def __init__(

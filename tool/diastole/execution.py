@@ -5,7 +5,7 @@ from pathlib import Path
 
 from diastole.errors import BadInput
 from diastole_sim.machines.verilator.simulation import WAVES, Simulation
-from diastole_sim.spec.check import require_choice, require_int
+from diastole_sim.spec.require import require_choice, require_int
 
 BACKENDS = ("rtl", "golden", "board")
 """The Verilog in Verilator, the numpy model, and a machine behind a serial line."""

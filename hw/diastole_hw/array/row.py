@@ -5,9 +5,9 @@ from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
 from diastole_hw.cell.cell import Cell
+from diastole_hw.cell.cell_shape import EAST, NORTH, CellShape
 from diastole_hw.cell.layouts import control_layout, held_layout, sum_layout, vector_layout
-from diastole_hw.cell.shape import EAST, NORTH, CellShape
-from diastole_sim.spec.check import require_int
+from diastole_sim.spec.require import require_int
 
 
 class ArrayRow(wiring.Component):

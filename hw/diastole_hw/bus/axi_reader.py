@@ -8,12 +8,12 @@ from amaranth.utils import exact_log2
 from diastole_hw.bus.services import FETCH, owned_beat_layout, owned_request_layout, whose_layout
 from diastole_hw.bus.signature import CACHE, INCR, PROT, AxiReadSignature
 from diastole_hw.bus.split import BurstSplitter
-from diastole_hw.registers import data_output
+from diastole_hw.data_registers import data_output
 from diastole_hw.stream.fifo import StreamFifo
 from diastole_hw.transfer.address import whole_beats
-from diastole_sim.spec.check import require_int
 from diastole_sim.spec.command_errors import ErrorCode
 from diastole_sim.spec.command_table import ADDRESS_BITS
+from diastole_sim.spec.require import require_int
 
 OPEN_READS = 32
 """Bursts that a reader may have open at a time, if nothing else is said."""

@@ -5,8 +5,7 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from diastole_hw.bus.signature import DECERR, OKAY, SLVERR, AxiLiteSignature
-from diastole_hw.registers import data_register
-from diastole_sim.spec.check import require_int
+from diastole_hw.data_registers import data_register
 from diastole_sim.spec.registers import (
     ADDRESS_SPACE_BITS,
     BY_NAME,
@@ -20,6 +19,7 @@ from diastole_sim.spec.registers import (
     VERSION,
     registers_of,
 )
+from diastole_sim.spec.require import require_int
 
 WORD_BITS = 32
 

@@ -5,8 +5,8 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from diastole_hw.bus.services import ReadSignature
-from diastole_hw.registers import data_register
-from diastole_hw.sums import carry_save, sum_of_three
+from diastole_hw.carry_save import carry_save, sum_of_three
+from diastole_hw.data_registers import data_register
 
 MOST_BEATS = 32
 """That may be on their way where a request is let through: more than a latency of most memories."""

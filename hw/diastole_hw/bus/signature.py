@@ -9,10 +9,10 @@ from amaranth.hdl._ir import PortDirection
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from diastole_sim.spec.check import require_choice
 from diastole_sim.spec.command_table import ADDRESS_BITS
 from diastole_sim.spec.image import DATA_WIDTHS
 from diastole_sim.spec.registers import ADDRESS_SPACE_BITS
+from diastole_sim.spec.require import require_choice
 
 INCR = 1  # awburst, arburst: addresses ascend
 CACHE = 0b0011  # awcache, arcache: normal memory, not cached, may be buffered

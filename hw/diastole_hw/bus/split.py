@@ -6,11 +6,11 @@ from amaranth.lib.wiring import In, Out
 from amaranth.utils import exact_log2
 
 from diastole_hw.bus.services import owned_request_layout, whose_layout
-from diastole_hw.registers import data_register
-from diastole_hw.sums import sum_of_three
-from diastole_sim.spec.check import require_choice
+from diastole_hw.carry_save import sum_of_three
+from diastole_hw.data_registers import data_register
 from diastole_sim.spec.command_table import ADDRESS_BITS
 from diastole_sim.spec.image import DATA_WIDTHS
+from diastole_sim.spec.require import require_choice
 
 BURST_BEATS = 64
 """Bursts end at multiples of this many beats: 4 KiB is a multiple of it at every bus width."""

@@ -5,7 +5,7 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import bits_for
 
-from diastole_sim.spec.check import require_int
+from diastole_sim.spec.require import require_int
 
 
 def low_bits(psum_bits: int) -> int:

@@ -4,11 +4,11 @@ from amaranth.hdl import Cat, Module, Signal, signed, unsigned
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
+from diastole_hw.cell.cell_shape import Element
 from diastole_hw.cell.multiplier import Multiplier
 from diastole_hw.cell.packed import packed_bits
-from diastole_hw.cell.shape import Element
-from diastole_sim.spec.check import require_choice, require_int
 from diastole_sim.spec.numerics import BLOCK_SIDES
+from diastole_sim.spec.require import require_choice, require_int
 
 
 class BlockSum(wiring.Component):

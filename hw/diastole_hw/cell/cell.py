@@ -9,6 +9,7 @@ from amaranth.lib.wiring import In, Out
 
 from diastole_hw.cell.align import AlignAdd, low_bits
 from diastole_hw.cell.block_sum import BlockSum
+from diastole_hw.cell.cell_shape import EAST, NORTH, CellShape
 from diastole_hw.cell.dsp_products import DspProducts
 from diastole_hw.cell.hold import Hold
 from diastole_hw.cell.layouts import (
@@ -19,10 +20,9 @@ from diastole_hw.cell.layouts import (
     vector_marks_layout,
 )
 from diastole_hw.cell.meet import Meet
-from diastole_hw.cell.shape import EAST, NORTH, CellShape
-from diastole_hw.registers import KEEP
-from diastole_sim.spec.check import require_int
+from diastole_hw.data_registers import KEEP
 from diastole_sim.spec.numerics import MAX_ACCUMULATOR_BITS
+from diastole_sim.spec.require import require_int
 
 
 class Cell(wiring.Component):

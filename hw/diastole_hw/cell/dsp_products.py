@@ -4,9 +4,9 @@ from amaranth.hdl import Cat, Const, Module, Signal, unsigned
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
+from diastole_hw.cell.cell_shape import Element
 from diastole_hw.cell.packed import packed_bits, unpack
-from diastole_hw.cell.shape import Element
-from diastole_sim.spec.check import require_int
+from diastole_sim.spec.require import require_int
 
 
 class DspProducts(wiring.Component):

@@ -4,7 +4,7 @@ from amaranth.hdl import signed, unsigned
 from amaranth.lib import data
 from amaranth.utils import bits_for
 
-from diastole_hw.cell.shape import CellShape, Element
+from diastole_hw.cell.cell_shape import CellShape, Element
 from diastole_sim.spec.formats import SCALE_SIGNIFICAND_BITS
 
 

@@ -4,9 +4,9 @@ from amaranth.hdl import Cat, Module, Mux, Signal, unsigned
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
+from diastole_hw.cell.cell_shape import EAST, NORTH, CellShape
 from diastole_hw.cell.hold import block_marks_layout
 from diastole_hw.cell.layouts import vector_marks_layout
-from diastole_hw.cell.shape import EAST, NORTH, CellShape
 from diastole_sim.spec.formats import SCALE_SIGNIFICAND_BITS
 
 

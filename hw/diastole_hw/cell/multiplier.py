@@ -7,9 +7,9 @@ from amaranth.hdl import Cat, Const, Module, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
+from diastole_hw.cell.cell_shape import Element
 from diastole_hw.cell.packed import packed_bits, unpack
-from diastole_hw.cell.shape import Element
-from diastole_sim.spec.check import require_int
+from diastole_sim.spec.require import require_int
 
 
 class Multiplier(wiring.Component):

@@ -3,7 +3,7 @@
 from amaranth.hdl import Cat, Const
 from amaranth.utils import bits_for
 
-from diastole_hw.cell.shape import Element
+from diastole_hw.cell.cell_shape import Element
 
 
 def _field_bits(element: Element) -> int:

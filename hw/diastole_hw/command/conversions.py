@@ -6,14 +6,14 @@ from amaranth.lib.wiring import In, Out
 
 from diastole_hw.binary32 import LARGEST, ONE
 from diastole_hw.command.scale_slots import MAGNITUDE_BITS, ScaleSlots
-from diastole_hw.command.widths import WidthDecision
-from diastole_hw.convert.control import ConverterControl, convert_layout
-from diastole_hw.convert.order import cut_layout
-from diastole_hw.convert.scale import tensor_scale
+from diastole_hw.command.width_decision import WidthDecision
+from diastole_hw.convert.converter_control import ConverterControl, convert_layout
+from diastole_hw.convert.lanes.scale import tensor_scale
+from diastole_hw.convert.tile_order import cut_layout
+from diastole_hw.data_registers import data_register
 from diastole_hw.plan.plan import Plan
-from diastole_hw.registers import data_register
-from diastole_hw.vector.control import image_layout
-from diastole_hw.vector.tables import WIDTH_PORTS
+from diastole_hw.vector.vector_control import image_layout
+from diastole_hw.vector.vector_tables import WIDTH_PORTS
 from diastole_sim.spec.numerics import CLASS_NAMES
 from diastole_sim.spec.stream_table import CHOICE_FIELDS
 
@@ -37,8 +37,8 @@ class Conversions(wiring.Component):
     cycle, an image and a conversion with a slot 2 cycles later; on a machine with tensor scales a
     slot takes 1 + ``slot_words`` cycles more. ``done`` and ``image_done`` come with the
     converter's; the next one is taken from the cycle after that on. One that decides the next width
-    is done when :class:`diastole_hw.command.widths.WidthDecision` is. ``ready`` of a command
-    depends on whether there is an image.
+    is done when :class:`diastole_hw.command.width_decision.WidthDecision` is. ``ready`` of a
+    command depends on whether there is an image.
 
     Parameters
     ----------

@@ -9,9 +9,8 @@ from amaranth.lib.wiring import In, Out
 from amaranth.utils import bits_for
 
 from diastole_hw.command.dispatch import IMPROVEMENTS, events_layout
+from diastole_hw.data_registers import data_register
 from diastole_hw.memory.ram import Ram
-from diastole_hw.registers import data_register
-from diastole_sim.spec.check import require_int
 from diastole_sim.spec.registers import (
     BY_NAME,
     COUNTED,
@@ -19,6 +18,7 @@ from diastole_sim.spec.registers import (
     WAIT_REGISTERS,
     registers_of,
 )
+from diastole_sim.spec.require import require_int
 
 WORD_BITS = 32
 """Of a word of the memory: half a register, or one."""

@@ -8,15 +8,15 @@ from amaranth.hdl import Cat, Const, Module, Mux, Signal, unsigned
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from diastole_hw.command.decode import command_layout
-from diastole_hw.convert.control import ConverterControl
-from diastole_hw.engine.control import product_control
+from diastole_hw.command.decoder import command_layout
+from diastole_hw.convert.converter_control import ConverterControl
+from diastole_hw.engine.product_control import product_control
+from diastole_hw.plan.modes import Mode
 from diastole_hw.plan.plan import Plan
-from diastole_hw.plan.uses import Mode
 from diastole_hw.schedule.tokens import NEST_OPERANDS
 from diastole_hw.stream.fifo import StreamFifo
-from diastole_hw.vector.check import among
-from diastole_hw.vector.control import VectorControl
+from diastole_hw.vector.core.descriptor_check import among
+from diastole_hw.vector.vector_control import VectorControl
 from diastole_sim.spec.command_table import (
     CHAINED,
     SLOT_FIELDS,
@@ -28,7 +28,7 @@ from diastole_sim.spec.command_table import (
 from diastole_sim.spec.limits import SCALE_SLOTS
 from diastole_sim.spec.numerics import CLASS_NAMES
 from diastole_sim.spec.registers import FLAG_BITS, WAIT_CAUSES
-from diastole_sim.spec.sizes.converter import ConverterSizes
+from diastole_sim.spec.sizes.converter_sizes import ConverterSizes
 from diastole_sim.spec.sizes.uses import DY
 from diastole_sim.spec.stream_table import CHOICE_FIELDS
 

@@ -6,9 +6,9 @@ from amaranth.lib.wiring import In, Out
 from amaranth.utils import exact_log2
 
 from diastole_hw.bus.services import ReadSignature
-from diastole_hw.command.decode import Decoder, layout_for, told_apart
+from diastole_hw.command.decoder import Decoder, layout_for, told_apart
 from diastole_hw.command.panels import Panels
-from diastole_hw.registers import data_register
+from diastole_hw.data_registers import data_register
 from diastole_hw.transfer.address import whole_beats
 from diastole_sim.spec.command_errors import ErrorCode
 from diastole_sim.spec.command_table import ADDRESS_BITS, COMMAND_BYTES, Opcode

@@ -4,8 +4,8 @@ from amaranth.hdl import Cat, Const, Module, Mux, Signal, signed
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from diastole_hw.command.decode import layout_for
-from diastole_hw.registers import data_register
+from diastole_hw.command.decoder import layout_for
+from diastole_hw.data_registers import data_register
 from diastole_hw.transfer.times import times
 from diastole_sim.spec.command_table import (
     MULTIPLYING,

@@ -4,8 +4,8 @@ from amaranth.hdl import Assert, Module, Mux, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from diastole_hw.registers import data_register
-from diastole_hw.vector.shape import WORD, VectorShape
+from diastole_hw.data_registers import data_register
+from diastole_hw.vector.stream_layouts import WORD, VectorShape
 from diastole_sim.spec.limits import SCALE_SLOTS, SlotWord
 
 MAGNITUDE_BITS = WORD - 1

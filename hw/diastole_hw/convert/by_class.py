@@ -2,7 +2,7 @@
 
 from amaranth.hdl import Array, Const, Signal, Value
 
-from diastole_sim.spec.sizes.converter import ConverterSizes
+from diastole_sim.spec.sizes.converter_sizes import ConverterSizes
 
 
 def by_class(m, cls: Value, values, name: str) -> Value:

@@ -5,42 +5,39 @@ from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
 from amaranth.utils import exact_log2
 
-from diastole_hw.bus.gather import DEPTH
+from diastole_hw.bus.gathered_writes import DEPTH
 from diastole_hw.bus.services import ReadSignature, WriteSignature
 from diastole_hw.convert.by_class import by_class
-from diastole_hw.convert.control import ConverterControl, convert_layout
-from diastole_hw.convert.exponents import ExponentField
-from diastole_hw.convert.feed import Feed, fed_row_layout
-from diastole_hw.convert.gather import Gather, squares_layout
-from diastole_hw.convert.image_writer import ImageWriter
-from diastole_hw.convert.intake import Intake
-from diastole_hw.convert.maxima import MAX_COL_BLOCKS
-from diastole_hw.convert.monitor import Monitor
-from diastole_hw.convert.order import cut_layout
-from diastole_hw.convert.pack import Packer, PlanePacker
-from diastole_hw.convert.quantise import MONITORED
-from diastole_hw.convert.reduction import Largest
-from diastole_hw.convert.reorder import Reorder
-from diastole_hw.convert.scale import tensor_scale
-from diastole_hw.convert.tile_index import TileIndex
-from diastole_hw.convert.tile_quantiser import TileQuantiser
-from diastole_hw.convert.turned import TurnedReorder
-from diastole_hw.convert.turns import CopyTurns
-from diastole_hw.convert.walk import (
-    ReadRequests,
-    TensorWalk,
-    asked_layout,
-    waiting_tile_layout,
-)
+from diastole_hw.convert.converter_control import ConverterControl, convert_layout
+from diastole_hw.convert.image.exponents import ExponentField
+from diastole_hw.convert.image.image_maxima import MAX_COL_BLOCKS
+from diastole_hw.convert.image.image_writer import ImageWriter
+from diastole_hw.convert.image.pack import Packer, PlanePacker
+from diastole_hw.convert.image.reorder import Reorder
+from diastole_hw.convert.image.turned import TurnedReorder
+from diastole_hw.convert.image.turns import CopyTurns
+from diastole_hw.convert.intake.feed import Feed, fed_row_layout
+from diastole_hw.convert.intake.intake import Intake
+from diastole_hw.convert.intake.read_requests import ReadRequests
+from diastole_hw.convert.intake.tensor_walk import TensorWalk
+from diastole_hw.convert.intake.tile_index import TileIndex
+from diastole_hw.convert.lanes.gather import Gather, squares_layout
+from diastole_hw.convert.lanes.monitor import Monitor
+from diastole_hw.convert.lanes.quantise import MONITORED
+from diastole_hw.convert.lanes.reduction import Largest
+from diastole_hw.convert.lanes.scale import tensor_scale
+from diastole_hw.convert.lanes.tile_quantiser import TileQuantiser
+from diastole_hw.convert.tile_layouts import asked_layout, waiting_tile_layout
+from diastole_hw.convert.tile_order import cut_layout
+from diastole_hw.data_registers import data_register
 from diastole_hw.memory.ram import Ram
-from diastole_hw.registers import data_register
 from diastole_hw.stream.fifo import StreamFifo
 from diastole_hw.stream.fork import fork
 from diastole_hw.transfer.address import whole_beats
-from diastole_sim.spec.check import require_int
 from diastole_sim.spec.image import PITCH_BITS
 from diastole_sim.spec.numerics import Numerics
-from diastole_sim.spec.sizes.converter import ConverterSizes
+from diastole_sim.spec.require import require_int
+from diastole_sim.spec.sizes.converter_sizes import ConverterSizes
 
 _TO_REQUEST = 1  # tiles that are walked, and whose data are not asked for
 
@@ -59,8 +56,8 @@ class Converter(wiring.Component):
     long where its groups have two scales to choose from; and writing it. Padding to blocks takes
     time in the lanes as elements do, but is not read; blocks beside the tensor only take that of
     writing their beats. Reading a tensor for its scale comes before all that. What is fed is taken
-    as :class:`diastole_hw.convert.feed.Feed` says, a word per cycle at most, where there is room
-    in the buffer; rows beside the tensor are taken and dropped.
+    as :class:`diastole_hw.convert.intake.feed.Feed` says, a word per cycle at most, where there is
+    room in the buffer; rows beside the tensor are taken and dropped.
 
     Parameters
     ----------
@@ -73,8 +70,8 @@ class Converter(wiring.Component):
     fed : bool
         Chains may give tensors.
     kept_rows : int
-        As :class:`diastole_hw.convert.maxima.ImageMaxima` has it: where chains may give tensors in
-        patches, most rows of blocks of these.
+        As :class:`diastole_hw.convert.image.image_maxima.ImageMaxima` has it: where chains may give
+        tensors in patches, most rows of blocks of these.
 
     Members
     -------

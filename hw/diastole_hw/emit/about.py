@@ -8,7 +8,7 @@ from typing import Any
 
 from amaranth.lib import data, wiring
 
-from diastole_hw.emit.share import constructor_parameters, flat_ports
+from diastole_hw.emit.sharing import constructor_parameters, flat_ports
 
 WIDTH = 97
 """Columns of a comment without its two strokes."""

@@ -12,7 +12,7 @@ from diastole_hw.emit.collector import collector_seldom
 from diastole_hw.emit.condense import condense
 from diastole_hw.emit.heads import with_head
 from diastole_hw.emit.keep import keep_registers
-from diastole_hw.emit.names import (
+from diastole_hw.emit.module_names import (
     drop_empty,
     legalise,
     module_names,
@@ -20,7 +20,7 @@ from diastole_hw.emit.names import (
     rename_modules,
     tidy,
 )
-from diastole_hw.emit.share import PLACEHOLDER, EmitPlatform, flat_ports
+from diastole_hw.emit.sharing import PLACEHOLDER, EmitPlatform, flat_ports
 from diastole_hw.ports import bus_of
 
 _SCRIPT = """\

@@ -5,10 +5,10 @@ from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import exact_log2
 
+from diastole_hw.data_registers import data_output, data_register
 from diastole_hw.memory.distributed_ram import DistributedRam
+from diastole_hw.plan.modes import Mode
 from diastole_hw.plan.plan import Plan
-from diastole_hw.plan.uses import Mode
-from diastole_hw.registers import data_output, data_register
 from diastole_hw.schedule.tokens import GIVEN_RESULT, GIVEN_RESULTS, RESULT, product_layout
 from diastole_hw.stream.credit import Credit
 from diastole_sim.spec.command_table import ADDRESS_BITS

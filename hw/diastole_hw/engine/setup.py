@@ -5,9 +5,9 @@ from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import exact_log2
 
+from diastole_hw.data_registers import data_output, data_register
+from diastole_hw.plan.modes import OPERATION_OF, PRODUCTS, Mode, product_of
 from diastole_hw.plan.plan import Plan
-from diastole_hw.plan.uses import OPERATION_OF, PRODUCTS, Mode, product_of
-from diastole_hw.registers import data_output, data_register
 from diastole_hw.schedule.lengths import nest_lengths, nest_slabs
 from diastole_hw.schedule.tokens import (
     GIVEN_RESULTS,

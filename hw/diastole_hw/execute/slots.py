@@ -4,8 +4,8 @@ from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
+from diastole_hw.data_registers import data_register
 from diastole_hw.plan.plan import Plan
-from diastole_hw.registers import data_register
 from diastole_hw.schedule.tokens import held_read_layout, pass_layout, slot_layout
 from diastole_hw.successor import is_successor
 

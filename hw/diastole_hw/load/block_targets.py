@@ -9,10 +9,10 @@ from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import exact_log2
 
+from diastole_hw.data_registers import data_register
 from diastole_hw.load.parse import blocks_per_run
 from diastole_hw.memory.maxima import load_signature, maxima_names
 from diastole_hw.plan.plan import Plan
-from diastole_hw.registers import data_register
 from diastole_hw.schedule.tokens import Region, any_grouped, block_group_layout, block_layout
 from diastole_sim.spec.image import GROUP_BLOCKS
 from diastole_sim.spec.integers import pow2ceil

@@ -6,12 +6,12 @@ from amaranth.hdl import Array, Cat, Const, Module, Signal, unsigned
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
+from diastole_hw.data_registers import data_output, data_register
 from diastole_hw.load.block_targets import BlockTargets
 from diastole_hw.load.deficits import Deficits
 from diastole_hw.load.parse import RegionParse
 from diastole_hw.memory.maxima import MaximaWriteSignature, load_signature
 from diastole_hw.plan.plan import Plan
-from diastole_hw.registers import data_output, data_register
 from diastole_hw.schedule.tokens import (
     block_layout,
     region_layout,
@@ -26,7 +26,7 @@ class Fill(wiring.Component):
 
     Elements are written as the array has them (:mod:`diastole_hw.stream.elements`). Blocks that
     only fill a granule are not written. Each port to memory has its own, for the rows that it
-    brings (:class:`diastole_hw.load.requests.RegionRequests`).
+    brings (:class:`diastole_hw.load.region_requests.RegionRequests`).
 
     Timing: at most one beat of ``data`` and one word of V vectors per cycle, and a cycle for a
     dropped block. The first word of a block is written 2 cycles after its last beat, at least 3

@@ -5,8 +5,8 @@ from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
 from diastole_hw.bus.services import ReadSignature
+from diastole_hw.plan.modes import OPERATION_OF, Mode
 from diastole_hw.plan.plan import Plan
-from diastole_hw.plan.uses import OPERATION_OF, Mode
 from diastole_hw.schedule.tokens import OPERANDS
 
 EXPONENT_BITS = 10

@@ -7,9 +7,9 @@ from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import exact_log2
 
+from diastole_hw.data_registers import data_register
 from diastole_hw.memory.maxima import MaximaWriteSignature
 from diastole_hw.plan.plan import Plan
-from diastole_hw.registers import data_register
 from diastole_hw.schedule.regions import granules
 from diastole_hw.schedule.tokens import (
     any_grouped,

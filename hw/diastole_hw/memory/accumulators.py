@@ -8,12 +8,12 @@ from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
 from diastole_hw.choice import the_one_of
+from diastole_hw.data_registers import delayed_record
 from diastole_hw.memory.port_floats import PortFloats
 from diastole_hw.memory.port_sums import PortSums, shown_layout, sums_layout
 from diastole_hw.plan.plan import Plan
-from diastole_hw.registers import delayed_record
-from diastole_sim.spec.check import require_int
-from diastole_sim.spec.sizes.array import SUM_MEMORIES
+from diastole_sim.spec.require import require_int
+from diastole_sim.spec.sizes.array_sizes import SUM_MEMORIES
 
 CONTROL = ("en", "done")
 """Of what goes with a slot, what does something by itself."""

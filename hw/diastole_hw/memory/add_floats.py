@@ -4,10 +4,10 @@ from amaranth.hdl import Cat, Const, Module, Mux, Signal, unsigned
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
+from diastole_hw.data_registers import data_output, data_register
 from diastole_hw.memory.round_sum import float_layout, normalised
-from diastole_hw.registers import data_output, data_register
 from diastole_sim.spec.accumulator import EXPONENT_BITS, LEAST_MANTISSA, MOST_MANTISSA
-from diastole_sim.spec.check import require_int
+from diastole_sim.spec.require import require_int
 
 GUARD_BITS = 3
 """Below the last bit of the larger number: two that are kept, and whether any is below them."""

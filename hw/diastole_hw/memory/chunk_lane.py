@@ -4,9 +4,9 @@ from amaranth.hdl import Module, signed
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
+from diastole_hw.data_registers import data_output, data_register
 from diastole_hw.memory.add_floats import AddFloats
 from diastole_hw.memory.round_sum import RoundSum, float_layout
-from diastole_hw.registers import data_output, data_register
 
 
 def lane_latency(*, alone: bool) -> int:

@@ -5,7 +5,7 @@ from amaranth.lib import memory, wiring
 from amaranth.lib.wiring import In, Out
 
 from diastole_hw.memory.ram import behaviour
-from diastole_sim.spec.check import require_int
+from diastole_sim.spec.require import require_int
 
 # No style is asked for: of all memories only those that are read without a clock become distributed
 # RAM wherever there is some, and registers where there is none (iCE40), which would be an error.

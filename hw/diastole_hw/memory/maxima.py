@@ -7,10 +7,10 @@ from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import exact_log2
 
+from diastole_hw.data_registers import data_register
 from diastole_hw.memory.ram import Ram
 from diastole_hw.plan.plan import Plan
 from diastole_hw.ports import of_ports, per_port, port_name
-from diastole_hw.registers import data_register
 from diastole_sim.spec.formats import SIGNIFICAND_FRACTION
 
 NAMES = ("south", "east", "west", "north")

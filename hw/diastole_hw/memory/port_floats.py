@@ -5,12 +5,12 @@ from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
 from diastole_hw.choice import the_one_of
+from diastole_hw.data_registers import data_register, delayed_record
 from diastole_hw.memory.chunk_lane import ChunkLane, lane_latency
 from diastole_hw.memory.port_sums import shown_layout, sums_layout
 from diastole_hw.memory.ram import Ram
 from diastole_hw.plan.plan import Plan
-from diastole_hw.registers import data_register, delayed_record
-from diastole_sim.spec.sizes.array import SUM_MEMORIES
+from diastole_sim.spec.sizes.array_sizes import SUM_MEMORIES
 
 READ_TO_WRITE = 3
 """Cycles from the read of a float to its write: it is there in the next one, and two go by until

@@ -5,10 +5,10 @@ from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
 from diastole_hw.choice import the_one_of
+from diastole_hw.data_registers import data_register, delayed_record
 from diastole_hw.memory.ram import Ram
 from diastole_hw.plan.plan import Plan
-from diastole_hw.registers import data_register, delayed_record
-from diastole_sim.spec.sizes.array import SUM_MEMORIES
+from diastole_sim.spec.sizes.array_sizes import SUM_MEMORIES
 
 
 def sums_layout(plan: Plan, bits: int) -> data.StructLayout:

@@ -4,7 +4,7 @@ from amaranth.hdl import Module, Signal, unsigned
 from amaranth.lib import memory, wiring
 from amaranth.lib.wiring import In, Out
 
-from diastole_sim.spec.check import require_int
+from diastole_sim.spec.require import require_int
 
 _TEMPLATE = """\
 // {depth} words of {width} bits, one write port and one read port: block RAM, or to be replaced.

@@ -4,9 +4,9 @@ from amaranth.hdl import Cat, Module, Mux, Signal, signed, unsigned
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
-from diastole_hw.registers import data_output
+from diastole_hw.data_registers import data_output
 from diastole_sim.spec.accumulator import EXPONENT_BITS, LEAST_MANTISSA, MOST_MANTISSA
-from diastole_sim.spec.check import require_int
+from diastole_sim.spec.require import require_int
 
 
 def float_layout(mantissa: int) -> data.StructLayout:

@@ -5,12 +5,12 @@ from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import exact_log2
 
+from diastole_hw.cell.cell_shape import Element
 from diastole_hw.cell.layouts import held_layout, vector_layout
-from diastole_hw.cell.shape import Element
+from diastole_hw.data_registers import delayed_record
 from diastole_hw.memory.ram import Ram
 from diastole_hw.plan.plan import Plan
 from diastole_hw.ports import of_ports, per_port, port_name
-from diastole_hw.registers import delayed_record
 from diastole_hw.schedule.tokens import held_read_layout
 from diastole_sim.spec.formats import SCALE_SIGNIFICAND_BITS
 

@@ -5,14 +5,14 @@ from functools import cached_property
 
 from amaranth.utils import bits_for
 
-from diastole_hw.cell.shape import MULTIPLIERS, PIPELINES, CellShape, Element
-from diastole_hw.plan.uses import OPERATION_OF, Mode
-from diastole_sim.spec.check import require_choice
+from diastole_hw.cell.cell_shape import MULTIPLIERS, PIPELINES, CellShape, Element
+from diastole_hw.plan.modes import OPERATION_OF, Mode
 from diastole_sim.spec.limits import decided_classes, planes_by_class, slot_words
 from diastole_sim.spec.numerics import CLASS_NAMES
-from diastole_sim.spec.sizes.array import ArraySizes
+from diastole_sim.spec.require import require_choice
+from diastole_sim.spec.sizes.array_sizes import ArraySizes
 from diastole_sim.spec.sizes.uses import DY, Use, W, X
-from diastole_sim.spec.sizes.vector import VectorShape
+from diastole_sim.spec.sizes.vector_shape import VectorShape
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -20,9 +20,9 @@ class Plan(ArraySizes):
     """Sizes of a machine, and what its units are made as.
 
     ``vector``: sizes of the vector unit, None where there is none. ``pipeline``: of the cells, one
-    of :data:`diastole_hw.cell.shape.PIPELINES`; ``multiplier`` one of
-    :data:`diastole_hw.cell.shape.MULTIPLIERS`. ``output_register``: there is one behind every bank
-    of the scratchpads, and behind the sums that are added to.
+    of :data:`diastole_hw.cell.cell_shape.PIPELINES`; ``multiplier`` one of
+    :data:`diastole_hw.cell.cell_shape.MULTIPLIERS`. ``output_register``: there is one behind every
+    bank of the scratchpads, and behind the sums that are added to.
 
     ValueError as :class:`ArraySizes`, and for a unit whose ``choices`` or ``slot_words`` are others
     than those of the numbers.

@@ -5,13 +5,13 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import exact_log2
 
+from diastole_hw.data_registers import data_output, data_register
 from diastole_hw.memory.distributed_ram import DistributedRam
 from diastole_hw.random.threefry import Threefry, hash_latency
-from diastole_hw.registers import data_output, data_register
 from diastole_hw.stream.credit import Credit
 from diastole_hw.stream.fifo import StreamFifo
-from diastole_sim.spec.check import require_choice, require_int
 from diastole_sim.spec.command import SECOND_COPY_TAG
+from diastole_sim.spec.require import require_choice, require_int
 from diastole_sim.spec.rounding import DRAW_BITS, SHARED_DRAW_BITS
 
 INDEX_BITS = 34  # a quarter of the index is the 32-bit counter

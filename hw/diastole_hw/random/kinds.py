@@ -3,7 +3,7 @@
 from amaranth.lib import data, wiring
 
 from diastole_hw.random.draws import Draws, place_layout
-from diastole_hw.random.rows import RowDraws, row_place_layout
+from diastole_hw.random.row_draws import RowDraws, row_place_layout
 from diastole_sim.spec.numerics import Numerics
 
 

@@ -6,8 +6,8 @@ from amaranth.hdl import Array, Assert, Cat, Module, Mux, Signal, Value, unsigne
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from diastole_hw.registers import data_register
-from diastole_sim.spec.check import require_choice
+from diastole_hw.data_registers import data_register
+from diastole_sim.spec.require import require_choice
 
 ROTATIONS = (13, 15, 26, 6, 17, 29, 16, 24)
 PARITY = 0x1BD11BDA

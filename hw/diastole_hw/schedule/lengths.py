@@ -5,8 +5,8 @@ from typing import NamedTuple
 from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import data
 
+from diastole_hw.plan.modes import OPERATION_OF, PRODUCTS
 from diastole_hw.plan.plan import Plan
-from diastole_hw.plan.uses import OPERATION_OF, PRODUCTS
 from diastole_hw.transfer.times import times
 from diastole_sim.spec.nest import Nest, NestLimits
 

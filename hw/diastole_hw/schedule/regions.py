@@ -4,8 +4,8 @@ from amaranth.hdl import Module, Mux
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
+from diastole_hw.plan.modes import PRODUCTS, Mode
 from diastole_hw.plan.plan import Plan
-from diastole_hw.plan.uses import PRODUCTS, Mode
 from diastole_hw.schedule.tokens import PLANE, POSITION, Region, chunk_layout, region_layout
 from diastole_sim.spec.sizes.uses import DY, Use, W, X
 

@@ -6,7 +6,7 @@ from amaranth.lib.wiring import In, Out
 from amaranth.utils import exact_log2
 
 from diastole_hw.plan.plan import Plan
-from diastole_sim.spec.sizes.array import TILES_OF_SUMS
+from diastole_sim.spec.sizes.array_sizes import TILES_OF_SUMS
 
 
 def place_of_sums(plan: Plan, number, whole, word):

@@ -6,8 +6,8 @@ Positions and lengths are in blocks unless a name says ``count`` or ``size`` (el
 from amaranth.hdl import Shape, signed, unsigned
 from amaranth.lib import data, enum
 
+from diastole_hw.plan.modes import Mode
 from diastole_hw.plan.plan import Plan
-from diastole_hw.plan.uses import Mode
 from diastole_hw.schedule.lengths import longest_lengths
 from diastole_sim.spec.command_table import ADDRESS_BITS
 from diastole_sim.spec.formats import SCALE_SIGNIFICAND_BITS

@@ -10,9 +10,9 @@ from amaranth.lib.wiring import In, Out
 from diastole_hw.bus.signature import DECERR, PROT, AxiLiteSignature
 from diastole_hw.memory.ram import Ram
 from diastole_hw.serial.frames import WORD_BITS, sent_layout
-from diastole_hw.serial.memory import WordPortSignature
-from diastole_sim.spec.check import require_int
+from diastole_hw.serial.shared_memory import WordPortSignature
 from diastole_sim.spec.registers import ADDRESS_SPACE_BITS
+from diastole_sim.spec.require import require_int
 from diastole_sim.spec.serial import (
     HEAD_WORDS,
     IDENTITY,

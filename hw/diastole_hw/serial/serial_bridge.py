@@ -7,7 +7,7 @@ from amaranth.lib.wiring import In, Out
 from diastole_hw.bus.signature import AxiLiteSignature
 from diastole_hw.serial.bridge import Bridge
 from diastole_hw.serial.frames import Framer, Unframer
-from diastole_hw.serial.memory import WordPortSignature
+from diastole_hw.serial.shared_memory import WordPortSignature
 from diastole_hw.serial.uart import UartReceiver, UartTransmitter
 
 

@@ -4,7 +4,7 @@ from amaranth.hdl import Cat, Module, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from diastole_sim.spec.check import require_int
+from diastole_sim.spec.require import require_int
 
 FASTEST, SLOWEST = 4, 65_535
 """Cycles of a bit."""

@@ -5,7 +5,7 @@ from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from diastole_hw.bus.services import owned_request_layout, write_beat_layout
-from diastole_hw.registers import data_register
+from diastole_hw.data_registers import data_register
 
 
 class StoreArbiter(wiring.Component):

@@ -8,17 +8,17 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from diastole_hw.bus.services import request_layout, write_beat_layout
+from diastole_hw.data_registers import data_register
 from diastole_hw.memory.accumulators import SumsReadSignature
 from diastole_hw.memory.maxima import drain_signature, scale_exponent
+from diastole_hw.plan.modes import Mode
 from diastole_hw.plan.plan import Plan
-from diastole_hw.plan.uses import Mode
 from diastole_hw.ports import of_ports, per_port
-from diastole_hw.registers import data_register
 from diastole_hw.schedule.tokens import PRODUCT, RESULT, drained_layout, length_shapes
-from diastole_hw.store.deal import EmitPorts
+from diastole_hw.store.deal_rows import EmitPorts
 from diastole_hw.store.drain_walk import DrainWalk, operands, turns
+from diastole_hw.store.emit_rows import EmitRows
 from diastole_hw.store.float_pipe import DrainedSignature
-from diastole_hw.store.rows import EmitRows
 from diastole_hw.store.turn import TurnTile, piece_floats
 from diastole_sim.spec.formats import EXPONENT_BIAS, NVFP4, SIGNIFICAND_FRACTION
 from diastole_sim.spec.numerics import CLASS_NAMES
@@ -39,8 +39,8 @@ class Drain(wiring.Component):
     Timing: V_d vectors of B sums per cycle (:meth:`diastole_hw.plan.plan.Plan.drain_vectors`; where
     columns come, as many as :func:`diastole_hw.store.turn.column_vectors` says) while ``floats``
     grants it, but for the idle cycles that :class:`diastole_hw.store.drain_walk.DrainWalk` has per
-    tile, and :class:`diastole_hw.store.rows.EmitRows` per span. Columns are read when there is a
-    place for the piece that they make (:class:`diastole_hw.store.turn.TurnTile`); its rows are
+    tile, and :class:`diastole_hw.store.emit_rows.EmitRows` per span. Columns are read when there is
+    a place for the piece that they make (:class:`diastole_hw.store.turn.TurnTile`); its rows are
     asked for when all of them have come. A word of a row is read when its span waits to be written.
     Of a result that is chained, a row of a block per cycle, and one idle cycle per tile.
 

@@ -7,10 +7,10 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import exact_log2
 
+from diastole_hw.data_registers import data_register
 from diastole_hw.memory.maxima import drain_entries, lookup_layout
+from diastole_hw.plan.modes import PRODUCTS, Mode
 from diastole_hw.plan.plan import Plan
-from diastole_hw.plan.uses import PRODUCTS, Mode
-from diastole_hw.registers import data_register
 from diastole_hw.schedule.room import place_of_sums
 from diastole_hw.schedule.tokens import RESULT, drained_layout, length_shapes, span_layout
 from diastole_hw.store.turn import column_vectors
@@ -18,7 +18,7 @@ from diastole_hw.successor import is_successor
 from diastole_hw.transfer.address import whole_beats
 from diastole_sim.spec.command_table import ADDRESS_BITS
 from diastole_sim.spec.integers import pow2ceil
-from diastole_sim.spec.sizes.array import SUM_MEMORIES, TILES_OF_SUMS
+from diastole_sim.spec.sizes.array_sizes import SUM_MEMORIES, TILES_OF_SUMS
 from diastole_sim.spec.sizes.uses import DY, W, X
 
 

@@ -6,10 +6,10 @@ from amaranth.hdl import Cat, Module, Mux, Signal, signed, unsigned
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
+from diastole_hw.data_registers import data_register
 from diastole_hw.memory.round_sum import float_layout
-from diastole_hw.registers import data_register
 from diastole_hw.store.to_float import TOP_BITS, ToFloat, top_exponent
-from diastole_sim.spec.check import require_choice, require_int
+from diastole_sim.spec.require import require_choice, require_int
 
 SCALE_BITS = 12
 

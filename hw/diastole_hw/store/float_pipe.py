@@ -7,10 +7,10 @@ from amaranth.hdl import Array, Assert, Cat, Const, Module, Mux, Signal, Value, 
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
+from diastole_hw.data_registers import data_register
 from diastole_hw.memory.maxima import drain_entries
 from diastole_hw.memory.port_sums import shown_sum
 from diastole_hw.plan.plan import Plan
-from diastole_hw.registers import data_register
 from diastole_hw.store.float_lanes import SCALE_BITS, FloatLanes
 from diastole_hw.store.turn import columns_layout
 from diastole_hw.stream.credit import Credit

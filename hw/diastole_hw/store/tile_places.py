@@ -11,9 +11,9 @@ from diastole_hw.schedule.tokens import drained_layout, length_shapes, summed_la
 class TilePlaces(wiring.Component):
     """Say of each tile of sums where it lies, by counting the tiles of its direction.
 
-    Tiles come in the order of :class:`diastole_hw.schedule.walk.TileWalk`, all of one product and
-    then all of the next one. The lengths of a tile, and whether it is the last one of a loop, say
-    where the next tile begins. So no queue on the way holds a position.
+    Tiles come in the order of :class:`diastole_hw.schedule.tile_walk.TileWalk`, all of one product
+    and then all of the next one. The lengths of a tile, and whether it is the last one of a loop,
+    say where the next tile begins. So no queue on the way holds a position.
 
     Timing: ``drained`` is of ``tile`` in the same cycle. Its positions are registers, which move
     with ``leaves``.

@@ -6,9 +6,9 @@ from amaranth.lib.wiring import In, Out
 from amaranth.utils import bits_for
 
 from diastole_hw.binary32 import EXPONENT_BITS, FRACTION_BITS, NAN, TOP
-from diastole_hw.registers import data_output, data_register
-from diastole_sim.spec.check import require_int
+from diastole_hw.data_registers import data_output, data_register
 from diastole_sim.spec.formats import BINARY32_SIGNIFICAND_BITS, EXPONENT_BIAS
+from diastole_sim.spec.require import require_int
 
 TOP_BITS = EXPONENT_BITS + 2
 

@@ -5,10 +5,10 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import exact_log2
 
+from diastole_hw.data_registers import data_register
 from diastole_hw.memory.distributed_ram import DistributedRam
 from diastole_hw.memory.ram import Ram
 from diastole_hw.plan.plan import Plan
-from diastole_hw.registers import data_register
 from diastole_hw.schedule.tokens import span_layout
 from diastole_hw.stream.credit import Credit
 from diastole_hw.stream.fifo import StreamFifo

@@ -6,8 +6,8 @@ from amaranth.hdl import Cat, Const, Module, Mux, Signal, unsigned
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from diastole_hw.registers import data_register
-from diastole_sim.spec.check import require_int
+from diastole_hw.data_registers import data_register
+from diastole_sim.spec.require import require_int
 
 BLOCK_LAYOUT = data.StructLayout(
     {

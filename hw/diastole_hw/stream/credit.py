@@ -4,7 +4,7 @@ from amaranth.hdl import Assert, Module
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from diastole_sim.spec.check import require_int
+from diastole_sim.spec.require import require_int
 
 
 class Credit(wiring.Component):

@@ -4,7 +4,7 @@ from functools import reduce
 
 from amaranth.hdl import Cat, Const, Mux
 
-from diastole_hw.cell.shape import CellShape, Element
+from diastole_hw.cell.cell_shape import CellShape, Element
 from diastole_sim.spec.formats import Format
 
 

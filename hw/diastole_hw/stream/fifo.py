@@ -4,10 +4,10 @@ from amaranth.hdl import Array, Assert, Cat, Const, Module, Mux, Shape, Signal, 
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
+from diastole_hw.data_registers import data_register
 from diastole_hw.memory.distributed_ram import DistributedRam
 from diastole_hw.memory.ram import Ram
-from diastole_hw.registers import data_register
-from diastole_sim.spec.check import require_int
+from diastole_sim.spec.require import require_int
 
 REGISTERS = 16
 """Deepest queue whose oldest word is there without a read; deeper ones keep their words in a

@@ -5,9 +5,9 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import exact_log2
 
-from diastole_hw.registers import data_output, data_register
-from diastole_sim.spec.check import require_int
+from diastole_hw.data_registers import data_output, data_register
 from diastole_sim.spec.command_table import ADDRESS_BITS
+from diastole_sim.spec.require import require_int
 
 
 def whole_beats(address: Value, beat_bytes: int) -> Value:

@@ -6,10 +6,10 @@ from amaranth.lib.wiring import In, Out
 from amaranth.utils import exact_log2
 
 from diastole_hw.bus.services import ReadSignature, WriteSignature
-from diastole_hw.registers import data_register
+from diastole_hw.data_registers import data_register
 from diastole_hw.transfer.address import Locate
-from diastole_hw.vector.shape import WORD, VectorShape, row_layout
-from diastole_hw.vector.tables import (
+from diastole_hw.vector.stream_layouts import WORD, VectorShape, row_layout
+from diastole_hw.vector.vector_tables import (
     at_bits,
     bank_bits,
     chunk_bits,

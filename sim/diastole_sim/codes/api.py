@@ -24,10 +24,10 @@ from diastole_sim.device.conversion import Conversion
 from diastole_sim.device.interface import Floats, Numbers
 from diastole_sim.golden.convert import Quantised
 from diastole_sim.golden.convert import quantise as convert
-from diastole_sim.spec.check import require_int
 from diastole_sim.spec.formats import Grouping, parse_format, parse_grouping
 from diastole_sim.spec.lfsr import DEFAULT_LFSR_BITS
 from diastole_sim.spec.numerics import CLASS_NAMES, Numerics
+from diastole_sim.spec.require import require_int
 from diastole_sim.spec.rounding import default_random_bits
 
 DEFAULT_BLOCK = 8

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from diastole_sim.device.interface import Floats
 from diastole_sim.golden.convert import Quantised
-from diastole_sim.golden.product import ResultTensor, matrix_product
+from diastole_sim.golden.matrix_product import ResultTensor, matrix_product
 from diastole_sim.spec.numerics import Numerics
 from diastole_sim.spec.operations import PRODUCTS
 
@@ -69,7 +69,7 @@ def product_qualities(
     plain: Mapping[str, Doubles], converted: Mapping[str, Quantised], numerics: Numerics
 ) -> dict[str, ResultQuality]:
     """Of every product in ``plain``, from its converted factors by name. ValueError as
-    :func:`diastole_sim.golden.product.matrix_product`."""
+    :func:`diastole_sim.golden.matrix_product.matrix_product`."""
     return {
         name: result_quality(exact, matrix_product(PRODUCTS[name], converted, numerics))
         for name, exact in plain.items()

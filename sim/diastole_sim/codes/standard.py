@@ -33,7 +33,6 @@ from diastole_sim.golden.magnitudes import (
     is_negative,
     magnitudes,
 )
-from diastole_sim.spec.check import require_choice, require_int
 from diastole_sim.spec.formats import (
     EXPONENT_BIAS,
     NAN_EXPONENT,
@@ -45,6 +44,7 @@ from diastole_sim.spec.formats import (
     parse_grouping,
 )
 from diastole_sim.spec.numerics import TensorClass
+from diastole_sim.spec.require import require_choice, require_int
 from diastole_sim.spec.scales import stored_parts
 
 Integers = NDArray[np.int64]

@@ -2,8 +2,8 @@
 
 from dataclasses import KW_ONLY, dataclass
 
-from diastole_sim.spec.check import require_choice, require_int
 from diastole_sim.spec.numerics import CLASS_NAMES
+from diastole_sim.spec.require import require_choice, require_int
 
 MAX_TAG = 2**32 - 1
 

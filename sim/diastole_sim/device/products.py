@@ -16,11 +16,11 @@ from diastole_sim.device.interface import (
     Operand,
     ProductResult,
 )
-from diastole_sim.device.operands import sizes_of
+from diastole_sim.device.operand_shapes import sizes_of
 from diastole_sim.device.stack import Leading, Stack, added, broadcast, stacked, uses
-from diastole_sim.spec.check import require_choice, require_int
 from diastole_sim.spec.numerics import CLASS_NAMES
 from diastole_sim.spec.operations import CLASSES, OPERAND_OF, OPERATIONS, Operation
+from diastole_sim.spec.require import require_choice, require_int
 
 Own = TypeVar("Own", bound=ConvertedTensor)
 """A converted tensor as the device has it."""

@@ -15,15 +15,15 @@ from numpy.typing import NDArray
 
 from diastole_sim.device.conversion import Conversion
 from diastole_sim.device.interface import Floats
-from diastole_sim.device.operands import require_matrix
+from diastole_sim.device.operand_shapes import require_matrix
 from diastole_sim.golden.copies import Copy, Counts, Fields, convert_copy, copy_values
-from diastole_sim.golden.draws import element_draws
+from diastole_sim.golden.element_draws import element_draws
 from diastole_sim.golden.improvement import Improvement, improvements
 from diastole_sim.golden.partition import nonzeros
 from diastole_sim.golden.random import DrawKey
-from diastole_sim.spec.check import require_int
 from diastole_sim.spec.numerics import Numerics, TensorClass
 from diastole_sim.spec.operations import OPERAND_OF
+from diastole_sim.spec.require import require_int
 from diastole_sim.spec.rounding import is_stochastic
 from diastole_sim.spec.scales import amax_exponent
 

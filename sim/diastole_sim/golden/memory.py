@@ -7,7 +7,7 @@ import numpy as np
 from numpy.lib.stride_tricks import as_strided
 from numpy.typing import NDArray
 
-from diastole_sim.spec.check import require_int
+from diastole_sim.spec.require import require_int
 
 Bytes = NDArray[np.uint8]
 

@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from diastole_sim.spec.check import require_int
 from diastole_sim.spec.command import SECOND_COPY_TAG
+from diastole_sim.spec.require import require_int
 from diastole_sim.spec.rounding import DRAW_BITS, SHARED_DRAW_BITS
 
 ROTATIONS = (13, 15, 26, 6, 17, 29, 16, 24)

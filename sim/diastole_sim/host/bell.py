@@ -1,5 +1,5 @@
 """The generated hardware with a vector unit, which does whole programs: it is told to begin, and
-interrupts when all is done. The golden model of it is :mod:`diastole_sim.golden.machine`."""
+interrupts when all is done. The golden model of it is :mod:`diastole_sim.golden.golden_machine`."""
 
 from collections.abc import Mapping
 from types import TracebackType
@@ -7,17 +7,17 @@ from types import TracebackType
 import numpy as np
 from numpy.typing import NDArray
 
+from diastole_sim.golden.golden_machine import Outcome
 from diastole_sim.golden.loss_scale import LossScale
-from diastole_sim.golden.machine import Outcome
 from diastole_sim.host.control import Control
 from diastole_sim.host.errors import CommandError, ProductError
 from diastole_sim.host.running import RunningMachine
-from diastole_sim.spec.check import require_int
 from diastole_sim.spec.command_errors import ErrorCode
 from diastole_sim.spec.limits import Limits, VectorLimits
 from diastole_sim.spec.nest import ProductNests
 from diastole_sim.spec.numerics import Numerics
 from diastole_sim.spec.registers import WAIT_REGISTERS
+from diastole_sim.spec.require import require_int
 
 Bytes = NDArray[np.uint8]
 COUNTERS = ("cycles_total", "busy_slots", *WAIT_REGISTERS.values())

@@ -9,13 +9,13 @@ import numpy as np
 
 from diastole_sim.device.conversion import Conversion
 from diastole_sim.device.interface import CommandCounters, Floats, ProductResult
-from diastole_sim.device.operands import (
+from diastole_sim.device.operand_shapes import (
     require_contractions,
     require_storage,
     sizes_of,
 )
 from diastole_sim.device.products import Products
-from diastole_sim.device.scales import TensorScales
+from diastole_sim.device.tensor_scales import TensorScales
 from diastole_sim.golden.convert import Quantised
 from diastole_sim.golden.improvement import Improvement
 from diastole_sim.host.ahead import areas_of, with_ahead
@@ -25,7 +25,6 @@ from diastole_sim.host.heap import Heap
 from diastole_sim.host.loops import ChosenLoops
 from diastole_sim.host.running import AddressRange, RunningMachine
 from diastole_sim.host.tensor import Converted, DeviceTensor
-from diastole_sim.spec.check import require_int
 from diastole_sim.spec.command import Command, scale_field
 from diastole_sim.spec.command_table import COMMAND_BYTES, Opcode
 from diastole_sim.spec.image import FloatLayout
@@ -34,8 +33,9 @@ from diastole_sim.spec.nest import Nest
 from diastole_sim.spec.numerics import Numerics
 from diastole_sim.spec.operations import AXES, OPERATIONS, Operation
 from diastole_sim.spec.registers import BY_NAME, MAGIC, WAIT_REGISTERS
+from diastole_sim.spec.require import require_int
 from diastole_sim.spec.scales import amax_exponent
-from diastole_sim.spec.sizes.array import WIDEST, Widths
+from diastole_sim.spec.sizes.array_sizes import WIDEST, Widths
 
 UNWRITTEN = 0xA5
 """Fills where results go, so that what was not written shows."""

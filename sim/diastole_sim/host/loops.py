@@ -4,12 +4,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from diastole_sim.perf.choose import choose_nest
-from diastole_sim.perf.machine import Memory, ModelledMachine
-from diastole_sim.perf.walk import loops_of
+from diastole_sim.perf.chunk_walk import loops_of
+from diastole_sim.perf.modelled_machine import Memory, ModelledMachine
 from diastole_sim.spec.command import MACHINES_OWN
 from diastole_sim.spec.nest import Nest, ProductNests
 from diastole_sim.spec.numerics import Numerics
-from diastole_sim.spec.sizes.array import WIDEST, Widths
+from diastole_sim.spec.sizes.array_sizes import WIDEST, Widths
 
 
 class ChosenLoops:
@@ -19,7 +19,7 @@ class ChosenLoops:
     ``nest``: for every product that takes one; None: those that
     :func:`diastole_sim.perf.choose.choose_nest` finds, looked for once for each shape. ``memory``:
     that of the machine; None: of which nothing is known. ``cell_cycles``: as of
-    :class:`diastole_sim.perf.machine.ModelledMachine`.
+    :class:`diastole_sim.perf.modelled_machine.ModelledMachine`.
     """
 
     def __init__(

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from diastole_sim.host.product import Product
-from diastole_sim.perf.machine import Memory
+from diastole_sim.perf.modelled_machine import Memory
 
 AddressRange = tuple[int, int]
 """First address and the one past the last."""

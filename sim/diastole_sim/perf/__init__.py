@@ -1,6 +1,6 @@
 """Time and traffic of a product command, counted without a simulation of the hardware."""
 
-from diastole_sim.perf.machine import Memory, ModelledMachine
-from diastole_sim.perf.product import Estimate, estimate
+from diastole_sim.perf.modelled_machine import Memory, ModelledMachine
+from diastole_sim.perf.product_estimate import Estimate, estimate
 
 __all__ = ["Estimate", "Memory", "ModelledMachine", "estimate"]

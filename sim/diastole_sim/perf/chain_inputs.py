@@ -3,8 +3,8 @@
 from collections import deque
 from collections.abc import Iterator
 
-from diastole_sim.perf.machine import OUTSTANDING
-from diastole_sim.perf.vector import ChainTask, ModelledVector, VisitedBlock
+from diastole_sim.perf.modelled_machine import OUTSTANDING
+from diastole_sim.perf.modelled_vector import ChainTask, ModelledVector, VisitedBlock
 from diastole_sim.spec.stream_table import ELEMENT_BITS, GATHERED, IN_MEMORY, Descriptor, Kind
 
 BLOCKS_AHEAD = 4

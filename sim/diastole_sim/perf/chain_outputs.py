@@ -4,8 +4,8 @@ from collections import deque
 
 from diastole_sim.perf.chain_inputs import SegmentTimes
 from diastole_sim.perf.fed_conversion import FedConversion
-from diastole_sim.perf.store import ANSWERED, WRITES_AHEAD
-from diastole_sim.perf.vector import WRITTEN, ChainTask, ModelledVector, VisitedBlock
+from diastole_sim.perf.modelled_vector import WRITTEN, ChainTask, ModelledVector, VisitedBlock
+from diastole_sim.perf.result_store import ANSWERED, WRITES_AHEAD
 from diastole_sim.spec.integers import ceil_div
 from diastole_sim.spec.stream_table import ELEMENT_BITS, Kind
 

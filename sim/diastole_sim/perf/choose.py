@@ -10,13 +10,13 @@ from itertools import product
 from math import prod
 from typing import NamedTuple
 
-from diastole_sim.perf.machine import ModelledMachine
-from diastole_sim.perf.product import estimate
-from diastole_sim.perf.walk import LoadedRegion, Loops, Roles, blocks, held_sides, loops_of
+from diastole_sim.perf.chunk_walk import LoadedRegion, Loops, Roles, blocks, held_sides, loops_of
+from diastole_sim.perf.modelled_machine import ModelledMachine
+from diastole_sim.perf.product_estimate import estimate
 from diastole_sim.spec.command import MACHINES_OWN
 from diastole_sim.spec.integers import ceil_div
 from diastole_sim.spec.nest import KEPT, OUTER, Nest, NestLimits
-from diastole_sim.spec.sizes.array import WIDEST, Widths
+from diastole_sim.spec.sizes.array_sizes import WIDEST, Widths
 
 SLACK = 1.007
 """So much longer than the fastest may take who reads less."""

@@ -2,17 +2,17 @@
 
 from dataclasses import dataclass
 
-from diastole_sim.perf.chain import ChainCore, ChainTimes
+from diastole_sim.perf.chain_times import ChainCore, ChainTimes
+from diastole_sim.perf.chunk_walk import Loops, Span, loops_of
 from diastole_sim.perf.lanes import LATENCY, QUEUED
-from diastole_sim.perf.machine import ModelledMachine
-from diastole_sim.perf.product import Estimate, estimate_loops
-from diastole_sim.perf.store import Store
-from diastole_sim.perf.vector import ChainTask, ModelledVector, VisitedBlock
-from diastole_sim.perf.walk import Loops, Span, loops_of
+from diastole_sim.perf.modelled_machine import ModelledMachine
+from diastole_sim.perf.modelled_vector import ChainTask, ModelledVector, VisitedBlock
+from diastole_sim.perf.product_estimate import Estimate, estimate_loops
+from diastole_sim.perf.result_store import Store
 from diastole_sim.spec.command import MACHINES_OWN
 from diastole_sim.spec.integers import ceil_div
 from diastole_sim.spec.nest import Nest
-from diastole_sim.spec.sizes.array import WIDEST, Widths
+from diastole_sim.spec.sizes.array_sizes import WIDEST, Widths
 
 READ = 2
 """Cycles from a tile's last sum to the reading of the first."""

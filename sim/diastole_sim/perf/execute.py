@@ -2,10 +2,10 @@
 
 from dataclasses import dataclass, field
 
-from diastole_sim.perf.machine import ModelledMachine
+from diastole_sim.perf.chunk_walk import Chunk
+from diastole_sim.perf.modelled_machine import ModelledMachine
 from diastole_sim.perf.moments import Moment
-from diastole_sim.perf.store import Store
-from diastole_sim.perf.walk import Chunk
+from diastole_sim.perf.result_store import Store
 
 SHORTEST_PASS = 4  # cycles
 BEFORE_SUMS = 2  # from a slot to the first sum that is read to be added to

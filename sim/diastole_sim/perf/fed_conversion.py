@@ -1,8 +1,8 @@
 """A conversion of an image that a chain gives by rows of blocks, or patch by patch."""
 
-from diastole_sim.perf.conversion import KNOWN, ConversionRun, TileReading, slot_cycles
-from diastole_sim.perf.converter import ModelledConverter
-from diastole_sim.perf.vector import ChainTask, ModelledVector, VisitedBlock
+from diastole_sim.perf.conversion_estimate import KNOWN, ConversionRun, TileReading, slot_cycles
+from diastole_sim.perf.modelled_converter import ModelledConverter
+from diastole_sim.perf.modelled_vector import ChainTask, ModelledVector, VisitedBlock
 from diastole_sim.spec.numerics import CLASS_NAMES
 from diastole_sim.spec.stream_table import Descriptor
 

@@ -7,8 +7,7 @@ from collections.abc import Iterator
 from functools import cached_property
 
 from diastole_sim.perf.axes import Axis, Stretch, exact
-from diastole_sim.perf.machine import BURST_BEATS, ModelledMachine
-from diastole_sim.perf.walk import (
+from diastole_sim.perf.chunk_walk import (
     NOTHING,
     Chunk,
     LoadedRegion,
@@ -18,8 +17,9 @@ from diastole_sim.perf.walk import (
     maxima,
     plane_pairs,
 )
+from diastole_sim.perf.modelled_machine import BURST_BEATS, ModelledMachine
 from diastole_sim.spec.integers import ceil_div
-from diastole_sim.spec.sizes.array import WIDEST, Widths
+from diastole_sim.spec.sizes.array_sizes import WIDEST, Widths
 from diastole_sim.spec.sizes.uses import DY, W, X
 
 

@@ -5,9 +5,9 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import NamedTuple
 
-from diastole_sim.perf.machine import ModelledMachine
+from diastole_sim.perf.chunk_walk import Chunk, LoadedRegion, Run
+from diastole_sim.perf.modelled_machine import ModelledMachine
 from diastole_sim.perf.moments import Moment, since, together
-from diastole_sim.perf.walk import Chunk, LoadedRegion, Run
 from diastole_sim.spec.integers import ceil_div
 
 REGIONS_AHEAD = 9

@@ -12,14 +12,14 @@ from dataclasses import dataclass, field
 from math import prod
 
 from diastole_sim.perf.axes import Axis, Stretch, exact
-from diastole_sim.perf.machine import ModelledMachine
+from diastole_sim.perf.chunk_walk import ChunkWalk
+from diastole_sim.perf.modelled_machine import ModelledMachine
 from diastole_sim.perf.moments import Moment
-from diastole_sim.perf.product import Estimate, estimate, run_whole
-from diastole_sim.perf.run import ProductRun
-from diastole_sim.perf.walk import ChunkWalk
+from diastole_sim.perf.product_estimate import Estimate, estimate, run_whole
+from diastole_sim.perf.product_run import ProductRun
 from diastole_sim.spec.command import MACHINES_OWN
 from diastole_sim.spec.nest import Nest
-from diastole_sim.spec.sizes.array import WIDEST, Widths
+from diastole_sim.spec.sizes.array_sizes import WIDEST, Widths
 
 FEW = 128
 """Rounds of all loops, which are not worth the trouble."""

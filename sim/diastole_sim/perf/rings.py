@@ -2,11 +2,11 @@
 
 from dataclasses import dataclass, field
 
+from diastole_sim.perf.chunk_walk import Chunk
 from diastole_sim.perf.execute import Execute
-from diastole_sim.perf.machine import ModelledMachine
+from diastole_sim.perf.modelled_machine import ModelledMachine
 from diastole_sim.perf.moments import Moment, since, together
-from diastole_sim.perf.store import EAST, NORTH, Store
-from diastole_sim.perf.walk import Chunk
+from diastole_sim.perf.result_store import EAST, NORTH, Store
 
 TILES_IN_FLIGHT = 8
 """Output tiles between the first request for one and the last of its sums that is read."""

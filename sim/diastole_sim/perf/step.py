@@ -5,15 +5,15 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
-from diastole_sim.perf.chain import ChainTimes, estimate_chain
-from diastole_sim.perf.conversion import estimate_conversion, slot_cycles
+from diastole_sim.perf.chain_times import ChainTimes, estimate_chain
+from diastole_sim.perf.chunk_walk import loops_of
+from diastole_sim.perf.conversion_estimate import estimate_conversion, slot_cycles
 from diastole_sim.perf.drained import estimate_drained
-from diastole_sim.perf.machine import ModelledMachine
-from diastole_sim.perf.panels import counting_cycles
-from diastole_sim.perf.product import Estimate, estimate
+from diastole_sim.perf.modelled_machine import ModelledMachine
+from diastole_sim.perf.modelled_vector import ChainTask, ModelledVector
+from diastole_sim.perf.panel_counts import counting_cycles
+from diastole_sim.perf.product_estimate import Estimate, estimate
 from diastole_sim.perf.transfers import estimate_transfer
-from diastole_sim.perf.vector import ChainTask, ModelledVector
-from diastole_sim.perf.walk import loops_of
 from diastole_sim.spec.chains import named_streams, walk_of
 from diastole_sim.spec.command import Command
 from diastole_sim.spec.command_check import most_planes
@@ -30,7 +30,7 @@ from diastole_sim.spec.limits import VectorTable
 from diastole_sim.spec.micro import INPUTS, Instruction
 from diastole_sim.spec.nest import KEPT, OUTER, Nest
 from diastole_sim.spec.numerics import CLASS_NAMES
-from diastole_sim.spec.sizes.array import Widths
+from diastole_sim.spec.sizes.array_sizes import Widths
 from diastole_sim.spec.stream_table import DESCRIPTOR_BYTES, Descriptor
 
 FETCHED = 4

@@ -1,7 +1,7 @@
 """Entries of tables between memory and a vector unit, in time: the commands load and store."""
 
-from diastole_sim.perf.chain import ChainTimes
-from diastole_sim.perf.vector import ModelledVector
+from diastole_sim.perf.chain_times import ChainTimes
+from diastole_sim.perf.modelled_vector import ModelledVector
 from diastole_sim.spec.command import Command
 from diastole_sim.spec.command_table import Opcode
 from diastole_sim.spec.integers import ceil_div

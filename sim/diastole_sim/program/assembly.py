@@ -20,7 +20,6 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from diastole_sim.spec.check import whole_number
 from diastole_sim.spec.micro import (
     CONSTANTS,
     INPUTS,
@@ -35,6 +34,7 @@ from diastole_sim.spec.micro import (
     When,
     program_problems,
 )
+from diastole_sim.spec.require import whole_number
 
 OPERAND_ORDER = {MicroOp.SEL: "bac"}
 """Where the text does not have operands as a, b, c."""

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from diastole_sim.golden.vector.arithmetic import FLOAT64
-from diastole_sim.golden.vector.chain import ChainRun, Input, run_chain
+from diastole_sim.golden.vector.chain_run import ChainRun, Input, run_chain
 from diastole_sim.golden.vector.order import Order
 from diastole_sim.program.chain import INVERSE_LOSS_SCALE, LOSS_SCALE, Chain, Port
 from diastole_sim.spec.micro import CONSTANTS

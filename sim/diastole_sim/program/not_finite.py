@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from diastole_sim.golden.areas import Area
-from diastole_sim.golden.machine import GoldenMachine
+from diastole_sim.golden.golden_machine import GoldenMachine
 from diastole_sim.program.program import TRAINING, TrainingProgram
 from diastole_sim.program.run import Floats, MachineStoppedError, ProgramRun
 from diastole_sim.program.stepped import FLOATS, areas_written, described, in_their_order

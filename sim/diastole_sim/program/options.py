@@ -18,9 +18,9 @@ from diastole_sim.program.own_parts import OwnOptimiser, own_activation, own_opt
 from diastole_sim.program.program_tables import TooManyStreamsError
 from diastole_sim.program.recipe import Optimiser, falling
 from diastole_sim.program.tasks import TaskProgram, TaskRecipe, task_program, task_recipe
-from diastole_sim.spec.check import require_choice, require_int
 from diastole_sim.spec.limits import Limits
 from diastole_sim.spec.numerics import Numerics
+from diastole_sim.spec.require import require_choice, require_int
 from diastole_sim.spec.stream_table import SLOTS
 from diastole_sim.train.loss_scaling import Floors, LossScaling, require_floors
 from diastole_sim.train.precision import Precision

@@ -15,7 +15,7 @@ from types import ModuleType
 from typing import Any
 
 from diastole_sim.reading import TooLargeError, read_bytes, require_readable
-from diastole_sim.spec.check import shown
+from diastole_sim.spec.require import shown
 
 FORM = "FILE.py:NAME"
 """How such a name is written."""

@@ -20,7 +20,7 @@ from diastole_sim.program.optimizer_table import FIRST_RATE, OF_OPTIMIZERS, Opti
 from diastole_sim.program.own_code import OwnCode, OwnCodeError, guarded
 from diastole_sim.program.program_tables import STEP_CONSTANTS
 from diastole_sim.program.recipe import Optimiser
-from diastole_sim.spec.check import shown
+from diastole_sim.spec.require import shown
 from diastole_sim.spec.stream_table import Kind
 
 BLOCKS = (8, 4, 16, 32, 2, 1)

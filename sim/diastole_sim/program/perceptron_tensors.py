@@ -21,9 +21,9 @@ from diastole_sim.program.memory_plan import (
 )
 from diastole_sim.program.program_tables import OWN_CONSTANTS, STEP_CONSTANTS
 from diastole_sim.program.recipe import Optimiser
-from diastole_sim.spec.check import require_choice, require_int
 from diastole_sim.spec.image import round_up
 from diastole_sim.spec.numerics import CLASS_NAMES
+from diastole_sim.spec.require import require_choice, require_int
 from diastole_sim.spec.stream_table import Kind, PanelOrder
 from diastole_sim.train.draws import initial_weights
 from diastole_sim.train.loss_scaling import LossScaling

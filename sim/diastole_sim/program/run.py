@@ -8,8 +8,8 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from diastole_sim.golden.golden_machine import GoldenMachine, Outcome
 from diastole_sim.golden.loss_scale import LossScale
-from diastole_sim.golden.machine import GoldenMachine, Outcome
 from diastole_sim.golden.memory import Bytes
 from diastole_sim.program.memory_plan import PlannedArea
 from diastole_sim.program.perceptron_tensors import LOGITS, LOSSES
@@ -25,8 +25,9 @@ Words = NDArray[np.uint32]
 
 
 class ProgramMachine(Protocol):
-    """A machine with a vector unit, to its host: :class:`diastole_sim.golden.machine.GoldenMachine`
-    and :class:`diastole_sim.host.bell.BellMachine` are such.
+    """A machine with a vector unit, to its host:
+    :class:`diastole_sim.golden.golden_machine.GoldenMachine` and
+    :class:`diastole_sim.host.bell.BellMachine` are such.
 
     ``step``, ``step_end``, ``command_first``: registers, as a run begins, and ``step`` as it ends.
     ``loss``: the registers of the loss's scale. Of the last run, ``counters``, none without a

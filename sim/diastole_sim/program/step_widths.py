@@ -9,13 +9,13 @@ from diastole_sim.device.interface import TAGS_PER_LAYER
 from diastole_sim.program.command_list import CommandList
 from diastole_sim.program.memory_plan import INT32, MemoryPlan, PlannedArea
 from diastole_sim.program.writer import THRESHOLDS
-from diastole_sim.spec.check import require_int
 from diastole_sim.spec.command import Command
 from diastole_sim.spec.command_table import MULTIPLYING, SIZES, SLOT_FIELDS, Opcode
 from diastole_sim.spec.formats import PLANE_BITS
 from diastole_sim.spec.limits import EPS_BITS, VectorTable
 from diastole_sim.spec.numerics import CLASS_NAMES
 from diastole_sim.spec.operations import OPERAND_OF
+from diastole_sim.spec.require import require_int
 from diastole_sim.train.precision import HIGH, LOW, Precision, Widths
 
 Words = NDArray[np.uint32]

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from diastole_sim.golden.areas import Area
-from diastole_sim.golden.machine import GoldenMachine, StoppedError
+from diastole_sim.golden.golden_machine import GoldenMachine, StoppedError
 from diastole_sim.program.program import TrainingProgram
 from diastole_sim.program.run import ProgramMachine
 from diastole_sim.spec.command import Command

@@ -8,7 +8,7 @@ import numpy as np
 
 from diastole_sim.golden.areas import Area
 from diastole_sim.golden.compare import Comparison
-from diastole_sim.golden.machine import GoldenMachine, Outcome
+from diastole_sim.golden.golden_machine import GoldenMachine, Outcome
 from diastole_sim.golden.memory import Bytes
 from diastole_sim.program.memory_plan import PlannedArea
 from diastole_sim.program.program import TRAINING, TrainingProgram

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from math import lcm
 from typing import Any
 
-from diastole_sim.spec.check import require_int
+from diastole_sim.spec.require import require_int
 
 EXPONENT_BITS = 6
 """Of a float in an accumulator."""

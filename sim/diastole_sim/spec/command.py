@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
-from diastole_sim.spec.check import require_choice, require_int
 from diastole_sim.spec.command_errors import COMMAND_VERSION
 from diastole_sim.spec.command_table import (
     ADDRESS_FIELDS,
@@ -25,6 +24,7 @@ from diastole_sim.spec.limits import STORED, VectorTable
 from diastole_sim.spec.micro import MOST_INSTRUCTIONS
 from diastole_sim.spec.nest import KEPT, OUTER, Nest
 from diastole_sim.spec.numerics import CLASS_NAMES
+from diastole_sim.spec.require import require_choice, require_int
 
 MACHINES_OWN = Nest()
 NO_PLANES: Mapping[str, int] = MappingProxyType({})

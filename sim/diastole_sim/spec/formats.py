@@ -12,7 +12,7 @@ To add a format: one line in ``_named`` (or none, if ``e<E>m<M>`` has it), and n
 import re
 from dataclasses import dataclass, replace
 
-from diastole_sim.spec.check import require_choice, require_int
+from diastole_sim.spec.require import require_choice, require_int
 
 EXPONENT_BIAS = 127
 """Stored exponent of a group minus its exponent, as in binary32; a stored 0 is a group of zeros."""

@@ -25,7 +25,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from diastole_sim.spec.check import require_int
+from diastole_sim.spec.require import require_int
 
 TABLES = Path(__file__).with_name("tables")
 """A file for every table, a line for every row: c0 c1 c2 in decimal."""

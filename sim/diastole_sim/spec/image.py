@@ -42,9 +42,9 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from diastole_sim.spec.check import require_choice, require_int
 from diastole_sim.spec.formats import GROUP_SIZES
 from diastole_sim.spec.numerics import BLOCK_SIDES, TensorClass
+from diastole_sim.spec.require import require_choice, require_int
 
 GROUP_BLOCKS = 8
 """Blocks of a group of blocks."""

@@ -10,7 +10,7 @@ Generators", Xilinx XAPP052, 1996, table 3 (there with exclusive-nor, whose stat
 all bits inverted).
 """
 
-from diastole_sim.spec.check import require_int
+from diastole_sim.spec.require import require_int
 
 TAPS: dict[int, tuple[int, ...]] = {
     3: (3, 2),

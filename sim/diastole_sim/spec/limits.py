@@ -5,13 +5,13 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any
 
-from diastole_sim.spec.check import require_choice, require_int
 from diastole_sim.spec.command_table import Opcode
 from diastole_sim.spec.image import DATA_WIDTHS, MAX_CONVERT_BLOCKS, MAX_SIZE
 from diastole_sim.spec.micro import CONSTANTS
 from diastole_sim.spec.nest import ProductNests
 from diastole_sim.spec.numerics import BLOCK_SIDES, CLASS_NAMES, Numerics
 from diastole_sim.spec.patches import PatchLimits
+from diastole_sim.spec.require import require_choice, require_int
 from diastole_sim.spec.stream_table import DESCRIPTOR_WORDS, SLOTS
 
 INSTRUCTIONS = 256

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 
-from diastole_sim.spec.check import require_int
+from diastole_sim.spec.require import require_int
 
 MICRO_BITS = 64
 MOST_INSTRUCTIONS = 32

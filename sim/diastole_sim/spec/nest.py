@@ -4,7 +4,7 @@ from dataclasses import dataclass, fields
 from math import ceil
 from typing import Any
 
-from diastole_sim.spec.check import require_choice, require_int, shown, whole_number
+from diastole_sim.spec.require import require_choice, require_int, shown, whole_number
 
 MOST_BLOCKS = 4096
 """Of any length here: far beyond what an array can use, so that a slip is seen."""

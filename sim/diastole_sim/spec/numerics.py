@@ -7,7 +7,6 @@ from itertools import combinations
 from typing import Any
 
 from diastole_sim.spec.accumulator import FloatAccumulator
-from diastole_sim.spec.check import require_choice, require_int
 from diastole_sim.spec.formats import (
     Format,
     Grouping,
@@ -17,6 +16,7 @@ from diastole_sim.spec.formats import (
     parse_grouping,
 )
 from diastole_sim.spec.lfsr import DEFAULT_LFSR_BITS, PAIR_LFSR_BITS, taps_of
+from diastole_sim.spec.require import require_choice, require_int
 from diastole_sim.spec.rounding import KINDS, MAX_RANDOM_BITS, RANDOM_BITS, ROW_KINDS, RULES
 
 BLOCK_SIDES = (1, 2, 4, 8, 16, 32)

@@ -3,9 +3,9 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from diastole_sim.spec.check import require_choice, require_int, shown, whole_number
 from diastole_sim.spec.numerics import Numerics
 from diastole_sim.spec.operations import AXES, Operation, Tensor
+from diastole_sim.spec.require import require_choice, require_int, shown, whole_number
 
 MOST_PARTS = 4096
 

@@ -5,8 +5,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from diastole_sim.spec.check import require_int
 from diastole_sim.spec.numerics import CLASS_NAMES
+from diastole_sim.spec.require import require_int
 
 MOST_TILE_BLOCKS = 2**16
 

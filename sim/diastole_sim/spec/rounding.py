@@ -21,8 +21,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from diastole_sim.spec.check import require_choice, require_int
 from diastole_sim.spec.lfsr import MAX_LFSR_BITS, PAIR_LFSR_BITS
+from diastole_sim.spec.require import require_choice, require_int
 
 Integers = NDArray[Any]
 Mask = NDArray[np.bool_]
@@ -39,7 +39,8 @@ RANDOM_BITS: dict[str, tuple[int, int]] = {
     "lfsr3": (PAIR_LFSR_BITS, PAIR_LFSR_BITS),
     "data": (1, 12),
 }
-"""Fewest and most bits of a draw, by the kind of draws (:mod:`diastole_sim.golden.draws`)."""
+"""Fewest and most bits of a draw, by the kind of draws
+(:mod:`diastole_sim.golden.element_draws`)."""
 DEFAULT_RANDOM_BITS = 8
 KINDS = tuple(RANDOM_BITS)
 ROW_KINDS = ("lfsr", "lfsr3")

@@ -24,7 +24,7 @@ import zlib
 from dataclasses import dataclass, field, replace
 from enum import IntEnum
 
-from diastole_sim.spec.check import require_int
+from diastole_sim.spec.require import require_int
 
 FLAG, ESCAPE, FLIP = 0x7E, 0x7D, 0x20
 CRC_POLYNOMIAL = 0xEDB88320

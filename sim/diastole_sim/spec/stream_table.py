@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import IntEnum
 
-from diastole_sim.spec.check import require_int
 from diastole_sim.spec.micro import INPUTS, OUTPUTS
+from diastole_sim.spec.require import require_int
 
 SLOTS = 128
 STREAMS = INPUTS + OUTPUTS

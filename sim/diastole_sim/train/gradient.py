@@ -11,7 +11,7 @@ whose weight gradients are in that format, rounded stochastically.
 
 from diastole_sim.device.interface import Floats
 from diastole_sim.golden.random import tensor_draws
-from diastole_sim.spec.check import require_choice
+from diastole_sim.spec.require import require_choice
 from diastole_sim.spec.rounding import DRAW_BITS
 from diastole_sim.train.master import MasterFormat
 

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from diastole_sim.golden.compare import Mismatch, ReportMismatch
-from diastole_sim.spec.check import require_int
+from diastole_sim.spec.require import require_int
 from diastole_sim.train import host
 from diastole_sim.train.draws import ORDER_TAG, permutation
 from diastole_sim.train.float_device import FloatDevice

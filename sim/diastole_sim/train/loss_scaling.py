@@ -19,7 +19,7 @@ import numpy as np
 
 from diastole_sim.device.interface import Floats
 from diastole_sim.golden.loss_scale import LossScale
-from diastole_sim.spec.check import require_int
+from diastole_sim.spec.require import require_int
 from diastole_sim.train.gradient import require_gradient, round_gradient
 
 MOST_STEP = 1_000_000

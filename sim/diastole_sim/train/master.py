@@ -24,8 +24,8 @@ from numpy.typing import NDArray
 
 from diastole_sim.device.interface import TAGS_PER_LAYER, Floats
 from diastole_sim.golden.random import tensor_draws
-from diastole_sim.spec.check import require_choice, require_int
 from diastole_sim.spec.operations import OPERAND_OF
+from diastole_sim.spec.require import require_choice, require_int
 from diastole_sim.spec.rounding import DRAW_BITS, RULES, is_stochastic, round_magnitude
 
 Codes = NDArray[np.uint16]

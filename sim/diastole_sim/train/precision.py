@@ -14,9 +14,9 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 
 from diastole_sim.golden.improvement import THRESHOLD_BITS, Monitored
-from diastole_sim.spec.check import require_choice
 from diastole_sim.spec.formats import PLANE_BITS
 from diastole_sim.spec.operations import OPERAND_OF, Operation
+from diastole_sim.spec.require import require_choice
 
 PRECISIONS = ("fast", "low", "high", "low-to-high")
 """By the monitor; always 2 or 4 bits; 2 up to a step and then 4."""

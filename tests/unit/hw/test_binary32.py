@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from diastole_hw.binary32 import negated, nonzero, not_a_number
-from diastole_hw.sums import quick_sum
+from diastole_hw.carry_save import quick_sum
 from diastole_sim.golden.vector import numbers
 from support.pipelines import Function, check_pipeline
 from support.vector_operands import SPECIALS, as_floats

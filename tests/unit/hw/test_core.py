@@ -4,9 +4,9 @@
 import numpy as np
 import pytest
 
-from diastole_hw.command.decode import command_layout
+from diastole_hw.command.decoder import command_layout
 from diastole_hw.core import Core
-from diastole_sim.golden.device import GoldenDevice
+from diastole_sim.golden.golden_device import GoldenDevice
 from diastole_sim.spec.command import Command
 from diastole_sim.spec.command_table import Opcode
 from diastole_sim.spec.image import FloatLayout, image_layouts

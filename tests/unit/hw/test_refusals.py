@@ -9,49 +9,49 @@ from diastole_hw.array.row import ArrayRow
 from diastole_hw.bus.axi_reader import AxiReader
 from diastole_hw.bus.axi_writer import AxiWriter
 from diastole_hw.bus.axil_registers import AxilRegisters
-from diastole_hw.bus.share import ReadShare
+from diastole_hw.bus.read_share import ReadShare
 from diastole_hw.bus.signature import AxiReadSignature, AxiSignature, AxiWriteSignature
 from diastole_hw.bus.split import BurstSplitter
 from diastole_hw.cell.align import AlignAdd
 from diastole_hw.cell.block_sum import BlockSum
 from diastole_hw.cell.cell import Cell
+from diastole_hw.cell.cell_shape import CellShape, Element
 from diastole_hw.cell.dsp_products import DspProducts
 from diastole_hw.cell.multiplier import Multiplier
-from diastole_hw.cell.shape import CellShape, Element
 from diastole_hw.command.counters import Counters
-from diastole_hw.command.widths import WidthDecision
+from diastole_hw.command.width_decision import WidthDecision
 from diastole_hw.convert.converter import Converter
-from diastole_hw.convert.divide import Divide
-from diastole_hw.convert.exponents import ExponentField
-from diastole_hw.convert.field_word import FieldWord
-from diastole_hw.convert.image_writer import ImageWriter
-from diastole_hw.convert.maxima import ImageMaxima
-from diastole_hw.convert.monitor import Monitor
-from diastole_hw.convert.pack import Packer, PlanePacker
-from diastole_hw.convert.pack_bytes import PackBytes
-from diastole_hw.convert.planes import PlaneTurns
+from diastole_hw.convert.image.exponents import ExponentField
+from diastole_hw.convert.image.image_maxima import ImageMaxima
+from diastole_hw.convert.image.image_writer import ImageWriter
+from diastole_hw.convert.image.pack import Packer, PlanePacker
+from diastole_hw.convert.image.pack_bytes import PackBytes
+from diastole_hw.convert.image.plane_turns import PlaneTurns
+from diastole_hw.convert.lanes.divide import Divide
+from diastole_hw.convert.lanes.field_word import FieldWord
+from diastole_hw.convert.lanes.monitor import Monitor
 from diastole_hw.memory.accumulators import Accumulators
 from diastole_hw.memory.add_floats import AddFloats
 from diastole_hw.memory.distributed_ram import DistributedRam
 from diastole_hw.memory.ram import Ram
 from diastole_hw.memory.round_sum import RoundSum
 from diastole_hw.random.draws import Draws
-from diastole_hw.random.lfsr import LaneStates
-from diastole_hw.random.rows import RowDraws
+from diastole_hw.random.lane_states import LaneStates
+from diastole_hw.random.row_draws import RowDraws
 from diastole_hw.random.threefry import Threefry
 from diastole_hw.serial.bridge import Bridge
-from diastole_hw.serial.memory import SharedMemory
+from diastole_hw.serial.shared_memory import SharedMemory
 from diastole_hw.serial.uart import UartReceiver, UartTransmitter, divisor_of
+from diastole_hw.store.emit_rows import EmitRows
 from diastole_hw.store.float_lanes import FloatLanes
-from diastole_hw.store.rows import EmitRows
 from diastole_hw.store.to_float import ToFloat
 from diastole_hw.stream.blocks import BlockBuffer
 from diastole_hw.stream.credit import Credit
 from diastole_hw.stream.fifo import StreamFifo
 from diastole_hw.transfer.times import times
-from diastole_hw.vector.rows import RowProduct
-from diastole_sim.spec.sizes.converter import ConverterSizes
-from diastole_sim.spec.sizes.vector import VectorShape
+from diastole_hw.vector.float.booth_rows import RowProduct
+from diastole_sim.spec.sizes.converter_sizes import ConverterSizes
+from diastole_sim.spec.sizes.vector_shape import VectorShape
 from support.cells import BFP4, E2M1, E4M3, shape_of
 from support.plans import make_numerics, make_plan
 from support.texts import exactly

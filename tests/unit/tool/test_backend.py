@@ -20,8 +20,8 @@ from diastole.config.presets import PRODUCTS_ONLY
 from diastole.errors import BadInput, CheckFailed
 from diastole.execution import Execution
 from diastole_hw.top import Top
-from diastole_sim.golden.device import GoldenDevice
-from diastole_sim.golden.machine import GoldenMachine
+from diastole_sim.golden.golden_device import GoldenDevice
+from diastole_sim.golden.golden_machine import GoldenMachine
 from diastole_sim.host.errors import (
     CommandError,
     HardwareHang,
@@ -61,7 +61,7 @@ def hardware(monkeypatch, tmp_path):
 
     monkeypatch.setattr("diastole_sim.host.device.Device", Device)
     monkeypatch.setattr("diastole_sim.host.bell.BellMachine", Device)
-    monkeypatch.setattr("diastole_sim.machines.verilator.machine.Machine", Machine)
+    monkeypatch.setattr("diastole_sim.machines.verilator.verilator_machine.Machine", Machine)
     monkeypatch.setattr(backend, "cached_product", lambda config: tmp_path / config.name)
     return made
 

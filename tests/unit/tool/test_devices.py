@@ -11,7 +11,7 @@ from diastole.config.file import load_config, to_toml
 from diastole.config.keys import Config
 from diastole.config.presets import PRODUCTS_ONLY
 from diastole.devices import Device, GoldenDevice
-from diastole_sim.golden import device as golden
+from diastole_sim.golden import golden_device as golden
 from diastole_sim.host import device as host
 from diastole_sim.machines.verilator.simulation import Simulation
 from diastole_sim.spec.formats import FORMAT_NAMES

@@ -5,7 +5,7 @@ import re
 
 from diastole.boards.describe import TEXTS, board_text
 from diastole_hw.bus.signature import CACHE
-from diastole_hw.limits import RESET_CYCLES
+from diastole_hw.plan_limits import RESET_CYCLES
 from diastole_sim.host.product import Product
 from diastole_sim.spec.command_table import ADDRESS_BITS
 from diastole_sim.spec.registers import ADDRESS_SPACE_BITS

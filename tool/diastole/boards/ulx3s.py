@@ -3,7 +3,7 @@
 from diastole.boards.describe import BOARDS, SerialSettings, board_text
 from diastole.errors import BadInput
 from diastole_hw.emit.verilog import emit
-from diastole_hw.serial.board import SerialBoard, odd_ports
+from diastole_hw.serial.serial_board import SerialBoard, odd_ports
 from diastole_sim.host.product import Product
 
 PIN_MHZ = 25

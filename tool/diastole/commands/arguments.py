@@ -14,8 +14,8 @@ from diastole.errors import BadInput
 from diastole.execution import BACKENDS
 from diastole_sim.machines.board.port import DEFAULT_BAUD
 from diastole_sim.machines.verilator.simulation import MOST_DEPTH, MOST_LATENCY
-from diastole_sim.perf.machine import LATENCY
-from diastole_sim.spec.check import real_number, shown, signed_number
+from diastole_sim.perf.modelled_machine import LATENCY
+from diastole_sim.spec.require import real_number, shown, signed_number
 
 MAX_SEED = 2**32 - 1
 SLOWEST_BAUD, FASTEST_BAUD = 1_200, 12_000_000

@@ -5,7 +5,7 @@ from itertools import combinations
 
 from diastole.commands.arguments import Commands, add_config, read_config, retyped
 from diastole.console import say, say_next
-from diastole.layers.costs import usual_use
+from diastole.layers.layer_costs import usual_use
 from diastole_sim.spec.accumulator import EXPONENT_BITS
 from diastole_sim.spec.numerics import CLASS_NAMES, Numerics
 

@@ -23,7 +23,10 @@ from diastole.commands.progress import progress
 from diastole.commands.train_options import TrainOptions
 from diastole.commands.train_program import NoVectorUnit
 from diastole.compare.jobs import Job
-from diastole.compare.plan import (
+from diastole.compare.pool import run_jobs
+from diastole.compare.results import Results, opened
+from diastole.compare.runs import Runs, Settled
+from diastole.compare.study import (
     PRESET,
     Named,
     Plan,
@@ -33,9 +36,6 @@ from diastole.compare.plan import (
     unique,
     with_axes,
 )
-from diastole.compare.pool import run_jobs
-from diastole.compare.runs import Runs, Settled
-from diastole.compare.store import Results, opened
 from diastole.compare.summary import verdict_on
 from diastole.config.file import FIELDS, SECTIONS, from_document
 from diastole.config.keys import Config
@@ -43,12 +43,12 @@ from diastole.config.presets import BOARD_MACHINES, PRESET_NAMES, PRODUCTS_ONLY
 from diastole.console import fail, note, print_json, say, say_next
 from diastole.errors import BadInput
 from diastole.files.outputs import check_output, check_picture
-from diastole.files.samples import read_samples
+from diastole.files.sample_files import read_samples
 from diastole.layers.sweep import laid_over
 from diastole.nearest import meant
 from diastole.report import compare_picture, compare_table
 from diastole.workers import usable_cores
-from diastole_sim.spec.check import shown, whole_number
+from diastole_sim.spec.require import shown, whole_number
 from diastole_sim.train.tasks import Task, given_task
 
 SEEDS = (0, 1, 2)

@@ -5,7 +5,7 @@ import argparse
 from diastole import install
 from diastole.commands.arguments import Commands
 from diastole.console import say
-from diastole.product.cache import products_folder
+from diastole.product.cached import products_folder
 from diastole_sim.machines.verilator import build
 from diastole_sim.machines.verilator.find import find_compiler
 from diastole_sim.system.cache import Cache

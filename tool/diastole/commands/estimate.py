@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from diastole.commands import loss_scale, train_program
+from diastole.commands import scaling, train_program
 from diastole.commands.arguments import (
     Commands,
     add_config,
@@ -24,9 +24,10 @@ from diastole.errors import BadInput
 from diastole.files.layers import NamedLayer, read_layers
 from diastole.files.outputs import check_picture
 from diastole.layers.bounds import percents
-from diastole.layers.costs import CONVERT, PHASES, Mapped, layer_costs, total
+from diastole.layers.layer_costs import CONVERT, PHASES, Mapped, layer_costs, total
+from diastole.layers.layer_widths import filled, parse_widths, widths_of
+from diastole.layers.machine_size import machine_size
 from diastole.layers.networks import LISTS, layers_of
-from diastole.layers.sizes import machine_size
 from diastole.layers.sweep import (
     Front,
     SweptMachine,
@@ -35,15 +36,14 @@ from diastole.layers.sweep import (
     on_all_cores,
     swept,
 )
-from diastole.layers.widths import filled, parse_widths, widths_of
 from diastole.nearest import meant
 from diastole.report import estimate_table
 from diastole.report.roofline import write_roofline
 from diastole.report.sweep_table import sweep_lines, write_front
 from diastole_sim.machines.verilator.simulation import MOST_LATENCY
-from diastole_sim.perf.machine import LATENCY
+from diastole_sim.perf.modelled_machine import LATENCY
 from diastole_sim.spec.image import DATA_WIDTHS
-from diastole_sim.spec.sizes.array import Widths
+from diastole_sim.spec.sizes.array_sizes import Widths
 from diastole_sim.train.tasks import TASK_NAMES, find_task
 
 MANY = 20
@@ -128,7 +128,7 @@ def add_parser(commands: Commands) -> None:
         help="a roofline, or, with --over, cycles against area; .png or .svg",
     )
     train_program.add_program(parser, "of --task, as of train")
-    loss_scale.add_loss_scale(parser)
+    scaling.add_loss_scale(parser)
     add_json(parser)
     parser.set_defaults(execute=execute)
 
@@ -136,7 +136,7 @@ def add_parser(commands: Commands) -> None:
 def execute(arguments: argparse.Namespace) -> int:
     if arguments.task is not None:
         return _one_step(arguments)
-    for name in (*train_program.OPTIONS, *loss_scale.OPTIONS):
+    for name in (*train_program.OPTIONS, *scaling.OPTIONS):
         if getattr(arguments, name) is not None:
             raise BadInput(f"{train_program.option(name)} is of a step of a task: it needs --task")
     phases = parse_phases(arguments.phases)

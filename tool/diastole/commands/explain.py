@@ -11,9 +11,9 @@ from diastole.console import say
 from diastole.errors import BadInput
 from diastole.files import atomic
 from diastole.files.outputs import check_output
-from diastole_sim.spec.check import shown, whole_number
 from diastole_sim.spec.image import MAX_SIZE
 from diastole_sim.spec.operations import OPERATIONS
+from diastole_sim.spec.require import shown, whole_number
 
 if TYPE_CHECKING:
     from diastole_hw.plan.plan import Plan

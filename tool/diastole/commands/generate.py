@@ -6,7 +6,7 @@ from pathlib import Path
 from diastole import install
 from diastole.commands.arguments import Commands, add_config, add_json, read_config, retyped
 from diastole.console import print_json, say, say_next
-from diastole.layers.costs import usual_use
+from diastole.layers.layer_costs import usual_use
 
 
 def add_parser(commands: Commands) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from diastole.console import one_line
 from diastole.nearest import meant
 from diastole_sim.program.own_code import FORM, OwnCode, OwnCodeError, OwnNameError
-from diastole_sim.spec.check import shown
+from diastole_sim.spec.require import shown
 
 OWN_PAGE = "docs/own.md"
 """That says how a user writes an activation or an optimiser."""

@@ -7,7 +7,7 @@ from typing import Any, NoReturn
 from diastole.console import say
 from diastole.errors import BadInput
 from diastole.nearest import meant
-from diastole_sim.spec.check import shown
+from diastole_sim.spec.require import shown
 
 
 class Parser(argparse.ArgumentParser):

@@ -20,9 +20,9 @@ from diastole_sim.codes.codes import suffixes, to_codes
 from diastole_sim.device.interface import ConvertedTensor, DeviceProtocol, ProductResult
 from diastole_sim.golden.compare import Comparison, Readable, copy_name
 from diastole_sim.golden.convert import Quantised
-from diastole_sim.golden.device import GoldenDevice
+from diastole_sim.golden.golden_device import GoldenDevice
 from diastole_sim.golden.improvement import Monitored
-from diastole_sim.golden.parts import parts_of
+from diastole_sim.golden.sharing import parts_of
 from diastole_sim.spec.nest import Nest
 from diastole_sim.spec.numerics import Numerics
 from diastole_sim.spec.operations import OPERATIONS

@@ -23,7 +23,7 @@ from diastole.console import note, print_json, say
 from diastole.errors import BadInput, CheckFailed
 from diastole.files import atomic
 from diastole.files.outputs import check_output, check_picture
-from diastole.product.cache import cached
+from diastole.product.cached import cached
 from diastole.synth.delays import USUAL_MHZ, delays_of
 from diastole.synth.flow import ASKED_MHZ, Request, Synthesis, Tools, synthesise
 from diastole.synth.mapper import Design

@@ -3,8 +3,8 @@
 from diastole.backend import program_limits
 from diastole.config.keys import Config
 from diastole.errors import BadInput
-from diastole.layers.steps import STEP, modelled_step
-from diastole_sim.perf.machine import LATENCY
+from diastole.layers.modelled_step import STEP, modelled_step
+from diastole_sim.perf.modelled_machine import LATENCY
 from diastole_sim.perf.step import StepEstimate
 from diastole_sim.program.options import ProgramOptions
 from diastole_sim.train.tasks import Task

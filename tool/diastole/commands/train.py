@@ -8,7 +8,7 @@ from typing import Any
 
 from diastole import install
 from diastole.backend import make_device
-from diastole.commands import loss_scale, train_program, train_state
+from diastole.commands import scaling, train_program, train_state
 from diastole.commands.arguments import (
     Commands,
     add_config,
@@ -28,7 +28,7 @@ from diastole.files import atomic
 from diastole.files.outputs import check_picture
 from diastole.layers.cell_areas import cell_area
 from diastole.nearest import meant
-from diastole_sim.golden.device import GoldenDevice
+from diastole_sim.golden.golden_device import GoldenDevice
 from diastole_sim.program.job import ProgramResult
 from diastole_sim.spec.numerics import CLASS_NAMES, Numerics
 from diastole_sim.spec.rounding import DRAW_BITS, RULES, is_stochastic
@@ -90,7 +90,7 @@ def add_parser(commands: Commands) -> None:
     train_state.add_state(parser)
     add_master(parser)
     add_precision(parser)
-    loss_scale.add_loss_scale(parser)
+    scaling.add_loss_scale(parser)
     train_program.add_program(parser)
     add_execution(parser)
     parser.set_defaults(execute=execute)
@@ -228,7 +228,7 @@ def training_options(config: Config, arguments: argparse.Namespace) -> dict[str,
         "precision": precision_of(config, arguments),
         "master": master,
         "gradient": arguments.gradient or (published.gradient if published else "float32"),
-        "loss_scaling": loss_scale.scaling_of(loss_scale.given_scale(arguments, published)),
+        "loss_scaling": scaling.scaling_of(scaling.given_scale(arguments, published)),
     }
 
 

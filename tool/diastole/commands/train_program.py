@@ -7,9 +7,9 @@ from math import nan
 from typing import Any
 
 from diastole.backend import REFUSED_BY_SIZE, make_machine, program_limits
-from diastole.commands.loss_scale import given_scale
 from diastole.commands.own import OWN_PAGE, NamesOrOwn, named_or_own
 from diastole.commands.progress import progress
+from diastole.commands.scaling import given_scale
 from diastole.config.keys import Config
 from diastole.config.numbers import NUMBERS
 from diastole.errors import BadInput, CheckFailed
@@ -38,9 +38,9 @@ from diastole_sim.program.perceptron_tensors import PanelTooSmallError
 from diastole_sim.program.run import MachineStoppedError, ProgramRun, golden_machine
 from diastole_sim.program.tasks import TaskProgram
 from diastole_sim.program.verified_run import VerifiedRun
-from diastole_sim.spec.check import real_number, shown, whole_number
 from diastole_sim.spec.command_errors import ErrorCode
 from diastole_sim.spec.command_table import Opcode
+from diastole_sim.spec.require import real_number, shown, whole_number
 from diastole_sim.spec.stream_table import SLOTS
 from diastole_sim.train.tasks import HIDDEN, Task
 

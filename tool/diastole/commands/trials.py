@@ -18,9 +18,9 @@ from diastole.trials.choices import KIND, Choices
 from diastole.trials.mixtures import TABLES, Mixture, combine, make_mixtures
 from diastole.trials.trial import check_products, class_of, run_trials
 from diastole_sim.codes.quality import plain_products
-from diastole_sim.spec.check import real_number, shown
 from diastole_sim.spec.numerics import CLASS_NAMES
 from diastole_sim.spec.operations import CLASSES, OPERAND_OF
+from diastole_sim.spec.require import real_number, shown
 
 PRODUCTS = "Y = X W, dX = dY W^T, dW = X^T dY"
 NEEDED = "two of X (M x K), W (K x N) and dY (M x N)"

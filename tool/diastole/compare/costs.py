@@ -9,15 +9,15 @@ from diastole.config.keys import Config
 from diastole.errors import BadInput
 from diastole.files.layers import NamedLayer
 from diastole.layers.cell_areas import cell_area
-from diastole.layers.costs import CONVERT, layer_costs
-from diastole.layers.steps import STEP, modelled_step
+from diastole.layers.layer_costs import CONVERT, layer_costs
+from diastole.layers.modelled_step import STEP, modelled_step
 from diastole_sim.codes.survey import stored_bits
-from diastole_sim.perf.machine import LATENCY
+from diastole_sim.perf.modelled_machine import LATENCY
 from diastole_sim.program.program import TrainingProgram
 from diastole_sim.spec.formats import PLANE_BITS
 from diastole_sim.spec.numerics import CLASS_NAMES, Numerics
 from diastole_sim.spec.operations import OPERAND_OF
-from diastole_sim.spec.sizes.array import Widths as TensorWidths
+from diastole_sim.spec.sizes.array_sizes import Widths as TensorWidths
 from diastole_sim.train.network import LayerShape
 from diastole_sim.train.precision import HIGH, LOW
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, cast
 
 import diastole_sim
-from diastole_sim.golden.device import GoldenDevice
+from diastole_sim.golden.golden_device import GoldenDevice
 from diastole_sim.program.job import run_program, train_in_float32, weights_sha256
 from diastole_sim.program.options import RecipeOptions
 from diastole_sim.program.run import ProgramRun, golden_machine

@@ -10,10 +10,10 @@ import numpy as np
 
 from diastole.compare.costs import cost_of
 from diastole.compare.jobs import FLOAT32, Job, Record, samples_sha256
-from diastole.compare.plan import PRESET, Named
+from diastole.compare.study import PRESET, Named
 from diastole.compare.summary import Compared
 from diastole.config.keys import Config
-from diastole.layers.steps import STEP
+from diastole.layers.modelled_step import STEP
 from diastole_sim.program.options import RecipeOptions
 from diastole_sim.program.program import TrainingProgram
 from diastole_sim.train.network import LayerShape

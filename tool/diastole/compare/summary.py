@@ -7,7 +7,7 @@ from typing import Any
 
 from diastole.compare.costs import PRICES, Cost
 from diastole.compare.jobs import Record
-from diastole.compare.plan import WITH_FILES
+from diastole.compare.study import WITH_FILES
 
 STUDENT = (
     12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160,

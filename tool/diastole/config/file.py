@@ -18,11 +18,11 @@ from diastole.config.contradictions import contradictions
 from diastole.config.keys import Accepted, Config
 from diastole.config.numbers import NUMBERS, numbers_of
 from diastole.errors import BadInput
-from diastole.files.reading import read_toml
+from diastole.files.content import read_toml
 from diastole.nearest import meant
-from diastole_sim.spec.check import shown
 from diastole_sim.spec.formats import FAST, FORMAT_NAMES, parse_format
 from diastole_sim.spec.numerics import CLASS_NAMES, Numerics
+from diastole_sim.spec.require import shown
 
 _TABLES: dict[str, type[BaseModel]] = {
     name: field.annotation

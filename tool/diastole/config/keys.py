@@ -71,7 +71,7 @@ from diastole_sim.spec.rounding import (
 
 if TYPE_CHECKING:
     from diastole_hw.plan.plan import Plan
-    from diastole_sim.spec.sizes.vector import VectorShape
+    from diastole_sim.spec.sizes.vector_shape import VectorShape
 
 SPECIAL_LANES = (1, 2, 4, 8, 16, 32)
 PANELS_KIB = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)
@@ -514,7 +514,7 @@ class Config(Section):
     @property
     def vector_shape(self) -> "VectorShape | None":
         """Sizes of the vector unit; None where there is none."""
-        from diastole_sim.spec.sizes.vector import VectorShape
+        from diastole_sim.spec.sizes.vector_shape import VectorShape
 
         if not self.vector.enable:
             return None

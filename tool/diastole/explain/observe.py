@@ -10,16 +10,16 @@ from diastole.backend import make_device
 from diastole.config.keys import Config
 from diastole.errors import BadInput, CheckFailed
 from diastole.execution import Execution
-from diastole.explain.conversion import conversions_of
-from diastole.explain.operands import Operands, ShownOperand
-from diastole.explain.run import Run, Untrue
+from diastole.explain.shown_conversion import conversions_of
+from diastole.explain.shown_operands import Operands, ShownOperand
+from diastole.explain.shown_run import Run, Untrue
 from diastole.explain.story import runs_of, signals
 from diastole.explain.waves import read_waves
 from diastole.report.wave_views import SCOPE
 from diastole_sim.device.interface import ConvertedTensor, DeviceProtocol, Floats, ProductResult
 from diastole_sim.golden.compare import Comparison, Readable
 from diastole_sim.golden.convert import Quantised
-from diastole_sim.golden.device import GoldenDevice
+from diastole_sim.golden.golden_device import GoldenDevice
 from diastole_sim.spec.operations import CLASSES, OPERANDS, OPERATIONS, Tensor
 
 

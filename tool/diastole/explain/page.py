@@ -4,10 +4,10 @@
 
 - ``formats`` and ``given``: the format and the float32 of each operand, by name.
 - ``tensors``: operands by copy, and results, with their ``axes`` and ``values``; ``made`` has the
-  fields of :class:`diastole.explain.conversion.ShownConversion` of an operand.
-- ``runs``: the fields of :class:`diastole.explain.run.Run` for each product. ``passes`` are lists
-  of the fields of :class:`diastole.explain.run.Pass`; ``sums`` are flat, as text where a double
-  cannot hold the integer.
+  fields of :class:`diastole.explain.shown_conversion.ShownConversion` of an operand.
+- ``runs``: the fields of :class:`diastole.explain.shown_run.Run` for each product. ``passes`` are
+  lists of the fields of :class:`diastole.explain.shown_run.Pass`; ``sums`` are flat, as text where
+  a double cannot hold the integer.
 """
 
 import html
@@ -21,10 +21,10 @@ from typing import Any
 import numpy as np
 
 from diastole.config.keys import Config
-from diastole.explain.conversion import ShownConversion
-from diastole.explain.operands import Doubles, Operands, factors_of
-from diastole.explain.run import NORTH, Run, Way
-from diastole.explain.sums import SumSide
+from diastole.explain.shown_conversion import ShownConversion
+from diastole.explain.shown_operands import Doubles, Operands, factors_of
+from diastole.explain.shown_run import NORTH, Run, Way
+from diastole.explain.sum_rules import SumSide
 from diastole_sim.device.interface import Floats
 from diastole_sim.spec.numerics import Numerics, TensorClass
 from diastole_sim.spec.operations import CLASSES, OPERANDS, PRODUCTS

@@ -11,17 +11,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from diastole.explain.operands import Doubles, Operands, factors_of
-from diastole.explain.run import DATAPATH, ENGINE, NORTH, Pass, Run, Untrue, Way, ways_of
-from diastole.explain.sums import Factors
+from diastole.explain.shown_operands import Doubles, Operands, factors_of
+from diastole.explain.shown_run import DATAPATH, ENGINE, NORTH, Pass, Run, Untrue, Way, ways_of
+from diastole.explain.sum_rules import Factors
 from diastole.explain.traffic import BEATS, PORTS, READ, WRITE, Traffic
 from diastole.explain.waves import PackedLayout, Waves, member
 from diastole_hw.array.array import partial_sum_bits
 from diastole_hw.cell.align import low_bits
+from diastole_hw.cell.cell_shape import Element
 from diastole_hw.cell.layouts import held_layout, sum_layout, vector_layout
-from diastole_hw.cell.shape import Element
+from diastole_hw.plan.modes import Mode
 from diastole_hw.plan.plan import Plan
-from diastole_hw.plan.uses import Mode
 from diastole_hw.schedule.tokens import (
     chunk_layout,
     held_read_layout,

@@ -3,7 +3,7 @@
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 
-from diastole.explain.run import DATAPATH, ENGINE, NORTH, Arrival, Pass, Run
+from diastole.explain.shown_run import DATAPATH, ENGINE, NORTH, Arrival, Pass, Run
 from diastole.explain.waves import PackedLayout, Waves, member
 from diastole_hw.plan.plan import Plan
 from diastole_hw.schedule.tokens import (

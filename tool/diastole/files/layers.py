@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import TypeAlias
 
 from diastole.errors import BadInput
-from diastole.files.reading import read_content
-from diastole_sim.spec.check import shown, whole_number
+from diastole.files.content import read_content
 from diastole_sim.spec.image import MAX_SIZE
+from diastole_sim.spec.require import shown, whole_number
 
 MOST_REPEATS = 1 << 20
 MAX_BYTES = 1 << 24

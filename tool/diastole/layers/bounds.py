@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 
 from diastole_sim.perf import Estimate
-from diastole_sim.perf.conversion import ConversionEstimate
+from diastole_sim.perf.conversion_estimate import ConversionEstimate
 
 MULTIPLIERS, SHAPE, CONVERTER, LATENCY = "multipliers", "shape", "converter", "latency"
 MEANINGS = {

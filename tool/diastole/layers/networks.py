@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from diastole.files.layers import NamedLayer
-from diastole_sim.spec.check import require_int
+from diastole_sim.spec.require import require_int
 
 
 @dataclass(frozen=True, kw_only=True)

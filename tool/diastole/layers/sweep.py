@@ -15,11 +15,11 @@ from diastole.config.file import toml_value
 from diastole.config.keys import Config
 from diastole.errors import BadInput, CheckFailed
 from diastole.files.layers import NamedLayer
-from diastole.layers.costs import Found, Mapped, Product, layer_costs, total
-from diastole.layers.sizes import MachineSize, machine_size
-from diastole.layers.widths import widths_of
+from diastole.layers.layer_costs import Found, Mapped, Product, layer_costs, total
+from diastole.layers.layer_widths import widths_of
+from diastole.layers.machine_size import MachineSize, machine_size
 from diastole.workers import end_with, usable_cores
-from diastole_sim.spec.check import shown
+from diastole_sim.spec.require import shown
 
 MOST_MACHINES = 10_000
 
@@ -213,7 +213,7 @@ def swept(
     clock_mhz: float | None = None,
 ) -> Iterator[SweptMachine]:
     """What the layers cost on each, in their order, on all cores; ``asked``: widths, which every
-    machine has, as of :func:`diastole.layers.widths.parse_widths`."""
+    machine has, as of :func:`diastole.layers.layer_widths.parse_widths`."""
     with on_all_cores() as mapped:
         for overrides, config in machines:
             if isinstance(config, BadInput):

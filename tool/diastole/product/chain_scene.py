@@ -1,7 +1,7 @@
 """What a run of a machine with a vector unit does besides: every operation of that unit once."""
 
 from diastole.product.scene import Scene
-from diastole_sim.golden.product import matrix_product
+from diastole_sim.golden.matrix_product import matrix_product
 from diastole_sim.spec.command import Command, ProgramPlace
 from diastole_sim.spec.command_table import CHAINED
 from diastole_sim.spec.limits import VectorTable

@@ -3,7 +3,7 @@
 from typing import Any
 
 from diastole.product.facts import ProductFacts
-from diastole_hw.limits import RESET_CYCLES
+from diastole_hw.plan_limits import RESET_CYCLES
 
 CLOCK, RESET = "aclk", "aresetn"
 PERIOD_NS = 10.0

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from diastole_sim.device.conversion import Conversion
 from diastole_sim.golden.convert import Quantised, quantise
-from diastole_sim.golden.product import matrix_product
+from diastole_sim.golden.matrix_product import matrix_product
 from diastole_sim.spec.command import MACHINES_OWN, NO_PLANES, Command
 from diastole_sim.spec.command_table import COMMAND_BYTES, Opcode
 from diastole_sim.spec.image import Bytes, FloatLayout, ImageLayout, image_layouts, round_up

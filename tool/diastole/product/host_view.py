@@ -44,7 +44,7 @@ class HostView:
     @classmethod
     def of(cls, config: Config) -> "HostView":
         """Of the machine that is generated from a configuration."""
-        from diastole_hw.limits import max_convert_cols, vector_limits
+        from diastole_hw.plan_limits import max_convert_cols, vector_limits
 
         plan = config.plan
         numerics = plan.numerics

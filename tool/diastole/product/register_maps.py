@@ -2,7 +2,7 @@
 
 from diastole.product.facts import Files, ProductFacts
 from diastole.product.ipxact import ipxact
-from diastole_hw.limits import vector_limits
+from diastole_hw.plan_limits import vector_limits
 from diastole_sim.spec.command_table import COMMAND_BYTES
 from diastole_sim.spec.limits import Limits
 from diastole_sim.spec.program_reference import program_lines

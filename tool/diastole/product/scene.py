@@ -10,11 +10,11 @@ from numpy.typing import NDArray
 
 from diastole.product.host_view import HostView
 from diastole_sim.device.conversion import Conversion
-from diastole_sim.device.scales import TensorScales
+from diastole_sim.device.tensor_scales import TensorScales
 from diastole_sim.golden.convert import Quantised, quantise
 from diastole_sim.golden.images import Images
+from diastole_sim.golden.matrix_product import ResultTensor, matrix_product
 from diastole_sim.golden.memory import GoldenMemory
-from diastole_sim.golden.product import ResultTensor, matrix_product
 from diastole_sim.spec.command import Command, scale_field
 from diastole_sim.spec.command_table import COMMAND_BYTES, Opcode
 from diastole_sim.spec.image import FloatLayout, round_up

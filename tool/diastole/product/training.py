@@ -12,7 +12,7 @@ import numpy as np
 
 from diastole.product.host_view import HostView
 from diastole.product.scene import SEED, STEP, Floats
-from diastole_sim.golden.machine import GoldenMachine
+from diastole_sim.golden.golden_machine import GoldenMachine
 from diastole_sim.spec.command import Command, ProgramPlace
 from diastole_sim.spec.command_errors import ErrorCode
 from diastole_sim.spec.command_table import CHAINED, PRODUCTS, Opcode

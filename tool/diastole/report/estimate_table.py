@@ -5,7 +5,7 @@ from typing import Any
 
 from diastole.config.keys import Config
 from diastole.layers.bounds import CONVERTER, LATENCY, MEANINGS, MULTIPLIERS, SHAPE, percents
-from diastole.layers.costs import LayerCost
+from diastole.layers.layer_costs import LayerCost
 from diastole.report.format_table import align
 
 OF_BUS = (CONVERTER, "reading", "loading", "writing")

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from diastole.files import atomic
-from diastole.layers.costs import LayerCost
+from diastole.layers.layer_costs import LayerCost
 from diastole.report.estimate_table import significant
 from diastole.report.sweep_table import plain_ticks
 

@@ -8,7 +8,7 @@ from functools import cache
 from itertools import pairwise
 from pathlib import Path
 
-from diastole_sim.spec.check import real_number, shown
+from diastole_sim.spec.require import real_number, shown
 
 _TOKEN = re.compile(r'\n|"[^"]*"|[\w.+\-*!/\[\]&|^\']+|[(){}:;,]')
 _IGNORED = re.compile(r"/\*.*?\*/|\\\n", re.DOTALL)

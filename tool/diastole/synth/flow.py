@@ -10,9 +10,9 @@ from typing import Any
 from diastole.errors import BadInput
 from diastole.synth.delays import USUAL_MHZ, Delays, find_delays
 from diastole.synth.mapper import NETLIST, Design, MapRequest, map_design, working_folder
-from diastole.synth.programs import PACKERS, ROUTERS, YOSYS
 from diastole.synth.route import Routed, Routing, pack, place_and_route_fastest
 from diastole.synth.targets import BLOCK_RAMS, LATCHES, LUT_RAM, REGISTERS, Cells, Fpga, Target
+from diastole.synth.tools import PACKERS, ROUTERS, YOSYS
 from diastole.synth.tree import Component, amounts
 from diastole_sim.system.programs import Program
 

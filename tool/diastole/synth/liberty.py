@@ -8,8 +8,8 @@ from itertools import product
 from pathlib import Path
 
 from diastole.errors import BadInput
-from diastole.files.reading import read_content
-from diastole_sim.spec.check import real_number, shown
+from diastole.files.content import read_content
+from diastole_sim.spec.require import real_number, shown
 
 _COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*", re.DOTALL)
 _CELL = re.compile(r"\bcell\s*\(\s*\"?([^\s\")]+)\"?\s*\)\s*\{")

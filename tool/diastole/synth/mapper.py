@@ -11,10 +11,10 @@ from dataclasses import KW_ONLY, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from diastole.synth.harness import harness_text
+from diastole.synth.level_harness import harness_text
 from diastole.synth.memories import Memories, is_clocked
-from diastole.synth.programs import run
 from diastole.synth.targets import Cells, Target
+from diastole.synth.tools import run
 from diastole.synth.tree import Component, from_cells, from_modules
 from diastole_sim.system.programs import Program
 
@@ -77,7 +77,7 @@ class Design:
         return f"{self.top}_"
 
     def in_harness(self) -> "Design":
-        """The same behind four pins, see :mod:`diastole.synth.harness`."""
+        """The same behind four pins, see :mod:`diastole.synth.level_harness`."""
         text = harness_text(self.top, self.ports)
         top = f"{self.top}_harness"
         return replace(self, top=top, machine=self.machine + text, ports=())

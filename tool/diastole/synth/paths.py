@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from diastole.synth.harness import MACHINE
+from diastole.synth.level_harness import MACHINE
 from diastole.synth.tree import scope_of
 
 # Our signals are of small letters; Yosys calls a cell after one, and goes on with types and ports.

@@ -10,8 +10,8 @@ from typing import Any
 from diastole.errors import CheckFailed
 from diastole.synth.mapper import NETLIST, Said
 from diastole.synth.paths import LongestPath, longest_path
-from diastole.synth.programs import run
 from diastole.synth.targets import Chip, Fpga
+from diastole.synth.tools import run
 from diastole_sim.system.programs import Program
 
 REPORT, LAYOUT, BITSTREAM = "report.json", "layout.txt", "bitstream.bin"

@@ -38,9 +38,9 @@ except ImportError as error:
 
 from diastole.torch.comparison import Comparison, compare
 from diastole.torch.coverage import Report, report
+from diastole.torch.device_layers import Conv2d, Linear
+from diastole.torch.device_products import matmul
 from diastole.torch.exact import TorchGoldenDevice
-from diastole.torch.layers import Conv2d, Linear
-from diastole.torch.products import matmul
 from diastole.torch.steps import Steps, steps
 from diastole.torch.swaps import convert, restore
 

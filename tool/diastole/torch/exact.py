@@ -20,11 +20,11 @@ import torch
 
 from diastole.devices import Formats, GoldenDevice
 from diastole_sim.device.interface import ProductResult
-from diastole_sim.golden import device as golden
+from diastole_sim.golden import golden_device as golden
 from diastole_sim.golden.convert import Quantised
 from diastole_sim.golden.copies import Copy
+from diastole_sim.golden.matrix_product import FAR, MIN_NORMAL, Trees, fits, is_one_product
 from diastole_sim.golden.operand_rows import Bounds, Integers, decoded_codes, power_of_two
-from diastole_sim.golden.product import FAR, MIN_NORMAL, Trees, fits, is_one_product
 from diastole_sim.spec.formats import SIGNIFICAND_FRACTION, Format
 from diastole_sim.spec.numerics import Numerics
 from diastole_sim.spec.operations import MatrixProduct, Operation
@@ -269,8 +269,8 @@ def _deficits(
 
 
 def round_doubles(sums: Any) -> Any:
-    """As :func:`diastole_sim.golden.product.round_sums`: to float32, nearest even; what is below
-    2^-126 after rounding with unbounded exponent is +0, as a zero is."""
+    """As :func:`diastole_sim.golden.matrix_product.round_sums`: to float32, nearest even; what is
+    below 2^-126 after rounding with unbounded exponent is +0, as a zero is."""
     values = sums.float() + 0.0  # no zero has a sign
     small = values.abs() < 2 * MIN_NORMAL
     if bool((small & (sums != 0)).any()):  # there binary32 has fewer bits

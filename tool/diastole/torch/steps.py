@@ -10,8 +10,8 @@ import torch
 from diastole import devices
 from diastole.torch.exact import TorchGoldenDevice
 from diastole_sim.device.interface import DeviceProtocol
-from diastole_sim.golden import device as golden
-from diastole_sim.spec.check import require_int
+from diastole_sim.golden import golden_device as golden
+from diastole_sim.spec.require import require_int
 
 MAX_STEP = 2**32 - 1
 METHODS = ("convert", "forward", "dx", "dw", "backward")

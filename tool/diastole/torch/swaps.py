@@ -10,12 +10,12 @@ from torch import nn
 
 from diastole.console import note
 from diastole.devices import Formats
+from diastole.torch.chosen_modules import KINDS, chosen_modules, named_module
 from diastole.torch.coverage import FIRST_PASS, FirstPass, report
+from diastole.torch.device_layers import DeviceLayer
 from diastole.torch.exact import TorchGoldenDevice
-from diastole.torch.layers import DeviceLayer
+from diastole.torch.exact_operands import TYPES
 from diastole.torch.multiplications import count_pass
-from diastole.torch.names import KINDS, chosen_modules, named_module
-from diastole.torch.operands import TYPES
 from diastole.torch.steps import uses_of
 from diastole_sim.device.interface import DeviceProtocol
 

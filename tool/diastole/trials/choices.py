@@ -7,9 +7,9 @@ from diastole.config.file import accepted, likely_format
 from diastole.errors import BadInput
 from diastole.nearest import meant
 from diastole.trials.mixtures import TABLES, Settings
-from diastole_sim.spec.check import shown
 from diastole_sim.spec.formats import SCALE_CODE_RULES, SCALE_RULES, parse_format, parse_grouping
 from diastole_sim.spec.numerics import CLASS_NAMES
+from diastole_sim.spec.require import shown
 from diastole_sim.spec.rounding import KINDS, RULES
 
 RULES_OF = {"rounding": tuple(RULES), "scale": (*SCALE_RULES, *SCALE_CODE_RULES)}

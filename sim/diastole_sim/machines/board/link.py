@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from diastole_sim.machines.board.errors import BoardError, LinkLost, WrongBoard
+from diastole_sim.machines.board.board_errors import BoardError, LinkLost, WrongBoard
 from diastole_sim.spec.serial import (
     IDENTITY,
     LINK_MAGIC,

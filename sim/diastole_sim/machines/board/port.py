@@ -2,7 +2,7 @@
 
 from typing import Any, cast
 
-from diastole_sim.machines.board.errors import LinkLost, PortError
+from diastole_sim.machines.board.board_errors import LinkLost, PortError
 
 DEFAULT_BAUD = 1_000_000
 SILENCE_SECONDS = 0.3

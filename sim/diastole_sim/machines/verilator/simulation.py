@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from diastole_sim.perf.machine import LATENCY, OUTSTANDING, Memory
-from diastole_sim.spec.check import require_int
+from diastole_sim.perf.modelled_machine import LATENCY, OUTSTANDING, Memory
+from diastole_sim.spec.require import require_int
 
 WAVES = ("vcd", "fst")
 """What waves may be recorded as, by the name of their file."""

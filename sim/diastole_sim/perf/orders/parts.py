@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from diastole_sim.perf.orders.loops import Matrix
 from diastole_sim.perf.orders.search import Schedule, Shape, Work
 from diastole_sim.perf.orders.systolic import SystolicMachine
-from diastole_sim.spec.check import require_choice, require_int
 from diastole_sim.spec.integers import ceil_div
+from diastole_sim.spec.require import require_choice, require_int
 
 AXES = ("m", "n", "k")
 MOST_PARTS = 1 << 16

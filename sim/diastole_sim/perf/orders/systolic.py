@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
-from diastole_sim.spec.check import require_choice, require_int
 from diastole_sim.spec.integers import ceil_div
+from diastole_sim.spec.require import require_choice, require_int
 
 WIDTHS = (1, 2, 4)
 MOST = 1 << 40

@@ -3,11 +3,11 @@
 from dataclasses import dataclass, fields
 from math import lcm
 
-from diastole_sim.spec.check import require_choice, require_int
 from diastole_sim.spec.image import DATA_WIDTHS, GROUP_BLOCKS, GroupLayout
 from diastole_sim.spec.integers import ceil_div, pow2ceil, pow2floor
 from diastole_sim.spec.nest import MOST_BLOCKS
 from diastole_sim.spec.numerics import Numerics
+from diastole_sim.spec.require import require_choice, require_int
 
 FEWEST_VECTORS, MOST_VECTORS = 64, 128
 """Of a T tile: loading the next blocks hides in as many slots, and sums take room."""
@@ -21,7 +21,8 @@ FEWEST_TILES_IN_FLIGHT = 4
 
 @dataclass(frozen=True, kw_only=True)
 class Tiling:
-    """Lengths that a policy chooses and :class:`diastole_sim.spec.sizes.array.ArraySizes` checks.
+    """Lengths that a policy chooses and :class:`diastole_sim.spec.sizes.array_sizes.ArraySizes`
+    checks.
 
     Lengths are in blocks, but ``groups`` and those of slices. Powers of two, so that addresses are
     shifts: ``t_blocks``, ``groups``, ``fused_t_blocks``, ``tiles_in_flight``.
@@ -121,7 +122,7 @@ def default_tiling(
     *, rows: int, cols: int, numerics: Numerics, data_width: int, ports: int = 1
 ) -> Tiling:
     """What every machine has that is not told otherwise; parameters as those of
-    :class:`diastole_sim.spec.sizes.array.ArraySizes`."""
+    :class:`diastole_sim.spec.sizes.array_sizes.ArraySizes`."""
     block = numerics.block
     image_of_x = GroupLayout.of(numerics.tensor_class("x"), block=block, data_width=data_width)
     vectors = max(FEWEST_VECTORS, min(MOST_VECTORS, pow2ceil(16 * rows * block)))

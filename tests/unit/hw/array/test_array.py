@@ -8,7 +8,7 @@ pass before streams, in any order that has a block's first word first.
 import pytest
 
 from diastole_hw.array.array import Array
-from diastole_hw.cell.shape import CellShape
+from diastole_hw.cell.cell_shape import CellShape
 from oracle.array import Passes
 from oracle.cell import sums_const
 from support.bench import design, run

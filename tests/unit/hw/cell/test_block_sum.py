@@ -6,7 +6,7 @@ from itertools import product
 import pytest
 
 from diastole_hw.cell.block_sum import BlockSum
-from diastole_hw.cell.shape import Element
+from diastole_hw.cell.cell_shape import Element
 from oracle.cell import encoded
 from oracle.cell import product as windowed
 from support.cells import ANY, BFP8

@@ -9,12 +9,12 @@ from amaranth.back import verilog
 from amaranth.lib.wiring import In, Out
 
 from diastole.synth.mapper import Design, MapRequest, map_design, working_folder
-from diastole.synth.programs import YOSYS
 from diastole.synth.targets import ECP5, XILINX
+from diastole.synth.tools import YOSYS
+from diastole_hw.cell.cell_shape import Element
 from diastole_hw.cell.dsp_products import DspProducts
 from diastole_hw.cell.multiplier import Multiplier
 from diastole_hw.cell.packed import pack
-from diastole_hw.cell.shape import Element
 from oracle.cell import encoded
 from support.cells import E2M1, E4M3
 from support.pipelines import Built, check_pipeline

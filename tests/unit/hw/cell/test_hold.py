@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
+from diastole_hw.cell.cell_shape import CellShape
 from diastole_hw.cell.hold import Hold
-from diastole_hw.cell.shape import CellShape
 from oracle.cell import Block, Loading, Operands
 from support.bench import design, run
 from support.cells import BFP3, BFP5, E4M3, KINDS, shape_of

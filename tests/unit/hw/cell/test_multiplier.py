@@ -7,10 +7,10 @@ from itertools import islice
 import pytest
 from amaranth.lib.wiring import In, Out
 
+from diastole_hw.cell.cell_shape import Element
 from diastole_hw.cell.dsp_products import DspProducts
 from diastole_hw.cell.multiplier import Multiplier
 from diastole_hw.cell.packed import pack
-from diastole_hw.cell.shape import Element
 from oracle.cell import encoded
 from oracle.cell import product as windowed
 from support.cells import ANY, BFP3, BFP8, E2M1, E4M3, E5M2

@@ -6,8 +6,8 @@ from itertools import islice
 import pytest
 from amaranth.hdl import Signal
 
+from diastole_hw.cell.cell_shape import Element
 from diastole_hw.cell.packed import pack, packed_bits, unpack
-from diastole_hw.cell.shape import Element
 from oracle.cell import encoded
 from support.cells import ANY, BFP3, BFP8, E2M1, E4M3, E5M2
 from support.pipelines import Function, check_pipeline

@@ -8,8 +8,8 @@ from itertools import pairwise, product
 import pytest
 
 from diastole_hw.command.dispatch import Dispatch
-from diastole_hw.engine.control import STALLS
-from diastole_hw.plan.uses import Mode
+from diastole_hw.engine.product_control import STALLS
+from diastole_hw.plan.modes import Mode
 from diastole_sim.spec.command_table import Opcode
 from support.bench import design, run
 from support.plans import make_numerics, make_plan

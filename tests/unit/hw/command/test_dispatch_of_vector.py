@@ -4,7 +4,7 @@
 import pytest
 
 from diastole_hw.command.dispatch import Dispatch
-from diastole_hw.plan.uses import Mode
+from diastole_hw.plan.modes import Mode
 from diastole_sim.spec.command_table import Opcode
 from support.bench import design, run
 from support.plans import make_numerics, make_plan, with_vector

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 
 import pytest
 
-from diastole_hw.command.decode import command_layout
+from diastole_hw.command.decoder import command_layout
 from diastole_hw.command.fetch import CommandFetch
 from diastole_sim.spec.command import Command
 from diastole_sim.spec.command_check import decode

@@ -7,7 +7,7 @@ from math import ceil
 
 import pytest
 
-from diastole_hw.command.decode import command_layout, layout_for
+from diastole_hw.command.decoder import command_layout, layout_for
 from diastole_hw.command.fetch import CommandFetch
 from diastole_hw.command.panels import Panels
 from diastole_sim.spec.command import Command

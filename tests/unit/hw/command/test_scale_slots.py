@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from diastole_hw.command.scale_slots import ScaleSlots
-from diastole_sim.spec.sizes.vector import VectorShape
+from diastole_sim.spec.sizes.vector_shape import VectorShape
 from support.bench import design, run
 
 SLOTS = (0, 3, 254)

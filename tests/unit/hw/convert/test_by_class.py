@@ -7,7 +7,7 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from diastole_hw.convert.by_class import by_class, of_vectors
-from diastole_sim.spec.sizes.converter import ConverterSizes
+from diastole_sim.spec.sizes.converter_sizes import ConverterSizes
 from support.bench import design, run
 from support.tiles import machine
 

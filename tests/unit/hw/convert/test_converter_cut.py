@@ -4,7 +4,7 @@
 import numpy as np
 import pytest
 
-from diastole_hw.emit.share import convert_ports
+from diastole_hw.emit.sharing import convert_ports
 from diastole_hw.emit.verilog import emit
 from support.converter_bench import convert, make, specials
 from support.sweep import sweep

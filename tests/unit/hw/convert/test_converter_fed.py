@@ -4,8 +4,8 @@
 import numpy as np
 import pytest
 
-from diastole_hw.convert.control import ConverterControl, convert_layout
-from diastole_hw.emit.share import convert_ports
+from diastole_hw.convert.converter_control import ConverterControl, convert_layout
+from diastole_hw.emit.sharing import convert_ports
 from diastole_hw.emit.verilog import emit
 from support.bench import put, run
 from support.converter_bench import convert, make, specials

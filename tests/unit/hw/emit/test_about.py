@@ -19,7 +19,7 @@ class Explained(wiring.Component):
 
     ``o = a``, exactly. ValueError is not at the beginning here.
 
-    Timing: none; see :class:`~diastole_hw.emit.share.EmitPlatform`.
+    Timing: none; see :class:`~diastole_hw.emit.sharing.EmitPlatform`.
 
     Parameters
     ----------

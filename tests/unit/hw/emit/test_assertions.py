@@ -7,7 +7,7 @@ from amaranth.hdl import Assert, ClockDomain, ClockSignal, Module
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from diastole_hw.emit.share import EmitPlatform, convert_ports
+from diastole_hw.emit.sharing import EmitPlatform, convert_ports
 from support.bench import run
 
 RULE = "never both"

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from diastole_hw.emit.condense import WIDTH, condense
-from diastole_hw.emit.share import convert_ports
+from diastole_hw.emit.sharing import convert_ports
 from diastole_hw.emit.verilog import emit
 
 MODULE = """\

@@ -9,9 +9,9 @@ from amaranth.hdl import Cat, Module, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from diastole_hw.emit.share import convert_ports
+from diastole_hw.data_registers import KEEP
+from diastole_hw.emit.sharing import convert_ports
 from diastole_hw.emit.verilog import emit
-from diastole_hw.registers import KEEP
 
 COPIES = 3
 KINDS = tuple(product((False, True), repeat=3))

@@ -8,8 +8,8 @@ from amaranth.hdl import Module, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from diastole_hw.emit.names import module_names, rename_modules, snake_case, tidy
-from diastole_hw.emit.share import EmitPlatform, convert_ports
+from diastole_hw.emit.module_names import module_names, rename_modules, snake_case, tidy
+from diastole_hw.emit.sharing import EmitPlatform, convert_ports
 from diastole_hw.emit.verilog import EmissionError, emit
 from diastole_hw.memory.distributed_ram import DistributedRam
 from diastole_hw.memory.ram import Ram
@@ -79,7 +79,7 @@ def test_instances_and_their_ports_have_readable_names(emitted):
 def test_same_bytes_whatever_the_hash_seed():
     script = (
         "import sys; sys.path[:0] = sys.argv[1:]\n"
-        "from diastole_hw.emit.share import convert_ports\n"
+        "from diastole_hw.emit.sharing import convert_ports\n"
         "from diastole_hw.emit.verilog import emit\n"
         "from diastole_hw.stream.fifo import StreamFifo\n"
         "top = StreamFifo(8, 40)\n"

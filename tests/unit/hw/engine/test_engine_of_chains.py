@@ -7,13 +7,13 @@ from amaranth.hdl import Module, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from diastole_hw.engine.engine import ProductEngine
-from diastole_hw.plan.uses import OPERATION_OF, Mode, product_of
+from diastole_hw.engine.product_engine import ProductEngine
+from diastole_hw.plan.modes import OPERATION_OF, Mode, product_of
 from diastole_hw.ports import of_ports
-from diastole_hw.vector.product_walk import ProductWalk
-from diastole_hw.vector.shape import visited_layout
-from diastole_sim.golden.device import GoldenDevice
-from diastole_sim.golden.drain import tile_order
+from diastole_hw.vector.stream_layouts import visited_layout
+from diastole_hw.vector.streams.product_walk import ProductWalk
+from diastole_sim.golden.drain_order import tile_order
+from diastole_sim.golden.golden_device import GoldenDevice
 from diastole_sim.spec.command_table import NEST_FIELDS
 from diastole_sim.spec.image import FloatLayout
 from diastole_sim.spec.nest import KEPT, OUTER, Nest

@@ -7,7 +7,7 @@ from itertools import product
 import pytest
 
 from diastole_hw.engine.flight import Flight
-from diastole_hw.plan.uses import Mode
+from diastole_hw.plan.modes import Mode
 from diastole_hw.schedule.tokens import product_layout
 from support.bench import design, run
 from support.plans import make_numerics, make_plan, with_vector

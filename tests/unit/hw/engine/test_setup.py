@@ -5,7 +5,7 @@ from itertools import product
 import pytest
 
 from diastole_hw.engine.setup import Setup
-from diastole_hw.plan.uses import Mode
+from diastole_hw.plan.modes import Mode
 from diastole_hw.schedule.lengths import longest_lengths
 from diastole_hw.schedule.tokens import LENGTH
 from diastole_sim.spec.image import EXTENT_BITS, FloatLayout, ImageLayout

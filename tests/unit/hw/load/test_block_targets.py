@@ -5,7 +5,7 @@ from collections import defaultdict
 import pytest
 
 from diastole_hw.load.block_targets import BlockTargets
-from diastole_hw.plan.uses import Mode
+from diastole_hw.plan.modes import Mode
 from diastole_hw.schedule.lengths import longest_lengths
 from diastole_hw.schedule.tokens import Region
 from support.bench import design, run

@@ -14,7 +14,7 @@ from amaranth.lib.wiring import In, Out
 
 from diastole_hw.load.fill import Fill
 from diastole_hw.memory.maxima import Maxima
-from diastole_hw.plan.uses import Mode
+from diastole_hw.plan.modes import Mode
 from diastole_hw.schedule.lengths import longest_lengths
 from diastole_hw.schedule.tokens import Region, region_layout, scratch_write_layout
 from support.bench import design, put, run

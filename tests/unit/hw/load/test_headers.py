@@ -3,7 +3,7 @@
 import pytest
 
 from diastole_hw.load.headers import Headers
-from diastole_hw.plan.uses import Mode
+from diastole_hw.plan.modes import Mode
 from support.bench import design, run
 from support.bus import ServiceMemory
 from support.plans import make_numerics, make_plan

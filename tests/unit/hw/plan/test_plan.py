@@ -6,7 +6,7 @@ from math import ceil, gcd
 import pytest
 
 from diastole.config.presets import PRODUCTS_ONLY
-from diastole_hw.plan.uses import OPERATION_OF, PRODUCTS, Mode
+from diastole_hw.plan.modes import OPERATION_OF, PRODUCTS, Mode
 from diastole_sim.spec.formats import FORMAT_NAMES
 from diastole_sim.spec.image import DATA_WIDTHS, GROUP_BLOCKS, MAX_CONVERT_BLOCKS, ImageLayout
 from diastole_sim.spec.integers import pow2ceil

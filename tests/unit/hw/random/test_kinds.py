@@ -5,7 +5,7 @@ import pytest
 
 from diastole_hw.random.draws import Draws
 from diastole_hw.random.kinds import draw_unit, word_place_layout
-from diastole_hw.random.rows import RowDraws
+from diastole_hw.random.row_draws import RowDraws
 from support.numerics import make_numerics
 
 ORDER = {"block": 4, "rows": 32}

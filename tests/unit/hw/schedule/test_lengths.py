@@ -6,7 +6,7 @@ import pytest
 from amaranth.lib import data
 from amaranth.lib.wiring import In, Out
 
-from diastole_hw.plan.uses import PRODUCTS
+from diastole_hw.plan.modes import PRODUCTS
 from diastole_hw.schedule.lengths import NestLengths, NestSlabs, nest_lengths, nest_slabs
 from diastole_sim.spec.nest import Nest
 from support.pipelines import Built, check_pipeline

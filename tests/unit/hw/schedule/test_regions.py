@@ -2,7 +2,7 @@
 
 import pytest
 
-from diastole_hw.plan.uses import Mode
+from diastole_hw.plan.modes import Mode
 from diastole_hw.schedule.regions import STEPS, RegionSteps
 from diastole_hw.schedule.tokens import Region
 from support.bench import run

@@ -3,7 +3,7 @@
 import pytest
 
 from diastole_hw.schedule.room import SumRoom
-from diastole_sim.spec.sizes.array import TILES_OF_SUMS
+from diastole_sim.spec.sizes.array_sizes import TILES_OF_SUMS
 from support.bench import design, run
 
 

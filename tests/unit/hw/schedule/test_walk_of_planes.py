@@ -9,8 +9,8 @@ from itertools import product
 
 import pytest
 
-from diastole_hw.plan.uses import PRODUCTS, Mode
-from diastole_hw.schedule.walk import TileWalk
+from diastole_hw.plan.modes import PRODUCTS, Mode
+from diastole_hw.schedule.tile_walk import TileWalk
 from diastole_sim.spec.nest import Nest
 from diastole_sim.spec.sizes.uses import DY, W, X
 from support.bench import design, get, run

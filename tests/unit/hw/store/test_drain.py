@@ -6,7 +6,7 @@ from amaranth.hdl import Module
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from diastole_hw.plan.uses import Mode
+from diastole_hw.plan.modes import Mode
 from diastole_hw.store.drain import Drain
 from diastole_hw.store.float_pipe import FloatPipe
 from oracle.product import binary32_bits

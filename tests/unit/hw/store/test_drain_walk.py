@@ -5,7 +5,7 @@ from itertools import product
 
 import pytest
 
-from diastole_hw.plan.uses import Mode
+from diastole_hw.plan.modes import Mode
 from diastole_hw.store.drain_walk import DrainWalk
 from support.bench import design, members_of, put, run
 from support.plans import make_numerics, make_plan, with_vector

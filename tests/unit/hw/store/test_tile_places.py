@@ -2,7 +2,7 @@
 
 import pytest
 
-from diastole_hw.plan.uses import PRODUCTS, Mode
+from diastole_hw.plan.modes import PRODUCTS, Mode
 from diastole_hw.store.tile_places import TilePlaces
 from support.bench import design, run
 from support.plans import make_numerics, make_plan

@@ -3,7 +3,7 @@
 import pytest
 from amaranth.lib.wiring import In, Out
 
-from diastole_hw.cell.shape import Element
+from diastole_hw.cell.cell_shape import Element
 from diastole_hw.stream.elements import decoded, extent
 from diastole_sim.spec.formats import parse_format
 from support.elements import INTEGERS, MINIFLOATS, array_element, stored_value, widest

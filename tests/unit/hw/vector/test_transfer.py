@@ -5,8 +5,8 @@ from functools import partial
 import pytest
 from amaranth.hdl import Value
 
-from diastole_hw.vector.shape import VectorShape
-from diastole_hw.vector.tables import entries, entry_bits
+from diastole_hw.vector.stream_layouts import VectorShape
+from diastole_hw.vector.vector_tables import entries, entry_bits
 from diastole_sim.spec.limits import COUNTED_BITS, STORED, VectorTable, vector_tables
 from diastole_sim.spec.micro import INVERSE, SCALE
 from support.bench import design, run

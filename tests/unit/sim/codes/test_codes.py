@@ -10,7 +10,7 @@ from diastole_sim.codes.codes import from_codes, suffixes, to_codes
 from diastole_sim.codes.standard import Codes, Form
 from diastole_sim.device.conversion import Conversion
 from diastole_sim.golden.convert import quantise
-from diastole_sim.golden.device import GoldenDevice
+from diastole_sim.golden.golden_device import GoldenDevice
 from diastole_sim.spec.numerics import Numerics
 from support.texts import exactly
 

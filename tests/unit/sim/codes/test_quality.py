@@ -14,7 +14,7 @@ from diastole_sim.codes.quality import (
 )
 from diastole_sim.device.conversion import Conversion
 from diastole_sim.golden.convert import quantise
-from diastole_sim.golden.product import ResultTensor
+from diastole_sim.golden.matrix_product import ResultTensor
 from diastole_sim.spec.numerics import CLASS_NAMES, Numerics
 
 

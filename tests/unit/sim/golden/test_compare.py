@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from diastole_sim.golden.compare import Comparison, Mismatch
-from diastole_sim.golden.device import GoldenDevice
+from diastole_sim.golden.golden_device import GoldenDevice
 from diastole_sim.train.float_device import FloatDevice
 from support.stored import make_numerics
 

@@ -4,7 +4,7 @@ from fractions import Fraction
 
 import pytest
 
-from diastole_sim.golden.device import GoldenDevice
+from diastole_sim.golden.golden_device import GoldenDevice
 from diastole_sim.spec.numerics import CLASS_NAMES
 from oracle.lfsr import state_after
 from oracle.rounding import round_fraction

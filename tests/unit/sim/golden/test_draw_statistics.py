@@ -8,7 +8,7 @@ import math
 import numpy as np
 import pytest
 
-from diastole_sim.golden.lfsr import lfsr_draws, pair_draws
+from diastole_sim.golden.lfsr_draws import lfsr_draws, pair_draws
 from diastole_sim.golden.random import DrawKey
 
 SIGMAS = 5.0

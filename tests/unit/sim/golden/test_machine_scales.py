@@ -7,8 +7,8 @@ import pytest
 
 from diastole_sim.device.conversion import Conversion
 from diastole_sim.golden.convert import quantise
-from diastole_sim.golden.device import GoldenDevice
-from diastole_sim.golden.machine import Outcome
+from diastole_sim.golden.golden_device import GoldenDevice
+from diastole_sim.golden.golden_machine import Outcome
 from diastole_sim.spec.command import Command
 from diastole_sim.spec.command_table import Opcode
 from diastole_sim.spec.image import image_layouts

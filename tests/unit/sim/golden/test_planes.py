@@ -8,7 +8,7 @@ import pytest
 
 from diastole_sim.device.conversion import Conversion
 from diastole_sim.golden.convert import quantise
-from diastole_sim.golden.device import GoldenDevice
+from diastole_sim.golden.golden_device import GoldenDevice
 from diastole_sim.spec.numerics import CLASS_NAMES, Numerics
 from diastole_sim.spec.operations import OPERATIONS
 from oracle import product as oracle

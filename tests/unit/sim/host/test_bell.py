@@ -10,8 +10,8 @@ from diastole_sim.golden.loss_scale import LossScale
 from diastole_sim.host.bell import BellMachine
 from diastole_sim.host.errors import ProductError
 from diastole_sim.host.product import Product
+from diastole_sim.machines.board.board_machine import BoardMachine
 from diastole_sim.machines.board.link import Link
-from diastole_sim.machines.board.machine import BoardMachine
 from diastole_sim.spec.command_errors import ErrorCode
 from diastole_sim.spec.limits import VectorLimits
 from diastole_sim.spec.registers import BY_NAME, WAIT_REGISTERS

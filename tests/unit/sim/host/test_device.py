@@ -6,7 +6,7 @@ import json
 import numpy as np
 import pytest
 
-from diastole_sim.golden.device import GoldenDevice
+from diastole_sim.golden.golden_device import GoldenDevice
 from diastole_sim.host.device import Device
 from diastole_sim.host.errors import CommandError, HardwareHang, ProductError, ProtocolError
 from diastole_sim.host.product import Product

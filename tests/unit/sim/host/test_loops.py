@@ -7,7 +7,7 @@ from diastole.config.presets import PRODUCTS_ONLY
 from diastole_hw.top import Top
 from diastole_sim.host.loops import ChosenLoops
 from diastole_sim.perf.choose import choose_nest
-from diastole_sim.perf.machine import Memory, ModelledMachine
+from diastole_sim.perf.modelled_machine import Memory, ModelledMachine
 from diastole_sim.spec.nest import Nest
 from support.products import MACHINES
 from support.texts import exactly

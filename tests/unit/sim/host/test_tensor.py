@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from diastole_sim.golden.device import GoldenDevice
+from diastole_sim.golden.golden_device import GoldenDevice
 from diastole_sim.host.heap import Heap
 from diastole_sim.host.tensor import Converted, DeviceTensor
 from support.numerics import make_numerics

@@ -8,7 +8,7 @@ from diastole.config.file import from_document
 from diastole.config.presets import PRODUCTS_ONLY
 from diastole_sim.perf import ModelledMachine, estimate
 from diastole_sim.perf.choose import candidates, choose_nest, roughly
-from diastole_sim.perf.walk import loops_of
+from diastole_sim.perf.chunk_walk import loops_of
 from diastole_sim.spec.command import MACHINES_OWN
 from diastole_sim.spec.nest import KEPT, OUTER, Nest
 from diastole_sim.spec.operations import OPERATIONS

@@ -5,8 +5,8 @@ from dataclasses import replace
 
 import pytest
 
+from diastole_sim.perf.chunk_walk import Chunk, Span
 from diastole_sim.perf.execute import Execute
-from diastole_sim.perf.walk import Chunk, Span
 from support.modelled import modelled
 
 MACHINE = modelled(rows=2, cols=2, block=8, element_bits=(5, 5, 5), data_width=64)

@@ -2,8 +2,8 @@
 
 import pytest
 
+from diastole_sim.perf.chunk_walk import NOTHING, LoadedRegion, Span, blocks
 from diastole_sim.perf.fused import fused_chunks, fused_passes, turned_spans
-from diastole_sim.perf.walk import NOTHING, LoadedRegion, Span, blocks
 from diastole_sim.spec.sizes.uses import DY, W, X
 from support.modelled import modelled
 

@@ -4,12 +4,12 @@ from itertools import chain
 
 import pytest
 
-from diastole_hw.engine.engine import ProductEngine
+from diastole_hw.engine.product_engine import ProductEngine
+from diastole_hw.plan.modes import Mode
 from diastole_hw.plan.plan import Plan
-from diastole_hw.plan.uses import Mode
 from diastole_hw.random.draws import Draws
 from diastole_sim.perf import Memory, ModelledMachine, estimate
-from diastole_sim.perf.draws import line_delay, most_slack, row_delay
+from diastole_sim.perf.draw_delays import line_delay, most_slack, row_delay
 from diastole_sim.spec.command import MACHINES_OWN
 from diastole_sim.spec.command_table import NEST_FIELDS
 from diastole_sim.spec.image import FloatLayout, image_layouts, round_up

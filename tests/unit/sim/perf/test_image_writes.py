@@ -6,8 +6,8 @@ from collections import deque
 import pytest
 
 from diastole_sim.perf import Memory
-from diastole_sim.perf.converter import ModelledConverter
 from diastole_sim.perf.image_writes import ImageWrites
+from diastole_sim.perf.modelled_converter import ModelledConverter
 from support.numerics import make_numerics
 
 NUMERICS = make_numerics(block=8, formats="fast", widths=[2, 4, 8])

@@ -2,9 +2,9 @@
 
 import pytest
 
+from diastole_sim.perf.chunk_walk import NOTHING, Chunk, LoadedRegion, Run
 from diastole_sim.perf.load import Load, Loaders
-from diastole_sim.perf.machine import Memory
-from diastole_sim.perf.walk import NOTHING, Chunk, LoadedRegion, Run
+from diastole_sim.perf.modelled_machine import Memory
 from support.modelled import modelled
 
 ONE = Run(0, (6,), 1, 1)  # a beat of exponents, then a block of 8 vectors in 5 beats

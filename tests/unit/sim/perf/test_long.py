@@ -6,11 +6,11 @@ import pytest
 
 from diastole_sim.perf import Memory, estimate
 from diastole_sim.perf import long as unit
+from diastole_sim.perf.chunk_walk import WalkedProduct, loops_of
 from diastole_sim.perf.fused import FusedWalk
 from diastole_sim.perf.long import estimate_long
-from diastole_sim.perf.product import gradients_apart
-from diastole_sim.perf.run import ProductRun
-from diastole_sim.perf.walk import WalkedProduct, loops_of
+from diastole_sim.perf.product_estimate import gradients_apart
+from diastole_sim.perf.product_run import ProductRun
 from diastole_sim.spec.nest import Nest
 from support.modelled import modelled
 from support.sweep import sweep

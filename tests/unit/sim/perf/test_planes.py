@@ -7,8 +7,8 @@ import pytest
 
 from diastole_sim.perf import estimate
 from diastole_sim.perf.choose import candidates, choose_nest, roughly
+from diastole_sim.perf.chunk_walk import NOTHING, loops_of, product_chunks
 from diastole_sim.perf.long import estimate_long
-from diastole_sim.perf.walk import NOTHING, loops_of, product_chunks
 from diastole_sim.spec.nest import Nest, NestLimits
 from diastole_sim.spec.part import ProductPart
 from support.modelled import modelled

@@ -4,10 +4,10 @@ from dataclasses import replace
 
 import pytest
 
-from diastole_sim.perf.machine import Memory
+from diastole_sim.perf.chunk_walk import Chunk
+from diastole_sim.perf.modelled_machine import Memory
+from diastole_sim.perf.result_store import EAST, NORTH
 from diastole_sim.perf.rings import Places, Room
-from diastole_sim.perf.store import EAST, NORTH
-from diastole_sim.perf.walk import Chunk
 from support.modelled import modelled
 
 MACHINE = modelled(rows=2, cols=2, block=8, element_bits=(5, 5, 5), data_width=64, memory=Memory())

@@ -4,9 +4,9 @@ import random
 
 import pytest
 
-from diastole_sim.perf import execute, load, store
-from diastole_sim.perf.machine import Memory
-from diastole_sim.perf.product import OPERATIONS, estimate
+from diastole_sim.perf import execute, load, result_store
+from diastole_sim.perf.modelled_machine import Memory
+from diastole_sim.perf.product_estimate import OPERATIONS, estimate
 from support.modelled import modelled
 
 MACHINES = {
@@ -47,7 +47,7 @@ def test_rows_and_passes_that_repeat(name, monkeypatch):
     monkeypatch.setattr(execute.Execute, "_repeat", one_by_one)
     monkeypatch.setattr(load, "WORTH_KNOWING", 1 << 30)
     monkeypatch.setattr(
-        store.Store, "_skip", lambda self, drain, until=None: skipped.append(drain.row)
+        result_store.Store, "_skip", lambda self, drain, until=None: skipped.append(drain.row)
     )
     assert found(name) == quick
     assert max(skipped) > 30
@@ -56,13 +56,13 @@ def test_rows_and_passes_that_repeat(name, monkeypatch):
 def test_rows_are_passed_over(monkeypatch):
     """Most of a long tile's, where bursts begin alike, and where they do so by turns."""
     rows = []
-    kept = store.Store._row
+    kept = result_store.Store._row
 
     def counted(self, direction, start):
         rows.append(direction)
         return kept(self, direction, start)
 
-    monkeypatch.setattr(store.Store, "_row", counted)
+    monkeypatch.setattr(result_store.Store, "_row", counted)
     nano = modelled(memory=Memory.axi(20), element_bits=(5, 5, 5), **MACHINES["nano"])
     for columns in (64, 24):
         rows.clear()

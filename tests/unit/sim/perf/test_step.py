@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from diastole_sim.perf import Memory, ModelledMachine
-from diastole_sim.perf.chain import ChainTimes
+from diastole_sim.perf.chain_times import ChainTimes
 from diastole_sim.perf.step import ProgramState, StepModel, ended, nest_of
 from diastole_sim.spec.command import Command, ProgramPlace
 from diastole_sim.spec.command_table import Opcode

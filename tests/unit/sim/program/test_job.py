@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from diastole_sim.golden.machine import GoldenMachine
+from diastole_sim.golden.golden_machine import GoldenMachine
 from diastole_sim.program.job import run_program
 from diastole_sim.program.not_finite import WatchedRun, first_not_finite
 from diastole_sim.program.options import ProgramOptions

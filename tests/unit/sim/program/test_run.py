@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from diastole_sim.golden.machine import GoldenMachine
+from diastole_sim.golden.golden_machine import GoldenMachine
 from diastole_sim.program.program import TRAINING
 from diastole_sim.program.run import MachineStoppedError, ProgramRun
 from diastole_sim.spec.command_errors import ERROR_MEANINGS, ErrorCode

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from diastole_sim.golden import machine as golden
+from diastole_sim.golden import golden_machine as golden
 from diastole_sim.program.memory_plan import MemoryPlan
 from diastole_sim.program.step_widths import LOGGED, StepWidths, chosen_widths, widths_of
 from diastole_sim.spec.command import Command

@@ -5,7 +5,7 @@ from functools import partial
 import numpy as np
 import pytest
 
-from diastole_sim.golden.device import GoldenDevice
+from diastole_sim.golden.golden_device import GoldenDevice
 from diastole_sim.program.chains.activations import gelu
 from diastole_sim.program.perceptron_tensors import StoredSamples
 from diastole_sim.program.recipe import Adam, falling

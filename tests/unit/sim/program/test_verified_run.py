@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from diastole_sim.golden.machine import GoldenMachine
+from diastole_sim.golden.golden_machine import GoldenMachine
 from diastole_sim.program.program import TRAINING
 from diastole_sim.program.run import MachineStoppedError, ProgramRun, golden_machine
 from diastole_sim.program.verified_run import VerifiedRun, memory_needed

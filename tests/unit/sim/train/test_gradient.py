@@ -6,7 +6,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from diastole_sim.golden.device import GoldenDevice
+from diastole_sim.golden.golden_device import GoldenDevice
 from diastole_sim.train.gradient import round_gradient
 from diastole_sim.train.loss_scaling import HostScale, LossScaling
 from diastole_sim.train.master import weight_tag

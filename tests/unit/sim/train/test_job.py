@@ -9,7 +9,7 @@ import pytest
 
 from command_line import REPORTS, lying
 from diastole_sim.device.interface import CommandCounters
-from diastole_sim.golden.device import GoldenDevice
+from diastole_sim.golden.golden_device import GoldenDevice
 from diastole_sim.spec.numerics import Numerics
 from diastole_sim.train import host, run_task
 from diastole_sim.train.job import minibatches

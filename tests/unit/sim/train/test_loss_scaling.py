@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from diastole_sim.golden.device import GoldenDevice
+from diastole_sim.golden.golden_device import GoldenDevice
 from diastole_sim.train.loss_scaling import UNSCALED, HostScale, LossScaling
 from diastole_sim.train.network import Perceptron
 from diastole_sim.train.samples import Samples

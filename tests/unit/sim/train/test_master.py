@@ -10,7 +10,7 @@ import pytest
 from gfloat import Domain, FormatInfo, round_ndarray
 from gfloat.formats import format_info_bfloat16, format_info_binary16
 
-from diastole_sim.golden.device import GoldenDevice
+from diastole_sim.golden.golden_device import GoldenDevice
 from diastole_sim.golden.random import tensor_draws
 from diastole_sim.spec.numerics import Numerics
 from diastole_sim.train import run_task

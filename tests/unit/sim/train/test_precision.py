@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from diastole_sim.golden.device import GoldenDevice
+from diastole_sim.golden.golden_device import GoldenDevice
 from diastole_sim.golden.improvement import Improvement
 from diastole_sim.spec.numerics import CLASS_NAMES, Numerics
 from diastole_sim.spec.operations import OPERATIONS

@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from diastole_sim.golden.device import GoldenDevice
+from diastole_sim.golden.golden_device import GoldenDevice
 from diastole_sim.spec.numerics import Numerics
 from diastole_sim.train.history import History
 from diastole_sim.train.job import run_task

@@ -3,7 +3,7 @@
 import re
 
 from diastole.config.presets import PRODUCTS_ONLY
-from diastole.layers.costs import usual_use
+from diastole.layers.layer_costs import usual_use
 
 
 def test_check_a_good_file(diastole):

@@ -14,8 +14,8 @@ import pytest
 
 from diastole.commands import compare
 from diastole.compare import jobs as jobs_module
-from diastole.compare.plan import Named, Plan
-from diastole_sim.golden.device import GoldenDevice
+from diastole.compare.study import Named, Plan
+from diastole_sim.golden.golden_device import GoldenDevice
 from diastole_sim.train import run_task
 
 

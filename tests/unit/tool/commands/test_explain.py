@@ -5,8 +5,8 @@ import pytest
 
 from diastole.commands import explain
 from diastole.config.presets import PRODUCTS_ONLY
-from diastole.explain.run import Pass, Run, ways_of
-from diastole_hw.plan.uses import Mode
+from diastole.explain.shown_run import Pass, Run, ways_of
+from diastole_hw.plan.modes import Mode
 from diastole_sim.device.interface import CommandCounters, ProductResult
 from diastole_sim.spec.operations import OPERATIONS
 from support.pages import random_operands

@@ -5,7 +5,7 @@ import pytest
 from command_line import error
 from diastole.commands import generate as generate_command
 from diastole.config.presets import PRODUCTS_ONLY
-from diastole.layers.costs import usual_use
+from diastole.layers.layer_costs import usual_use
 from diastole_sim.system.programs import ToolMissing
 
 MANIFEST = {"name": "diastole_nano", "top": "diastole_nano", "macs": 256, "files": [{}, {}]}

@@ -10,7 +10,7 @@ from diastole.commands import run as run_command
 from diastole.config.presets import PRODUCTS_ONLY
 from diastole.errors import CheckFailed
 from diastole_sim import quantise
-from diastole_sim.golden.device import GoldenDevice
+from diastole_sim.golden.golden_device import GoldenDevice
 from diastole_sim.host.device import Device
 from diastole_sim.host.product import Product
 from diastole_sim.spec.nest import Nest

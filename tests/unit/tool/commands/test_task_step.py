@@ -5,7 +5,7 @@ import pytest
 from diastole.commands.task_step import task_step
 from diastole.config.presets import PRODUCTS_ONLY
 from diastole.errors import BadInput
-from diastole.layers.steps import STEP, modelled_step
+from diastole.layers.modelled_step import STEP, modelled_step
 from diastole_sim.train.tasks import find_task
 from support.training_steps import step_program
 

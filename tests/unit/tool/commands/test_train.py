@@ -10,7 +10,7 @@ import pytest
 
 from command_line import Faulty, pretend
 from diastole.commands import train as train_command
-from diastole_sim.golden.device import GoldenDevice
+from diastole_sim.golden.golden_device import GoldenDevice
 from diastole_sim.train.master import Master
 from diastole_sim.train.tasks import find_task
 

@@ -8,7 +8,7 @@ import pytest
 
 from command_line import error
 from diastole.commands import train_program
-from diastole_sim.golden.machine import GoldenMachine, Outcome
+from diastole_sim.golden.golden_machine import GoldenMachine, Outcome
 from diastole_sim.program.optimizer_table import OPTIMIZERS
 from diastole_sim.program.recipe import Sgd
 from diastole_sim.program.verified_run import memory_needed

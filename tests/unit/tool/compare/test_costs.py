@@ -6,7 +6,7 @@ import pytest
 
 from diastole.compare.costs import Cost, cost_of, cycles_of_step, moved_bits
 from diastole.config.file import from_document
-from diastole.layers.costs import modelled
+from diastole.layers.layer_costs import modelled
 from diastole_sim.perf.long import estimate_long
 from diastole_sim.train.network import LayerShape
 

@@ -9,7 +9,7 @@ import pytest
 
 from diastole.compare import jobs
 from diastole.compare.jobs import Job, plain, run_job, samples_sha256
-from diastole_sim.golden.device import GoldenDevice
+from diastole_sim.golden.golden_device import GoldenDevice
 from diastole_sim.program.job import weights_sha256
 from diastole_sim.program.options import ProgramOptions
 from diastole_sim.program.run import ProgramRun, golden_machine

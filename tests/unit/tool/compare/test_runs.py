@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 
 from diastole.backend import program_limits
-from diastole.compare.plan import Named
 from diastole.compare.runs import Runs, Settled, step_shapes
+from diastole.compare.study import Named
 from diastole.config.file import from_document
 from diastole.config.presets import PRESETS
 from diastole_sim.program.options import ProgramOptions

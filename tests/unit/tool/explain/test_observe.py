@@ -8,8 +8,8 @@ from command_line import Faulty
 from diastole.config.presets import PRODUCTS_ONLY
 from diastole.errors import BadInput, CheckFailed
 from diastole.explain import observe
-from diastole.explain.run import Untrue
-from diastole_sim.golden.device import GoldenDevice
+from diastole.explain.shown_run import Untrue
+from diastole_sim.golden.golden_device import GoldenDevice
 from support.products import machine as machine_of
 
 CONFIG, AXES = PRODUCTS_ONLY["pico"], {"m": 3, "k": 5, "n": 7}

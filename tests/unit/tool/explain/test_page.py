@@ -8,8 +8,8 @@ import pytest
 
 from diastole.config.presets import PRODUCTS_ONLY
 from diastole.explain.page import TITLES, copy_key, write_page
-from diastole.explain.run import Pass, Run, ways_of
-from diastole_hw.plan.uses import Mode
+from diastole.explain.shown_run import Pass, Run, ways_of
+from diastole_hw.plan.modes import Mode
 from diastole_sim.spec.operations import OPERATIONS
 from support.pages import random_operands
 from support.products import machine

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from diastole.config.presets import PRODUCTS_ONLY
-from diastole.explain.run import EAST, NORTH, Pass, Untrue, ways_of
+from diastole.explain.shown_run import EAST, NORTH, Pass, Untrue, ways_of
 from diastole.explain.story import expected_sums, require_alike, require_sums, signals
-from diastole_hw.plan.uses import Mode
+from diastole_hw.plan.modes import Mode
 
 PLAN = PRODUCTS_ONLY["pico"].plan
 

@@ -2,7 +2,7 @@
 tests/product/test_explain.py."""
 
 from diastole.config.presets import PRODUCTS_ONLY
-from diastole.explain.run import DATAPATH
+from diastole.explain.shown_run import DATAPATH
 from diastole.explain.traffic import Traffic, owner
 from diastole.explain.waves import Waves
 

@@ -12,8 +12,8 @@ from diastole.layers.bounds import (
     percents,
     shares_of,
 )
-from diastole.layers.costs import layer_costs
-from diastole_sim.perf.conversion import ConversionEstimate
+from diastole.layers.layer_costs import layer_costs
+from diastole_sim.perf.conversion_estimate import ConversionEstimate
 
 
 def test_loading_on_server():

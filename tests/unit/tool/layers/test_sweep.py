@@ -6,8 +6,8 @@ from diastole.config.file import from_document
 from diastole.errors import BadInput
 from diastole.files.layers import NamedLayer
 from diastole.layers import sweep
-from diastole.layers.costs import layer_costs, total
-from diastole.layers.sizes import MachineSize
+from diastole.layers.layer_costs import layer_costs, total
+from diastole.layers.machine_size import MachineSize
 from diastole.layers.sweep import (
     Front,
     SweptMachine,

@@ -13,7 +13,7 @@ from diastole.config.keys import Config
 from diastole.errors import BadInput
 from diastole.product import generate as product_module
 from diastole.product.generate import generate, memory_ports
-from diastole_hw.emit.share import convert_ports
+from diastole_hw.emit.sharing import convert_ports
 from diastole_hw.memory.ram import Ram
 from support import product_lint as lint
 

@@ -7,7 +7,7 @@ import pytest
 
 from diastole.product.scene import BASE, SEED, accesses
 from diastole.product.vectors import c_vectors, make_vectors
-from diastole_sim.golden.machine import GoldenMachine
+from diastole_sim.golden.golden_machine import GoldenMachine
 from diastole_sim.spec.command_check import decode
 from diastole_sim.spec.command_errors import ErrorCode
 from diastole_sim.spec.command_table import COMMAND_BYTES, PRODUCTS, Opcode

@@ -6,7 +6,7 @@ from diastole.config.file import from_document
 from diastole.config.presets import PRODUCTS_ONLY
 from diastole.files.layers import NamedLayer
 from diastole.layers.bounds import MEANINGS
-from diastole.layers.costs import layer_costs, total
+from diastole.layers.layer_costs import layer_costs, total
 from diastole.report.estimate_table import advice, lines_of, pace_line, significant
 from support.presets import in_format
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from diastole.report.golden_check import checked_record
-from diastole_sim.golden.device import GoldenDevice
+from diastole_sim.golden.golden_device import GoldenDevice
 from diastole_sim.train import run_task
 from support.numerics import make_numerics
 

@@ -4,7 +4,7 @@ import pytest
 
 from diastole.config.presets import PRODUCTS_ONLY
 from diastole.files.layers import NamedLayer
-from diastole.layers.costs import layer_costs
+from diastole.layers.layer_costs import layer_costs
 from diastole.report.roofline import write_roofline
 
 NANO = PRODUCTS_ONLY["nano"]

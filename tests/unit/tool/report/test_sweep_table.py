@@ -2,7 +2,7 @@
 
 import pytest
 
-from diastole.layers.sizes import MachineSize
+from diastole.layers.machine_size import MachineSize
 from diastole.layers.sweep import SweptMachine
 from diastole.report.sweep_table import FRONT, REST, sweep_lines, write_front
 

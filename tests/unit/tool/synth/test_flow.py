@@ -56,7 +56,7 @@ def test_tools_that_are_missing(monkeypatch):
             return Program(name="yosys", path=None, version="0.70")
         raise ToolMissing(tool.name, "pip install it")
 
-    monkeypatch.setattr("diastole.synth.programs.Tool.find", missing)
+    monkeypatch.setattr("diastole.synth.tools.Tool.find", missing)
     assert Tools.find(Request(target=ECP5)).versions == {"yosys": "0.70"}
     with pytest.raises(ToolMissing, match="nextpnr-ecp5 is missing; install it with: pip install"):
         Tools.find(Request(target=ECP5, route=True))

@@ -15,8 +15,8 @@ from diastole.synth.mapper import (
     without_comments,
     working_folder,
 )
-from diastole.synth.programs import YOSYS
 from diastole.synth.targets import ECP5, FPGAS, sg13g2
+from diastole.synth.tools import YOSYS
 from support.small_product import (
     DESIGN,
     MACHINE,

@@ -7,7 +7,6 @@ import pytest
 
 from diastole.errors import CheckFailed
 from diastole.synth.mapper import MapRequest, map_design, working_folder
-from diastole.synth.programs import PACKERS, ROUTERS, YOSYS
 from diastole.synth.route import (
     PLACERS,
     Routed,
@@ -18,6 +17,7 @@ from diastole.synth.route import (
     read_report,
 )
 from diastole.synth.targets import ECP5, GOWIN, ICE40
+from diastole.synth.tools import PACKERS, ROUTERS, YOSYS
 from diastole_sim.system.programs import Program, ToolMissing
 from support.small_product import DESIGN
 from support.sweep import sweep

@@ -13,7 +13,7 @@ torch = pytest.importorskip("torch", reason="torch is not installed: make torch"
 from diastole.devices import GoldenDevice  # noqa: E402
 from diastole.torch import TorchGoldenDevice  # noqa: E402
 from diastole.torch.exact import has_singles, round_doubles  # noqa: E402
-from diastole_sim.golden.product import round_sums  # noqa: E402
+from diastole_sim.golden.matrix_product import round_sums  # noqa: E402
 
 PLACES = ["cpu"] + ["cuda"] * torch.cuda.is_available()
 MIXED = {"x": "bfp4", "w": "mxfp4_e2m1", "dy": "bfp8"}

@@ -9,7 +9,7 @@ from diastole.errors import BadInput
 from diastole.trials.mixtures import Settings, make_mixtures
 from diastole.trials.trial import Lost, check_products, class_of, run_trials
 from diastole_sim.codes.survey import survey
-from diastole_sim.golden.device import GoldenDevice
+from diastole_sim.golden.golden_device import GoldenDevice
 
 OUTLIERS = (3, 12, 25, 34, 47, 62)
 """Channels of X, each in a square of 8 x 8 of its own."""

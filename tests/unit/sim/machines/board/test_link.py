@@ -2,7 +2,7 @@
 
 import pytest
 
-from diastole_sim.machines.board.errors import LinkLost, WrongBoard
+from diastole_sim.machines.board.board_errors import LinkLost, WrongBoard
 from diastole_sim.machines.board.link import Link, RefusedError
 from diastole_sim.spec.serial import Ask, Frame, on_line
 from support.board_model import BASE, BYTES, CLOCK_HZ, BridgeModel, Damage, ModelLine

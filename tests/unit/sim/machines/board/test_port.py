@@ -6,7 +6,7 @@ import tty
 import pytest
 
 from diastole_sim.machines.board import port as port_module
-from diastole_sim.machines.board.errors import LinkLost, PortError
+from diastole_sim.machines.board.board_errors import LinkLost, PortError
 from diastole_sim.machines.board.port import SerialPort
 
 

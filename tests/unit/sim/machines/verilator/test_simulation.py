@@ -3,7 +3,7 @@
 import pytest
 
 from diastole_sim.machines.verilator.simulation import Simulation
-from diastole_sim.perf.machine import Memory
+from diastole_sim.perf.modelled_machine import Memory
 
 
 @pytest.mark.parametrize(

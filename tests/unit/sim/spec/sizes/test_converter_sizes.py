@@ -6,7 +6,7 @@ import pytest
 
 from diastole_sim.spec.image import DATA_WIDTHS
 from diastole_sim.spec.numerics import BLOCK_SIDES
-from diastole_sim.spec.sizes.converter import ConverterSizes
+from diastole_sim.spec.sizes.converter_sizes import ConverterSizes
 from support.numerics import make_numerics
 from support.tiles import MACHINES, class_of, draws_early, machine, tile_shape
 

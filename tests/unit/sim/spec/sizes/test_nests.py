@@ -2,7 +2,7 @@
 
 import pytest
 
-from diastole_hw.plan.uses import PRODUCTS
+from diastole_hw.plan.modes import PRODUCTS
 from diastole_sim.spec.image import DATA_WIDTHS
 from diastole_sim.spec.nest import Nest
 from support.plans import make_numerics, make_plan

@@ -2,7 +2,7 @@
 
 import pytest
 
-from diastole_sim.spec.sizes.vector import VectorShape
+from diastole_sim.spec.sizes.vector_shape import VectorShape
 
 NANO = {"block": 8, "data_width": 128, "specials": 2, "panel_vectors": 2048}
 

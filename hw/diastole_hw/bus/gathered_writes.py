@@ -1,0 +1,114 @@
+"""Writes that are asked for when their beats are there: so that a slow source holds up nobody."""
+
+from amaranth.hdl import Cat, Const, Module, Mux, Signal, signed
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out
+from amaranth.utils import exact_log2
+
+from diastole_hw.bus.services import WriteSignature, owned_request_layout, write_beat_layout
+from diastole_hw.carry_save import sum_of_three
+from diastole_hw.stream.fifo import StreamFifo
+from diastole_sim.spec.command_table import ADDRESS_BITS
+
+DEPTH = 32
+"""Beats that wait."""
+
+
+class GatheredWrites(wiring.Component):
+    """Pass requests and beats on, in order; a request as soon as the beats have come for which its
+    source may pause, or :data:`DEPTH` of them.
+
+    Beats leave when their request has been taken.
+
+    Timing: a beat per cycle; a request leaves 1 cycle after it and its beats were taken at the
+    earliest, a beat 2 cycles after it was, and 1 after its request. Valid and ready signals are
+    functions of registers.
+
+    Parameters
+    ----------
+    data_width : int
+        Bits of a beat.
+
+    Members
+    -------
+    source : In(WriteSignature(data_width))
+        Of addresses the bits within a beat are ignored.
+    command : In(1)
+        Which of the two commands in flight the request is of that is offered there.
+    slow : In(range(DEPTH + 1))
+        So many beats of the request that is offered there may come with pauses, at least 1; the
+        others one after the other.
+    requests : Out(stream of owned_request_layout())
+        An offer stays until it is taken; the owner is 0.
+    beats : Out(stream of write_beat_layout(data_width))
+    """
+
+    source: wiring.PureInterface
+    requests: stream.Interface
+    beats: stream.Interface
+
+    def __init__(self, *, data_width: int):
+        self.data_width = data_width
+        super().__init__(
+            {
+                "source": In(WriteSignature(data_width)),
+                "command": In(1),
+                "slow": In(range(DEPTH + 1)),
+                "requests": Out(stream.Signature(owned_request_layout())),
+                "beats": Out(stream.Signature(write_beat_layout(data_width))),
+            }
+        )
+
+    def elaborate(self, platform):
+        m = Module()
+        in_beat = exact_log2(self.data_width // 8)
+        asks, out = self.source.requests, self.requests
+        need = Signal(range(DEPTH + 1))
+        request = data.StructLayout(
+            {
+                "group": ADDRESS_BITS - in_beat,
+                "beats": asks.p.beats.shape(),
+                "command": 1,
+                "need": need.shape(),
+            }
+        )
+        requests = StreamFifo(request, 2)
+        beats = StreamFifo(write_beat_layout(self.data_width), DEPTH)
+        m.submodules.request_queue = requests
+        m.submodules.beat_queue = beats
+        m.d.comb += [
+            need.eq(Mux(asks.p.beats < self.slow, asks.p.beats, self.slow)),
+            requests.i.valid.eq(asks.valid),
+            requests.i.p.group.eq(asks.p.addr >> in_beat),
+            requests.i.p.beats.eq(asks.p.beats),
+            requests.i.p.command.eq(self.command),
+            requests.i.p.need.eq(need),
+            asks.ready.eq(requests.i.ready),
+        ]
+        wiring.connect(m, wiring.flipped(self.source.beats), beats.i)
+        head = requests.o
+        # Beats that have come, less those of requests that have left: never above DEPTH, and never
+        # below the one that a request needs, less all of its beats.
+        spare = Signal(signed(len(asks.p.beats) + 1))
+        asked = Signal()
+        due = Signal()  # the first beat there is of a request that has left
+        came = Signal()
+        moved = Signal()
+        m.d.comb += [
+            asked.eq(out.valid & out.ready),
+            moved.eq(self.beats.valid & self.beats.ready),
+            came.eq(beats.i.valid & beats.i.ready),
+            due.eq((spare < 0) | (spare[: len(beats.level)] != beats.level)),
+            self.beats.valid.eq(beats.o.valid & due),
+            self.beats.payload.eq(beats.o.payload),
+            beats.o.ready.eq(moved),
+            out.p.addr.eq(Cat(Const(0, in_beat), head.p.group)),
+            out.p.beats.eq(head.p.beats),
+            out.p.whose.command.eq(head.p.command),
+            out.valid.eq(head.valid & (spare >= 0) & (spare[: len(need)] >= head.p.need)),
+            head.ready.eq(asked),
+        ]
+        asks_less = Mux(asked, ~head.p.beats, ~Const(0, len(head.p.beats)))
+        total = sum_of_three(spare.as_unsigned(), Cat(asks_less, Const(-1, 1)), Cat(~came, came))
+        m.d.sync += spare.eq(total)
+        return m

@@ -1,0 +1,97 @@
+"""One read service, several units: whose request goes next, and whose beats come."""
+
+from amaranth.hdl import Assert, Cat, Module, Mux, Signal
+from amaranth.lib import stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from diastole_hw.bus.services import (
+    OWNERS,
+    ReadSignature,
+    owned_beat_layout,
+    owned_request_layout,
+)
+from diastole_hw.choice import the_one_of
+from diastole_sim.spec.require import require_int
+
+
+class ReadShare(wiring.Component):
+    """Let several units read over one service; of those that ask, the first one goes first.
+
+    A request says whose it is; its beats say so too, and go to that unit. A unit that does not take
+    its beats holds up all others: it must take them without waiting for any of these.
+
+    Timing: all combinational; no cycle is lost. ``requests`` offers what it has offered until it is
+    taken. What a unit sees as ``ready`` does not depend on its own ``valid``.
+
+    Parameters
+    ----------
+    data_width : int
+        Bits of a beat.
+    units : int
+        How many (2 to 4).
+
+    Members
+    -------
+    units_read : In(ReadSignature(data_width)), an array of ``units``
+        An offered request must stay until it is taken.
+    commands : In(1), an array of ``units``
+        Which of the two commands in flight the request is of that the unit offers.
+    requests : Out(stream of owned_request_layout())
+    beats : In(stream of owned_beat_layout(data_width))
+        Those of every request, in the order of the requests.
+
+    ValueError if ``units`` is out of range.
+    """
+
+    units_read: list[wiring.PureInterface]
+    requests: stream.Interface
+    beats: stream.Interface
+
+    def __init__(self, *, data_width: int, units: int):
+        self.data_width = data_width
+        self.units = require_int("units", units, 2, OWNERS)
+        super().__init__(
+            {
+                "units_read": In(ReadSignature(data_width)).array(units),
+                "commands": In(1).array(units),
+                "requests": Out(stream.Signature(owned_request_layout())),
+                "beats": In(stream.Signature(owned_beat_layout(data_width))),
+            }
+        )
+
+    def elaborate(self, platform):
+        m = Module()
+        out = self.requests
+        asking = Signal(self.units)
+        waiting = Signal()  # offered, and not taken
+        offered = Signal(self.units)  # whose that is, a bit for each
+        chosen = Signal(self.units)
+        m.d.comb += [
+            asking.eq(Cat(unit.requests.valid for unit in self.units_read)),
+            out.valid.eq(asking.any()),
+        ]
+        m.d.sync += [waiting.eq(out.valid & ~out.ready), offered.eq(chosen)]
+        asked = []
+        for number, unit in enumerate(self.units_read):
+            turn = Signal(name=f"turn_{number}")  # may ask
+            m.d.comb += [
+                turn.eq(Mux(waiting, offered[number], ~asking[:number].any())),
+                chosen[number].eq(turn & asking[number]),
+                unit.requests.ready.eq(turn & out.ready),
+            ]
+            asked.append(Signal(out.p.shape(), name=f"asked_{number}"))
+            m.d.comb += [
+                asked[-1].addr.eq(unit.requests.p.addr),
+                asked[-1].beats.eq(unit.requests.p.beats),
+                asked[-1].whose.command.eq(self.commands[number]),
+                asked[-1].whose.owner.eq(number),
+            ]
+        m.d.comb += out.payload.eq(the_one_of([each.as_value() for each in asked], chosen))
+        for number, unit in enumerate(self.units_read):
+            m.d.comb += unit.beats.payload.eq(self.beats.p.data)
+            m.d.comb += unit.beats.valid.eq(self.beats.valid & self.beats.p.units[number])
+        takes = Cat(unit.beats.ready for unit in self.units_read)
+        m.d.comb += self.beats.ready.eq((self.beats.p.units & takes).any())
+        for_one = self.beats.p.units.any()
+        m.d.sync += Assert(~self.beats.valid | for_one, "a beat that is for no unit")
+        return m

@@ -1,0 +1,285 @@
+"""The front of the machine: fetches commands, refuses the malformed, hands the others on in
+order."""
+
+from amaranth.hdl import Cat, Const, Module, Mux, Shape, Signal, unsigned
+from amaranth.lib import data, wiring
+from amaranth.lib.wiring import In, Out
+from amaranth.utils import exact_log2
+
+from diastole_hw.data_registers import data_output, data_register
+from diastole_sim.spec.command_check import lengths_of
+from diastole_sim.spec.command_errors import COMMAND_VERSION, IN_TABLES, PRECEDENCE, ErrorCode
+from diastole_sim.spec.command_table import (
+    ADDRESS_FIELDS,
+    CHAINS,
+    COMMAND_BYTES,
+    CONTRACTIONS,
+    MULTIPLYING,
+    NEST_FIELDS,
+    NESTED,
+    OPERAND_CLASSES,
+    SIZES,
+    SLOT_FIELDS,
+    TRANSFERS,
+    WIDTH_FIELDS,
+    Opcode,
+    fields_of,
+    machine_fields,
+    opcodes_of,
+    reserved_mask,
+)
+from diastole_sim.spec.image import EXTENT_BITS
+from diastole_sim.spec.limits import (
+    INSTRUCTIONS,
+    MOST_ENTRIES,
+    Limits,
+    VectorTable,
+    vector_tables,
+)
+from diastole_sim.spec.micro import MOST_INSTRUCTIONS
+from diastole_sim.spec.numerics import CLASS_NAMES
+from diastole_sim.spec.stream_table import SLOTS, STREAMS
+
+WIDTHS = ("width", *WIDTH_FIELDS.values())
+"""Fields of machines with the format ``fast``."""
+
+
+def command_layout(
+    *, planes: bool = False, vector: bool = False, choices: bool = False
+) -> data.StructLayout:
+    """A command that is in order; what its operation does not use is 0. ``planes``: of a machine
+    with the format ``fast``; others have no widths. ``vector``: of one with a vector unit; others
+    have no field of its operations. ``choices``: of one that decides widths.
+
+    Names are those of the command's fields; ``class_x`` is the class of a tensor to convert, the
+    classes of a product are those of the places. The opcode's numbers are those of the encoding.
+    """
+    opcodes = unsigned(max(opcodes_of(vector=vector)).bit_length())
+    narrower = {"opcode": opcodes} | dict.fromkeys(SIZES, unsigned(EXTENT_BITS))
+    narrower |= {"which": unsigned(max(VectorTable).bit_length())}
+    narrower |= dict.fromkeys(("first", "count"), unsigned(MOST_ENTRIES.bit_length()))
+    fixed = ("version", "class_w", "class_dy")
+    fixed += () if planes else WIDTHS
+    return data.StructLayout(
+        {
+            field.name: narrower.get(field.name, unsigned(field.bits))
+            for field in machine_fields(vector=vector, choices=choices)
+            if field.name not in fixed
+        }
+    )
+
+
+def layout_for(limits: Limits) -> data.StructLayout:
+    """:func:`command_layout` of a machine that accepts these."""
+    return command_layout(
+        planes=limits.has_planes, vector=limits.has_vector, choices=limits.has_choices
+    )
+
+
+def told_apart(limits: Limits) -> list[list[int]]:
+    """The positions of all bits of a command. Bits that are together only count in that any of them
+    is set: :class:`Decoder` may be given this as the first of them, and 0 as the others."""
+    groups: dict[tuple, list[int]] = {}
+    layout = layout_for(limits)
+    has = {"vector": limits.has_vector, "choices": limits.has_choices}
+    fields = machine_fields(**has)
+    reserved = [
+        reserved_mask(opcode, planes=limits.has_planes, **has)
+        for opcode in opcodes_of(vector=limits.has_vector)
+    ]
+    for at in range(8 * COMMAND_BYTES):
+        uses = tuple(mask >> at & 1 for mask in reserved)
+        own = [field for field in fields if field.low <= at < field.low + field.bits]
+        if all(uses):
+            groups.setdefault((), []).append(at)
+        elif any(at < field.low + _looked_at(field, layout) for field in own):
+            groups[at,] = [at]
+        else:
+            groups.setdefault((uses, *own), []).append(at)
+    return list(groups.values())
+
+
+def _looked_at(field, layout):
+    """Its lowest bits, each of which counts."""
+    members = layout.members
+    return Shape.cast(members[field.name]).width if field.name in members else field.bits
+
+
+class Decoder(wiring.Component):
+    """Check one command and take it apart, as :func:`diastole_sim.spec.command_check.decode` does.
+
+    Timing: ``o`` is combinational; ``error_code`` is that of the ``bits`` of the cycle before, and
+    ``wrong`` of the cycle before that.
+
+    Parameters
+    ----------
+    limits : Limits
+        What is accepted; it must say its ``nests``.
+
+    Members
+    -------
+    bits : In(512)
+        The command.
+    o : Out(layout_for(limits))
+        Meaningful if ``error_code`` is 0.
+    error_code : Out(8)
+        The first fault in the order of ``PRECEDENCE``, 0 for none; not those of ``IN_TABLES``.
+    wrong : Out(1)
+        There is one; of a register, for all that begins with a command looks at it.
+    """
+
+    def __init__(self, limits: Limits):
+        self.limits = limits
+        layout = layout_for(limits)
+        verdict = {"error_code": Out(8), "wrong": Out(1)}
+        super().__init__({"bits": In(8 * COMMAND_BYTES), "o": Out(layout)} | verdict)
+
+    def elaborate(self, platform):
+        m = Module()
+        fields = self._fields
+        values = {field.name: self.bits[field.low : field.low + field.bits] for field in fields}
+        for field in fields:
+            if field.name in self.o.shape().members:
+                m.d.comb += self.o[field.name].eq(self._own(field, values))
+
+        never = IN_TABLES if self.limits.has_planes else (*IN_TABLES, ErrorCode.WIDTH)
+        codes = [code for code in PRECEDENCE if code not in never]
+        found = {code: Signal(name=code.name.lower()) for code in codes}
+        seen = {code: data_register(name=f"{code.name.lower()}_seen") for code in codes}
+        m.d.sync += [seen[code].eq(found[code]) for code in codes]
+        m.d.sync += data_output(m, self.wrong, "any_seen").eq(_any(seen.values()))
+        with m.Switch(values["opcode"]):
+            for opcode in opcodes_of(vector=self.limits.has_vector):
+                with m.Case(opcode):
+                    for code, fault in self._faults(opcode, values).items():
+                        if code in found:
+                            m.d.comb += found[code].eq(fault)
+            with m.Default():
+                m.d.comb += found[ErrorCode.BAD_OPCODE].eq(1)
+        for code in reversed(codes):  # the last assignment wins
+            with m.If(seen[code]):
+                m.d.comb += self.error_code.eq(code)
+        return m
+
+    @property
+    def _fields(self):
+        """Of the machine."""
+        limits = self.limits
+        return machine_fields(vector=limits.has_vector, choices=limits.has_choices)
+
+    def _own(self, field, values):
+        """The field's bits; 0 in an operation that has another field there."""
+        shared = any(
+            other.low < field.low + field.bits and field.low < other.low + other.bits
+            for other in self._fields
+            if other is not field and other.name in self.o.shape().members
+        )
+        value = values[field.name]
+        if not shared:
+            return value
+        present = opcodes_of(vector=self.limits.has_vector)
+        mine = _any(values["opcode"] == opcode for opcode in field.uses if opcode in present)
+        return Mux(mine, value, 0)
+
+    def _faults(self, opcode, values):
+        used = {field.name for field in fields_of(opcode)}
+        limits = self.limits
+        longest = limits.block << limits.headroom
+        low = exact_log2(limits.data_width // 8)
+        addresses = [name for name in sorted(used) if name in (*ADDRESS_FIELDS, "advance")]
+        if opcode == Opcode.CONVERT:
+            bad_class = values["class_x"] >= len(CLASS_NAMES)
+        else:
+            places = OPERAND_CLASSES.items()
+            bad_class = _any(values[name] != place for name, place in places if name in used)
+        return {
+            ErrorCode.BAD_VERSION: values["version"] != COMMAND_VERSION,
+            ErrorCode.RESERVED: self._reserved(opcode),
+            ErrorCode.BAD_CLASS: bad_class,
+            ErrorCode.WIDTH: self._bad_width(opcode, used, values),
+            ErrorCode.ZERO_SIZE: _any(values[name] == 0 for name in lengths_of(opcode)),
+            ErrorCode.TOO_LARGE: _any(self._too_large(opcode, used, values)),
+            ErrorCode.TOO_LONG: _any(values[n] > longest for n in CONTRACTIONS[opcode]),
+            ErrorCode.MISALIGNED: _any(values[name][:low].any() for name in addresses),
+            ErrorCode.NEST: self._bad_nest(opcode, values),
+        }
+
+    def _too_large(self, opcode, used, values):
+        """Each way in which a size, or a place in a table, is beyond what the machine holds."""
+        limits = self.limits
+        for name in (name for name in SIZES if name in used):
+            most = limits.max_size
+            if opcode == Opcode.CONVERT and name == "n":
+                most = min(most, limits.max_convert_cols)
+            yield values[name] > most
+        if opcode in CHAINS:
+            length = values["program_length"]
+            yield length > MOST_INSTRUCTIONS
+            yield values["program"] + length > INSTRUCTIONS
+            yield values["streams"] > SLOTS - STREAMS
+        if opcode in TRANSFERS:
+            end = values["first"] + values["count"]
+            tables = vector_tables(choices=limits.has_choices)
+            entries = {which: limits.entries(opcode, which) for which in tables}
+            yield values["which"] > max(tables)
+            for which, most in entries.items():
+                yield (values["which"] == which) & (end > most)
+
+    def _reserved(self, opcode):
+        """Whether a bit is set that must be 0."""
+        limits = self.limits
+        mask = reserved_mask(
+            opcode,
+            planes=limits.has_planes,
+            vector=limits.has_vector,
+            choices=limits.has_choices,
+        )
+        return (self.bits & mask).any()
+
+    def _bad_width(self, opcode, used, values):
+        """Whether an operand, or what is converted, has planes that its class has not."""
+        counts = self.limits.planes
+        if counts is None:
+            return Const(0, 1)
+
+        def bad(number, field):
+            return ~_any(values[field] == count - 1 for count in counts[number])
+
+        if opcode == Opcode.CONVERT:
+            refused = [
+                (values["class_x"] == number) & bad(number, "width")
+                for number in range(len(CLASS_NAMES))
+            ]
+            return _any([*refused, *self._bad_choices(values)])
+        named = enumerate(WIDTH_FIELDS[name] for name in CLASS_NAMES)
+        refused = [bad(number, field) for number, field in named if field in used]
+        for name, decided in zip(CLASS_NAMES, self.limits.choices, strict=True):
+            if self.limits.has_choices and SLOT_FIELDS[name] in used and not decided:
+                refused.append(values[SLOT_FIELDS[name]].any())
+        return _any(refused)
+
+    def _bad_choices(self, values):
+        """Whether a conversion is to be as a slot says, or to decide, and cannot."""
+        if self.limits.has_choices:
+            asks = values["by_slot"] | values["decides"]
+            yield asks & ~values["slot"].any()
+            for number, decided in enumerate(self.limits.choices):
+                if not decided:
+                    yield asks & (values["class_x"] == number)
+
+    def _bad_nest(self, opcode, values):
+        """Whether a length is none of those that the machine has."""
+        assert self.limits.nests is not None
+        taken = self.limits.nests.of(MULTIPLYING[opcode].name) if opcode in NESTED else None
+        if taken is None:
+            return Const(0, 1)
+        known = {field: getattr(taken, name) for name, field in NEST_FIELDS.items()}
+        return _any(
+            ~_any(values[field] == length for length in (0, *lengths))
+            for field, lengths in known.items()
+        )
+
+
+def _any(conditions):
+    """One bit: any of the conditions holds."""
+    return Cat(*conditions).any()

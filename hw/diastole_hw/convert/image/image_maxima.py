@@ -1,0 +1,366 @@
+"""Row and column maxima of a copy's stored exponents, gathered while its groups go by."""
+
+from amaranth.hdl import Assert, Cat, Const, Module, Mux, Signal, unsigned
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out
+from amaranth.utils import exact_log2
+
+from diastole_hw.convert.by_class import by_class
+from diastole_hw.convert.image.copy_port import image_group_layout
+from diastole_hw.convert.image.pack_bytes import PackBytes
+from diastole_hw.convert.tile_order import BACK, BESIDE, TileOrder, cut_layout, follow_tiles
+from diastole_hw.data_registers import data_register, delayed_record
+from diastole_hw.memory.ram import Ram
+from diastole_sim.spec.image import EXTENT_BITS, GROUP_BLOCKS
+from diastole_sim.spec.numerics import Numerics
+from diastole_sim.spec.require import require_int
+from diastole_sim.spec.sizes.converter_sizes import ConverterSizes
+
+MAX_COL_BLOCKS = 2**16
+MAX_KEPT_ROWS = 2**16
+
+
+class MaxMemory(wiring.Component):
+    """``depth`` bytes that only grow.
+
+    Timing: one ``add`` per cycle; what is added is read from 3 cycles later on. ``read_data`` is
+    one cycle after ``read_en``, and holds; not both in one cycle, not checked.
+
+    Parameters
+    ----------
+    depth : int
+        2 to 2^24.
+
+    Members
+    -------
+    add, first : In(1)
+        The byte at ``addr`` becomes the larger of itself and ``entry``; with ``first`` it is
+        ``entry``, whatever it was.
+    addr : In(range(depth))
+    entry : In(8)
+    read_en : In(1)
+        Read the byte at ``addr``.
+    read_data : Out(8)
+    """
+
+    def __init__(self, *, depth: int):
+        require_int("depth", depth, 2, 2**24)
+        self.depth = depth
+        super().__init__(
+            {
+                "add": In(1),
+                "first": In(1),
+                "addr": In(range(depth)),
+                "entry": In(8),
+                "read_en": In(1),
+                "read_data": Out(8),
+            }
+        )
+
+    def elaborate(self, platform):
+        m = Module()
+        m.submodules.ram = ram = Ram(width=8, depth=self.depth)
+        added = Signal(
+            data.StructLayout({"add": 1, "addr": self.addr.shape(), "entry": 8}), name="added"
+        )
+        read = delayed_record(m, added, "read", control=("add",))  # its byte comes from the memory
+        joins = delayed_record(m, read, "joins", control=("add",))  # it is compared, and written
+        first = data_register()
+        near = data_register()  # the addition before went to the same place
+        far = data_register()  # the one before that did, and wrote it: it could not be read
+        old = data_register(8)
+        joined = Signal(8)
+        before = data_register(8)
+        written = joins.add & (joins.addr == self.addr)
+        m.d.comb += [
+            added.add.eq(self.add),
+            added.addr.eq(self.addr),
+            added.entry.eq(self.entry),
+            joined.eq(Mux(joins.entry > old, joins.entry, old)),
+            ram.read_en.eq((self.add | self.read_en) & ~written),
+            ram.read_addr.eq(self.addr),
+            ram.write_en.eq(joins.add),
+            ram.write_addr.eq(joins.addr),
+            ram.write_data.eq(joined),
+            self.read_data.eq(ram.read_data),
+        ]
+        collides = ram.write_en & ram.read_en & (ram.write_addr == ram.read_addr)
+        m.d.sync += Assert(~collides, "a byte is read while it is written")
+        m.d.sync += [
+            first.eq(self.first),
+            near.eq(read.add & (read.addr == self.addr)),
+            far.eq(written),
+            before.eq(joined),
+            old.eq(Mux(first, 0, Mux(near, joined, Mux(far, before, ram.read_data)))),
+        ]
+        return m
+
+
+class ImageMaxima(wiring.Component):
+    """Pass on the bytes of exponent fields, and find the largest of each row and column.
+
+    Of squares one byte per row, then one per column of blocks; of vectors one per row of elements
+    of the first copy, then one per row of the second, which is a column of the tensor. NaN counts
+    as 0. Rows are put out when a row of tiles is complete, with the tile at the tensor's right;
+    columns after the last group.
+
+    Timing: one byte per cycle. After a row of tiles, and at the end, ``i`` waits while the maxima
+    go out, a byte per cycle at most; within a group it does not.
+
+    Parameters
+    ----------
+    numerics : Numerics
+    data_width : int
+        As in :class:`ConverterSizes`.
+    max_col_blocks : int
+        Most columns of blocks of a tensor (1 to 65536). More are not checked for, and give wrong
+        maxima.
+    kept_rows : int
+        Most rows of blocks whose maxima wait for the tiles beside theirs, where tensors may come in
+        patches: a patch's, or, by columns of patches, the tensor's. 0: no tensor does.
+
+    Members
+    -------
+    start : In(1)
+    cut : In(:func:`diastole_hw.convert.tile_order.cut_layout`)
+        A pulse before the first group of a tensor, and its patches, as ``cols``; there with
+        ``kept_rows``.
+    cls : In(2)
+    cols : In(24)
+        Of the tensor; must hold until the last beat is taken.
+    group : In(stream of :func:`image_group_layout`)
+        A group whose bytes come.
+    i, o : In, Out(stream of {"byte": unsigned(8), "last": 1})
+    beats : Out(stream of unsigned(data_width))
+        Rows, up to a whole beat of zeros; then columns in the same way.
+    """
+
+    def __init__(
+        self, *, numerics: Numerics, data_width: int, max_col_blocks: int, kept_rows: int = 0
+    ):
+        require_int("max_col_blocks", max_col_blocks, 1, MAX_COL_BLOCKS)
+        require_int("kept_rows", kept_rows, 0, MAX_KEPT_ROWS)
+        self.numerics, self.data_width = numerics, data_width
+        self.max_col_blocks, self.kept_rows = max_col_blocks, kept_rows
+        self.geometry = ConverterSizes(numerics=numerics, data_width=data_width)
+        byte = data.StructLayout({"byte": unsigned(8), "last": 1})
+        super().__init__(
+            ({"start": In(1), "cut": In(cut_layout())} if kept_rows else {})
+            | {
+                "cls": In(2),
+                "cols": In(EXTENT_BITS),
+                "group": In(stream.Signature(image_group_layout())),
+                "i": In(stream.Signature(byte)),
+                "o": Out(stream.Signature(byte)),
+                "beats": Out(stream.Signature(unsigned(data_width))),
+            }
+        )
+
+    @property
+    def _row_entries(self) -> int:
+        """Of a row of tiles, or of all rows that wait."""
+        sizes = self.geometry
+        rows = (
+            sizes.tile_rows(cls) // (1 if vectors else sizes.block)
+            for cls, vectors in enumerate(sizes.vectors)
+        )
+        kept = self.kept_rows * (sizes.block if sizes.two_copies else 1)
+        return max(2, kept, *rows)
+
+    @property
+    def _column_entries(self) -> int:
+        sizes = self.geometry
+        blocks = -(-self.max_col_blocks // GROUP_BLOCKS) * GROUP_BLOCKS
+        return blocks * (sizes.block if sizes.two_copies else 1)
+
+    def elaborate(self, platform):
+        m = Module()
+        sizes = self.geometry
+        m.submodules.rows = rows = MaxMemory(depth=self._row_entries)
+        m.submodules.columns = columns = MaxMemory(depth=self._column_entries)
+        vectors = by_class(m, self.cls, map(int, sizes.vectors), "vectors").bool()
+        draining = Signal()
+        took = Signal()
+        group = self.group.p
+        may = self.group.valid & ~draining
+        m.d.comb += [
+            self.o.payload.eq(self.i.payload),
+            self.o.valid.eq(self.i.valid & may),
+            self.i.ready.eq(self.o.ready & may),
+            took.eq(self.i.valid & self.i.ready),
+            self.group.ready.eq(took & self.i.p.last),
+        ]
+        number = Signal(range(max(sizes.of_classes(sizes.exponent_entries))))  # of the byte
+        fresh = Signal(init=1)  # the first group of a line of the first copy
+        lines = range(max(2, sizes.max_tile_rows // sizes.block))
+        line = Signal(lines)  # of the first copy, in the tile
+        line_t = Signal(lines)
+        with m.If(took):
+            m.d.sync += number.eq(number + 1)
+        with m.If(self.group.ready):
+            m.d.sync += number.eq(0)
+            after = [(line_t, group.copy)] * sizes.two_copies + [(line, ~group.copy)]
+            for counted, here in after:
+                with m.If(here & group.line_end):
+                    m.d.sync += counted.eq(Mux(group.copy_end, 0, counted + 1))
+            with m.If(~group.copy):
+                m.d.sync += fresh.eq(group.line_end)
+        m.d.comb += [rows.entry.eq(self._counted(m)), columns.entry.eq(rows.entry)]
+        top, order_t = Const(0), None
+        if self.kept_rows:
+            order, order_t = self._orders(m, vectors)
+            top = self._top(m, order)
+        of_rows = top + line if self.kept_rows else line
+        self._add_rows(m, rows, took, number, fresh, of_rows, vectors)
+        self._add_columns(m, columns, took, number, line, line_t, vectors, order_t)
+        self._drain(m, rows, columns, line, top, vectors, draining)
+        return m
+
+    def _orders(self, m, vectors):
+        """The tiles of the first copy, and those of which columns come."""
+        group, orders = self.group.p, []
+        for name, here in (("order", ~group.copy), ("order_t", group.copy | ~vectors)):
+            m.submodules[name] = order = TileOrder()
+            m.d.comb += [
+                order.start.eq(self.start),
+                order.cut.eq(self.cut),
+                order.taken.eq(self.group.ready & group.copy_end & here),
+                order.last_row.eq(group.last_row),
+                order.last_col.eq(group.last_col),
+            ]
+            orders.append(order)
+        return orders
+
+    def _top(self, m, order):
+        """Row of blocks, among those that wait, with which the tile at hand begins."""
+        sizes = self.geometry
+        counts = [rows // sizes.block for rows in sizes.of_classes(sizes.tile_rows)]
+        below = by_class(m, self.cls, counts, "tile_lines")
+        top = data_register(range(self._row_entries), name="top")
+        with m.If(order.taken & (order.move != BESIDE)):
+            m.d.sync += top.eq(Mux(order.move == BACK, top + below, 0))
+        with m.If(self.start):
+            m.d.sync += top.eq(0)
+        return top
+
+    def _counted(self, m):
+        """The byte that comes, or 0 if it is NaN."""
+        byte = self.i.p.byte
+        if self.numerics.special != "poison":
+            return byte
+        return Mux(byte == self.geometry.classes[0].format.nan_byte, 0, byte)
+
+    def _add_rows(self, m, rows, took, number, fresh, line, vectors):
+        row_bits = exact_log2(self.geometry.block)
+        address = line
+        first = number == 0
+        if self.geometry.two_copies:
+            address = Mux(vectors, Cat(number[:row_bits], line), line)
+            first = (number >> Mux(vectors, row_bits, 0)) == 0
+        m.d.comb += [
+            rows.add.eq(took & ~self.group.p.copy),
+            rows.addr.eq(address),
+            rows.first.eq(self.group.p.first_col & fresh & first),
+        ]
+
+    def _add_columns(self, m, columns, took, number, line, line_t, vectors, order):
+        sizes, group = self.geometry, self.group.p
+        row_bits = exact_log2(sizes.block)
+        here = Signal.like(columns.addr, name="column")  # of the group's first byte, in its units
+        goes_on = self.group.ready & (group.copy | ~vectors)
+        if order is not None:
+            self._follow_columns(m, order, here, goes_on)
+        else:
+            tile = Signal.like(columns.addr, name="tile_column")
+            with m.If(goes_on):
+                m.d.sync += here.eq(here + 1)
+                with m.If(group.copy_end):
+                    m.d.sync += tile.eq(here + 1)
+                with m.Elif(group.line_end):
+                    m.d.sync += here.eq(tile)
+                with m.If(group.copy_end & group.last_col):
+                    m.d.sync += [here.eq(0), tile.eq(0)]
+        m.d.comb += [
+            columns.add.eq(took & ~vectors),
+            columns.addr.eq(Cat(number[: exact_log2(GROUP_BLOCKS)], here)),
+            columns.first.eq(group.first_row & (line == 0)),
+        ]
+        if sizes.two_copies:
+            with m.If(vectors):
+                m.d.comb += [
+                    columns.add.eq(took & group.copy),
+                    columns.addr.eq(Cat(number[:row_bits], here)),
+                    columns.first.eq(group.first_row & (line_t == 0) & ((number >> row_bits) == 0)),
+                ]
+
+    def _follow_columns(self, m, order, here, goes_on):
+        """Where a group's columns lie, in a tensor that may come in patches."""
+        sizes, group = self.geometry, self.group.p
+        counts = [
+            sizes.tile_cols(cls) // (sizes.block if vectors else sizes.group_cols)
+            for cls, vectors in enumerate(sizes.vectors)
+        ]
+        beside = by_class(m, self.cls, counts, "tile_columns")
+        origin = Const(0, len(here))
+        tile, following = follow_tiles(m, order, origin, beside, 0, "columns")
+        with m.If(goes_on):
+            m.d.sync += here.eq(here + 1)
+            with m.If(group.line_end):
+                m.d.sync += here.eq(Mux(group.copy_end, following, tile))
+        with m.If(self.start):
+            m.d.sync += here.eq(0)
+
+    def _drain(self, m, rows, columns, line, top, vectors, draining):
+        """Put out the rows of a row of tiles, or the columns, or both."""
+        sizes, group = self.geometry, self.group.p
+        bits = exact_log2(sizes.block)
+        m.submodules.packer = packer = PackBytes(data_width=self.data_width)
+        col_blocks = (self.cols + (sizes.block - 1)) >> bits
+        entries = Signal(range(max(self._row_entries, self._column_entries) + 1))
+        drained = Signal.like(entries)
+        of_columns = Signal()
+        then_columns = Signal()
+        flush = Signal()
+        settling = Signal()
+        settled = Signal()  # the last byte has reached its memory
+        valid = Signal()
+        last = Signal()
+        move = Signal()
+        read = Signal()
+        m.d.comb += [
+            self.beats.payload.eq(packer.o.p.beat),
+            self.beats.valid.eq(packer.o.valid),
+            packer.o.ready.eq(self.beats.ready),
+            packer.i.valid.eq(valid),
+            packer.i.p.byte.eq(Mux(of_columns, columns.read_data, rows.read_data)),
+            packer.i.p.last.eq(last),
+            move.eq(packer.i.ready | ~valid),
+            read.eq(draining & settled & move & (drained != entries)),
+            rows.read_en.eq(read & ~of_columns),
+            columns.read_en.eq(read & of_columns),
+        ]
+        # Where the rows begin that are complete.
+        first_row = data_register(range(self._row_entries), name="first_row")
+        m.d.sync += [settling.eq(draining), settled.eq(draining & settling)]
+        with m.If(move):
+            m.d.sync += [valid.eq(read), last.eq(flush & (drained + 1 == entries))]
+        with m.If(draining):
+            row_at = first_row + drained if self.kept_rows else drained
+            m.d.comb += [rows.addr.eq(row_at), columns.addr.eq(drained)]
+            m.d.sync += drained.eq(drained + read)
+            with m.If(settled & move & (drained == entries)):
+                m.d.sync += [draining.eq(then_columns), of_columns.eq(1), drained.eq(0)]
+                m.d.sync += [entries.eq(col_blocks), then_columns.eq(0)]
+        with m.If(self.group.ready & group.copy_end & group.last_col):
+            lines = Signal(len(line) + 1)
+            m.d.comb += lines.eq(line + 1)
+            m.d.sync += [drained.eq(0), flush.eq(group.last_row)]
+            if self.kept_rows:
+                m.d.sync += first_row.eq(Mux(vectors, top << bits, top))
+            with m.If(~group.copy):
+                m.d.sync += [draining.eq(1), of_columns.eq(0)]
+                m.d.sync += entries.eq(Mux(vectors, lines << bits, lines))
+                m.d.sync += then_columns.eq(group.last_row & ~vectors)
+            with m.Elif(group.last_row):
+                m.d.sync += [draining.eq(1), of_columns.eq(1), then_columns.eq(0)]
+                m.d.sync += entries.eq(col_blocks << bits)

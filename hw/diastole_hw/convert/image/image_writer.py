@@ -1,0 +1,558 @@
+"""Last step of the converter: headers, exponents, elements and maxima to the writer."""
+
+from typing import NamedTuple
+
+from amaranth.hdl import Array, Cat, Const, Module, Mux, Signal, Value, signed, unsigned
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out, connect, flipped
+from amaranth.utils import exact_log2
+
+from diastole_hw.bus.services import request_layout, write_beat_layout
+from diastole_hw.convert.by_class import by_class
+from diastole_hw.convert.image.copy_port import image_group_layout
+from diastole_hw.convert.image.image_maxima import MAX_COL_BLOCKS, MAX_KEPT_ROWS, ImageMaxima
+from diastole_hw.convert.image.pack import packed_layout
+from diastole_hw.convert.image.pack_bytes import PackBytes
+from diastole_hw.convert.image.plane_turns import PlaneTurns
+from diastole_hw.convert.tile_order import TileOrder, cut_layout, follow_tiles
+from diastole_hw.data_registers import data_register
+from diastole_hw.stream.fifo import StreamFifo
+from diastole_hw.transfer.address import Locate, whole_beats
+from diastole_hw.transfer.times import times
+from diastole_sim.spec.command_table import ADDRESS_BITS
+from diastole_sim.spec.formats import NVFP4
+from diastole_sim.spec.image import EXTENT_BITS
+from diastole_sim.spec.numerics import Numerics
+from diastole_sim.spec.require import require_int
+from diastole_sim.spec.sizes.converter_sizes import ConverterSizes
+
+_GROUPS_AHEAD = 4  # begun in the lanes, and not yet written
+
+
+class MaximaPlaces(NamedTuple):
+    """Where the next beat of maxima goes, whether that is known, whether it is the last, and of
+    which ``copy`` it is. ``copies``: where those of each copy begin, and at first their bytes."""
+
+    address: Value
+    known: Value
+    last: Value
+    copy: Value
+    copies: tuple
+
+
+class ImageWriter(wiring.Component):
+    """Write the groups of a tensor's images as they come, and the maxima.
+
+    A group is one request: its exponent beats, then its element beats. The beats of the maxima are
+    written one by one as they fill. Headers come first. Every strobe is set: pads are zeros. Where
+    images have planes, a group is written for each of them in turn, its exponents again with the
+    elements of the plane, and so is a beat of maxima.
+
+    Timing: 1 cycle per group and plane besides its beats, and 2 per beat of maxima and plane, and
+    per header.
+    ``request.valid`` and ``o.valid`` do not depend on their ``ready``.
+
+    Parameters
+    ----------
+    numerics : Numerics
+    data_width : int
+        As in :class:`ConverterSizes`.
+    max_col_blocks, kept_rows : int
+        As in :class:`ImageMaxima`.
+
+    Members
+    -------
+    start : In(1)
+        Begin a tensor.
+    cls : In(2)
+    rows, cols : In(24)
+    destination, destination_t : In(40)
+    scale : In(8)
+        As in :class:`diastole_hw.convert.converter.Converter`; must hold until ``done``.
+    cut : In(:func:`diastole_hw.convert.tile_order.cut_layout`)
+        With ``kept_rows``: in which patches the tensor comes; as ``scale``.
+    group : In(stream of :func:`image_group_layout`)
+        Every group, before its bytes, as :class:`ImageMaxima` takes them.
+    planes : In(2)
+        In how many each image is stored, less 1; as ``scale``. Where a class has the format
+        ``fast`` only.
+    exponents : In(stream of {"byte": unsigned(8), "last": 1})
+    elements : In(stream of :func:`packed_layout`)
+        The bytes of the groups' exponent fields, the beats of their element fields; of these up to
+        the last that has anything, the others are zeros.
+    request : Out(stream of {"addr": unsigned(40), "beats": unsigned(16)})
+    o : Out(stream of {"data": unsigned(data_width), "strb": unsigned(data_width // 8)})
+    done : Out(1)
+        A pulse when the last beat is taken.
+    """
+
+    def __init__(
+        self, *, numerics: Numerics, data_width: int, max_col_blocks: int, kept_rows: int = 0
+    ):
+        require_int("max_col_blocks", max_col_blocks, 1, MAX_COL_BLOCKS)
+        require_int("kept_rows", kept_rows, 0, MAX_KEPT_ROWS)
+        self.numerics, self.data_width = numerics, data_width
+        self.max_col_blocks, self.kept_rows = max_col_blocks, kept_rows
+        self.geometry = ConverterSizes(numerics=numerics, data_width=data_width)
+        byte = data.StructLayout({"byte": unsigned(8), "last": 1})
+        elements = packed_layout(data_width, self.geometry.most_planes)
+        super().__init__(
+            ({"planes": In(2)} if self.geometry.planar else {})
+            | ({"cut": In(cut_layout())} if kept_rows else {})
+            | {
+                "start": In(1),
+                "cls": In(2),
+                "rows": In(EXTENT_BITS),
+                "cols": In(EXTENT_BITS),
+                "destination": In(ADDRESS_BITS),
+                "destination_t": In(ADDRESS_BITS),
+                "scale": In(8),
+                "group": In(stream.Signature(image_group_layout())),
+                "exponents": In(stream.Signature(byte)),
+                "elements": In(stream.Signature(elements)),
+                "request": Out(stream.Signature(request_layout())),
+                "o": Out(stream.Signature(write_beat_layout(data_width))),
+                "done": Out(1),
+            }
+        )
+
+    def elaborate(self, platform):
+        m = Module()
+        maxima = ImageMaxima(
+            numerics=self.numerics,
+            data_width=self.data_width,
+            max_col_blocks=self.max_col_blocks,
+            kept_rows=self.kept_rows,
+        )
+        entries = self.geometry.of_classes(self.geometry.exponent_entries)
+        packer = PackBytes(data_width=self.data_width, most=max(entries))
+        groups = StreamFifo(shape=image_group_layout(), depth=_GROUPS_AHEAD)
+        of_maxima = StreamFifo(shape=image_group_layout(), depth=_GROUPS_AHEAD)
+        m.submodules.maxima = maxima
+        m.submodules.packer = packer
+        m.submodules.groups = groups
+        m.submodules.of_maxima = of_maxima
+        for fifo, other in ((groups, of_maxima), (of_maxima, groups)):
+            m.d.comb += fifo.i.payload.eq(self.group.payload)
+            m.d.comb += fifo.i.valid.eq(self.group.valid & other.i.ready)
+        m.d.comb += self.group.ready.eq(groups.i.ready & of_maxima.i.ready)
+        connect(m, of_maxima.o, maxima.group)
+        connect(m, flipped(self.exponents), maxima.i)
+        m.d.comb += [
+            *([maxima.start.eq(self.start), maxima.cut.eq(self.cut)] if self.kept_rows else []),
+            maxima.cls.eq(self.cls),
+            maxima.cols.eq(self.cols),
+            packer.i.valid.eq(maxima.o.valid),
+            packer.i.p.byte.eq(maxima.o.p.byte),
+            packer.i.p.last.eq(maxima.o.p.last),
+            maxima.o.ready.eq(packer.i.ready),
+        ]
+        streams = groups.o, packer.o, self.elements
+        if self.geometry.planar and self.geometry.most_planes > 1:
+            streams = self._planes(m, *streams)
+        self._sequence(m, *streams, maxima.beats)
+        return m
+
+    def _planes(self, m, groups, exponents, elements):
+        """What is written, once for each plane."""
+        sizes = self.geometry
+        m.submodules.planes = turns = PlaneTurns(
+            data_width=self.data_width,
+            planes=sizes.most_planes,
+            exponent_beats=max(sizes.of_classes(sizes.exponent_beats)),
+            element_beats=max(sizes.of_classes(sizes.element_beats)),
+        )
+        m.d.comb += turns.planes_less_1.eq(self.planes)
+        connect(m, groups, turns.group)
+        connect(m, exponents, turns.exponents)
+        connect(m, flipped(elements), turns.elements)
+        return turns.group_o, turns.exponents_o, turns.elements_o
+
+    def _of_plane(self, m, plane, copy, lengths, name):
+        """From plane 0 of an image to the one at hand; ``lengths``: from one to the next, by
+        copy."""
+        offset = Signal(ADDRESS_BITS, name=name)
+        length = Mux(copy, lengths[-1], lengths[0])
+        m.d.comb += offset.eq(length * plane)
+        return offset
+
+    def _maximum_planes(self, m, found, lengths, known, written):
+        """Where the next beat of maxima goes for the plane at hand, and whether that is the last
+        one; ``written``: it has been."""
+        plane = Signal(2, name="maximum_plane")
+        ends = plane == self.planes
+        with m.If(written):
+            m.d.sync += plane.eq(Mux(ends, 0, plane + 1))
+        offset = self._of_plane(m, plane, found.copy, lengths, "maximum_offset")
+        return found._replace(address=found.address + offset, known=found.known & known), ends
+
+    def _lengths(self, m, maxima):
+        """How far planes lie apart, of each copy, and whether that is known: an image ends with its
+        maxima."""
+        known = []
+        lengths = []
+        starts = (self.destination, self.destination_t)
+        for copy, (locate, bytes_) in enumerate(maxima.copies):
+            length = data_register(ADDRESS_BITS, name=f"length{copy}")
+            there = Signal(name=f"length{copy}_known")
+            with m.If(~there & locate.ready):
+                m.d.sync += [length.eq(locate.address + bytes_ - starts[copy]), there.eq(1)]
+            with m.If(self.start):
+                m.d.sync += there.eq(0)
+            known.append(there)
+            lengths.append(length)
+        return lengths, Cat(known).all()
+
+    def _sequence(self, m, groups, exponents, elements, maxima):
+        sizes = self.geometry
+        exponent_beats = by_class(
+            m, self.cls, sizes.of_classes(sizes.exponent_beats), "exponent_beats"
+        )
+        element_beats = by_class(
+            m, self.cls, sizes.of_classes(sizes.element_beats), "element_beats"
+        )
+        address = Signal(ADDRESS_BITS)
+        group_done = Signal()
+        maximum_done = Signal()
+        found = self._locate_maxima(m, maximum_done)
+        # What is so of one plane, where there are several.
+        maximum_written, group_ends, group_offset = maximum_done, group_done, None
+        maximum_ends = group_known = Const(1, 1)
+        if sizes.planar:
+            maximum_written = Signal()
+            lengths, known = self._lengths(m, found)
+            found, maximum_ends = self._maximum_planes(m, found, lengths, known, maximum_written)
+            m.d.comb += maximum_done.eq(maximum_written & maximum_ends)
+            if sizes.most_planes > 1:
+                plane = groups.p.plane
+                group_ends = group_done & groups.p.last_plane
+                group_known = known | (plane == 0)
+                group_offset = self._of_plane(m, plane, groups.p.copy, lengths, "group_offset")
+        first = self._locate_groups(m, groups, group_ends)
+        m.d.comb += address.eq(first if group_offset is None else first + group_offset)
+        maximum_address, located, last_maximum = found.address, found.known, found.last
+        m.d.comb += self.o.p.strb.eq(~0)
+        most = max(*sizes.of_classes(sizes.exponent_beats), *sizes.of_classes(sizes.element_beats))
+        count = data_register(range(most))
+        second = Signal()  # of the headers
+        padding = Signal()  # the rest of the group
+        with m.FSM():
+            with m.State("header request" if sizes.header else "idle"):
+                with m.If(self.start):
+                    m.next = "header" if sizes.header else "request"
+            if sizes.header:
+                self._headers(m, second)
+            with m.State("request"):
+                # Maxima wait for groups whose exponents are there, and never the other way round:
+                # while maxima wait to go out, no exponents come in.
+                m.d.comb += self.request.p.addr.eq(maximum_address)
+                m.d.comb += self.request.p.beats.eq(1)
+                with m.If(
+                    groups.valid & exponents.valid & group_known
+                    if sizes.planar
+                    else groups.valid & exponents.valid
+                ):
+                    m.d.comb += self.request.p.addr.eq(address)
+                    m.d.comb += self.request.p.beats.eq(exponent_beats + element_beats)
+                    m.d.comb += self.request.valid.eq(1)
+                    with m.If(self.request.ready):
+                        m.d.comb += group_done.eq(1)
+                        m.d.sync += count.eq(0)
+                        m.next = "exponents"
+                with m.Elif(maxima.valid & located & ~(last_maximum & groups.valid)):
+                    m.d.comb += self.request.valid.eq(1)
+                    with m.If(self.request.ready):
+                        m.next = "maxima"
+            with m.State("exponents"):
+                m.d.comb += [
+                    self.o.valid.eq(exponents.valid),
+                    self.o.p.data.eq(exponents.p.beat),
+                    exponents.ready.eq(self.o.ready),
+                ]
+                with m.If(self.o.valid & self.o.ready):
+                    m.d.sync += count.eq(count + 1)
+                    with m.If(count == exponent_beats - 1):
+                        m.d.sync += count.eq(0)
+                        m.next = "elements"
+            with m.State("elements"):
+                m.d.comb += [
+                    self.o.valid.eq(elements.valid | padding),
+                    self.o.p.data.eq(Mux(padding, 0, elements.p.beat)),
+                    elements.ready.eq(self.o.ready & ~padding),
+                ]
+                with m.If(self.o.valid & self.o.ready):
+                    m.d.sync += [count.eq(count + 1), padding.eq(padding | elements.p.last)]
+                    with m.If(count == element_beats - 1):
+                        m.d.sync += padding.eq(0)
+                        m.next = "request"
+            with m.State("maxima"):
+                m.d.comb += [
+                    self.o.valid.eq(maxima.valid),
+                    self.o.p.data.eq(maxima.payload),
+                    maxima.ready.eq(self.o.ready & maximum_ends if sizes.planar else self.o.ready),
+                ]
+                with m.If(self.o.ready):
+                    m.d.comb += maximum_written.eq(1)
+                    m.next = "request"
+                    with m.If(last_maximum & maximum_ends if sizes.planar else last_maximum):
+                        m.d.comb += self.done.eq(1)
+                        m.next = "header request" if sizes.header else "idle"
+        m.d.comb += groups.ready.eq(group_done)
+
+    def _headers(self, m, second):
+        """The tensor's exponent, a beat at the beginning of each image."""
+        sizes = self.geometry
+        vectors = by_class(m, self.cls, map(int, sizes.vectors), "vectors_header").bool()
+        exponent = Signal(signed(16))
+        m.d.comb += exponent.eq(self.scale - NVFP4.tensor_scale_bias)
+        with m.State("header"):
+            m.d.comb += [
+                self.request.valid.eq(1),
+                self.request.p.addr.eq(Mux(second, self.destination_t, self.destination)),
+                self.request.p.beats.eq(1),
+            ]
+            with m.If(self.request.ready):
+                m.next = "header beat"
+        with m.State("header beat"):
+            m.d.comb += [self.o.valid.eq(1), self.o.p.data.eq(exponent.as_unsigned())]
+            with m.If(self.o.ready):
+                m.d.sync += second.eq(vectors & ~second)
+                m.next = "request"
+                with m.If(vectors & ~second):
+                    m.next = "header"
+
+    def _bytes(self, beats):
+        return beats << exact_log2(self.geometry.beat_bytes)
+
+    def _pitches(self, m):
+        """Bytes of a group, and of a row of blocks of each copy."""
+        sizes = self.geometry
+        shift = exact_log2(sizes.group_cols)
+        beats = by_class(m, self.cls, sizes.of_classes(sizes.group_beats), "group_beats")
+        pitches = []
+        for name, length in (("pitch", self.cols), ("pitch_t", self.rows)):
+            pitch = Signal(ADDRESS_BITS, name=name)
+            groups = (length + (2**shift - 1)) >> shift
+            counts = sizes.of_classes(sizes.group_beats)
+            products = [times(groups, count) for count in counts]
+            chosen = products[0] if len(set(counts)) == 1 else Array(products)[self.cls]
+            m.d.comb += pitch.eq(self._bytes(chosen))
+            pitches.append(pitch)
+        return self._bytes(beats), *pitches
+
+    def _locate_maxima(self, m, done) -> MaximaPlaces:
+        sizes = self.geometry
+        _, pitch, pitch_t = self._pitches(m)
+        block_bits, beat_bits = exact_log2(sizes.block), exact_log2(sizes.beat_bytes)
+        header = sizes.beat_bytes * sizes.header
+        row_blocks = (self.rows + (sizes.block - 1)) >> block_bits
+        col_blocks = (self.cols + (sizes.block - 1)) >> block_bits
+        vectors = by_class(m, self.cls, map(int, sizes.vectors), "vectors_maxima").bool()
+
+        def beats_of(blocks):
+            entries = blocks
+            if sizes.two_copies:
+                entries = Mux(vectors, blocks << block_bits, blocks)
+            return (entries + (sizes.beat_bytes - 1)) >> beat_bits
+
+        counts = {
+            "count_bits": len(row_blocks),
+            "step_bits": 8,
+            "beat_bytes": sizes.beat_bytes,
+        }
+        m.submodules.locate = locate = Locate(**counts)
+        m.d.comb += [
+            locate.start.eq(self.start),
+            locate.base.eq(self.destination + header),
+            locate.pitch.eq(pitch),
+            locate.count.eq(row_blocks),
+            locate.step.eq(sizes.beat_bytes),
+        ]
+        if not sizes.two_copies:
+            beats = beats_of(row_blocks) + beats_of(col_blocks)
+            left = data_register(len(beats), name="maxima_left")
+            with m.If(done):
+                m.d.sync += left.eq(left - 1)
+            with m.If(self.start):
+                m.d.sync += left.eq(beats)
+            m.d.comb += locate.next.eq(done)
+            copies = ((locate, self._bytes(left)),)
+            return MaximaPlaces(locate.address, locate.ready, left == 1, Const(0, 1), copies)
+        rows_left = data_register(len(beats_of(row_blocks)), name="rows_left")
+        columns_left = data_register(len(beats_of(col_blocks)), name="columns_left")
+        of_rows = rows_left.any()
+        with m.If(done):
+            with m.If(of_rows):
+                m.d.sync += rows_left.eq(rows_left - 1)
+            with m.Else():
+                m.d.sync += columns_left.eq(columns_left - 1)
+        with m.If(self.start):
+            m.d.sync += rows_left.eq(beats_of(row_blocks))
+            m.d.sync += columns_left.eq(beats_of(col_blocks))
+        last = (rows_left == 0) & (columns_left == 1)
+        m.submodules.locate_t = locate_t = Locate(**counts)
+        m.d.comb += [
+            locate.next.eq(done & (of_rows | ~vectors)),
+            locate_t.start.eq(self.start),
+            locate_t.base.eq(self.destination_t + header),
+            locate_t.pitch.eq(pitch_t),
+            locate_t.count.eq(col_blocks),
+            locate_t.next.eq(done & ~of_rows),
+            locate_t.step.eq(sizes.beat_bytes),
+        ]
+        turned = vectors & ~of_rows
+        first = Mux(vectors, rows_left, rows_left + columns_left)
+        return MaximaPlaces(
+            Mux(turned, locate_t.address, locate.address),
+            Mux(turned, locate_t.ready, locate.ready),
+            last,
+            turned,
+            ((locate, self._bytes(first)), (locate_t, self._bytes(columns_left))),
+        )
+
+    def _locate_groups(self, m, groups, done):
+        """Address of the next group; ``done`` when it is used."""
+        sizes = self.geometry
+        group_bytes, pitch, pitch_t = self._pitches(m)
+        start = self.destination + sizes.beat_bytes * sizes.header
+        if (sizes.max_tile_rows, sizes.max_tile_cols) == (sizes.block, sizes.group_cols):
+            # Tiles are groups, and come in the order of the image, or of its patches.
+            if self.kept_rows:
+                order = self._order(m, groups.p, done, "order")
+                return follow_tiles(m, order, start[:ADDRESS_BITS], group_bytes, pitch, "group")[0]
+            here = data_register(ADDRESS_BITS)
+            with m.If(done):
+                m.d.sync += here.eq(whole_beats(here + group_bytes, sizes.beat_bytes))
+            with m.If(self.start):
+                m.d.sync += here.eq(whole_beats(start, sizes.beat_bytes))
+            return here
+        first = self._locate_first(m, groups.p, done, group_bytes, pitch)
+        if not sizes.two_copies:
+            return first
+        second = self._locate_second(m, groups.p, done, group_bytes, pitch_t)
+        return Mux(groups.p.copy, second, first)
+
+    def _order(self, m, group, done, name):
+        """The tiles, of a copy whose group is ``done``."""
+        m.submodules[name] = order = TileOrder()
+        m.d.comb += [
+            order.start.eq(self.start),
+            order.cut.eq(self.cut),
+            order.taken.eq(done & group.copy_end),
+            order.last_row.eq(group.last_row),
+            order.last_col.eq(group.last_col),
+        ]
+        return order
+
+    def _shifted(self, m, value, counts, name):
+        """``value`` times a count of each class, all powers of two."""
+        shift = by_class(m, self.cls, [exact_log2(count) for count in counts], f"{name}_shift")
+        shifted = Signal(ADDRESS_BITS, name=name)
+        m.d.comb += shifted.eq(value << shift)
+        return shifted
+
+    def _locate_first(self, m, group, done, group_bytes, pitch):
+        """In a tile of the first copy: rows of blocks, from top to bottom."""
+        sizes = self.geometry
+        row_counts = [sizes.tile_rows(cls) // sizes.block for cls in range(3)]
+        col_counts = [sizes.tile_cols(cls) // sizes.group_cols for cls in range(3)]
+        row_bytes = self._shifted(m, pitch, row_counts, "tile_row_bytes")
+        tile_bytes = self._shifted(m, group_bytes, col_counts, "tile_bytes")
+        if self.kept_rows:
+            order = self._order(m, group, done & ~group.copy, "order")
+            steps, tiles = (group_bytes, pitch), (tile_bytes, row_bytes)
+            return self._follow_first(m, order, group, done & ~group.copy, steps, tiles)
+        # The first group of this row of tiles, of this tile, of this row of blocks in the tile, and
+        # the next.
+        tiles, tile, line, here = (
+            data_register(ADDRESS_BITS, name=name) for name in ("tiles", "tile", "line", "here")
+        )
+        next_tile = Signal(ADDRESS_BITS)
+        m.d.comb += next_tile.eq(tile + tile_bytes)
+        with m.If(group.last_col):
+            m.d.comb += next_tile.eq(tiles + row_bytes)
+        with m.If(done & ~group.copy):
+            m.d.sync += here.eq(here + group_bytes)
+            with m.If(group.copy_end):
+                m.d.sync += [here.eq(next_tile), line.eq(next_tile), tile.eq(next_tile)]
+                with m.If(group.last_col):
+                    m.d.sync += tiles.eq(next_tile)
+            with m.Elif(group.line_end):
+                m.d.sync += [here.eq(line + pitch), line.eq(line + pitch)]
+        with m.If(self.start):
+            start = self.destination + sizes.beat_bytes * sizes.header
+            m.d.sync += [signal.eq(start) for signal in (tiles, tile, line, here)]
+        return here
+
+    def _follow_first(self, m, order, group, done, steps, tiles):
+        """The same where tiles come in patches; ``steps``: to the next group and line, ``tiles``:
+        to those beside and below."""
+        (group_bytes, pitch), (beside, below) = steps, tiles
+        start = (self.destination + self.geometry.beat_bytes * self.geometry.header)[:ADDRESS_BITS]
+        _, following = follow_tiles(m, order, start, beside, below, "tile")
+        line, here = (data_register(ADDRESS_BITS, name=name) for name in ("line", "here"))
+        with m.If(order.taken):
+            m.d.sync += [here.eq(following), line.eq(following)]
+        with m.Elif(done):
+            m.d.sync += here.eq(here + group_bytes)
+            with m.If(group.line_end):
+                m.d.sync += [here.eq(line + pitch), line.eq(line + pitch)]
+        with m.If(self.start):
+            m.d.sync += [here.eq(start), line.eq(start)]
+        return here
+
+    def _locate_second(self, m, group, done, group_bytes, pitch):
+        """In a tile of the second copy: strips, each by columns of blocks from left to right."""
+        if self.kept_rows:
+            order = self._order(m, group, done & group.copy, "order_t")
+            return self._follow_second(m, order, group, done & group.copy, group_bytes, pitch)
+        # First row of this tile in the image, and this row; bytes from there to the first strip of
+        # this row of tiles, and to this strip.
+        tile, column, row_strip, strip = (
+            data_register(ADDRESS_BITS, name=name)
+            for name in ("tile_t", "column", "row_strip", "strip")
+        )
+        below, after = strip + group_bytes, column + pitch
+        with m.If(done & group.copy):
+            m.d.sync += column.eq(after)
+            with m.If(group.line_end):
+                m.d.sync += [column.eq(tile), strip.eq(below)]
+            with m.If(group.copy_end):
+                m.d.sync += [column.eq(after), tile.eq(after), strip.eq(row_strip)]
+                with m.If(group.last_col):
+                    start = self._start_second()
+                    m.d.sync += [column.eq(start), tile.eq(start)]
+                    m.d.sync += [strip.eq(below), row_strip.eq(below)]
+        with m.If(self.start):
+            start = self._start_second()
+            m.d.sync += [column.eq(start), tile.eq(start), strip.eq(0), row_strip.eq(0)]
+        return (column + strip)[:ADDRESS_BITS]
+
+    def _follow_second(self, m, order, group, done, group_bytes, pitch):
+        """The same where tiles come in patches."""
+        sizes = self.geometry
+        col_counts = [cols // sizes.block for cols in sizes.of_classes(sizes.tile_cols)]
+        # Only of classes with vectors, whose tiles are strips or more.
+        row_counts = [
+            max(1, rows // sizes.strip_rows) for rows in sizes.of_classes(sizes.tile_rows)
+        ]
+        beside = self._shifted(m, pitch, col_counts, "tile_t_bytes")
+        below = self._shifted(m, group_bytes, row_counts, "tile_strips")
+        start = self._start_second()[:ADDRESS_BITS]
+        tile, next_tile = follow_tiles(m, order, start, beside, 0, "tile_t")
+        origin = Const(0, ADDRESS_BITS)
+        _, next_strip = follow_tiles(m, order, origin, 0, below, "strips")
+        column, strip = (data_register(ADDRESS_BITS, name=name) for name in ("column", "strip"))
+        with m.If(order.taken):
+            m.d.sync += [column.eq(next_tile), strip.eq(next_strip)]
+        with m.Elif(done):
+            m.d.sync += column.eq(column + pitch)
+            with m.If(group.line_end):
+                m.d.sync += [column.eq(tile), strip.eq(strip + group_bytes)]
+        with m.If(self.start):
+            m.d.sync += [column.eq(start), strip.eq(0)]
+        return (column + strip)[:ADDRESS_BITS]
+
+    def _start_second(self):
+        """Address of the first group of the second copy's image."""
+        return self.destination_t + self.geometry.beat_bytes * self.geometry.header

@@ -1,0 +1,152 @@
+"""Groups of two copies, each as soon as it is complete, become one sequence for the writer."""
+
+from amaranth.hdl import Module, Mux, Signal
+from amaranth.lib import stream, wiring
+from amaranth.lib.wiring import In, Out, connect, flipped
+
+from diastole_hw.convert.image.copy_port import image_group_layout
+from diastole_hw.convert.image.exponents import field_byte_layout
+from diastole_hw.convert.image.pack import packed_layout
+from diastole_hw.stream.fifo import StreamFifo
+from diastole_sim.spec.numerics import Numerics
+from diastole_sim.spec.sizes.converter_sizes import ConverterSizes
+
+_GROUPS_AHEAD = 4  # begun in the lanes, and not yet complete; from here to the writer
+
+
+class GroupsSignature(wiring.Signature):
+    """The groups of an image, seen from where they come from: what they are, the bytes of their
+    exponent fields, the beats of their elements, as :func:`packed_layout` has them."""
+
+    def __init__(self, data_width: int, planes: int = 1):
+        super().__init__(
+            {
+                "group": Out(stream.Signature(image_group_layout())),
+                "exponents": Out(stream.Signature(field_byte_layout())),
+                "elements": Out(stream.Signature(packed_layout(data_width, planes))),
+            }
+        )
+
+
+class CopyTurns(wiring.Component):
+    """Let the groups of two copies go on one after the other: the first copy's as soon as all their
+    elements have come, the second's when there is none of those.
+
+    A strip of the second copy is described once, as its last group; here each of its groups gets
+    what is said of it. The last strip of a tensor waits for all groups of the first copy.
+
+    Elements are kept, so that a group goes on without a gap while those of both copies come: for
+    each copy two of the largest groups, and the exponents of one. No more of the first copy may be
+    on their way.
+
+    Timing: 2 cycles from one group's last exponent to the next's first, besides waiting for
+    elements; one byte and one beat per cycle. Elements come out 2 cycles later at the soonest.
+
+    Parameters
+    ----------
+    numerics : Numerics
+    data_width : int
+        As in :class:`ConverterSizes`; with a class of two copies.
+
+    Members
+    -------
+    first, second : In(:class:`GroupsSignature`)
+        Groups of the first copy; strips, of which ``exponents.end`` tells the last group.
+    freed : Out(1)
+        A pulse: the last element of a group of the first copy goes on.
+    o : Out(:class:`GroupsSignature`)
+        A group comes before its bytes; ``exponents.end`` means nothing.
+    """
+
+    def __init__(self, *, numerics: Numerics, data_width: int):
+        self.numerics, self.data_width = numerics, data_width
+        self.geometry = ConverterSizes(numerics=numerics, data_width=data_width)
+        groups = GroupsSignature(data_width, self.geometry.most_planes)
+        super().__init__(
+            {"first": In(groups), "second": In(groups), "freed": Out(1), "o": Out(groups)}
+        )
+
+    def elaborate(self, platform):
+        m = Module()
+        copy = Signal()
+        taken = Signal()  # a group of this copy has been given
+        group, exponents, elements, complete = self._keep(m, "first", taken & ~copy)
+        strip, exponents_t, elements_t, complete_t = self._keep(m, "second", taken & copy)
+        order = StreamFifo(shape=1, depth=_GROUPS_AHEAD)  # of which copy the groups are
+        m.submodules.order = order
+        last = strip.p.copy_end & strip.p.last_row & strip.p.last_col
+        offered = Signal()
+        offered_t = Signal()
+        m.d.comb += [
+            offered.eq(group.valid & exponents.valid & complete),
+            offered_t.eq(strip.valid & exponents_t.valid & complete_t),
+        ]
+        with m.FSM():
+            with m.State("choose"):
+                m.d.sync += copy.eq(~offered)
+                with m.If(offered | (offered_t & ~(last & group.valid))):
+                    m.next = "group"
+            with m.State("group"):
+                m.d.comb += self.o.group.valid.eq(order.i.ready)
+                with m.If(self.o.group.valid & self.o.group.ready):
+                    m.d.comb += taken.eq(1)
+                    m.next = "exponents"
+            with m.State("exponents"):
+                self._give_exponents(m, copy, exponents, exponents_t)
+                with m.If(self.o.exponents.valid & self.o.exponents.ready):
+                    with m.If(self.o.exponents.p.last):
+                        m.next = "choose"
+        end = exponents_t.p.end  # the strip's last group
+        m.d.comb += [
+            self.o.group.payload.eq(Mux(copy, strip.payload, group.payload)),
+            group.ready.eq(taken & ~copy),
+            strip.ready.eq(taken & copy & end),
+            order.i.payload.eq(copy),
+            order.i.valid.eq(taken),
+        ]
+        with m.If(copy):
+            m.d.comb += self.o.group.p.line_end.eq(end)
+            m.d.comb += self.o.group.p.copy_end.eq(strip.p.copy_end & end)
+        self._give_elements(m, order.o, elements, elements_t)
+        return m
+
+    def _keep(self, m, name, taken):
+        """What waits of a copy: groups, exponents, elements, and whether all elements of the next
+        group have come."""
+        sizes, port = self.geometry, getattr(self, name)
+        entries = max(sizes.of_classes(sizes.exponent_entries))
+        beats = 2 * max(sizes.of_classes(sizes.element_beats))
+        groups = StreamFifo(shape=image_group_layout(), depth=_GROUPS_AHEAD)
+        exponents = StreamFifo(shape=field_byte_layout(), depth=entries)
+        elements = StreamFifo(shape=port.elements.p.shape(), depth=beats)
+        m.submodules[f"{name}_groups"] = groups
+        m.submodules[f"{name}_exponents"] = exponents
+        m.submodules[f"{name}_elements"] = elements
+        connect(m, flipped(port.group), groups.i)
+        connect(m, flipped(port.exponents), exponents.i)
+        connect(m, flipped(port.elements), elements.i)
+        complete = Signal(range(beats + 1), name=f"{name}_complete")  # groups, not yet given
+        came = elements.i.valid & elements.i.ready & elements.i.p.last
+        m.d.sync += complete.eq(complete + came - taken)
+        return groups.o, exponents.o, elements.o, complete.any()
+
+    def _give_exponents(self, m, copy, first, second):
+        out = self.o.exponents
+        m.d.comb += [
+            out.payload.eq(Mux(copy, second.payload, first.payload)),
+            out.valid.eq(Mux(copy, second.valid, first.valid)),
+            first.ready.eq(~copy & out.ready),
+            second.ready.eq(copy & out.ready),
+        ]
+
+    def _give_elements(self, m, order, elements, elements_t):
+        """In the order of the groups."""
+        out = self.o.elements
+        m.d.comb += [
+            out.payload.eq(Mux(order.payload, elements_t.payload, elements.payload)),
+            out.valid.eq(order.valid & Mux(order.payload, elements_t.valid, elements.valid)),
+            elements.ready.eq(order.valid & ~order.payload & out.ready),
+            elements_t.ready.eq(order.valid & order.payload & out.ready),
+            order.ready.eq(out.valid & out.ready & out.p.last),
+            self.freed.eq(order.ready & ~order.payload),
+        ]

@@ -1,0 +1,153 @@
+"""The order in which the converter reads a tensor, tile by tile."""
+
+from amaranth.hdl import Assert, Const, Module, Mux
+from amaranth.lib import stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from diastole_hw.convert.by_class import by_class
+from diastole_hw.convert.intake.tile_index import of_tile_rows
+from diastole_hw.convert.tile_layouts import (
+    walked_layout,
+)
+from diastole_hw.convert.tile_order import TileOrder, cut_layout, follow_tiles
+from diastole_hw.data_registers import data_register
+from diastole_hw.random.draws import INDEX_BITS
+from diastole_hw.transfer.address import whole_beats
+from diastole_sim.spec.command_table import ADDRESS_BITS
+from diastole_sim.spec.image import EXTENT_BITS, PITCH_BITS
+from diastole_sim.spec.numerics import Numerics
+from diastole_sim.spec.sizes.converter_sizes import ConverterSizes
+
+
+class TensorWalk(wiring.Component):
+    """Visit the tiles of a tensor, row of tiles by row of tiles, or patch by patch.
+
+    Timing: the first tile is valid in the cycle after ``start``; one tile per cycle. ``o.valid`` is
+    a register, ``o.payload`` combinational from registers and ``cls``.
+
+    Parameters
+    ----------
+    numerics : Numerics
+    data_width : int
+        As in :class:`ConverterSizes`, which has the sizes of each class's tiles.
+    in_patches : bool
+        Tensors may come so, from a chain.
+
+    Members
+    -------
+    start : In(1)
+        Begin a tensor; only while no tile is left of the one before, not checked.
+    cls : In(2)
+    rows, cols : In(24)
+        At least 1; not checked. Must hold until the last tile is taken, as must the others.
+    source : In(40)
+        Address of the float tensor, aligned to beats.
+    pitch : In(27)
+        Bytes from one row of floats to the next.
+    cut : In(:func:`diastole_hw.convert.tile_order.cut_layout`)
+        With ``in_patches``, as ``rows``; ``address`` is anything where the tensor is cut.
+    o : Out(stream of :func:`walked_layout`)
+        ``index`` is there with ``in_patches``; else
+        :class:`diastole_hw.convert.intake.tile_index.TileIndex` counts it.
+    """
+
+    def __init__(self, *, numerics: Numerics, data_width: int, in_patches: bool = False):
+        self.numerics, self.data_width, self.in_patches = numerics, data_width, in_patches
+        self.geometry = ConverterSizes(numerics=numerics, data_width=data_width)
+        super().__init__(
+            ({"cut": In(cut_layout())} if in_patches else {})
+            | {
+                "start": In(1),
+                "cls": In(2),
+                "rows": In(EXTENT_BITS),
+                "cols": In(EXTENT_BITS),
+                "source": In(ADDRESS_BITS),
+                "pitch": In(PITCH_BITS),
+                "o": Out(stream.Signature(walked_layout(self.geometry))),
+            }
+        )
+
+    def elaborate(self, platform):
+        m = Module()
+        sizes = self.geometry
+        tile_rows = by_class(m, self.cls, sizes.of_classes(sizes.tile_rows), "tile_rows")
+        tile_cols = by_class(m, self.cls, sizes.of_classes(sizes.tile_cols), "tile_cols")
+        (self._by_patches if self.in_patches else self._by_rows)(m, tile_rows, tile_cols)
+        some = self.rows.any() & self.cols.any()
+        m.d.sync += Assert(~self.start | ~self.o.valid, "started with tiles left")
+        m.d.sync += Assert(~self.start | some, "started without elements")
+        return m
+
+    def _by_rows(self, m, tile_rows, tile_cols):
+        """The tiles row by row, from left to right."""
+        sizes = self.geometry
+        aligned = min(4 * min(sizes.of_classes(sizes.tile_cols)), sizes.beat_bytes)  # every tile
+
+        def whole(value):
+            return whole_beats(value, aligned)
+
+        rows_left = data_register(EXTENT_BITS)
+        cols_left = data_register(EXTENT_BITS)
+        row_address = data_register(ADDRESS_BITS)
+        address = data_register(ADDRESS_BITS)
+        first_row = data_register()
+        first_col = data_register()
+        tile = self.o.p
+        m.d.comb += [
+            tile.first_row.eq(first_row),
+            tile.first_col.eq(first_col),
+            tile.address.eq(address),
+            tile.rows.eq(Mux(tile.last_row, rows_left, tile_rows)),
+            tile.cols.eq(Mux(tile.last_col, cols_left, tile_cols)),
+            tile.last_row.eq(rows_left <= tile_rows),
+            tile.last_col.eq(cols_left <= tile_cols),
+        ]
+        row_bytes = of_tile_rows(m, sizes, self.cls, self.pitch, "pitch")
+        next_address = (row_address + row_bytes)[:ADDRESS_BITS]
+        with m.If(self.o.valid & self.o.ready):
+            m.d.sync += [
+                cols_left.eq(cols_left - tile_cols),
+                address.eq(whole(address + (tile_cols << 2))),
+                first_col.eq(0),
+            ]
+            with m.If(tile.last_col):
+                m.d.sync += [rows_left.eq(rows_left - tile_rows), cols_left.eq(self.cols)]
+                m.d.sync += [row_address.eq(whole(next_address)), address.eq(whole(next_address))]
+                m.d.sync += [first_row.eq(0), first_col.eq(1)]
+                with m.If(tile.last_row):
+                    m.d.sync += self.o.valid.eq(0)
+        with m.If(self.start):
+            m.d.sync += [rows_left.eq(self.rows), cols_left.eq(self.cols)]
+            m.d.sync += [row_address.eq(whole(self.source)), address.eq(whole(self.source))]
+            m.d.sync += [first_row.eq(1), first_col.eq(1), self.o.valid.eq(1)]
+
+    def _by_patches(self, m, tile_rows, tile_cols):
+        """The tiles in the order of a chain."""
+        m.submodules.order = order = TileOrder()
+        tile = self.o.p
+        row_bytes = of_tile_rows(m, self.geometry, self.cls, self.pitch, "pitch")
+        row_elements = of_tile_rows(m, self.geometry, self.cls, self.cols)
+        rows_left, _ = follow_tiles(m, order, self.rows, 0, -tile_rows, "rows_left")
+        cols_left, _ = follow_tiles(m, order, self.cols, -tile_cols, 0, "cols_left")
+        origin = Const(0, INDEX_BITS)
+        index, _ = follow_tiles(m, order, origin, tile_cols, row_elements, "index")
+        address, _ = follow_tiles(m, order, self.source, tile_cols << 2, row_bytes, "address")
+        m.d.comb += [
+            order.start.eq(self.start),
+            order.cut.eq(self.cut),
+            order.taken.eq(self.o.valid & self.o.ready),
+            order.last_row.eq(tile.last_row),
+            order.last_col.eq(tile.last_col),
+            tile.first_row.eq(order.first_row),
+            tile.first_col.eq(order.first_col),
+            tile.address.eq(address),
+            tile.index.eq(index),
+            tile.rows.eq(Mux(tile.last_row, rows_left, tile_rows)),
+            tile.cols.eq(Mux(tile.last_col, cols_left, tile_cols)),
+            tile.last_row.eq(rows_left <= tile_rows),
+            tile.last_col.eq(cols_left <= tile_cols),
+        ]
+        with m.If(order.taken & tile.last_row & tile.last_col):
+            m.d.sync += self.o.valid.eq(0)
+        with m.If(self.start):
+            m.d.sync += self.o.valid.eq(1)

@@ -1,0 +1,1 @@
+"""Quantises: exponents of units, and the elements that the lanes make of floats."""

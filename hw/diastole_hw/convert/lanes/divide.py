@@ -1,0 +1,94 @@
+"""Exact division of a binary32's significand by the four bits of a scale's."""
+
+from amaranth.hdl import Cat, Const, Module, Mux, Signal
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out
+
+from diastole_hw.data_registers import data_register
+from diastole_sim.spec.formats import BINARY32_SIGNIFICAND_BITS, SCALE_SIGNIFICAND_BITS
+from diastole_sim.spec.require import require_int
+
+_STEPS_PER_CYCLE = 5
+
+
+def division_cycles(bits: int) -> int:
+    """Latency of :class:`Divide`."""
+    return -(-(bits + 1) // _STEPS_PER_CYCLE)
+
+
+def division_step(m, remainder, divisor, next_bit, name):
+    """One bit of a long division: the bit, and the remainder with the dividend's next bit below.
+
+    ``remainder`` is below twice ``divisor``.
+    """
+    bit = Signal(name=f"{name}_bit")
+    rest = Signal(SCALE_SIGNIFICAND_BITS, name=f"{name}_rest")
+    m.d.comb += bit.eq(remainder >= divisor)
+    m.d.comb += rest.eq(Mux(bit, remainder - divisor, remainder))
+    return bit, Cat(next_bit, rest)
+
+
+class Divide(wiring.Component):
+    """Divide a significand, 2^23 to 2^24 - 1, by a divisor of 8 to 15 in units of 2^20.
+
+    The quotient q lies between 1/2 and 2. ``quotient`` is its first ``bits`` significant bits:
+    ``floor(q * 2^(bits - 1 + below))`` with ``below`` = q < 1; ``sticky`` says whether that left a
+    rest. Other divisors give anything.
+
+    Timing: latency ``division_cycles(bits)``, one division per cycle.
+
+    Parameters
+    ----------
+    bits : int
+        Bits of the quotient (2 to 28).
+
+    Members
+    -------
+    significand : In(24)
+    divisor : In(4)
+    quotient : Out(bits)
+    sticky, below : Out(1)
+    """
+
+    def __init__(self, *, bits: int):
+        require_int("bits", bits, 2, 28)
+        self.bits = bits
+        super().__init__(
+            {
+                "significand": In(BINARY32_SIGNIFICAND_BITS),
+                "divisor": In(SCALE_SIGNIFICAND_BITS),
+                "quotient": Out(bits),
+                "sticky": Out(1),
+                "below": Out(1),
+            }
+        )
+
+    def elaborate(self, platform):
+        m = Module()
+        divisor = self.divisor
+        remainder = self.significand[-SCALE_SIGNIFICAND_BITS:]
+        dividend = self.significand[:-SCALE_SIGNIFICAND_BITS]  # what is not looked at yet
+        found = Const(0, 0)
+        for step in range(self.bits + 1):
+            bit, remainder = division_step(
+                m, remainder, divisor, dividend[-1] if len(dividend) else Const(0), f"step{step}"
+            )
+            dividend = dividend[:-1]
+            found = Cat(bit, found)
+            if step % _STEPS_PER_CYCLE == _STEPS_PER_CYCLE - 1 or step == self.bits:
+                divisor = self._register(m, divisor, f"divisor{step}")
+                remainder = self._register(m, remainder, f"remainder{step}")
+                dividend = self._register(m, dividend, f"dividend{step}")
+                found = self._register(m, found, f"found{step}")
+        m.d.comb += [
+            self.below.eq(~found[-1]),
+            self.quotient.eq(Mux(self.below, found, found[1:])),
+            self.sticky.eq(remainder.any() | dividend.any() | (found[0] & ~self.below)),
+        ]
+        return m
+
+    @staticmethod
+    def _register(m, value, name):
+        register = data_register(len(value), name=name)
+        m.d.sync += register.eq(value)
+        return register

@@ -1,0 +1,134 @@
+"""What a word has for the exponent field of a group: the bytes of its units, once each."""
+
+from amaranth.hdl import Cat, Const, Module, Mux, Signal, unsigned
+from amaranth.lib import data, wiring
+from amaranth.lib.wiring import In, Out
+from amaranth.utils import exact_log2
+
+from diastole_hw.convert.by_class import by_class, of_vectors
+from diastole_hw.convert.image.exponents import field_banks, field_layout
+from diastole_hw.convert.tile_layouts import word_layout
+from diastole_sim.spec.formats import NAN_EXPONENT
+from diastole_sim.spec.numerics import Numerics
+from diastole_sim.spec.require import require_int
+from diastole_sim.spec.sizes.converter_sizes import ConverterSizes
+
+
+class FieldWord(wiring.Component):
+    """Say which bytes of its exponent field a word is the first to have: those of the units that no
+    word before it, row by row, has in its group.
+
+    Of the first copy all lanes have the same square or row vector, where words are no longer than
+    blocks; where they are longer, each chunk has its own square. Of the second each lane has its
+    own column vector. A byte is the unit's exponent, lowered by what it is folded by; 0 for a unit
+    of zeros.
+
+    Timing: combinational.
+
+    Parameters
+    ----------
+    numerics : Numerics
+    data_width : int
+        As in :class:`ConverterSizes`.
+    copy : int
+        0 or 1; 1 where a class has two.
+
+    Members
+    -------
+    cls : In(2)
+    at : In(:func:`word_layout`)
+        The word's place in its tile.
+    exponents, folds : In(array of lanes unsigned(8))
+        Of each lane's unit, as :class:`diastole_hw.convert.lanes.quantise.LaneQuantiser` takes
+        them; ``folds`` is not looked at where no class may fold.
+    first : Out(1)
+        It has bytes to write; of the second copy only said of classes with two.
+    o : Out(:func:`field_layout`)
+    """
+
+    def __init__(self, *, numerics: Numerics, data_width: int, copy: int):
+        self.numerics, self.data_width = numerics, data_width
+        sizes = self.geometry = ConverterSizes(numerics=numerics, data_width=data_width)
+        self.copy = require_int("copy", copy, 0, int(sizes.two_copies))
+        bytes_ = data.ArrayLayout(unsigned(8), sizes.lanes)
+        super().__init__(
+            {
+                "cls": In(2),
+                "at": In(word_layout(sizes)),
+                "exponents": In(bytes_),
+                "folds": In(bytes_),
+                "first": Out(1),
+                "o": Out(field_layout(sizes, copy)),
+            }
+        )
+
+    def elaborate(self, platform):
+        m = Module()
+        sizes = self.geometry
+        banks = field_banks(sizes, self.copy)
+        address = Signal(range(max(sizes.of_classes(sizes.exponent_entries))))
+        if self.copy:
+            self._down(m, address)
+        else:
+            self._along(m, address)
+        alone = 1 << address[: exact_log2(banks)]  # a word brings one byte, or one for each bank
+        whole = self.copy or sizes.word_chunks > 1
+        m.d.comb += [
+            self.o.row.eq(address >> exact_log2(banks)),
+            self.o.enable.eq(2**banks - 1 if whole else alone),
+        ]
+        for n in range(banks):
+            lane = n * sizes.chunk if sizes.word_chunks > 1 else n
+            m.d.comb += self.o.values[n].eq(self._lowered(m, lane))
+        return m
+
+    def _along(self, m, address):
+        """Of the first copy: squares from left to right, or the rows of each vector."""
+        sizes = self.geometry
+        in_group = self.at.word[: exact_log2(sizes.row_words)]
+        in_block = in_group[: exact_log2(sizes.block_words)]
+        block_row = self.at.row[: exact_log2(sizes.block)]
+        square = in_group[exact_log2(sizes.block_words) :] << exact_log2(sizes.word_chunks)
+        m.d.comb += [address.eq(square), self.first.eq((block_row == 0) & (in_block == 0))]
+        if sizes.two_copies:
+            with m.If(by_class(m, self.cls, map(int, sizes.vectors), "vectors").bool()):
+                run, new = self._run(m, in_group, sizes.lanes)
+                m.d.comb += [address.eq(Cat(block_row, run)), self.first.eq(new)]
+
+    def _down(self, m, address):
+        """Of the second copy: the columns of each vector."""
+        sizes = self.geometry
+        word_bits = exact_log2(sizes.block_words)
+        run, new = self._run(m, self.at.row[: exact_log2(sizes.strip_rows)], 1)
+        lane = Const(0, exact_log2(sizes.lanes))
+        m.d.comb += [
+            address.eq(Cat(lane, self.at.word[:word_bits], run)),
+            self.first.eq(new),
+            self.o.group.eq(self.at.word >> word_bits),
+        ]
+
+    def _run(self, m, place_, unit):
+        """Number of a vector in its group, and whether a place is the first that it has there; a
+        place is ``unit`` elements."""
+        sizes = self.geometry
+        met = [min(sizes.side(cls), sizes.group_cols) for cls in range(3)]  # elements of a vector
+        sides = [length // unit for length in met]
+        run = Signal(range(max(2, sizes.group_cols // min(met))))
+        shift = of_vectors(m, self.cls, sizes, [exact_log2(n) for n in sides], "run_shift")
+        mask = of_vectors(m, self.cls, sizes, [n - 1 for n in sides], "run_mask")
+        m.d.comb += run.eq(place_ >> shift)
+        return run, (place_ & mask) == 0
+
+    def _lowered(self, m, n):
+        """Stored exponent of a lane's unit after folding: 0 for zeros, as it is where it is NaN."""
+        sizes, exponent, fold = self.geometry, self.exponents[n], self.folds[n]
+        if not any(sizes.folds):
+            return exponent
+        folds = by_class(m, self.cls, map(int, sizes.folds), f"folds{n}").bool()
+        depth = by_class(m, self.cls, [c.format.depth + 1 for c in sizes.classes], f"depth{n}")
+        byte = Signal(8, name=f"lowered{n}")
+        m.d.comb += byte.eq(exponent)
+        with m.If(folds & (exponent != NAN_EXPONENT)):
+            zeros = (exponent == 0) | (fold == 0)
+            m.d.comb += byte.eq(Mux(zeros, 0, exponent - depth + fold))
+        return byte

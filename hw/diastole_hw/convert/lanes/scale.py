@@ -1,0 +1,203 @@
+"""From a magnitude to the exponent of the group whose largest it is, and of the tensor."""
+
+from amaranth.hdl import Cat, Const, Module, Mux, Signal, signed
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out
+
+from diastole_hw.convert.lanes.divide import division_step
+from diastole_sim.spec.formats import (
+    BINARY32_SIGNIFICAND_BITS,
+    EXPONENT_BIAS,
+    FOUR_OVER_SIX,
+    FOUR_OVER_SIX_EXPONENT,
+    FOUR_OVER_SIX_LARGEST,
+    MAX_EXPONENT,
+    NVFP4,
+    SCALE_FORMAT,
+    SIGNIFICAND_FRACTION,
+    TWO_LEVEL_EXPONENT,
+    TWO_LEVEL_LARGEST,
+)
+from diastole_sim.spec.numerics import CLASS_NAMES, Numerics, TensorClass
+
+LARGEST_BYTE = MAX_EXPONENT + EXPONENT_BIAS
+_SIX = 12  # the significand of 6 = 12/8 * 2^2
+_QUOTIENT_BITS = 5  # a scale's four bits and one below them
+# amax / (6 * 2^T) = m / 1.5 * 2^(x - T - emax), amax / (4 * 2^T) = m * 2^(x - T - emax), and the
+# field of a scale's code is biased
+_CODE_OFFSET = NVFP4.tensor_scale_bias - EXPONENT_BIAS + NVFP4.scale_offset
+
+
+def raised(chosen: TensorClass, fraction):
+    """Whether a group's exponent is one above that of its largest magnitude, whose significand is
+    1.``fraction``."""
+    kind = chosen.format
+    dropped = BINARY32_SIGNIFICAND_BITS - kind.precision
+    if chosen.scale == "even":
+        return fraction >= 2 ** (BINARY32_SIGNIFICAND_BITS - 1) - 2 ** (dropped - 1)
+    if chosen.scale == "ceil":
+        return fraction.any()
+    if chosen.scale == "rceil":
+        return fraction > (kind.max_significand << dropped) - 2 ** (BINARY32_SIGNIFICAND_BITS - 1)
+    return Const(0)
+
+
+def tensor_scale(m, cls: int, chosen: TensorClass, amax, margin: int = 0):
+    """Scale of a command, 8 bits, that follows from a tensor's largest magnitude, 31 bits; of 0
+    that of the scale 1. ``margin``: binades that the scale is raised by, up to the largest one."""
+    field, fraction = amax[23:], amax[:23]
+    scale = Signal(8, name=f"tensor_scale{cls}")
+    if chosen.format.two_level:
+        found = _raised(_two_level_scale(chosen, field, fraction), margin, LARGEST_BYTE + 1)
+        m.d.comb += scale.eq(Mux(amax.any(), found, chosen.format.tensor_scale_bias))
+    else:
+        one = chosen.format.top_exponent + EXPONENT_BIAS
+        found = _raised(_limited(field, raised(chosen, fraction)), margin, LARGEST_BYTE)
+        m.d.comb += scale.eq(Mux(amax.any(), found, one))
+    return scale
+
+
+def _raised(scale, margin: int, most: int):
+    """``scale`` + ``margin``, at most ``most``."""
+    return Mux(scale + margin > most, most, scale + margin) if margin else scale
+
+
+def _two_level_scale(chosen, field, fraction):
+    """T + 138 of a tensor whose largest magnitude has this ``field`` and this ``fraction``."""
+    largest, lower = TWO_LEVEL_LARGEST, 0
+    if chosen.scale == FOUR_OVER_SIX:
+        largest, lower = FOUR_OVER_SIX_LARGEST, TWO_LEVEL_EXPONENT - FOUR_OVER_SIX_EXPONENT
+    found = field + (fraction > (largest - 16) << (BINARY32_SIGNIFICAND_BITS - 5))
+    if not lower:
+        return found
+    most = LARGEST_BYTE + 1
+    return Mux(found + lower > most, most, found + lower)
+
+
+def _limited(field, above):
+    """e + 127 of a group, at most that of the largest exponent."""
+    return Mux(field == LARGEST_BYTE, LARGEST_BYTE, field + above)
+
+
+class LaneScale(wiring.Component):
+    """Stored exponent, before folding, of a group whose largest magnitude is that of ``value``.
+
+    It never falls as the magnitude grows, so that a group's is the largest of its elements'.
+    Subnormals and zeros give 0, as do NaN and Inf, but where they make the group no number: there
+    they give its byte, which is above all others. With one scale for the tensor it is the tensor's,
+    for Inf too where ``special`` is ``flag``; NVFP4 gives the code of E4M3 nearest to ``value`` /
+    (6 * 2^T), ties to even, or the next above it. ``four`` is that nearest to ``value`` /
+    (4 * 2^T); it never falls either.
+
+    Timing: ``stored`` and ``four`` belong to the inputs of the cycle before.
+
+    Parameters
+    ----------
+    numerics : Numerics
+        Classes x, w and dy.
+
+    Members
+    -------
+    cls : In(2)
+        Class of the tensor, 0 to 2; not checked.
+    scale : In(8)
+        e + 127 of the tensor, or T + 138; only looked at in classes with a tensor scale.
+    value : In(32)
+        binary32.
+    stored : Out(8)
+    four : Out(8)
+        There only where a class has the rule ``four-over-six``; ``stored`` in the others.
+    """
+
+    def __init__(self, *, numerics: Numerics):
+        self.numerics = numerics
+        four = {"four": Out(8)} if self._tries else {}
+        super().__init__({"cls": In(2), "scale": In(8), "value": In(32), "stored": Out(8)} | four)
+
+    @property
+    def _tries(self) -> bool:
+        """Whether a class's groups have a choice of two scales."""
+        classes = (self.numerics.tensor_class(name) for name in CLASS_NAMES)
+        return any(chosen.scale == FOUR_OVER_SIX for chosen in classes)
+
+    def elaborate(self, platform):
+        m = Module()
+        field = self.value[23:31]
+        special = Signal()
+        m.d.comb += special.eq(field == 0xFF)
+        classes = [self.numerics.tensor_class(name) for name in CLASS_NAMES]
+        finite = [self._finite(m, cls, chosen) for cls, chosen in enumerate(classes)]
+        fours = [self._for_four(m, cls, chosen, finite[cls]) for cls, chosen in enumerate(classes)]
+        with m.Switch(self.cls):
+            for cls, chosen in enumerate(classes):
+                with m.Case(cls):
+                    ignored = special
+                    if self.numerics.special == "flag" and chosen.grouping.kind == "tensor":
+                        ignored = special & self.value[:23].any()  # NaN; Inf becomes an element
+                    counts = field.any() & ~ignored
+                    poisons = self.numerics.special == "poison" and chosen.format.nan_code is None
+                    outputs = [(self.stored, finite[cls])]
+                    outputs += [(self.four, fours[cls])] if self._tries else []
+                    for output, code in outputs:
+                        m.d.sync += output.eq(Mux(counts, code, 0))
+                        if poisons:
+                            with m.If(special):
+                                m.d.sync += output.eq(chosen.format.nan_byte)
+        return m
+
+    def _finite(self, m, cls, chosen):
+        """What a class makes of a normal number."""
+        if chosen.format.two_level:
+            return self._scale_code(m, cls, chosen)
+        if chosen.has_tensor_scale:
+            return self.scale
+        if chosen.format.scale == "one":
+            return Const(LARGEST_BYTE)
+        byte = Signal(8, name=f"byte{cls}")
+        m.d.comb += byte.eq(_limited(self.value[23:31], raised(chosen, self.value[:23])))
+        lowest = chosen.format.lowest_exponent + EXPONENT_BIAS
+        return byte if lowest == 1 else Mux(byte < lowest, 0, byte)
+
+    def _scale_code(self, m, cls, chosen):
+        remainder, dividend = Cat(self.value[20:23], 1), self.value[:20]
+        found = Const(0, 0)
+        for step in range(_QUOTIENT_BITS + 1):
+            name = f"class{cls}_step{step}"
+            bit, remainder = division_step(m, remainder, Const(_SIX, 4), dividend[-1], name)
+            dividend, found = dividend[:-1], Cat(bit, found)
+        below = ~found[-1]
+        sticky = remainder.any() | dividend.any() | (found[0] & ~below)
+        quotient = Mux(below, found, found[1:])[:_QUOTIENT_BITS]
+
+        exponent = Signal(signed(11), name=f"exponent{cls}")  # the field of the code, if positive
+        m.d.comb += exponent.eq(self.value[23:31] + _CODE_OFFSET - self.scale - below)
+        return _rounded_code(m, chosen, exponent, quotient, sticky, f"{cls}")
+
+    def _for_four(self, m, cls, chosen, code):
+        """The scale by which the magnitude becomes 4: of its own first bits. By other rules there
+        is no choice: ``code``."""
+        if chosen.scale != FOUR_OVER_SIX:
+            return code
+        quotient = Cat(self.value[23 - _QUOTIENT_BITS + 1 : 23], 1)
+        sticky = self.value[: 23 - _QUOTIENT_BITS + 1].any()
+        exponent = Signal(signed(11), name=f"exponent{cls}_four")
+        m.d.comb += exponent.eq(self.value[23:31] + _CODE_OFFSET - self.scale)
+        return _rounded_code(m, chosen, exponent, quotient, sticky, f"{cls}_four")
+
+
+def _rounded_code(m, chosen, exponent, quotient, sticky, suffix):
+    """The code of a scale that has this ``exponent`` for its field, if that is positive, and the
+    first bits of a ``quotient`` from 1 to 2; ``sticky``: it has more."""
+    shift = Signal(range(_QUOTIENT_BITS + 2), name=f"shift{suffix}")
+    with m.If(exponent < 1 - _QUOTIENT_BITS):
+        m.d.comb += shift.eq(_QUOTIENT_BITS + 1)
+    with m.Elif(exponent < 1):
+        m.d.comb += shift.eq(1 - exponent)
+    shifted = Signal(2 * _QUOTIENT_BITS + 1, name=f"shifted{suffix}")
+    m.d.comb += shifted.eq(Cat(Const(0, _QUOTIENT_BITS + 1), quotient) >> shift)
+    kept, half = shifted[_QUOTIENT_BITS + 2 :], shifted[_QUOTIENT_BITS + 1]
+    rest = shifted[: _QUOTIENT_BITS + 1].any() | sticky
+    up = half | rest if chosen.scale == "up" else half & (rest | kept[0])
+    code = Signal(signed(15), name=f"code{suffix}")
+    m.d.comb += code.eq((Mux(exponent < 1, 0, exponent - 1) << SIGNIFICAND_FRACTION) + kept + up)
+    return Mux(code > SCALE_FORMAT.max_code, SCALE_FORMAT.max_code, code[:7])

@@ -1,0 +1,467 @@
+"""From the buffer through the lanes: the tiles, for both copies at once."""
+
+from amaranth.hdl import Assert, Cat, Const, Module, Mux, Signal, unsigned
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out
+from amaranth.utils import exact_log2
+
+from diastole_hw.convert.by_class import by_class
+from diastole_hw.convert.image.copy_port import CopySignature
+from diastole_hw.convert.lanes.field_word import FieldWord
+from diastole_hw.convert.lanes.gather import square_of, squares_layout
+from diastole_hw.convert.lanes.passes import Passes
+from diastole_hw.convert.lanes.quantise import MONITORED, LaneQuantiser
+from diastole_hw.convert.lanes.scale import LARGEST_BYTE
+from diastole_hw.convert.lanes.trials import Trials
+from diastole_hw.convert.tile_layouts import tile_layout, word_layout
+from diastole_hw.data_registers import data_register, delayed_record
+from diastole_hw.random.draws import words_ahead
+from diastole_hw.random.kinds import draw_unit, word_place_layout
+from diastole_hw.stream.fifo import StreamFifo
+from diastole_sim.spec.formats import NAN_EXPONENT
+from diastole_sim.spec.numerics import CLASS_NAMES, Numerics
+from diastole_sim.spec.sizes.converter_sizes import ConverterSizes
+
+_PLACES = 2  # of words that the unit of draws has not taken
+
+
+class TileQuantiser(wiring.Component):
+    """Quantise the tiles in the buffer, in the order of :class:`Passes`, a word per cycle for all
+    its copies.
+
+    Where a class has two scales to choose from (:attr:`ConverterSizes.finds`), the words of the
+    first pass go through :class:`Trials`; those of the second are stored by what it found.
+
+    The draws of a word are asked for up to :func:`words_ahead` words ahead: with draws of a
+    register per row only for words that lie in the tensor, else for those outside too, which get
+    zeros whatever the draw.
+
+    Timing: one word per cycle, with stochastic rounding too, and some cycles between the passes of
+    a class that has several. A group, and a strip, begins when there is room for it.
+
+    Parameters
+    ----------
+    numerics : Numerics
+    data_width : int
+        As in :class:`ConverterSizes`.
+
+    Members
+    -------
+    cls : In(2)
+    scale : In(8)
+    cols, seed, tag, step : In(32)
+        Of the tensor; must hold until its last group is written.
+    start : In(1)
+    rows : In(32)
+        A pulse before the first tile of a tensor, and its rows, as ``cols``; there only with draws
+        of a register per row.
+    tile : In(stream of :func:`tile_layout`)
+    squares : In(stream of :func:`squares_layout`)
+        A tile, and, as soon as they are measured, the exponents of the squares of its pieces.
+    read_en : Out(1)
+    read_at : Out(:func:`word_layout`)
+    read_data : In(32 * lanes)
+    row_value : In(measured_bits)
+    column_values : In(array of lanes unsigned(measured_bits))
+        From the buffer, and from :class:`diastole_hw.convert.lanes.gather.Gather` the exponents of
+        the vectors: one cycle after ``read_en``, held until the next. The vectors' are there only
+        with vectors.
+    read_done : Out(1)
+        A pulse: the tile read last is not needed any more.
+    first, second : Out(:class:`CopySignature`)
+        Of the two copies; ``second`` is there only with vectors.
+    write_at : Out(:func:`word_layout`)
+        Of the words written; its ``half`` means nothing.
+    nan, inf : Out(1)
+        Pulses: the tensor has one, or a finite number counts as one by the class's specification.
+    saturated, underflowed : Out(range of copies * lanes + 1)
+        Elements that did in this cycle, of all copies.
+    planes : In(2)
+        Of each copy, less 1; as ``cls``. It and what follows: where a class has the format
+        ``fast``.
+    monitor_en : Out(1)
+    differs, narrow : Out(array of lanes unsigned(2))
+        A word of the first copy, as :class:`diastole_hw.convert.lanes.monitor.Monitor` takes it.
+    """
+
+    def __init__(self, *, numerics: Numerics, data_width: int):
+        self.numerics, self.data_width = numerics, data_width
+        sizes = self.geometry = ConverterSizes(numerics=numerics, data_width=data_width)
+        members = {
+            "cls": In(2),
+            "scale": In(8),
+            "cols": In(32),
+            "seed": In(32),
+            "tag": In(32),
+            "step": In(32),
+            "tile": In(stream.Signature(tile_layout(sizes))),
+            "squares": In(stream.Signature(squares_layout(sizes))),
+            "read_en": Out(1),
+            "read_at": Out(word_layout(sizes)),
+            "read_data": In(32 * sizes.lanes),
+            "read_done": Out(1),
+            "first": Out(CopySignature(sizes, 0)),
+            "write_at": Out(word_layout(sizes)),
+            "nan": Out(1),
+            "inf": Out(1),
+            "saturated": Out(range(self._copies * sizes.lanes + 1)),
+            "underflowed": Out(range(self._copies * sizes.lanes + 1)),
+        }
+        if sizes.planar:
+            members |= {"planes": In(2)}
+            words = data.ArrayLayout(unsigned(2), sizes.lanes)
+            members |= {"monitor_en": Out(1)} | dict.fromkeys(MONITORED, Out(words))
+        if self.numerics.draws_by_rows:
+            members["start"] = In(1)
+            members["rows"] = In(32)
+        if sizes.two_copies:
+            members["second"] = Out(CopySignature(sizes, 1))
+            members["row_value"] = In(sizes.measured_bits)
+            measured = data.ArrayLayout(unsigned(sizes.measured_bits), sizes.lanes)
+            members["column_values"] = In(measured)
+        super().__init__(members)
+
+    @property
+    def _copies(self) -> int:
+        """Of a tensor, at most."""
+        return 1 + self.geometry.two_copies
+
+    @property
+    def _ports(self) -> list:
+        """Those of the copies."""
+        return [self.first, self.second] if self.geometry.two_copies else [self.first]
+
+    @property
+    def _beside(self) -> dict:
+        """Flags of a word that goes through the lanes."""
+        sizes = self.geometry
+        flags = ["last", "strip_last"][: self._copies]
+        flags += ["find", "row_end", "last_row"] * any(sizes.finds)
+        return {flag: unsigned(1) for flag in flags}
+
+    @property
+    def _word_layout(self):
+        """A word on its way; its squares' exponents and what they are folded by."""
+        sizes = self.geometry
+        flags = {flag: unsigned(1) for flag in ("inside", "drawn", "tile_end")}
+        fields = {"at": word_layout(sizes)} | flags | self._beside
+        if sizes.squares:
+            measured = unsigned(sizes.measured_bits)
+            fields["exponents"] = data.ArrayLayout(measured, sizes.word_chunks)
+        if sizes.squares and any(sizes.folds):
+            fields["folds"] = data.ArrayLayout(unsigned(8), sizes.word_chunks)
+        return data.StructLayout(fields)
+
+    def elaborate(self, platform):
+        m = Module()
+        sizes = self.geometry
+        keys = {"numerics": self.numerics, "data_width": self.data_width}
+        words = StreamFifo(shape=self._word_layout, depth=words_ahead(sizes.lanes), quick=True)
+        m.submodules.words = words
+        m.submodules.passes = passes = Passes(**keys)
+        trials = None
+        if any(sizes.finds):
+            m.submodules.trials = trials = Trials(**keys)
+        of_copy = unsigned(sizes.lanes * self.numerics.random_bits)
+        index = stream.Signature(word_place_layout(self.numerics, **self._drawn)).create()
+        draws = stream.Signature(data.ArrayLayout(of_copy, sizes.drawn_copies)).create()
+        if any(sizes.draws):
+            self._connect_draws(m, index, draws)
+
+        word = data_register(self._word_layout)
+        valid = Signal()
+        move = Signal()
+        self._feed(m, passes, words, index, trials)
+        self._begin(m, passes, words, index)
+        m.d.comb += [
+            passes.used.eq(~words.o.valid & ~valid),
+            move.eq(~valid | ~word.drawn | draws.valid),
+            draws.ready.eq(valid & word.drawn),
+            words.o.ready.eq(move),
+            self.read_en.eq(words.o.valid & move),
+            self.read_at.eq(words.o.p.at),
+            self.read_done.eq(self.read_en & words.o.p.tile_end),
+        ]
+        with m.If(move):
+            m.d.sync += [valid.eq(words.o.valid), word.eq(words.o.p)]
+        self._quantise(m, word, valid & move, draws.payload, trials)
+        if trials is not None:
+            self._try(m, words.o.p.at, word, valid & move, trials)
+        return m
+
+    @property
+    def _drawn(self) -> dict:
+        """What the unit of draws is to know of the order of words."""
+        sizes = self.geometry
+        return {"block": sizes.block, "rows": sizes.max_tile_rows}
+
+    def _connect_draws(self, m, index, draws):
+        sizes = self.geometry
+        # Draws wait for their word only where some words before it need none: those of a trial.
+        prompt = not any(sizes.finds)
+        kinds = {"lanes": sizes.lanes, "copies": sizes.drawn_copies, "prompt": prompt}
+        m.submodules.draws = unit = draw_unit(self.numerics, **kinds, **self._drawn)
+        # Whether the unit takes one hangs on what it is; a word goes to all its targets or none.
+        m.submodules.places = places = StreamFifo(shape=index.p.shape(), depth=_PLACES)
+        wiring.connect(m, index, places.i)
+        wiring.connect(m, places.o, unit.i)
+        m.d.comb += [
+            unit.seed.eq(self.seed),
+            unit.tag.eq(self.tag),
+            unit.step.eq(self.step),
+            draws.payload.eq(unit.o.payload),
+            draws.valid.eq(unit.o.valid),
+            unit.o.ready.eq(draws.ready),
+        ]
+        if self.numerics.draws_by_rows:
+            drawn = by_class(m, self.cls, map(int, sizes.draws), "begins_drawn").bool()
+            m.d.comb += [unit.start.eq(self.start & drawn), unit.height.eq(self.rows)]
+
+    def _feed(self, m, passes, words, index, trials):
+        """Say of the words that are given out what the lanes ask for."""
+        sizes = self.geometry
+        step = passes.o.p
+        m.d.comb += [
+            passes.cls.eq(self.cls),
+            passes.cols.eq(self.cols),
+            passes.tile.payload.eq(self.tile.payload),
+            passes.tile.valid.eq(self.tile.valid & self.squares.valid),
+            self.tile.ready.eq(passes.tile.ready),
+            self.squares.ready.eq(passes.o.valid & passes.o.ready & step.piece_end),
+        ]
+        self._ask(m, index, step)
+        stochastic = by_class(m, self.cls, map(int, sizes.draws), "stochastic").bool()
+        word = words.i.p
+        drawn = stochastic & step.inside if self.numerics.draws_by_rows else stochastic
+        if trials is not None:
+            drawn &= ~step.find
+            m.d.comb += passes.found.eq(trials.done)
+        m.d.comb += word.drawn.eq(drawn)
+        for name in ("at", "inside", "tile_end", *self._beside):
+            m.d.comb += word[name].eq(step[name])
+        m.d.comb += word.last.eq(step.last & ~step.find)
+        for n in range(sizes.word_chunks * sizes.squares):
+            square = square_of(m, sizes, self.cls, step.at.word, n, f"square{n}")
+            column = (step.at.word << exact_log2(sizes.lanes)) + n * sizes.chunk
+            here = Signal(name=f"here{n}")
+            m.d.comb += here.eq(column < self.tile.p.cols)
+            measured = Signal(sizes.measured_bits, name=f"measured{n}")
+            m.d.comb += measured.eq(Mux(here, self.squares.payload[square], 0))
+            if trials is not None:
+                found = trials.squares[square] & ~step.find
+                measured = Cat(measured[:8], Mux(found, measured[:8], measured[8:]))
+            m.d.comb += word.exponents[n].eq(self._known(m, measured, f"known{n}"))
+            if any(sizes.folds):
+                m.d.comb += word.folds[n].eq(measured)
+
+    def _ask(self, m, index, step):
+        """What the unit of draws is to know of a word."""
+        place_of_word = {
+            "index": step.index,
+            "row": step.at.row,
+            "goes_on": step.at.word != 0,
+            "odd": step.at.word & 1,
+        }
+        if self.numerics.draws_by_rows:
+            place_of_word["begins"] = self.tile.p.first_col & (step.at.word == 0)
+        m.d.comb += [index.p[name].eq(place_of_word[name]) for name in index.p.shape().members]
+
+    def _begin(self, m, passes, words, index):
+        """Let a word go on with its index, where it needs draws, and with the group and the strip
+        that it begins, where there is room for them: all together."""
+        step, tile = passes.o.p, self.tile.p
+        begins = [step.first & ~step.find, step.strip_first][: self._copies]
+        room = Signal()
+        took = Signal()
+        halves = [
+            self._room(m, port, took & begin, f"{'second' if copy else 'first'}")
+            for copy, (port, begin) in enumerate(zip(self._ports, begins, strict=True))
+        ]
+        m.d.comb += room.eq(
+            Cat(~begin | half for begin, half in zip(begins, halves, strict=True)).all()
+        )
+        # What a word goes to: where it is wanted, and whether it is ready.
+        targets = [(words.i, Const(1)), (index, words.i.p.drawn)]
+        targets += [(p.group, begin) for p, begin in zip(self._ports, begins, strict=True)]
+        for target, wanted in targets:
+            others = [~w | t.ready for t, w in targets if t is not target]
+            m.d.comb += target.valid.eq(passes.o.valid & room & wanted & Cat(others).all())
+        m.d.comb += took.eq(words.i.valid & words.i.ready)
+        m.d.comb += passes.o.ready.eq(took)
+        for port in self._ports:
+            for edge in ("first_row", "first_col", "last_row", "last_col"):
+                m.d.comb += port.group.p[edge].eq(tile[edge])
+        group = self.first.group.p
+        m.d.comb += [group.line_end.eq(step.line_end), group.copy_end.eq(step.copy_end)]
+        if self.geometry.two_copies:
+            strip = self.second.group.p
+            m.d.comb += [strip.copy.eq(1), strip.line_end.eq(1), strip.copy_end.eq(step.strip_end)]
+
+    def _room(self, m, port, begins, name):
+        """Whether a half of a copy's memories is free."""
+        free = Signal(range(3), init=2, name=f"{name}_free")
+        field_free = Signal(range(3), init=2, name=f"{name}_field_free")
+        m.d.sync += free.eq(free + port.freed - begins)
+        m.d.sync += field_free.eq(field_free + port.field_freed - begins)
+        m.d.sync += Assert(~port.freed | (free != 2), "a half was freed twice")
+        m.d.sync += Assert(~port.field_freed | (field_free != 2), "a field was freed twice")
+        return free.any() & field_free.any()
+
+    def _known(self, m, measured, name):
+        """Exponent of a square: where it folds the tensor's, or 0."""
+        sizes = self.geometry
+        if not any(sizes.folds):
+            return measured
+        known = by_class(m, self.cls, map(int, sizes.folds), name).bool()
+        ones = [chosen.format.scale == "one" for chosen in sizes.classes]
+        one = by_class(m, self.cls, map(int, ones), f"{name}_one").bool()
+        counts = measured.any() & (measured != NAN_EXPONENT)
+        tensor = Mux(one, LARGEST_BYTE, self.scale)
+        return Mux(known & counts, tensor, measured)
+
+    def _try(self, m, next_at, word, valid, trials):
+        """Give the words of the first pass to the trials; ``next_at``: of what is read next."""
+        m.d.comb += [
+            trials.cls.eq(self.cls),
+            trials.scale.eq(self.scale),
+            trials.word.add.eq(valid & word.find),
+            *(trials.word[name].eq(word[name]) for name in ("at", "row_end", "last_row")),
+            trials.values.eq(self.read_data),
+        ]
+        if self.geometry.two_copies:
+            m.d.comb += [trials.read_en.eq(self.read_en), trials.read_at.eq(next_at)]
+
+    def _quantise(self, m, word, valid, draws, trials):
+        """The lanes, and beside them the pulses and the place that belong to their results."""
+        sizes = self.geometry
+        vectors = by_class(m, self.cls, map(int, sizes.vectors), "vectors").bool()
+        used = [1, vectors][: self._copies]  # whether a copy is there
+        sets = []
+        for copy, port in enumerate(self._ports):
+            exponents, folds = self._of_units(m, copy, word, vectors, trials)
+            self._write_field(m, copy, word, valid & used[copy], exponents, folds)
+            random = draws[copy] if copy < sizes.drawn_copies else Const(0, len(draws[0]))
+            lanes = self._lanes(m, copy, word, exponents, folds, random)
+            m.d.comb += port.write_data.eq(Cat(lane.element for lane in lanes))
+            sets.append(lanes)
+        layout = data.StructLayout({"valid": 1, "at": word_layout(sizes)} | self._beside)
+        late = Signal(layout)
+        m.d.comb += [late[name].eq(word[name]) for name in ("at", *self._beside)]
+        m.d.comb += late.valid.eq(valid)
+        for cycle in range(sets[0][0].latency):
+            late = delayed_record(m, late, f"late{cycle + 1}", control=("valid",))
+        stored = Signal()
+        m.d.comb += stored.eq(late.valid & ~late.find if any(sizes.finds) else late.valid)
+        lasts = ("last", "strip_last")[: self._copies]
+        for port, there, last in zip(self._ports, used, lasts, strict=True):
+            m.d.comb += [port.write_en.eq(stored & there), port.filled.eq(stored & late[last])]
+        m.d.comb += [
+            self.write_at.eq(late.at),
+            self.nan.eq(self._is_special(m, late.valid, sets[0], "nan")),
+            self.inf.eq(self._is_special(m, late.valid, sets[0], "inf")),
+            *self._monitor(stored, sets[0]),
+            self.saturated.eq(self._count(stored, vectors, sets, "saturated")),
+            self.underflowed.eq(self._count(stored, vectors, sets, "underflowed")),
+        ]
+
+    def _is_special(self, m, valid, lanes, name):
+        """Whether a word has a NaN, or an Inf; a finite number that is too large may count."""
+        seen = valid & Cat(getattr(lane, name) for lane in lanes).any()
+        kind = {"nan": "nan", "inf": "ieee"}[name]
+        counts = [
+            self.numerics.flags_overflow(each)
+            and self.numerics.tensor_class(each).format.specials == kind
+            for each in CLASS_NAMES
+        ]
+        if not any(counts):
+            return seen
+        of_class = by_class(m, self.cls, map(int, counts), f"overflow_is_{name}")
+        return seen | (of_class.bool() & self.saturated.any())
+
+    def _monitor(self, stored, lanes):
+        """What lies beside the tensor is zeros, and adds nothing."""
+        if not self.geometry.planar:
+            return []
+        return [self.monitor_en.eq(stored)] + [
+            value.eq(getattr(lane, name))
+            for name in MONITORED
+            for value, lane in zip(getattr(self, name), lanes, strict=True)
+        ]
+
+    def _count(self, stored, vectors, sets, name):
+        """Elements of a word, of all its copies, of which the lanes say so."""
+        counts = [sum(getattr(lane, name) for lane in lanes) for lanes in sets]
+        first = Mux(stored, counts[0], 0)
+        return first + Mux(stored & vectors, counts[1], 0) if len(counts) > 1 else first
+
+    def _lanes(self, m, copy, word, exponents, folds, random):
+        """The lanes of a copy."""
+        lanes = []
+        for n in range(self.geometry.lanes):
+            monitored = self.geometry.planar and not copy
+            lane = LaneQuantiser(numerics=self.numerics, monitored=monitored)
+            m.submodules[f"lane{n}_t" if copy else f"lane{n}"] = lane
+            lanes.append(lane)
+            bits = self.numerics.random_bits
+            value = self.read_data.word_select(n, 32)
+            if self.numerics.rounding_kind == "data":
+                drawn = value[:bits]
+            else:
+                drawn = random.word_select(n, bits)
+            m.d.comb += [
+                lane.cls.eq(self.cls),
+                *([lane.planes.eq(self.planes)] if self.geometry.planar else []),
+                lane.scale.eq(self.scale),
+                lane.value.eq(value),
+                lane.blank.eq(~word.inside),
+                lane.exponent.eq(exponents[n]),
+                lane.fold.eq(folds[n]),
+                lane.random.eq(drawn),
+            ]
+        return lanes
+
+    def _of_units(self, m, copy, word, vectors, trials):
+        """Exponent of every lane's unit, and what it is folded by. With two scales to choose from
+        that is the one that was found, and the trials are told of both."""
+        sizes = self.geometry
+
+        def of_square(n, name, bits):
+            of_copy = sizes.squares and not copy
+            return word[name][n // sizes.chunk] if of_copy else Const(0, bits)
+
+        exponents = []
+        for n in range(sizes.lanes):
+            bits = sizes.measured_bits
+            measured = Signal(bits, name=f"exponent{n}_t" if copy else f"exponent{n}")
+            m.d.comb += measured.eq(of_square(n, "exponents", bits))
+            four = Const(0)
+            if sizes.two_copies:
+                with m.If(vectors):
+                    of_vector = self.column_values[n] if copy else self.row_value
+                    m.d.comb += measured.eq(Mux(word.inside, of_vector, 0))
+                if trials is not None:
+                    four = vectors & (trials.column_values[n] if copy else trials.row_value)
+            if trials is not None:
+                m.d.comb += (trials.measured_t if copy else trials.measured)[n].eq(measured)
+                measured = Mux(four, measured[:8], measured[8:])
+            exponents.append(measured)
+        folds = any(sizes.folds)  # of blocks, as squares
+        return exponents, [
+            of_square(n, "folds", 8) if folds else Const(0, 8) for n in range(sizes.lanes)
+        ]
+
+    def _write_field(self, m, copy, word, valid, exponents, folds):
+        """Write the exponents of the units that a word is the first to have in its group."""
+        sizes, port = self.geometry, self._ports[copy]
+        unit = FieldWord(numerics=self.numerics, data_width=self.data_width, copy=copy)
+        m.submodules["field_t" if copy else "field"] = unit
+        m.d.comb += [
+            unit.cls.eq(self.cls),
+            unit.at.eq(word.at),
+            *(unit.exponents[n].eq(byte) for n, byte in enumerate(exponents)),
+            *(unit.folds[n].eq(byte) for n, byte in enumerate(folds)),
+            port.field_en.eq(valid & unit.first & (~word.find if any(sizes.finds) else 1)),
+            port.field.eq(unit.o),
+        ]
+        with m.If(valid & (word.strip_last if copy else word.last)):
+            m.d.sync += port.field_half.eq(~port.field_half)

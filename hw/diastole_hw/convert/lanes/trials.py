@@ -1,0 +1,119 @@
+"""The pass over a tile that finds which of two scales each of its units gets."""
+
+from amaranth.hdl import Cat, Module, Signal, unsigned
+from amaranth.lib import data, wiring
+from amaranth.lib.wiring import In, Out
+
+from diastole_hw.convert.lanes.gather import Gather, squares_layout
+from diastole_hw.convert.lanes.reduction import BelowZero
+from diastole_hw.convert.lanes.scale_trial import TRIAL_CYCLES, WORSE_BITS, ScaleTrial
+from diastole_hw.convert.tile_layouts import word_layout
+from diastole_hw.data_registers import delayed_record
+from diastole_sim.spec.numerics import Numerics
+from diastole_sim.spec.sizes.converter_sizes import ConverterSizes
+
+
+def tried_layout(sizes: ConverterSizes) -> data.StructLayout:
+    """A word that is tried, when ``add``; the others as :class:`Gather` takes them."""
+    flags = dict.fromkeys(("add", "row_end", "last_row"), unsigned(1))
+    return data.StructLayout({"at": word_layout(sizes)} | flags)
+
+
+class Trials(wiring.Component):
+    """Say of each unit of a tile whether the scale for 4 fits it better than that for 6: whether
+    the sum of its elements' :class:`ScaleTrial` is below 0.
+
+    Timing: one word per cycle; ``done`` comes :data:`TRIAL_CYCLES` and 2 cycles after a tile's last
+    word, and what follows it is as :class:`Gather` says.
+
+    Parameters
+    ----------
+    numerics : Numerics
+    data_width : int
+        As in :class:`ConverterSizes`.
+
+    Members
+    -------
+    cls : In(2)
+    scale : In(8)
+        T + 138; as ``cls`` it must hold from a tile's first word to ``done``.
+    word : In(:func:`tried_layout`)
+        Words of a tile row by row; its ``half`` is not looked at.
+    values : In(32 * lanes)
+        The elements of a word that is tried: binary32, 0 beside the tensor.
+    measured, measured_t : In(array of lanes unsigned(16))
+        The codes of the scales for 4, and above them for 6, of each lane's unit: of its square or
+        its row, and of its column; the latter there only with vectors.
+    squares : Out(:func:`squares_layout` of unsigned(1))
+    done : Out(1)
+    read_en : In(1)
+    read_at : In(:func:`word_layout`)
+    row_value : Out(1)
+    column_values : Out(array of lanes unsigned(1))
+        As those of :class:`Gather`.
+    """
+
+    def __init__(self, *, numerics: Numerics, data_width: int):
+        self.numerics, self.data_width = numerics, data_width
+        sizes = self.geometry = ConverterSizes(numerics=numerics, data_width=data_width)
+        at = word_layout(sizes)
+        measured = data.ArrayLayout(unsigned(16), sizes.lanes)
+        members = {
+            "cls": In(2),
+            "scale": In(8),
+            "word": In(tried_layout(sizes)),
+            "values": In(32 * sizes.lanes),
+            "measured": In(measured),
+            "squares": Out(squares_layout(sizes, unsigned(1))),
+            "done": Out(1),
+        }
+        if sizes.two_copies:
+            members |= {
+                "measured_t": In(measured),
+                "read_en": In(1),
+                "read_at": In(at),
+                "row_value": Out(1),
+                "column_values": Out(data.ArrayLayout(unsigned(1), sizes.lanes)),
+            }
+        super().__init__(members)
+
+    def elaborate(self, platform):
+        m = Module()
+        sizes = self.geometry
+        below = BelowZero(bits=WORSE_BITS, most=sizes.most_elements)
+        keys = {"numerics": self.numerics, "data_width": self.data_width}
+        m.submodules.gather = gather = Gather(**keys, reduction=below, halves=1)
+        word = Signal.like(self.word)
+        m.d.comb += word.eq(self.word)
+        for cycle in range(TRIAL_CYCLES):
+            word = delayed_record(m, word, f"tried{cycle + 1}", control=("add",))
+        m.d.comb += [
+            gather.cls.eq(self.cls),
+            gather.row.eq(word.at.row),
+            gather.word.eq(word.at.word),
+            *(getattr(gather, name).eq(word[name]) for name in ("add", "row_end", "last_row")),
+            self.squares.eq(gather.squares),
+            self.done.eq(gather.done),
+        ]
+        self._lanes(m, self.measured, gather.values, "")
+        if sizes.two_copies:
+            self._lanes(m, self.measured_t, gather.values_t, "_t")
+            m.d.comb += [
+                gather.read_en.eq(self.read_en),
+                gather.read_row.eq(self.read_at.row),
+                gather.read_word.eq(self.read_at.word),
+                self.row_value.eq(gather.row_value),
+                self.column_values.eq(gather.column_values),
+            ]
+        return m
+
+    def _lanes(self, m, measured, values, suffix):
+        """Of a copy."""
+        for n in range(self.geometry.lanes):
+            m.submodules[f"trial{n}{suffix}"] = trial = ScaleTrial()
+            m.d.comb += [
+                trial.scale.eq(self.scale),
+                trial.value.eq(self.values.word_select(n, 32)),
+                Cat(trial.four, trial.six).eq(measured[n]),
+                values[n].eq(trial.worse),
+            ]

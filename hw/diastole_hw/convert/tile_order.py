@@ -1,0 +1,127 @@
+"""The order in which a chain gives the tiles of a tensor: patch by patch, or row by row."""
+
+from amaranth.hdl import Array, Module, Mux, Signal, Value, unsigned
+from amaranth.lib import data, wiring
+from amaranth.lib.wiring import In, Out
+
+from diastole_hw.data_registers import data_register
+
+LENGTH_BITS = 16
+"""Of a length in blocks, or tiles: those of the loops of products."""
+BESIDE, BACK, ACROSS, DOWN = range(4)
+"""To the tile beside one; to the patch's left, below; to the top of the patch beside it; to the
+tensor's left, below the patch."""
+
+
+def cut_layout() -> data.StructLayout:
+    """How a tensor is cut into patches. ``cut``: it is, else its tiles come row by row. ``high``,
+    ``wide``: tiles of a patch, in its columns and rows, at least 1; fewer where the tensor ends.
+    ``by_columns``: patches come column by column, else row by row."""
+    lengths = dict.fromkeys(("high", "wide"), unsigned(LENGTH_BITS))
+    return data.StructLayout({"cut": 1, "by_columns": 1} | lengths)
+
+
+class TileOrder(wiring.Component):
+    """Say where one goes from the tile at hand: in a patch row by row, from patch to patch.
+
+    Timing: outputs are combinational from registers, ``cut`` and ``last_row``, ``last_col``.
+
+    Members
+    -------
+    start : In(1)
+        The tile at hand is the tensor's first from the next cycle on.
+    cut : In(:func:`cut_layout`)
+        Must hold from the start to the last tile.
+    taken : In(1)
+        One goes on.
+    last_row, last_col : In(1)
+        Of the tile at hand: the tensor ends with it.
+    move : Out(2)
+        ``BESIDE``, ``BACK``, ``ACROSS`` or ``DOWN``; after the tensor's last tile anything.
+    opens : Out(1)
+        The tile beside this one begins the next patch, in the row in which one goes ``ACROSS``.
+    leftmost : Out(1)
+        The patch is at the tensor's left.
+    first_row, first_col : Out(1)
+        The tensor begins with the tile at hand.
+    """
+
+    start: Signal
+    cut: data.View
+    taken: Signal
+    last_row: Signal
+    last_col: Signal
+    move: Signal
+    opens: Signal
+    leftmost: Signal
+    first_row: Signal
+    first_col: Signal
+
+    def __init__(self):
+        inputs = dict.fromkeys(("start", "taken", "last_row", "last_col"), In(1))
+        outputs = dict.fromkeys(("opens", "leftmost", "first_row", "first_col"), Out(1))
+        super().__init__(inputs | outputs | {"cut": In(cut_layout()), "move": Out(2)})
+
+    def elaborate(self, platform):
+        m = Module()
+        cut = self.cut
+        row, column = data_register(LENGTH_BITS), data_register(LENGTH_BITS)  # in the patch
+        topmost, leftmost = data_register(), data_register()  # the patch is
+        line_ends, patch_ends, ends_way = Signal(), Signal(), Signal()
+        m.d.comb += [
+            line_ends.eq(self.last_col | (cut.cut & (column + 1 == cut.wide))),
+            patch_ends.eq(line_ends & (~cut.cut | self.last_row | (row + 1 == cut.high))),
+            # That of the patches in a row, or in a column.
+            ends_way.eq(Mux(cut.by_columns, self.last_row, self.last_col)),
+            self.first_row.eq(topmost & (row == 0)),
+            self.first_col.eq(leftmost & (column == 0)),
+            self.leftmost.eq(leftmost),
+            self.opens.eq(line_ends & (row == 0) & (topmost | ~cut.by_columns)),
+        ]
+        with m.If(~line_ends):
+            m.d.comb += self.move.eq(BESIDE)
+        with m.Elif(~patch_ends):
+            m.d.comb += self.move.eq(BACK)
+        with m.Elif(cut.by_columns):
+            m.d.comb += self.move.eq(Mux(ends_way, ACROSS, BACK))
+        with m.Else():
+            m.d.comb += self.move.eq(Mux(ends_way, DOWN, ACROSS))
+        with m.If(self.taken):
+            m.d.sync += column.eq(Mux(line_ends, 0, column + 1))
+            with m.If(line_ends):
+                m.d.sync += row.eq(Mux(patch_ends, 0, row + 1))
+            with m.If(patch_ends):
+                with m.If(cut.by_columns):
+                    m.d.sync += [topmost.eq(ends_way), leftmost.eq(leftmost & ~ends_way)]
+                with m.Else():
+                    m.d.sync += [topmost.eq(topmost & ~ends_way), leftmost.eq(ends_way)]
+        with m.If(self.start):
+            m.d.sync += [row.eq(0), column.eq(0), topmost.eq(1), leftmost.eq(1)]
+        return m
+
+
+def follow_tiles(m, order: TileOrder, origin, beside, below, name: str) -> tuple[Signal, Signal]:
+    """A number of each tile, and that of the next one: of the first it is ``origin``, from there on
+    ``beside`` more in the tile beside, ``below`` more in that below it. Modulo its width."""
+    bits = len(Value.cast(origin))
+    here, left, across, down = (
+        data_register(bits, name=f"{name}_{part}") for part in ("here", "left", "across", "down")
+    )
+    after, back, opened, following = (
+        Signal(bits, name=f"{name}_{part}") for part in ("after", "back", "opened", "next")
+    )
+    lower = Signal(bits, name=f"{name}_lower")
+    m.d.comb += [
+        after.eq(here + beside),
+        back.eq(left + below),
+        opened.eq(Mux(order.opens, after, across)),
+        lower.eq(Mux(order.leftmost, back, down)),
+        following.eq(Array([after, back, opened, lower])[order.move]),
+    ]
+    with m.If(order.taken):
+        m.d.sync += [here.eq(following), across.eq(opened), down.eq(lower)]
+        with m.If(order.move != BESIDE):
+            m.d.sync += left.eq(following)
+    with m.If(order.start):
+        m.d.sync += [here.eq(origin), left.eq(origin)]
+    return here, following

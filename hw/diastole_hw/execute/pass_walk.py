@@ -1,0 +1,320 @@
+"""The execute unit: passes of the array, back to back, over the chunks that are loaded."""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from diastole_hw.data_registers import data_register
+from diastole_hw.plan.plan import Plan
+from diastole_hw.schedule.halves import west_word
+from diastole_hw.schedule.room import place_of_sums
+from diastole_hw.schedule.tokens import PLANE, length_shapes, loaded_chunk_layout, pass_layout
+from diastole_sim.spec.sizes.array_sizes import TILES_OF_SUMS
+
+BANKS = wiring.Signature({"free": In(1), "take": Out(1)})
+"""Room for the sums of a tile of one direction: there is some; it is taken, in the cycle in which
+the tile's first pass is. Who counts is the store unit."""
+LOADED = wiring.Signature({"there": In(1), "take": Out(1)})
+"""Something is loaded that no chunk has taken; one is, with the first pass of a chunk."""
+LOADS = ("blocks", "maxima")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Slice:
+    """Of a chunk that is being cut: registers.
+
+    What is the first or the last of something is a bit of its own: a pass waits for what its chunk
+    loads where it is the first one, a chunk leaves with the last one, and whether it leaves moves
+    all the rest.
+    """
+
+    first: Signal  # the pass, of its chunk
+    first_slice: Signal  # the slice along the contraction, likewise
+    first_group: Signal  # the group of lanes, of its slice
+    last_slice: Signal  # of its chunk; means nothing of the first one
+    last_group: Signal  # of its slice, likewise
+    streamed: Signal  # block at which the slice begins in its slab
+    held: Signal  # likewise, of the slice and the group
+    row: Signal  # likewise, of the group 0
+    sums: Signal  # word at which those of the group begin in their tile
+
+
+class OfPlanes(NamedTuple):
+    """What a chunk says of its pair of planes, as ``chunk_layout`` has it; None where tensors have
+    none."""
+
+    done_east: Value
+    east: Value | None = None
+    north: Value | None = None
+    opens: Value | None = None
+    done_north: Value | None = None
+
+    @staticmethod
+    def also(condition: Value, said: Value | None) -> Value:
+        """The condition, and what is said, if anything is."""
+        return condition if said is None else condition & said
+
+
+class PassWalk(wiring.Component):
+    """Cut chunks into passes: contraction slices outermost, groups of lanes inside.
+
+    The first pass of a chunk waits until what it loads is there: its blocks, and the maxima that
+    come with the first chunk of a tile, without which its sums could not be drained.
+
+    In a product an output tile takes room for its sums with its first pass, and is done with its
+    last. In the fused pass dW's tile does so to the east; to the north every slice of the
+    contraction, which is a chunk, or one for each pair of planes, is a tile of its own. A pass that
+    opens a tile waits until there is room.
+
+    Tiles of sums stand in turn where :func:`diastole_hw.schedule.room.place_of_sums` says, those of
+    one product behind those of another. A machine of one direction ignores ``north``, one without a
+    fused pass ``fused``.
+
+    Timing: one pass per cycle. ``passes`` is combinational from ``chunks``, its ``valid`` from
+    ``there`` and ``free`` too; ``take`` and ``chunks.ready`` are from ``passes.ready`` besides: a
+    chunk leaves with its last pass.
+
+    Members
+    -------
+    north, fused : In(1), In(1)
+        A product from west to north; the fused pass, with ``north`` 0. Stable from the first chunk
+        of a product to the last, as what follows.
+    t_step, held_stride : In(length_shapes(plan)[name])
+        Of the product, in blocks.
+    east_whole, north_whole : In(1), In(1)
+        Whether its tiles take whole memories of sums.
+    planes : In(array of 3 times PLANE)
+        As in :func:`diastole_hw.schedule.tokens.product_layout`; in a machine of planes only.
+    chunks : In(stream of loaded_chunk_layout(plan))
+        At least one block along the contraction and the lanes, and one vector; in the fused pass
+        at most one slice of the contraction. Not checked.
+    loaded : Out({"blocks": Out(LOADED), "maxima": Out(LOADED)})
+        In the order of chunks.
+    passes : Out(stream of pass_layout(plan))
+        ``rows_valid`` and ``cols_valid``: blocks of the slice that the chunk has. The addresses and
+        ``fresh`` of a direction that is not used mean nothing. Where sums are floats ``fresh`` is
+        true of the first chunk that a float is made of, and ``begins`` and ``ends`` say where such
+        a chunk has its first and last slice.
+    tile : Out(loaded_chunk_layout(plan))
+        The chunk whose pass is shown.
+    banks : Out({"east": Out(BANKS), "north": Out(BANKS)})
+    wait_load : Out(1)
+        There is a chunk, and what it loads is not there.
+    wait_accumulator : Out(1)
+        There is a pass, and no free bank for it.
+    """
+
+    chunks: stream.Interface
+    passes: stream.Interface
+
+    def __init__(self, plan: Plan):
+        self.plan, lengths = plan, length_shapes(plan)
+        super().__init__(
+            {
+                "north": In(1),  # from west to north alone
+                "fused": In(1),
+                **{name: In(lengths[name]) for name in ("t_step", "held_stride")},
+                "east_whole": In(1),
+                "north_whole": In(1),
+                "chunks": In(stream.Signature(loaded_chunk_layout(plan))),
+                "loaded": Out(wiring.Signature(dict.fromkeys(LOADS, Out(LOADED)))),
+                "passes": Out(stream.Signature(pass_layout(plan))),
+                "tile": Out(loaded_chunk_layout(plan)),  # the chunk whose pass is shown
+                "banks": Out(wiring.Signature({"east": Out(BANKS), "north": Out(BANKS)})),
+                "wait_load": Out(1),
+                "wait_accumulator": Out(1),
+            }
+            | ({"planes": In(data.ArrayLayout(PLANE, 3))} if plan.planar else {})
+        )
+
+    def elaborate(self, platform):
+        m = Module()
+        plan, chunk, out = self.plan, self.chunks.p, self.passes.p
+        fused = self.fused if plan.fused else Const(0, 1)
+        north = self.north if plan.east and plan.north else Const(int(plan.north), 1)
+
+        # Along the contraction: slices of cols (rows if north); along the lanes: the other way.
+        side_c = Mux(north, plan.rows, plan.cols)
+        side_l = Mux(north, plan.cols, plan.rows)
+        at = Slice(
+            first=Signal(init=1, name="first"),
+            first_slice=Signal(init=1, name="first_slice"),
+            first_group=Signal(init=1, name="first_group"),
+            last_slice=data_register(name="last_slice"),
+            last_group=data_register(name="last_group"),
+            streamed=Signal.like(chunk.stream_base, name="streamed"),
+            held=Signal.like(chunk.held_base, name="held"),
+            row=Signal.like(chunk.held_base, name="held_row"),
+            sums=Signal(range(plan.tile_sums), name="sums"),
+        )
+        c_left = Signal.like(chunk.c_blocks, name="c_left")
+        l_left = Signal.like(chunk.l_blocks, name="l_left")
+        c_done = Signal.like(chunk.c_blocks, name="c_done")
+        l_done = Signal.like(chunk.l_blocks, name="l_done")
+        east_tile = Signal(range(TILES_OF_SUMS))
+        north_tile = Signal(range(TILES_OF_SUMS))
+        width = max(len(out.rows_valid), len(out.cols_valid))
+        c_valid = Signal(width, name="c_valid")
+        l_valid = Signal(width, name="l_valid")
+        last_c = Signal()
+        last_l = Signal()
+        first_c = Signal()
+        ends = Signal()  # the last pass of its chunk
+        m.d.comb += [
+            c_left.eq(chunk.c_blocks - c_done),
+            l_left.eq(chunk.l_blocks - l_done),
+            last_c.eq(Mux(at.first_slice, chunk.c_blocks <= side_c, at.last_slice)),
+            last_l.eq(Mux(at.first_group, chunk.l_blocks <= side_l, at.last_group)),
+            c_valid.eq(Mux(last_c, c_left, side_c)),
+            l_valid.eq(Mux(last_l, l_left, side_l)),
+            first_c.eq(chunk.first & at.first_slice),
+            ends.eq(last_c & last_l),
+        ]
+        self._addresses(m, fused, at, east_tile, north_tile)
+        has = self._said_of_planes()
+        m.d.comb += [
+            out.t_count.eq(chunk.t_count),
+            out.rows_valid.eq(Mux(north, c_valid, l_valid)),
+            out.cols_valid.eq(Mux(north, l_valid, c_valid)),
+            out.use_east.eq(has.also(~north, has.east)),
+            out.use_north.eq(north | has.also(fused, has.north)),
+            out.fresh_east.eq(first_c),
+            out.fresh_north.eq(Mux(fused, has.also(at.first, has.opens), first_c)),
+            out.frees.stream.eq(ends & chunk.free_stream),
+            out.frees.held.eq(ends & chunk.free_held),
+            out.frees.west.eq(ends & chunk.last & fused),
+            out.done_east.eq(~north & has.done_east & ends),
+            out.done_north.eq(
+                Mux(fused, has.also(last_l, has.done_north), north & chunk.last & ends)
+            ),
+            self.tile.eq(self.chunks.payload),
+        ]
+        if plan.planar:
+            m.d.comb += self.tile.last.eq(chunk.last_slice)
+        taken = self._taken(m, fused, north, at, has)
+        if plan.floats:
+            last = last_c & chunk.last
+            self._chunks(m, north, fused, taken, last_l, last)
+        m.d.comb += self.chunks.ready.eq(taken & ends)
+        by_lanes = Mux(north, self.held_stride, plan.rows)
+        by_slices = Mux(north, plan.rows, self.held_stride)
+        with m.If(taken):
+            m.d.sync += [l_done.eq(l_done + side_l), at.first_group.eq(last_l), at.first.eq(ends)]
+            m.d.sync += at.last_group.eq(l_left <= side_l << 1)
+            m.d.sync += at.held.eq(at.held + by_lanes)
+            with m.If(out.done_north):
+                m.d.sync += north_tile.eq(north_tile + 1)
+            m.d.sync += at.sums.eq(at.sums + (self.t_step << plan.log_block))
+            with m.If(last_l):
+                m.d.sync += at.sums.eq(0)
+                m.d.sync += l_done.eq(0)
+                m.d.sync += [c_done.eq(c_done + side_c), at.first_slice.eq(ends)]
+                m.d.sync += at.last_slice.eq(c_left <= side_c << 1)
+                m.d.sync += at.streamed.eq(at.streamed + self.t_step)
+                m.d.sync += [at.row.eq(at.row + by_slices), at.held.eq(at.row + by_slices)]
+            with m.If(ends):
+                m.d.sync += [c_done.eq(0), at.streamed.eq(0)]
+                m.d.sync += [at.row.eq(0), at.held.eq(0)]
+            with m.If(out.done_east):
+                m.d.sync += east_tile.eq(east_tile + 1)
+        return m
+
+    def _said_of_planes(self) -> OfPlanes:
+        chunk = self.chunks.p
+        if self.plan.planar:
+            return OfPlanes(**{name: chunk[name] for name in OfPlanes._fields})
+        return OfPlanes(done_east=chunk.last)
+
+    def _chunks(self, m, north, fused, taken, last_l, last):
+        """Where chunks of the contraction begin and end, which are added as floats: they are of
+        whole slices. ``last``: the slice is the last one of its tile."""
+        plan, out = self.plan, self.passes.p
+        slices = {name: plan.overwriting_slices(north=name == "north") for name in plan.directions}
+        of_east, of_north = (slices.get(name, 1) for name in ("east", "north"))
+        first, begins, ends = self._position(
+            m, "chunk", Mux(north, of_north, of_east) - 1, max(of_east, of_north),
+            moves=taken & last_l, last=last,
+        )  # fmt: skip
+        m.d.comb += [
+            out.fresh_east.eq(first), out.begins_east.eq(begins), out.ends_east.eq(ends),
+            out.fresh_north.eq(first), out.begins_north.eq(begins), out.ends_north.eq(ends),
+        ]  # fmt: skip
+        if plan.fused:
+            # To the north the contraction is over the lanes; after the last one it begins anew.
+            first, begins, ends = self._position(
+                m, "fused", of_north - 1, of_north, moves=taken, last=last_l
+            )
+            with m.If(fused):
+                m.d.comb += out.fresh_north.eq(first)
+                m.d.comb += [out.begins_north.eq(begins), out.ends_north.eq(ends)]
+
+    def _position(self, m, name, highest, slices, *, moves, last):
+        """Of a slice: whether its chunk is the first one, it is the first of its chunk, the last.
+
+        It is the last one if its number in its chunk, which has ``slices`` at most, is ``highest``,
+        or if it is the ``last`` one at all.
+        """
+        number = Signal(range(slices), name=f"{name}_slice")
+        first = Signal(init=1, name=f"{name}_first")
+        ends = Signal(name=f"{name}_ends")
+        m.d.comb += ends.eq(last | (number == highest))
+        with m.If(moves):
+            m.d.sync += number.eq(Mux(ends, 0, number + 1))
+            with m.If(ends):
+                m.d.sync += first.eq(last)
+        return first, number == 0, ends
+
+    def _taken(self, m, fused, north, at, has):
+        """Whether the pass at hand leaves: what it waits for, and what it takes."""
+        chunk, banks, loaded = self.chunks.p, self.banks, self.loaded
+        opens_east = Signal()
+        opens_north = Signal()
+        there = Signal()
+        free = Signal()
+        taken = Signal()
+        loads = chunk.load_stream | chunk.load_held
+        blocks = at.first & (loads | chunk.load_west if self.plan.planar else loads)
+        waits = dict(zip(LOADS, (blocks, at.first & chunk.first), strict=True))
+        m.d.comb += [
+            there.eq(Cat(~due | getattr(loaded, what).there for what, due in waits.items()).all()),
+            opens_east.eq(~north & chunk.first & at.first),
+            opens_north.eq(
+                Mux(fused, has.also(at.first, has.opens), north & chunk.first & at.first)
+            ),
+            free.eq((~opens_east | banks.east.free) & (~opens_north | banks.north.free)),
+            self.passes.valid.eq(self.chunks.valid & there & free),
+            self.wait_load.eq(self.chunks.valid & ~there),
+            self.wait_accumulator.eq(self.chunks.valid & there & ~free),
+            taken.eq(self.passes.valid & self.passes.ready),
+            *(getattr(loaded, what).take.eq(taken & due) for what, due in waits.items()),
+            banks.east.take.eq(taken & opens_east),
+            banks.north.take.eq(taken & opens_north),
+        ]
+        return taken
+
+    def _addresses(self, m, fused, at, east_tile, north_tile):
+        """Of the pass at hand, in words of the banks."""
+        plan, out, chunk = self.plan, self.passes.p, self.chunks.p
+        log_block = plan.log_block
+        streamed = Signal.like(chunk.stream_base, name="stream_block")
+        held = Signal.like(chunk.held_base, name="held_block")
+        of_north = Signal.like(at.sums, name="sums_of_north")
+        m.d.comb += [
+            of_north.eq(at.sums),
+            streamed.eq(chunk.stream_base + at.streamed),
+            held.eq(chunk.held_base + at.held),
+            out.held_addr.eq(held << log_block),
+            out.south_addr.eq(streamed << log_block),
+            out.west_addr.eq(streamed << log_block),
+            out.east_addr.eq(place_of_sums(plan, east_tile, self.east_whole, at.sums)),
+            out.north_addr.eq(place_of_sums(plan, north_tile, self.north_whole, of_north)),
+        ]
+        if plan.fused:
+            with m.If(fused):
+                m.d.comb += [
+                    out.west_addr.eq(west_word(plan, self, chunk) + at.sums),
+                    of_north.eq(0),
+                ]

@@ -1,0 +1,93 @@
+"""A machine, its memory on the chip and a serial link to it: all of a board but clock and pins."""
+
+from collections.abc import Sequence
+
+from amaranth.hdl import (
+    ClockDomain,
+    ClockSignal,
+    Elaboratable,
+    Instance,
+    Module,
+    ResetSignal,
+    Signal,
+)
+from amaranth.hdl._ir import PortDirection
+from amaranth.lib import wiring
+
+from diastole_hw.bus.signature import AxiLiteSignature, AxiSignature
+from diastole_hw.serial.serial_bridge import SerialBridge
+from diastole_hw.serial.shared_memory import SharedMemory
+
+
+def odd_ports(product_ports: Sequence[tuple[str, str, int]], data_width: int) -> list[str]:
+    """Names of ports that a board with a serial line has no place for, or misses, of a product with
+    a bus of so many bits."""
+    expected = {"aclk": 1, "aresetn": 1, "irq": 1}
+    for prefix, signature in (("s_axil", AxiLiteSignature()), ("m_axi", AxiSignature(data_width))):
+        members = signature.members.items()
+        expected |= {f"{prefix}_{name}": member.shape for name, member in members}
+    found = {name: width for name, _, width in product_ports}
+    return sorted({name for name, _ in found.items() ^ expected.items()})
+
+
+class SerialBoard(Elaboratable):
+    """The machine ``top``, an instance of the product's module, behind a serial line.
+
+    Parameters: ``top`` and ``product_ports``, (name, direction, width) of each, as its manifest has
+    them; ``data_width``: of its bus to memory, of which there must be one; ``divisor``: cycles of a
+    bit on the line; ``memory_bytes`` from address 0 on; ``clock_hz``. ``ports``: name to (signal,
+    direction), as in the Verilog: ``aclk``, ``aresetn``, ``rx``, ``tx`` and ``irq``.
+
+    ValueError for a product with other ports, or for sizes that
+    :class:`diastole_hw.serial.shared_memory.SharedMemory` refuses.
+    """
+
+    def __init__(
+        self,
+        *,
+        top: str,
+        product_ports: Sequence[tuple[str, str, int]],
+        data_width: int,
+        divisor: int,
+        memory_bytes: int,
+        clock_hz: int,
+    ):
+        self.top, self.product_ports = top, tuple(product_ports)
+        if odd := odd_ports(product_ports, data_width):
+            raise ValueError(f"no board for a product with these ports: {', '.join(odd)}")
+        self.memory = SharedMemory(data_width=data_width, size=memory_bytes)
+        self.bridge = SerialBridge(
+            divisor=divisor, memory_base=0, memory_bytes=memory_bytes, clock_hz=clock_hz
+        )
+        self.aclk, self.aresetn, self.irq = (Signal(name=n) for n in ("aclk", "aresetn", "irq"))
+        self.rx, self.tx = Signal(name="rx", init=1), Signal(name="tx", init=1)
+        into, out = PortDirection.Input, PortDirection.Output
+        self.ports = {
+            "aclk": (self.aclk, into),
+            "aresetn": (self.aresetn, into),
+            "rx": (self.rx, into),
+            "tx": (self.tx, out),
+            "irq": (self.irq, out),
+        }
+
+    def elaborate(self, platform):
+        m = Module()
+        m.domains.sync = ClockDomain()
+        m.d.comb += [ClockSignal().eq(self.aclk), ResetSignal().eq(~self.aresetn)]
+        bridge, memory = self.bridge, self.memory
+        m.submodules.bridge = bridge
+        m.submodules.memory = memory
+        wiring.connect(m, bridge.memory, memory.port)
+        wires = {"aclk": self.aclk, "aresetn": self.aresetn, "irq": self.irq}
+        for prefix, interface in (("s_axil", bridge.axil), ("m_axi", memory.axi)):
+            members = interface.signature.members
+            wires |= {f"{prefix}_{name}": getattr(interface, name) for name in members}
+        m.submodules.machine = Instance(
+            self.top,
+            *(
+                ("i" if direction.startswith("i") else "o", name, wires[name])
+                for name, direction, _ in self.product_ports
+            ),
+        )
+        m.d.comb += [bridge.rx.eq(self.rx), self.tx.eq(bridge.tx)]
+        return m

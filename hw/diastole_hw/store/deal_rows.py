@@ -1,0 +1,202 @@
+"""Rows of results dealt out to the ports to memory, one after the other in turn."""
+
+from amaranth.hdl import Assert, Cat, Module, Mux, Signal, unsigned
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from diastole_hw.bus.services import request_layout, write_beat_layout
+from diastole_hw.plan.plan import Plan
+from diastole_hw.ports import any_port, of_ports, per_port, port_name
+from diastole_hw.schedule.tokens import span_layout
+from diastole_hw.store.emit_rows import EmitRows
+from diastole_hw.stream.credit import Credit
+from diastole_hw.stream.fifo import StreamFifo
+from diastole_hw.successor import is_successor
+from diastole_sim.spec.image import PITCH_BITS
+
+
+class DealRows(wiring.Component):
+    """Deal the rows of spans to two ports: those of even numbers to port 0, the others to port 1.
+
+    A port gets a span for its rows, the first one of which is the span's first or second; port 1
+    gets none of a span of one row.
+
+    Timing: a word per cycle; ``words_0`` and ``words_1`` follow ``words`` in the same cycle, and
+    ``words.ready`` theirs. A span is taken when every port that has rows of it takes its own; its
+    words are taken from the next cycle on. Two spans wait at most.
+
+    Parameters
+    ----------
+    plan : Plan
+    vectors : int
+        Of a word.
+
+    Members
+    -------
+    pitch : In(PITCH_BITS)
+        Bytes from one row to the next.
+    spans : In(stream of span_layout(plan))
+    words : In(stream of ``vectors`` * B times unsigned(32))
+        Of every span its rows, one after the other, in whole words.
+    spans_0, spans_1 : Out(stream of span_layout(plan))
+    words_0, words_1 : Out(streams like ``words``)
+    begins : Out(2)
+        The word that is taken is the first one of a row of that port.
+    """
+
+    spans: stream.Interface
+    words: stream.Interface
+
+    def __init__(self, plan: Plan, *, vectors: int):
+        self.plan, self.vectors = plan, vectors
+        words = stream.Signature(data.ArrayLayout(unsigned(32), vectors * plan.block))
+        spans = stream.Signature(span_layout(plan))
+        outs = {f"spans_{port}": Out(spans) for port in range(2)}
+        outs |= {f"words_{port}": Out(words) for port in range(2)}
+        super().__init__(
+            {
+                "pitch": In(PITCH_BITS),
+                "spans": In(spans),
+                "words": In(words),
+                "begins": Out(2),
+            }
+            | outs
+        )
+
+    def elaborate(self, platform):
+        m = Module()
+        m.submodules.counted = counted = StreamFifo(span_layout(self.plan), 2)
+        self._spans(m, counted.i)
+        self._words(m, counted.o)
+        return m
+
+    def _spans(self, m, counted):
+        """To both ports, and to who counts words, in one cycle."""
+        span, even, odd = self.spans.p, self.spans_0, self.spans_1
+        both = Signal()
+        room = Signal()
+        m.d.comb += [
+            both.eq(span.repeat > 1),
+            room.eq(counted.ready & even.ready & (~both | odd.ready)),
+            self.spans.ready.eq(room),
+            counted.valid.eq(self.spans.valid & room),
+            even.valid.eq(self.spans.valid & room),
+            odd.valid.eq(self.spans.valid & room & both),
+        ]
+        for port in (counted, even, odd):
+            m.d.comb += port.payload.eq(self.spans.payload)
+        m.d.comb += [
+            even.p.repeat.eq((span.repeat + 1) >> 1),
+            odd.p.repeat.eq(span.repeat >> 1),
+            odd.p.addr.eq(span.addr + self.pitch),
+        ]
+
+    def _words(self, m, spans):
+        """Every row whole to its port."""
+        span, even, odd = spans.p, self.words_0, self.words_1
+        row = Signal.like(span.repeat, name="row")
+        vector = Signal.like(span.vectors, name="vector")
+        taken = Signal()
+        last_word = Signal()
+        ends = Signal()
+        turn = row[0]
+        m.d.comb += [
+            even.payload.eq(self.words.payload),
+            odd.payload.eq(self.words.payload),
+            even.valid.eq(self.words.valid & spans.valid & ~turn),
+            odd.valid.eq(self.words.valid & spans.valid & turn),
+            self.words.ready.eq(spans.valid & Mux(turn, odd.ready, even.ready)),
+            taken.eq(self.words.valid & self.words.ready),
+            last_word.eq(vector + self.vectors >= span.vectors),
+            ends.eq(last_word & is_successor(span.repeat, row)),
+            spans.ready.eq(taken & ends),
+            self.begins.eq(Mux(taken & (vector == 0), Cat(~turn, turn), 0)),
+        ]
+        with m.If(taken):
+            m.d.sync += vector.eq(vector + self.vectors)
+            with m.If(last_word):
+                m.d.sync += [vector.eq(0), row.eq(Mux(ends, 0, row + 1))]
+
+
+class EmitPorts(wiring.Component):
+    """Write rows of B-float vectors through two ports to memory, each of which takes every second
+    row of a span: as :class:`diastole_hw.store.emit_rows.EmitRows` would through one.
+
+    A row is asked for when the first of its words has come. So whoever has asked gets the rest of
+    the row whatever the other port does: words come in their order, and this row's come next.
+
+    Timing: as of ``EmitRows`` for each port. A word waits in a queue, from which it can leave from
+    the next cycle on (the one after it, where the queue is a memory); the queue has room for half
+    of the longest row, up to 128 words, so that a word per cycle may come where each port takes one
+    in two.
+
+    Parameters
+    ----------
+    plan : Plan
+    vectors : int
+        Of a word, as of ``EmitRows``.
+
+    Members
+    -------
+    pitch, spans, words
+        As of ``EmitRows``.
+    requests, requests_1 : Out(stream of request_layout())
+    beats, beats_1 : Out(stream of write_beat_layout(plan.data_width))
+        Of every request, in their order.
+    busy : Out(1)
+        A span is here whose requests or vectors are not all through.
+    """
+
+    spans: stream.Interface
+    words: stream.Interface
+
+    def __init__(self, plan: Plan, *, vectors: int):
+        self.plan, self.vectors = plan, vectors
+        floats = data.ArrayLayout(unsigned(32), vectors * plan.block)
+        beats = stream.Signature(write_beat_layout(plan.data_width))
+        super().__init__(
+            {
+                "pitch": In(PITCH_BITS),
+                "spans": In(stream.Signature(span_layout(plan))),
+                "words": In(stream.Signature(floats)),
+                "busy": Out(1),
+            }
+            | per_port("requests", Out(stream.Signature(request_layout())), 2)
+            | per_port("beats", Out(beats), 2)
+        )
+
+    def elaborate(self, platform):
+        m = Module()
+        m.submodules.deal = deal = DealRows(self.plan, vectors=self.vectors)
+        wiring.connect(m, wiring.flipped(self.spans), deal.spans)
+        wiring.connect(m, wiring.flipped(self.words), deal.words)
+        m.d.comb += deal.pitch.eq(self.pitch)
+        busy = [self.spans.valid]
+        for port in range(2):
+            busy.append(self._port(m, deal, port))
+        m.d.comb += self.busy.eq(any_port(busy))
+        return m
+
+    def _port(self, m, deal, port):
+        """The rows of one; returns whether there are any."""
+        emit = EmitRows(self.plan, vectors=self.vectors, stride=2)
+        most = self.plan.queued_words(self.vectors)
+        queue = StreamFifo(self.words.payload.shape(), most)
+        begun = Credit(most=most)  # rows that have begun to come, not asked for
+        for name, unit in {"emit": emit, "queue": queue, "begun": begun}.items():
+            m.submodules[port_name(name, port)] = unit
+        requests, beats = (of_ports(self, name, 2)[port] for name in ("requests", "beats"))
+        wiring.connect(m, getattr(deal, f"spans_{port}"), emit.spans)
+        wiring.connect(m, getattr(deal, f"words_{port}"), queue.i)
+        wiring.connect(m, queue.o, emit.words)
+        wiring.connect(m, wiring.flipped(beats), emit.beats)
+        m.d.comb += [
+            emit.pitch.eq(self.pitch),
+            begun.take.eq(deal.begins[port]),
+            begun.give.eq(requests.valid & requests.ready),
+            requests.payload.eq(emit.requests.payload),
+            requests.valid.eq(emit.requests.valid & ~begun.empty),
+            emit.requests.ready.eq(requests.ready & ~begun.empty),
+        ]
+        m.d.sync += Assert(~begun.take | ~begun.full, "more rows begun than words wait")
+        return emit.busy

@@ -1,0 +1,258 @@
+"""Rows of floats on their way out: one write request per row, and its words packed into beats."""
+
+from amaranth.hdl import Cat, Const, Module, Mux, Signal, unsigned
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out
+from amaranth.utils import exact_log2
+
+from diastole_hw.bus.services import request_layout, write_beat_layout
+from diastole_hw.data_registers import data_register
+from diastole_hw.plan.plan import Plan
+from diastole_hw.schedule.tokens import span_layout
+from diastole_sim.spec.command_table import ADDRESS_BITS
+from diastole_sim.spec.image import PITCH_BITS
+from diastole_sim.spec.require import require_choice
+
+FLOAT_BYTES = 4
+
+
+class EmitRows(wiring.Component):
+    """Write rows of B-float vectors, which come in words of several. Floats beyond a row's end are
+    zeros, or not written at all.
+
+    Where a vector is shorter than a beat (32 B < D), a row may start inside a beat; only bytes of
+    its own vectors are enabled. Otherwise a row starts on a beat and its last beat is filled up.
+    Where there are two ports to memory, a word may have two beats; a row starts on a beat then.
+    Requests run ahead of the beats, which come in the same order; neither waits for the other.
+
+    Timing: one beat per cycle, or one word per cycle where that is slower; one idle cycle per span.
+    One request per cycle. Requests are combinational from registers; ``beats`` are so from
+    ``words``, and ``words.ready`` from ``beats.ready``. One span waits at most, whose requests may
+    run ahead of the beats of the one before.
+
+    Parameters
+    ----------
+    plan : Plan
+        B and D.
+    vectors : int
+        Of a word: 1, or a power of two of which the ports together have as many in a beat.
+    stride : int
+        Rows from one that is written to the next: 1, or 2 where another port writes those between.
+    turns : bool
+        Whether there are ``turned`` and ``pieces``; only where words have several beats.
+
+    Members
+    -------
+    pitch : In(PITCH_BITS)
+        Bytes from one row of the result to the next, whole beats. Stable while ``busy``.
+    spans : In(stream of span_layout(plan))
+        At least one float, vector and row. A row of several words begins in a beat where a word
+        may, at a multiple of ``vectors`` * B floats; one of a single word ends in its beat.
+    words : In(stream of ``vectors`` * B times unsigned(32))
+        Of every span its rows, one after the other: words of ``vectors`` of its vectors, and in the
+        last one what is left, lowest.
+    turned : In(1)
+        Floats come from ``pieces`` instead. Stable while ``busy``.
+    pieces : In(stream of D / 32 times unsigned(32))
+        Of every span its rows, one after the other: beats of them, as many as have a float.
+    requests : Out(stream of request_layout())
+        ``repeat`` of each span.
+    beats : Out(stream of write_beat_layout(plan.data_width))
+    busy : Out(1)
+        A span is here whose requests or vectors are not all through.
+
+    None of what is asked for is checked, but ValueError for words that beats have no room for.
+    """
+
+    spans: stream.Interface
+    words: stream.Interface
+    requests: stream.Interface
+    beats: stream.Interface
+    turned: Signal
+    pieces: stream.Interface
+
+    def __init__(self, plan: Plan, *, vectors: int = 1, stride: int = 1, turns: bool = False):
+        most = plan.ports * plan.data_width
+        fits = [1 << k for k in range(6) if 32 * plan.block << k <= most]
+        require_choice("vectors", vectors, tuple(sorted({1, *fits})))
+        require_choice("stride", stride, (1, 2))
+        self.plan, self.vectors, self.stride, self.turns = plan, vectors, stride, turns
+        floats = data.ArrayLayout(unsigned(32), vectors * plan.block)
+        self.splits = 32 * plan.block >= plan.data_width or 32 * floats.length > plan.data_width
+        beat = data.ArrayLayout(unsigned(32), plan.data_width // 32)
+        turned = {"turned": In(1), "pieces": In(stream.Signature(beat))}
+        super().__init__(
+            {
+                "pitch": In(PITCH_BITS),
+                "spans": In(stream.Signature(span_layout(plan))),
+                "words": In(stream.Signature(floats)),
+                "requests": Out(stream.Signature(request_layout())),
+                "beats": Out(stream.Signature(write_beat_layout(plan.data_width))),
+                "busy": Out(1),
+            }
+            | (turned if turns else {})
+        )
+
+    @property
+    def _granule(self) -> int:
+        """Lowest bits of addresses that are zeros: rows begin with a beat, or with a vector."""
+        return exact_log2(self.plan.beat_bytes if self.splits else FLOAT_BYTES * self.plan.block)
+
+    def _register(self, name: str, member: str):
+        """For a number of a span."""
+        return data_register(self.spans.p[member].shape(), name=name)
+
+    def elaborate(self, platform):
+        m = Module()
+        waits = {"unasked": Signal(name="unasked"), "unpacked": Signal(name="unpacked")}
+        addr = data_register(ADDRESS_BITS - self._granule, name="waiting_addr")
+        cols, repeat = (self._register(f"waiting_{name}", name) for name in ("cols", "repeat"))
+        free = ~Cat(waits.values()).any()
+        asks = self._ask(m, waits["unasked"], addr, cols, repeat)
+        packs = self._pack(m, waits["unpacked"], addr, cols, repeat)
+        m.d.comb += [
+            self.spans.ready.eq(free),
+            self.busy.eq(self.spans.valid | ~free | asks | packs),
+        ]
+        with m.If(self.spans.valid & free):
+            m.d.sync += [wait.eq(1) for wait in waits.values()]
+        with m.If(free):
+            m.d.sync += [
+                addr.eq(self.spans.p.addr >> self._granule),
+                cols.eq(self.spans.p.cols),
+                repeat.eq(self.spans.p.repeat),
+            ]
+        return m
+
+    def _ask(self, m, waits, waiting, cols, repeat):
+        """A request for every row that is written. The span that waits is taken with the last one
+        of another; returns whether there is one."""
+        plan, request = self.plan, self.requests.p
+        asks = Signal()
+        addr = data_register(waiting.shape(), name="addr")
+        beats = data_register(
+            range((FLOAT_BYTES << len(cols)) // plan.beat_bytes + 2), name="asked"
+        )
+        rows = self._register("rows_to_ask", "repeat")
+        last = Signal(name="last_request")
+        in_beat = exact_log2(plan.beat_bytes) - self._granule
+        step = self.pitch if self.stride == 1 else self.pitch << 1
+        from_beat = Cat(Const(0, self._granule), waiting[:in_beat]) + cols * FLOAT_BYTES
+        m.d.comb += [
+            last.eq(rows == 1),
+            request.addr.eq(Cat(Const(0, self._granule + in_beat), addr[in_beat:])),
+            request.beats.eq(beats),
+            self.requests.valid.eq(asks),
+        ]
+        with m.If(asks & self.requests.ready):
+            m.d.sync += [addr.eq(addr + (step >> self._granule)), rows.eq(rows - 1)]
+            m.d.sync += asks.eq(~last)
+        with m.If(waits & (~asks | (last & self.requests.ready))):
+            m.d.sync += [waits.eq(0), asks.eq(1), addr.eq(waiting), rows.eq(repeat)]
+            m.d.sync += beats.eq((from_beat + plan.beat_bytes - 1) >> exact_log2(plan.beat_bytes))
+        return asks
+
+    def _pack(self, m, waits, addr, waiting, repeat):
+        """Words to beats. The span that waits is taken when there is no other; returns whether
+        there is one."""
+        packs = Signal()
+        cols, left, rows = (
+            self._register(name, member)
+            for name, member in {"cols": "cols", "left": "cols", "rows": "repeat"}.items()
+        )
+        moves = Signal()  # what the beat, or the word, has of the row
+        unit = self.plan.data_width // 32 if self.splits else self.vectors * self.plan.block
+        # With it, and which floats of it are of the row: known a cycle before, as much waits for
+        # them.
+        row_ends = data_register(name="row_ends")
+        owned = data_register(unit, name="owned")
+        size = exact_log2(unit)
+        with m.If(moves):
+            m.d.sync += [left.eq(left - unit), row_ends.eq(left <= 2 * unit)]
+            m.d.sync += owned.eq(self._first(unit, left, all_if=left[size + 1 :].any()))
+            with m.If(row_ends):
+                m.d.sync += [left.eq(cols), row_ends.eq(cols <= unit)]
+                m.d.sync += owned.eq(self._first(unit, cols, all_if=cols[size:].any()))
+                m.d.sync += [rows.eq(rows - 1), packs.eq(rows != 1)]
+        with m.If(waits & ~packs):
+            m.d.sync += [waits.eq(0), packs.eq(1), row_ends.eq(waiting <= unit)]
+            m.d.sync += owned.eq(self._first(unit, waiting, all_if=waiting[size:].any()))
+            m.d.sync += [cols.eq(waiting), left.eq(waiting), rows.eq(repeat)]
+        if self.splits:
+            self._split(m, packs, owned, row_ends, moves)
+        else:
+            self._join(m, packs, addr, waits & ~packs, owned, row_ends, moves)
+        return packs
+
+    @staticmethod
+    def _first(unit, count, *, all_if):
+        """Ones for the first floats of a unit, as many as are left over from whole ones."""
+        some = ~(Const((1 << unit) - 1, unit) << count[: exact_log2(unit)])[:unit]
+        return some | all_if.replicate(unit)
+
+    @staticmethod
+    def _masked(floats, owned):
+        """Zeros for those beyond the end of the row."""
+        return Cat(Mux(owns, value, 0) for owns, value in zip(owned, floats, strict=True))
+
+    def _slots(self, owned, count):
+        """Bytes of the vectors, of ``count``, that the row has."""
+        block = self.plan.block
+        return Cat(owned[k * block].replicate(FLOAT_BYTES * block) for k in range(count))
+
+    def _split(self, m, packs, owned, row_ends, moves):
+        """A word is one or more beats; those without a float of the row are left out."""
+        plan, beat = self.plan, self.beats.p
+        floats = plan.data_width // 32
+        parts = self.vectors * plan.block // floats
+        part = Signal(range(max(parts, 2)))
+        word_ends = Signal()
+        source = [self.words.payload[n::floats][part] for n in range(floats)]
+        valid, ready = self.words.valid, word_ends
+        if self.turns:
+            source = [Mux(self.turned, self.pieces.payload[n], source[n]) for n in range(floats)]
+            valid = Mux(self.turned, self.pieces.valid, valid)
+            ready = word_ends & ~self.turned
+            m.d.comb += self.pieces.ready.eq(moves & self.turned)
+        m.d.comb += [
+            word_ends.eq((part == parts - 1) | row_ends),
+            beat.data.eq(self._masked(source, owned)),
+            beat.strb.eq(self._slots(owned, floats // plan.block) if floats > plan.block else ~0),
+            self.beats.valid.eq(packs & valid),
+            moves.eq(self.beats.valid & self.beats.ready),
+            self.words.ready.eq(moves & ready),
+        ]
+        with m.If(moves):
+            m.d.sync += part.eq(Mux(word_ends, 0, part + 1))
+
+    def _join(self, m, packs, addr, begins, owned, row_ends, moves):
+        """Several vectors make a beat; the first of a row stands where its address says."""
+        plan, beat = self.plan, self.beats.p
+        parts = plan.data_width // (32 * plan.block)
+        bytes_ = FLOAT_BYTES * plan.block
+        first = data_register(range(parts), name="first_part")
+        part = data_register(range(parts), name="part")  # of the beat, where the word begins
+        masked = self._masked(list(self.words.payload), owned)
+        held = Signal(plan.data_width)
+        strobes = Signal(plan.beat_bytes)
+        filled = Signal.like(held, name="filled")
+        enabled = Signal.like(strobes, name="enabled")
+        whole = Signal()
+        m.d.comb += [
+            filled.eq(held | (masked << (part * (8 * bytes_)))),
+            enabled.eq(strobes | (self._slots(owned, self.vectors) << (part * bytes_))),
+            whole.eq((part == parts - self.vectors) | row_ends),
+            beat.data.eq(filled),
+            beat.strb.eq(enabled),
+            self.beats.valid.eq(packs & self.words.valid & whole),
+            moves.eq(packs & self.words.valid & (~whole | self.beats.ready)),
+            self.words.ready.eq(moves),
+        ]
+        with m.If(moves):
+            m.d.sync += [part.eq(part + self.vectors), held.eq(filled), strobes.eq(enabled)]
+            with m.If(whole):
+                m.d.sync += [held.eq(0), strobes.eq(0)]
+            with m.If(row_ends):
+                m.d.sync += part.eq(first)
+        with m.If(begins):
+            m.d.sync += [first.eq(addr), part.eq(addr)]

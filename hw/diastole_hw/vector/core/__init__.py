@@ -1,0 +1,1 @@
+"""Runs programs over blocks: fetches instructions, checks them, issues them to the lanes."""

@@ -1,0 +1,232 @@
+"""Whether an instruction, or a stream's descriptor, is in order: the contract's rules in gates."""
+
+from functools import reduce
+from operator import or_
+from typing import Any
+
+from amaranth.hdl import Array, Const, Module, Signal, unsigned
+from amaranth.lib import data, wiring
+from amaranth.lib.wiring import In, Out
+
+from diastole_hw.vector.stream_layouts import VectorShape
+from diastole_sim.spec import micro, stream_table
+from diastole_sim.spec.micro import (
+    INPUTS,
+    MICRO_BITS,
+    NO_OUTPUT,
+    NO_REGISTER,
+    OUTPUTS,
+    REGISTERS,
+    SPECIALS,
+    USES,
+    MicroOp,
+    Source,
+)
+from diastole_sim.spec.numerics import CLASS_NAMES
+from diastole_sim.spec.stream_table import (
+    CHOICE_FIELDS,
+    DESCRIPTOR_BYTES,
+    GATHERED,
+    IN_MEMORY,
+    INPUT_KINDS,
+    OFFSET_KINDS,
+    OUTPUT_KINDS,
+    ROWS,
+    SLOTS,
+    Kind,
+    PanelOrder,
+)
+
+
+def _any(conditions):
+    return reduce(or_, conditions, Const(0, 1))
+
+
+def among(value, choices):
+    """Whether a value is one of several."""
+    return _any(value == choice for choice in choices)
+
+
+def instruction_layout() -> data.StructLayout:
+    """The fields of a micro-instruction, and the ``rest`` above them."""
+    fields = {field.name: unsigned(field.bits) for field in micro.FIELDS}
+    return data.StructLayout(fields | {"rest": MICRO_BITS - sum(f.bits for f in micro.FIELDS)})
+
+
+def descriptor_layout(*, choices: bool = False) -> data.Layout:
+    """The fields of a descriptor of the stream table, and the ``rest`` between them; ``choices``:
+    of a machine that decides widths."""
+    present = [each for each in stream_table.FIELDS if choices or each.name not in CHOICE_FIELDS]
+    fields = {field.name: data.Field(unsigned(field.bits), field.low) for field in present}
+    taken = sum((1 << field.bits) - 1 << field.low for field in present)
+    free = [bit for bit in range(8 * DESCRIPTOR_BYTES) if not taken >> bit & 1]
+    assert free == list(range(free[0], free[-1] + 1)), "bits that no field has lie side by side"
+    fields["rest"] = data.Field(unsigned(len(free)), free[0])
+    return data.FlexibleLayout(8 * DESCRIPTOR_BYTES, fields)
+
+
+class InstructionCheck(wiring.Component):
+    """The rules of one instruction, as :func:`diastole_sim.spec.micro.program_problems` has them.
+
+    Timing: all combinational.
+
+    Parameters
+    ----------
+    block : int
+        B.
+
+    Members
+    -------
+    word : In(64)
+    panels : In(4)
+        The input streams that are in the panel.
+    bad : Out(1)
+        It breaks a rule.
+    inputs, outputs : Out(4), Out(4)
+        The streams that it reads and writes; no inputs where there is no such operation.
+    """
+
+    word: data.View
+
+    def __init__(self, *, block: int):
+        self.block = block
+        super().__init__(
+            {
+                "word": In(instruction_layout()),
+                "panels": In(INPUTS),
+                "bad": Out(1),
+                "inputs": Out(INPUTS),
+                "outputs": Out(OUTPUTS),
+            }
+        )
+
+    def elaborate(self, platform):
+        m = Module()
+        it: Any = self.word
+        uses, sources = {}, {}
+        for letter in "abc":
+            uses[letter] = Signal(name=f"uses_{letter}")
+            sources[letter] = it[letter]
+            having = [op for op, operands in USES.items() if letter in operands]
+            m.d.comb += uses[letter].eq(among(it.op, having))
+        special, known = Signal(), Signal()
+        m.d.comb += [special.eq(among(it.op, SPECIALS)), known.eq(among(it.op, MicroOp))]
+        named = [
+            _any(uses[letter] & (sources[letter] == Source.S0 + s) for letter in "abc")
+            for s in range(INPUTS)
+        ]
+        for number, bit in enumerate(named):
+            m.d.comb += self.inputs[number].eq(bit)
+        for number in range(OUTPUTS):
+            m.d.comb += self.outputs[number].eq((it.o == number) & (it.op != MicroOp.NOP))
+        panels = Signal(INPUTS)
+        m.d.comb += panels.eq(self.inputs & self.panels)
+        flags = it.turn_lanes.any() | it.turn_rows.any() | it.fresh | it.keep
+        most = self.block.bit_length() - 1
+        itself = (it.turn_rows >= micro.FAR_TURN) & uses["c"] & (it.c == it.d)
+        faults = [
+            ~known,
+            it.rest.any(),
+            *(~uses[x] & sources[x].any() for x in "abc"),
+            *(uses[x] & (sources[x] > max(Source)) for x in "abc"),
+            flags & ~uses["c"],
+            it.turn_lanes > most,
+            it.turn_rows > most,
+            it.turn_rows.any() & (it.c >= REGISTERS),
+            (it.d >= REGISTERS) & (it.d != NO_REGISTER),
+            (it.o >= OUTPUTS) & (it.o != NO_OUTPUT),
+            special & ((it.a >= REGISTERS) | (it.o != NO_OUTPUT) | (it.d == NO_REGISTER)),
+            (panels & (panels - 1)[:INPUTS]).any(),
+            itself & panels.any() & (it.o != NO_OUTPUT),
+        ]
+        m.d.comb += self.bad.eq(_any(faults))
+        return m
+
+
+class DescriptorCheck(wiring.Component):
+    """The rules of one stream that need no arithmetic, as
+    :func:`diastole_sim.spec.stream_table.stream_problems` has them; whether the panel is long
+    enough is not looked at, nor is the list of gathered rows.
+
+    Timing: all combinational.
+
+    Parameters
+    ----------
+    shape : VectorShape
+
+    Members
+    -------
+    word : In(descriptor_layout(choices=shape.has_choices))
+    as_output, as_list : In(1), In(1)
+        It is an output; it is the list that says which rows another one gathers. Else an input.
+    by_columns, of_product : In(1), In(1)
+        The walk; it belongs to a product.
+    bad : Out(1)
+    """
+
+    word: data.View
+
+    def __init__(self, shape: VectorShape):
+        self.shape = shape
+        flags = ("as_output", "as_list", "by_columns", "of_product")
+        super().__init__(
+            {"word": In(descriptor_layout(choices=shape.has_choices)), "bad": Out(1)}
+            | {name: In(1) for name in flags}
+        )
+
+    def elaborate(self, platform):
+        m = Module()
+        it: Any = self.word
+        is_ = Array(Signal(name=f"is_{kind.name.lower()}") for kind in Kind)
+        for kind in Kind:
+            m.d.comb += is_[kind].eq(it.kind == kind)
+
+        def of(kinds):
+            return _any(is_[kind] for kind in kinds)
+
+        faults = [
+            *self._unused(of),
+            ~self.as_output & ~of(INPUT_KINDS),
+            self.as_output & ~of(OUTPUT_KINDS),
+            self.as_list & ~is_[Kind.LABELS],
+            is_[Kind.PRODUCT] & ~self.of_product,
+            is_[Kind.CONSTANT] & (it.address >= micro.CONSTANTS),
+            is_[Kind.PANEL] & (it.aux > max(PanelOrder)),
+            is_[Kind.PANEL] & self.as_output & (it.aux == PanelOrder.BLOCK_COLUMN_ZERO_FIRST),
+            of(GATHERED) & (it.aux >= SLOTS),
+            is_[Kind.IMAGE] & (it.tensor_class >= len(CLASS_NAMES)),
+        ]
+        low = (self.shape.beat_bytes - 1).bit_length()
+        faults += [
+            of(OFFSET_KINDS) & (it.address[:low].any() | it.offset[:low].any()),
+            of(ROWS) & it.pitch[:low].any(),
+        ]
+        by_rows = [Kind.ROW, Kind.IMAGE] + [Kind.MASK] * (self.shape.block**2 % 8 > 0)
+        faults += [
+            self.as_output & of(by_rows) & self.by_columns,
+            self.as_output & is_[Kind.COLUMN] & (self.of_product | ~self.by_columns),
+        ]
+        if self.shape.has_choices:
+            asks = it.by_slot | it.decides
+            undecided = [n for n, decided in enumerate(self.shape.choices) if not decided]
+            faults += [
+                asks & (~is_[Kind.IMAGE] | ~it.aux.any()),
+                asks & among(it.tensor_class, undecided),
+            ]
+        m.d.comb += self.bad.eq(_any(faults))
+        return m
+
+    def _unused(self, of):
+        """Bits that are not 0 and mean nothing."""
+        it: Any = self.word
+        has_pitch = of((*ROWS, Kind.IMAGE)) | (of([Kind.PANEL]) & ~it.aux.any())
+        return (
+            it.address.any() & of([Kind.PRODUCT]),
+            it.tensor_class.any() & ~of([Kind.IMAGE]),
+            it.per_step & ~of(IN_MEMORY),
+            it.watch & ~self.as_output,
+            it.aux.any() & ~of((Kind.IMAGE, Kind.PANEL, *GATHERED)),
+            it.pitch.any() & ~has_pitch,
+            it.offset.any() & ~(of([Kind.IMAGE]) | it.per_step),
+            it.rest.any(),
+        )

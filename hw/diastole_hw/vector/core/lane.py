@@ -1,0 +1,84 @@
+"""A lane of the vector unit: a multiplier, and behind it what adds and compares."""
+
+from amaranth.hdl import Module, Mux, Signal, unsigned
+from amaranth.lib import data, wiring
+from amaranth.lib.wiring import In, Out
+
+from diastole_hw.binary32 import ONE, nonzero
+from diastole_hw.data_registers import data_register
+from diastole_hw.vector.float.float_add import AddOp, FloatAdd
+from diastole_hw.vector.float.float_mul import FloatMul
+from diastole_hw.vector.stream_layouts import WORD
+from diastole_sim.spec.micro import MicroOp
+
+OP_BITS = 5
+ADD_OPS = {
+    MicroOp.MAD: AddOp.ADD,
+    MicroOp.MUL: AddOp.FIRST,
+    MicroOp.ADD: AddOp.ADD,
+    MicroOp.MAX: AddOp.MAX,
+    MicroOp.MIN: AddOp.MIN,
+    MicroOp.GT: AddOp.GT,
+    MicroOp.EQ: AddOp.EQ,
+    MicroOp.SEL: AddOp.SECOND,
+    MicroOp.MOV: AddOp.SECOND,
+}
+"""What follows the multiplier; where none multiplies, a is multiplied by 1."""
+
+
+class Lane(wiring.Component):
+    """``result`` of an operation on operands as they are, turned and negated.
+
+    Each operation rounds once, ``mad`` twice: the product, and the sum. ``mov`` and ``sel`` are
+    moves, bits unchanged; ``sel`` is a if b is not a zero, else c. What the operations are is in
+    :class:`FloatMul` and :class:`FloatAdd`.
+
+    Timing: ``latency`` cycles, one result per cycle, operations as they come. There is no valid
+    bit: the user delays one alongside.
+
+    Members
+    -------
+    op : In(5)
+        A MicroOp, ``mad`` to ``mov``; of another one the result is anything.
+    keep : In(1)
+        The result is c, bits unchanged, whatever the operation.
+    a, b, c, result : In(32), In(32), In(32), Out(32)
+    """
+
+    op: In(OP_BITS)
+    keep: In(1)
+    a: In(WORD)
+    b: In(WORD)
+    c: In(WORD)
+    result: Out(WORD)
+
+    latency = FloatMul.latency + FloatAdd.latency
+
+    def elaborate(self, platform):
+        m = Module()
+        multiplier, adder = FloatMul(), FloatAdd()
+        m.submodules.multiplier = multiplier
+        m.submodules.adder = adder
+        multiplies = (self.op == MicroOp.MAD) | (self.op == MicroOp.MUL)
+        m.d.comb += [
+            multiplier.a.eq(self.a),
+            multiplier.b.eq(Mux(multiplies, self.b, ONE)),
+            adder.a.eq(multiplier.result),
+            self.result.eq(adder.result),
+        ]
+        beside = data.StructLayout({"op": unsigned(len(adder.op)), "c": unsigned(WORD)})
+        given = Signal(beside)
+        moves = (self.op == MicroOp.MOV) | ((self.op == MicroOp.SEL) & nonzero(self.b))
+        m.d.comb += given.c.eq(Mux(moves & ~self.keep, self.a, self.c))
+        with m.Switch(self.op):
+            for op, following in ADD_OPS.items():
+                with m.Case(op):
+                    m.d.comb += given.op.eq(following)
+        with m.If(self.keep):
+            m.d.comb += given.op.eq(AddOp.SECOND)
+        for cycle in range(FloatMul.latency):
+            late = data_register(beside, name=f"beside_{cycle}")
+            m.d.sync += late.eq(given)
+            given = late
+        m.d.comb += [adder.op.eq(given.op), adder.c.eq(given.c)]
+        return m

@@ -1,0 +1,168 @@
+"""The instructions of a program, block by block, fetched ahead of their turn."""
+
+from amaranth.hdl import Array, Assert, Cat, Module, Mux, Signal, unsigned
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from diastole_hw.data_registers import data_register
+from diastole_hw.stream.fifo import StreamFifo
+from diastole_hw.vector.core.descriptor_check import instruction_layout
+from diastole_hw.vector.core.entry import entry_layout
+from diastole_hw.vector.core.instruction_decode import Decode, is_done_in
+from diastole_hw.vector.core.row_order import row_order_of
+from diastole_hw.vector.stream_layouts import WORD, VectorShape, stream_layout, visited_layout
+from diastole_sim.spec.micro import CONSTANTS, MICRO_BITS, MOST_INSTRUCTIONS
+from diastole_sim.spec.stream_table import STREAMS
+
+AHEAD = 2
+"""Entries, and blocks, that wait at most; an instruction takes 8 cycles or more."""
+
+
+class Prefetch(wiring.Component):
+    """For each block each instruction of the program whose ``when`` holds, as an entry of ``o``,
+    and after them an entry ``end``.
+
+    Timing: in a chain's first block instructions are looked at one after the other; in the others
+    it is known which of them are done, and those that are not take no cycles. An entry is there
+    three cycles after it was chosen; ``AHEAD`` of them at most are chosen and not yet taken, so two
+    can leave in three cycles. The first of a block is chosen in the cycle after the block was
+    taken; the next block is taken in the cycle after the choice of the end, at the soonest: blocks
+    of one instruction take four cycles each.
+    ``blocks.ready`` and ``o.valid`` are functions of registers.
+
+    Parameters
+    ----------
+    shape : VectorShape
+
+    Members
+    -------
+    start : In(1)
+        A pulse: a chain begins, its first block comes now or later; the one before has no blocks
+        left, and all its entries were taken.
+    first, length : In(8), In(6)
+        The program, until its last entry was taken; and so ``streams``.
+    streams : In(8 of :func:`stream_layout`)
+    blocks : In(stream of :func:`visited_layout`)
+    program_en, program_at : Out(1), Out(8)
+    program_word : In(64)
+        One cycle later.
+    constant_en, constant_at : Out(1), Out(8)
+    constant_word : In(32)
+        One cycle later.
+    o : Out(stream of :func:`entry_layout`)
+    block : Out(:func:`visited_layout`)
+        That of ``o``.
+    """
+
+    blocks: stream.Interface
+    o: stream.Interface
+
+    def __init__(self, shape: VectorShape):
+        self.shape = shape
+        super().__init__(
+            {
+                "start": In(1),
+                "first": In(8),
+                "length": In(range(MOST_INSTRUCTIONS + 1)),
+                "streams": In(data.ArrayLayout(stream_layout(shape), STREAMS)),
+                "blocks": In(stream.Signature(visited_layout(shape))),
+                "program_en": Out(1),
+                "program_at": Out(8),
+                "program_word": In(MICRO_BITS),
+                "constant_en": Out(1),
+                "constant_at": Out(range(CONSTANTS)),
+                "constant_word": In(WORD),
+                "o": Out(stream.Signature(entry_layout(shape))),
+                "block": Out(visited_layout(shape)),
+            }
+        )
+
+    def elaborate(self, platform):
+        m = Module()
+        m.submodules.entries = entries = StreamFifo(self.o.p.shape(), AHEAD)
+        whens = Array(
+            data_register(unsigned(2), name=f"when_{n}") for n in range(MOST_INSTRUCTIONS)
+        )
+        room = Signal()
+        block, begun = self._take(m)
+        number, chosen, ended = self._choose(m, begun, whens, room)
+        flight = self._decode(m, block, number, chosen, ended, whens, entries)
+        m.d.comb += [
+            room.eq(entries.level + flight < AHEAD),
+            self.o.payload.eq(entries.o.payload),
+            self.o.valid.eq(entries.o.valid),
+            entries.o.ready.eq(self.o.ready),
+        ]
+        m.d.sync += Assert(~entries.i.valid | entries.i.ready, "an entry has no place")
+        clear = ~begun & ~flight.any() & ~entries.o.valid
+        m.d.sync += Assert(~self.start | clear, "a chain begins with entries left")
+        return m
+
+    def _take(self, m):
+        """The block whose instructions are chosen, and whether there is one; others wait for the
+        ends of their entries."""
+        m.submodules.waiting = waiting = StreamFifo(self.block.shape(), AHEAD)
+        block, begun = data_register(self.block.shape()), Signal()
+        m.d.comb += [
+            self.blocks.ready.eq(~begun & waiting.i.ready),
+            waiting.i.valid.eq(self.blocks.valid & ~begun),
+            waiting.i.payload.eq(self.blocks.payload),
+            self.block.eq(waiting.o.payload),
+            waiting.o.ready.eq(self.o.valid & self.o.ready & self.o.p.end),
+        ]
+        with m.If(self.blocks.valid & self.blocks.ready):
+            m.d.sync += [block.eq(self.blocks.payload), begun.eq(1)]
+        m.d.sync += Assert(~self.o.valid | waiting.o.valid, "an entry without its block")
+        return block, begun
+
+    def _choose(self, m, begun, whens, room):
+        """The lowest instruction that is left, or the end."""
+        left = data_register(MOST_INSTRUCTIONS)
+        known = Signal()  # in which blocks which instruction is done
+        number = Signal(range(MOST_INSTRUCTIONS))
+        chosen, ended = Signal(), Signal()
+        for n in reversed(range(MOST_INSTRUCTIONS)):
+            with m.If(left[n]):
+                m.d.comb += number.eq(n)
+        m.d.comb += [
+            chosen.eq(begun & room & left.any()),
+            ended.eq(begun & room & ~left.any()),
+            self.program_en.eq(chosen),
+            self.program_at.eq(self.first + number),
+        ]
+        program = Cat(n < self.length for n in range(MOST_INSTRUCTIONS))
+        done = Cat(is_done_in(when, self.blocks.p) for when in whens)
+        with m.If(chosen):
+            m.d.sync += left.eq(left & (left - 1))
+        with m.If(ended):
+            m.d.sync += [begun.eq(0), known.eq(1)]
+        with m.If(self.blocks.valid & self.blocks.ready):
+            m.d.sync += left.eq(program & Mux(known & ~self.start, done, ~0))
+        with m.If(self.start):
+            m.d.sync += known.eq(0)
+        return number, chosen, ended
+
+    def _decode(self, m, block, number, chosen, ended, whens, entries):
+        """The word, then its constant; returns how many are on their way."""
+        m.submodules.decode = decode = Decode(self.shape)
+        word = data.View(instruction_layout(), self.program_word)
+        read, ends, ready = Signal(), Signal(), Signal()
+        last = data_register(number.shape())
+        entry, fetched = data_register(entries.i.p.shape()), Signal()
+        m.d.sync += [read.eq(chosen), ends.eq(ended), last.eq(number)]
+        with m.If(read):
+            m.d.sync += whens[last].eq(word.when)
+        m.d.comb += [
+            decode.word.eq(self.program_word),
+            decode.block.eq(block),
+            decode.streams.eq(self.streams),
+            fetched.eq(read & decode.holds),
+            self.constant_en.eq(fetched),
+            self.constant_at.eq(word.k),
+            entries.i.valid.eq(ready),
+            entries.i.payload.eq(entry),
+            entries.i.p.constant.eq(self.constant_word),
+            entries.i.p.order.eq(row_order_of(m, self.shape, entry)),
+        ]
+        m.d.sync += [ready.eq(fetched | ends), entry.eq(decode.entry), entry.end.eq(ends)]
+        return read + ends + ready

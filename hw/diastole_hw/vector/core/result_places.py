@@ -1,0 +1,88 @@
+"""Where the lanes' results go."""
+
+from amaranth.hdl import Assert, Module, Signal
+from amaranth.lib import data, wiring
+from amaranth.lib.wiring import In, Out
+
+from diastole_hw.data_registers import data_register
+from diastole_hw.vector.core.entry import entry_layout
+from diastole_hw.vector.core.issue import issued_layout, oldest_age
+from diastole_hw.vector.core.row_order import row_at
+from diastole_hw.vector.core.timing import WRITTEN_AT
+from diastole_hw.vector.stream_layouts import VectorShape
+from diastole_sim.spec.micro import OUTPUTS, REGISTERS
+
+KEPT = ("writes", "d", "gives", "o", "to_panel", "panel_write", "order", "turn_rows")
+
+
+class ResultPlaces(wiring.Component):
+    """Tell where each row of results is written, 7 cycles after the row's operands were read.
+
+    The results of one instruction are written at a time, since no slot is shorter than the way
+    through the lanes.
+
+    Timing: outputs are functions of registers. The row that a slot reads at age p leaves the lanes
+    in the cycle in which this unit shows the row's place, p + 7.
+
+    Parameters
+    ----------
+    shape : VectorShape
+
+    Members
+    -------
+    slot, age : In
+        Of :class:`diastole_hw.vector.core.issue.Issue`.
+    row : Out(range(B))
+    register_en, register : Out(1), Out(range(16))
+        The row belongs to a register, and to which.
+    panel_en, vector : Out(1), Out
+        The row belongs to the panel, and the number of its vector.
+    stream_en, stream : Out(1), Out(range(4))
+        The row belongs to an output stream of memory, and the number of any output stream.
+    """
+
+    def __init__(self, shape: VectorShape):
+        self.shape = shape
+        super().__init__(
+            {
+                "slot": In(issued_layout(shape)),
+                "age": In(range(oldest_age(shape) + 1)),
+                "row": Out(shape.row_bits),
+                "register_en": Out(1),
+                "register": Out(range(REGISTERS)),
+                "panel_en": Out(1),
+                "vector": Out(shape.panel_bits),
+                "stream_en": Out(1),
+                "stream": Out(range(OUTPUTS)),
+            }
+        )
+
+    @property
+    def kept_layout(self) -> data.StructLayout:
+        """What the unit keeps of a slot."""
+        members = entry_layout(self.shape).members
+        return data.StructLayout({name: members[name] for name in KEPT})
+
+    def elaborate(self, platform):
+        m = Module()
+        shape, entry = self.shape, self.slot.entry
+        slot = data_register(self.kept_layout, name="kept")
+        position = Signal(range(shape.block + 1), init=shape.block)
+        active = Signal()
+        m.d.comb += active.eq(position != shape.block)
+        with m.If(active):
+            m.d.sync += position.eq(position + 1)
+        with m.If(self.age == WRITTEN_AT - 1):
+            m.d.sync += [position.eq(0), *(slot[name].eq(entry[name]) for name in KEPT)]
+            over = position >= shape.block - 1
+            m.d.sync += Assert(over, "rows of two slots at once")
+        m.d.comb += [
+            self.row.eq(row_at(shape, slot, position)),
+            self.register_en.eq(active & slot.writes),
+            self.register.eq(slot.d),
+            self.panel_en.eq(active & slot.to_panel),
+            self.vector.eq(slot.panel_write + self.row),
+            self.stream_en.eq(active & slot.gives),
+            self.stream.eq(slot.o),
+        ]
+        return m

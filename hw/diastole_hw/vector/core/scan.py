@@ -1,0 +1,112 @@
+"""A program read through before its chain begins: its rules, and the streams that it names."""
+
+from functools import reduce
+from operator import or_
+
+from amaranth.hdl import Cat, Const, Module, Signal
+from amaranth.lib import data, wiring
+from amaranth.lib.wiring import In, Out
+
+from diastole_hw.vector.core.descriptor_check import InstructionCheck, among, instruction_layout
+from diastole_sim.spec.micro import CONSTANTS, INPUTS, MOST_INSTRUCTIONS, OUTPUTS, When
+from diastole_sim.spec.stream_table import ONCE_A_BLOCK, STREAMS, Kind
+
+
+class ProgramScan(wiring.Component):
+    """Check a program as :func:`diastole_sim.spec.micro.program_problems` does.
+
+    Timing: ``done`` comes 3 cycles after the cycle of the last instruction's reading, or in the
+    cycle after ``known`` comes where that is later; one is read per cycle, from the cycle after
+    ``start`` on. ``bad`` and ``used`` hold until the next start.
+
+    Parameters
+    ----------
+    block : int
+        B.
+
+    Members
+    -------
+    start : In(1)
+        A pulse; the other inputs must hold from it to ``done``.
+    known : In(1)
+        The kinds of outputs have come, those of inputs within the cycle after ``start``; until
+        ``done``.
+    first, length : In(range(256)), In(range(33))
+        Of the instructions; at least one.
+    kinds : In(array of 8 of 4 bits)
+        Of the streams, inputs first.
+    read_en, read_at, word : Out(1), Out(range(256)), In(64)
+        The memory of instructions gives a word one cycle later.
+    done : Out(1)
+        A pulse.
+    bad : Out(1)
+    used : Out(8)
+        The streams that are named.
+    """
+
+    word: data.View
+
+    def __init__(self, *, block: int):
+        self.block = block
+        super().__init__(
+            {
+                "start": In(1),
+                "known": In(1),
+                "first": In(range(CONSTANTS)),
+                "length": In(range(MOST_INSTRUCTIONS + 1)),
+                "kinds": In(data.ArrayLayout(4, STREAMS)),
+                "read_en": Out(1),
+                "read_at": Out(range(CONSTANTS)),
+                "word": In(instruction_layout()),
+                "done": Out(1),
+                "bad": Out(1),
+                "used": Out(STREAMS),
+            }
+        )
+
+    def elaborate(self, platform):
+        m = Module()
+        at = Signal.like(self.length)
+        reading, looks, read, ends = Signal(), Signal(), Signal(), Signal()
+        m.submodules.check = check = InstructionCheck(block=self.block)
+        last = at + 1 == self.length
+        m.d.comb += [
+            self.read_en.eq(reading),
+            self.read_at.eq(self.first + at),
+            check.word.eq(self.word),
+            check.panels.eq(Cat(self.kinds[n] == Kind.PANEL for n in range(INPUTS))),
+        ]
+        m.d.comb += ends.eq(read & self.known)
+        m.d.sync += [
+            looks.eq(reading),
+            read.eq((looks & ~reading) | (read & ~self.known)),
+            self.done.eq(ends),
+        ]
+        with m.If(reading):
+            m.d.sync += [at.eq(at + 1), reading.eq(~last)]
+        with m.If(looks):
+            m.d.sync += self.used.eq(self.used | Cat(check.inputs, check.outputs))
+        wrong = self._written(m, check.outputs, looks)
+        with m.If((looks & check.bad) | (ends & wrong)):
+            m.d.sync += self.bad.eq(1)
+        with m.If(self.start):
+            m.d.sync += [at.eq(0), reading.eq(1), self.used.eq(0), self.bad.eq(0)]
+        return m
+
+    def _written(self, m, outputs, looks):
+        """Whether an output that is written in every block is not written there once."""
+        when, wrong = self.word.when, []
+        for number in range(OUTPUTS):
+            once = Signal(2, name=f"written_{number}")  # in a line's last block, in others
+            faulty = Signal(name=f"faulty_{number}")  # twice, or in the first block only
+            now = Signal(2, name=f"writes_{number}")
+            m.d.comb += now.eq(Cat(when != When.NOT_LAST, when != When.LAST))
+            with m.If(self.start):
+                m.d.sync += [once.eq(0), faulty.eq(0)]
+            with m.Elif(looks & outputs[number]):
+                m.d.sync += once.eq(once | now)
+                with m.If((once & now).any() | (when == When.FIRST)):
+                    m.d.sync += faulty.eq(1)
+            watched = among(self.kinds[INPUTS + number], ONCE_A_BLOCK) & self.used[INPUTS + number]
+            wrong.append(watched & (faulty | ~once.all()))
+        return reduce(or_, wrong, Const(0, 1))

@@ -1,0 +1,274 @@
+"""Beats of a chain's inputs, as they come, to rows of the buffers of blocks."""
+
+from amaranth.hdl import Cat, Const, Module, Mux, Signal
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from diastole_hw.memory.ram import Ram
+from diastole_hw.vector.stream_layouts import WORD, VectorShape, row_layout, stream_layout
+from diastole_hw.vector.streams.gathered import INDEX_BITS
+from diastole_hw.vector.streams.packing import (
+    BYTES,
+    PER_ROW,
+    WIDE,
+    Packing,
+    expected_layout,
+    inputs_in_memory,
+    lowest,
+    one_of,
+)
+from diastole_hw.vector.streams.unpack import RowUnpack, banks
+from diastole_sim.spec.micro import INPUTS
+from diastole_sim.spec.stream_table import GATHERED, Kind
+
+
+def fill_layout(shape: VectorShape) -> data.StructLayout:
+    """A row slot of a block in the buffer of an input. ``input``: which one, a bit for each.
+    ``banks``: which parts of the row are written."""
+    return data.StructLayout(
+        {
+            "input": INPUTS,
+            "row": range(shape.block),
+            "banks": banks(shape),
+            "numbers": row_layout(shape),
+        }
+    )
+
+
+class InputFill(wiring.Component):
+    """Make rows of what memory gives, in the order in which it is asked for
+    (:class:`diastole_hw.vector.streams.input_requests.InputRequests`); while it has nothing to
+    write, pass rows of a product on.
+
+    A row of a block goes to its own row slot, a vector of columns to row slot 0. Where a block has
+    fewer than B rows, the last row slot is +0 instead, and the others are not written: who reads
+    finds row slots outside the tensor there, and every one of a vector of columns in row slot 0.
+
+    Timing: combinational from beats to rows. A beat every cycle; but a beat of a vector of rows,
+    of a list, or of a mask stays for as many cycles as rows of the block are in it; and a block of
+    fewer than B rows takes one cycle more for each input, and so does an input that lies in beats
+    of the block before, which are kept. Beats wait for nothing else. A row of a
+    product is taken in the cycles in which none of these happens.
+
+    Parameters
+    ----------
+    shape : VectorShape
+
+    Members
+    -------
+    streams : In(4 times stream_layout(shape))
+        Stable from the first block to the last.
+    there : In(1), block : In(expected_layout(shape))
+        A block whose rows are asked for, and have not all been written.
+    beats : In(stream of unsigned(data_width))
+    product : In(stream of row_layout(shape))
+        B rows for every block.
+    product_there : In(1), product_block : In(expected_layout(shape))
+        A block whose product there is room for.
+    write_en, write, of_product : Out(1), Out(fill_layout(shape)), Out(1)
+        A row is written; of a product, for every input of that kind: then of its block.
+    finished : Out(4)
+        Inputs of the block that have been written.
+    done : Out(1)
+        A pulse: the block's last row is written.
+    product_done : Out(1)
+        A pulse: that of a product's block is.
+    index_en, index : Out(1), Out(24)
+        The number of a row, of a list.
+    listed : Out(1)
+        It is the last one that was asked for with it.
+    """
+
+    streams: data.View
+    block: data.View
+    beats: stream.Interface
+    product: stream.Interface
+    product_block: data.View
+    write: data.View
+
+    def __init__(self, shape: VectorShape):
+        self.shape = shape
+        super().__init__(
+            {
+                "streams": In(data.ArrayLayout(stream_layout(shape), INPUTS)),
+                "there": In(1),
+                "block": In(expected_layout(shape)),
+                "beats": In(stream.Signature(shape.data_width)),
+                "product": In(stream.Signature(row_layout(shape))),
+                "product_there": In(1),
+                "product_block": In(expected_layout(shape)),
+                "write_en": Out(1),
+                "write": Out(fill_layout(shape)),
+                "of_product": Out(1),
+                "finished": Out(INPUTS),
+                "done": Out(1),
+                "product_done": Out(1),
+                "index_en": Out(1),
+                "index": Out(INDEX_BITS),
+                "listed": Out(1),
+            }
+        )
+
+    def elaborate(self, platform):
+        m = Module()
+        m.submodules.unpack = unpack = RowUnpack(self.shape)
+        kept = Ram(width=self.shape.data_width, depth=INPUTS << self.shape.row_bits)
+        m.submodules.kept = kept
+        passed = Signal(INPUTS)  # of the block, inputs that are written
+        left = Signal(INPUTS)
+        one = Signal(INPUTS)  # what is written now
+        kind, again, input_ = Signal(4), Signal(), Signal(range(INPUTS))
+        m.d.comb += [
+            self.finished.eq(passed),
+            left.eq(Cat(inputs_in_memory(self.streams)) & ~passed),
+            one.eq(lowest(left)),
+        ]
+        for number in range(INPUTS):
+            with m.If(one[number]):
+                m.d.comb += kind.eq(self.streams[number].kind), input_.eq(number)
+        ends = Signal()  # the input's last row is written
+        after = Signal()  # of the next line numbers of rows are read, then the block goes on
+        begins_after = ends & one_of(kind, GATHERED) & (self.block.ahead != 0)
+        nothing_left = ((left == one) & ends & ~begins_after) | (left == 0)
+        m.d.comb += self.done.eq(self.there & Mux(after, self.listed & (left == 0), nothing_left))
+        m.d.sync += after.eq(begins_after | (after & ~self.listed))
+        with m.If(self.done):
+            m.d.sync += passed.eq(0)
+        with m.Elif(ends):
+            m.d.sync += passed.eq(passed | one)
+        block = Signal(expected_layout(self.shape), name="read_now")
+        m.d.comb += block.eq(self.block)
+        with m.If(after):
+            m.d.comb += [block.rows.eq(self.block.ahead), block.i.eq(self.block.i + 1)]
+        m.d.comb += [
+            unpack.kind.eq(kind),
+            unpack.block.eq(block),
+            again.eq((self.block.again & one).any() & ~after),
+            unpack.beat.eq(Mux(again, kept.read_data, self.beats.payload)),
+            self.write.input.eq(one),
+            self.write.numbers.eq(unpack.numbers),
+        ]
+        busy = self.there & (left.any() | after)
+        own, leaves = self._rows(m, busy, after, block, kind, unpack, ends, again)
+        self._keep(m, kept, input_, leaves, ends, again)
+        self._product(m, own, unpack)
+        return m
+
+    def _rows(self, m, busy, after, block, kind, unpack, ends, again):
+        """The rows of an input of ``block``, while it is ``busy`` with one, from beats that come,
+        or, ``again``, from those that were kept; returns whether one is written, and whether a beat
+        of rows is done with."""
+        shape = self.shape
+        row = Signal(range(shape.block))
+        part = Signal(range(max(2, banks(shape))))  # beat of the row
+        empty, listing = Signal(), Signal()
+        zeroed, indexed = Signal(), Signal()  # that is done
+        m.d.comb += [
+            listing.eq(busy & (after | (one_of(kind, GATHERED) & block.listed & ~indexed))),
+            empty.eq(busy & ~listing & (block.rows != shape.block) & ~zeroed),
+        ]
+        taken, own = Signal(), Signal()
+        wanted, kept_there = Signal(), Signal()
+        m.d.comb += [
+            wanted.eq(busy & ~empty),
+            taken.eq(wanted & Mux(again, kept_there, self.beats.valid)),
+        ]
+        m.d.sync += kept_there.eq(wanted & again & ~ends)
+        here = self._last_here(m, block, Mux(listing, Kind.LABELS, kind), row, part)
+        last_row = (row == block.rows - 1) | ((kind == Kind.COLUMN) & ~listing)
+        m.d.comb += [
+            self.beats.ready.eq(wanted & ~again & here.beat),
+            ends.eq(taken & ~listing & here.row & last_row),
+            self.listed.eq(taken & listing & last_row),
+            self.index_en.eq(taken & listing),
+            self.index.eq(unpack.word),
+            own.eq((taken & ~listing) | empty),
+            self.write_en.eq(own | self.of_product),
+            self.write.row.eq(Mux(empty, shape.block - 1, row)),
+            self.write.banks.eq(Mux(empty, -1, self._banks(kind, part, here.row))),
+            unpack.row.eq(row),
+            unpack.zero.eq(empty),
+        ]
+        with m.If(taken):
+            m.d.sync += part.eq(Mux(here.row, 0, part + 1))
+            with m.If(here.row):
+                m.d.sync += row.eq(Mux(last_row, 0, row + 1))
+        with m.If(empty):
+            m.d.sync += zeroed.eq(1)
+        with m.If(self.listed & ~after):
+            m.d.sync += indexed.eq(1)
+        with m.If(ends):
+            m.d.sync += [zeroed.eq(0), indexed.eq(0)]
+        leaves = Signal()
+        m.d.comb += leaves.eq(taken & here.beat & ~listing)
+        return own, leaves
+
+    def _keep(self, m, kept, input_, leaves, ends, again):
+        """Beats of a block, of an input at most as many as a kind has that may lie in them."""
+        number = Signal(self.shape.row_bits)
+        following = Signal.like(number, name="following_beat")
+        m.d.comb += [
+            following.eq(Mux(ends, 0, number + leaves)),
+            kept.write_en.eq(leaves & ~again),
+            kept.write_addr.eq(Cat(number, input_)),
+            kept.write_data.eq(self.beats.payload),
+            kept.read_en.eq(again),
+            kept.read_addr.eq(Cat(following, input_)),
+        ]
+        m.d.sync += number.eq(following)
+
+    def _last_here(self, m, block, kind, row, part):
+        """Whether the beat has no more for row slots of the block (``beat``), and whether none
+        after it has more for this one (``row``)."""
+        shape = self.shape
+        here = Signal(data.StructLayout({"beat": 1, "row": 1}), name="last")
+        m.d.comb += [here.beat.eq(1), here.row.eq(1)]
+        with m.Switch(kind):
+            for kinds, bits in (((*WIDE, Kind.COLUMN), WORD), ((Kind.BF16,), 16), (BYTES, 8)):
+                with m.Case(*kinds):
+                    packing = Packing.of_row(shape, bits)
+                    m.d.comb += here.row.eq(part == packing.last_part(block.cols))
+            for kinds, packing in (
+                (PER_ROW, Packing.of_row(shape, WORD)),
+                ((Kind.MASK,), Packing.of_mask(shape)),
+            ):
+                with m.Case(*kinds):
+                    last = packing.last_of_beat(row) | (row == block.rows - 1)
+                    m.d.comb += here.beat.eq(last)
+        return here
+
+    def _banks(self, kind, part, last):
+        """Those that beat ``part`` of a row brings, and after the ``last`` one all others."""
+        count = banks(self.shape)
+        if count == 1:
+            return Const(1, 1)
+        each = []
+        for bank in range(count):
+            written = one_of(kind, (Kind.MASK, *PER_ROW))
+            for kinds, bits in (((*WIDE, Kind.COLUMN), WORD), ((Kind.BF16,), 16), (BYTES, 8)):
+                own = bank // (count // Packing.of_row(self.shape, bits).parts)
+                behind = last & (part < own) if own else 0
+                written = written | (one_of(kind, kinds) & ((part == own) | behind))
+            each.append(written)
+        return Cat(each)
+
+    def _product(self, m, own, unpack):
+        """Rows of a product, where memory's have none to write (``own``)."""
+        shape, block = self.shape, self.product_block
+        row = Signal(range(shape.block), name="product_row")
+        of_product = [each.used & (each.kind == Kind.PRODUCT) for each in self.streams]
+        m.d.comb += [
+            self.product.ready.eq(self.product_there & ~own),
+            self.of_product.eq(self.product.valid & self.product.ready),
+            self.product_done.eq(self.of_product & (row == shape.block - 1)),
+            unpack.product.eq(self.product.payload),
+            unpack.of_product.eq(self.of_product),
+            unpack.product_cols.eq(Mux(row < block.rows, block.cols, 0)),
+        ]
+        with m.If(self.of_product):
+            m.d.sync += row.eq(Mux(self.product_done, 0, row + 1))
+            m.d.comb += [
+                self.write.input.eq(Cat(of_product)),
+                self.write.row.eq(row),
+                self.write.banks.eq(-1),
+            ]

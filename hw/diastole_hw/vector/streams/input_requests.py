@@ -1,0 +1,232 @@
+"""What a chain's inputs ask of memory, block by block."""
+
+from amaranth.hdl import Assert, Cat, Module, Mux, Signal
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from diastole_hw.bus.services import request_layout
+from diastole_hw.vector.stream_layouts import VectorShape, stream_layout, visited_layout
+from diastole_hw.vector.streams.packing import (
+    expected_layout,
+    inputs_in_memory,
+    lowest,
+    one_of,
+    segments_of,
+    shares_beats,
+)
+from diastole_hw.vector.streams.segments import SegmentRequests
+from diastole_sim.spec.command_table import ADDRESS_BITS
+from diastole_sim.spec.image import MAX_SIZE
+from diastole_sim.spec.micro import INPUTS
+from diastole_sim.spec.stream_table import GATHERED, Kind
+
+
+class InputRequests(wiring.Component):
+    """Ask for the blocks of every input that is in memory: block after block, of each the inputs
+    ascending, of each its rows ascending. Nothing outside the tensor is asked for but what shares a
+    beat with it; and in a line, a row of blocks, no beat that the block before had.
+
+    Gathered rows: first the numbers of a line's rows are asked for, then each row in every block.
+    In a walk ``by_lines`` with one such input those of the next line are asked for when the rows of
+    a line's first block have been, so that they are there in time; else at the line's beginning. In
+    a walk by columns, or where several inputs are gathered, each list is read anew in every block.
+    Of a number the lowest 24 bits count.
+
+    Timing: as :class:`diastole_hw.vector.streams.segments.SegmentRequests`, which is fed an input,
+    or a row that is gathered, in every cycle in which it takes one.
+
+    Parameters
+    ----------
+    shape : VectorShape
+
+    Members
+    -------
+    streams : In(4 times stream_layout(shape))
+        Stable from the first block until all is asked for.
+    lists : In(4 times 40)
+        Of gathered rows the address of the list.
+    by_columns, by_lines : In(1)
+        Lines are columns of blocks; or they are all rows of blocks, one after the other.
+    rows : In(range(MAX_SIZE + 1))
+        Of the tensor. All three are as stable.
+    blocks : In(stream of visited_layout(shape))
+    room : In(1)
+        For another block of every input.
+    begins : Out(1)
+        A pulse: a block is begun, whose ``expected`` holds in this cycle.
+    expected : Out(expected_layout(shape))
+    table_address, table_pitch : Out(40), Out(32)
+        Of the input whose list is asked for.
+    row_at, row_there : Out(range(B)), In(1)
+        The row that is wanted next, of the oldest list; it is located.
+    row_en, row : Out(1), In(40)
+        Its address is read, and there one cycle later, until the next is.
+    let_go : Out(1)
+        A pulse: the oldest list is not wanted any more.
+    requests : Out(stream of request_layout())
+    """
+
+    blocks: stream.Interface
+    requests: stream.Interface
+    streams: data.View
+    lists: data.View
+    expected: data.View
+
+    def __init__(self, shape: VectorShape):
+        self.shape = shape
+        super().__init__(
+            {
+                "streams": In(data.ArrayLayout(stream_layout(shape), INPUTS)),
+                "lists": In(data.ArrayLayout(ADDRESS_BITS, INPUTS)),
+                "by_columns": In(1),
+                "by_lines": In(1),
+                "rows": In(range(MAX_SIZE + 1)),
+                "blocks": In(stream.Signature(visited_layout(shape))),
+                "room": In(1),
+                "begins": Out(1),
+                "expected": Out(expected_layout(shape)),
+                "table_address": Out(ADDRESS_BITS),
+                "table_pitch": Out(32),
+                "row_at": Out(range(shape.block)),
+                "row_there": In(1),
+                "row_en": Out(1),
+                "row": In(ADDRESS_BITS),
+                "let_go": Out(1),
+                "requests": Out(stream.Signature(request_layout())),
+            }
+        )
+
+    def elaborate(self, platform):
+        m = Module()
+        m.submodules.segments = segments = SegmentRequests(self.shape)
+        wiring.connect(m, segments.requests, wiring.flipped(self.requests))
+        several = self._expect(m)
+        kept = Signal(INPUTS)  # inputs of the block that are not asked for yet
+        left = Signal(INPUTS)  # these, or all where a block begins
+        one = Signal(INPUTS)  # the next one of them
+        done = Signal()  # the input's last piece is taken
+        begun = Signal()
+        m.d.comb += [
+            self.begins.eq(~begun & self.blocks.valid & self.room),
+            left.eq(Mux(self.begins, Cat(inputs_in_memory(self.streams)), kept)),
+            one.eq(lowest(left)),
+            self.blocks.ready.eq((begun | self.begins) & ((done & (left == one)) | (left == 0))),
+        ]
+        m.d.sync += [
+            kept.eq(Mux(done, left & ~one, left)),
+            begun.eq((begun | self.begins) & ~self.blocks.ready),
+        ]
+        self._ask(m, segments.blocks, one, left, done, several)
+        m.d.sync += Assert(~begun | self.blocks.valid, "a block left too early")
+        return m
+
+    def _expect(self, m):
+        """What is read of the block; returns whether several inputs are gathered."""
+        block, expected, low = self.blocks.p, self.expected, self.shape.row_bits
+        gathered = self._gathered()
+        pairs = [each & other for n, each in enumerate(gathered) for other in gathered[:n]]
+        several, alone = Signal(), Signal()  # alone: lists are read a line ahead
+        most = (self.rows - 1)[: len(self.rows)]
+        next_last = block.i + 1 == most >> low
+        m.d.comb += [
+            several.eq(Cat(pairs).any()),
+            alone.eq(self.by_lines & ~several),
+            expected.rows.eq(block.rows),
+            expected.cols.eq(block.cols),
+            expected.i.eq(block.i),
+            expected.j.eq(block.j),
+            expected.again.eq(self._again(several)),
+            expected.listed.eq(
+                Mux(alone, block.first & block.first_row, block.first | self.by_columns | several)
+            ),
+        ]
+        with m.If(alone & block.first & (block.i != most >> low)):
+            rest = (most & (self.shape.block - 1)) + 1
+            m.d.comb += expected.ahead.eq(Mux(next_last, rest, self.shape.block))
+        return several
+
+    def _again(self, several):
+        """Inputs of which the block before had the beats that this one wants."""
+        block, beside = self.blocks.p, ~self.blocks.p.first & ~self.by_columns
+        return Cat(
+            beside
+            & shares_beats(self.shape, each.kind, block)
+            & ~(several & one_of(each.kind, GATHERED))
+            for each in self.streams
+        )
+
+    def _gathered(self):
+        return [each.used & one_of(each.kind, GATHERED) for each in self.streams]
+
+    def _ask(self, m, asks, one, left, done, several):
+        """The pieces of input ``one``, if there is one; of gathered rows the list, each row, and
+        the list of the next line."""
+        block = Signal.like(self.blocks.p, name="listed_block")
+        source = Signal(stream_layout(self.shape))
+        list_at = Signal(ADDRESS_BITS)
+        for number in range(INPUTS):
+            with m.If(one[number]):
+                m.d.comb += [source.eq(self.streams[number]), list_at.eq(self.lists[number])]
+        gathered = Signal()
+        m.d.comb += [
+            block.eq(self.blocks.p),
+            gathered.eq(left.any() & one_of(source.kind, GATHERED)),
+        ]
+        asked, ended = Signal(), Signal()  # the list, all rows
+        listing, held, last = Signal(), Signal(), Signal()
+        asking = Signal(stream_layout(self.shape))
+        again = Signal()
+        m.d.comb += [
+            again.eq((self.expected.again & one).any()),
+            asking.eq(source),
+            asks.valid.eq(left.any() & ~again & (~gathered | listing | held)),
+        ]
+        with m.If(gathered):
+            m.d.comb += [
+                asking.address.eq(self.row),
+                listing.eq(self.expected.listed & ~asked | ended),
+            ]
+        with m.If(listing):
+            m.d.comb += [asking.address.eq(list_at), asking.kind.eq(Kind.LABELS)]
+        with m.If(ended):
+            m.d.comb += [block.i.eq(self.blocks.p.i + 1), block.rows.eq(self.expected.ahead)]
+        segments_of(m, self.shape, asking, block, asks.p)
+        taken = asks.valid & asks.ready
+        row_taken, rows_end, unlisted = Signal(), Signal(), Signal()
+        ends = ended | (rows_end & (self.expected.ahead == 0))
+        m.d.comb += [
+            row_taken.eq(taken & gathered & ~listing),
+            rows_end.eq(row_taken & last),
+            unlisted.eq(several | self.by_columns | self.blocks.p.last),
+            self.let_go.eq((rows_end | (again & gathered)) & unlisted),
+            done.eq(again | (taken & Mux(gathered, ends, 1))),
+        ]
+        with m.If(gathered & ~listing):
+            m.d.comb += [asks.p.count.eq(0), asks.p.rows.eq(1)]
+        with m.If(taken & listing):
+            m.d.sync += [asked.eq(~ended), ended.eq(0)]
+        with m.If(rows_end):
+            m.d.sync += [asked.eq(0), ended.eq(self.expected.ahead != 0)]
+        gathered_ones = Cat(self._gathered())
+        self._read_rows(m, gathered_ones & Mux(several, left, ~0), row_taken, held, last)
+
+    def _read_rows(self, m, wanted, taken, held, last):
+        """Addresses of rows, one ahead; at a block's end the first of the next, if it has the same
+        list. ``held``: one has been read, and not been taken; ``last``: it is that of the last row.
+        ``wanted``: inputs whose rows are yet to come."""
+        row, following = Signal(range(self.shape.block)), Signal(range(self.shape.block))
+        m.d.comb += [
+            last.eq(row == self.blocks.p.rows - 1),
+            following.eq(Mux(last, 0, row + 1)),
+            self.row_at.eq(Mux(held, following, row)),
+            self.row_en.eq(self.row_there & (~held | taken) & ~self.let_go),
+        ]
+        m.d.sync += held.eq(self.row_en | (held & ~taken & ~self.let_go))
+        with m.If(taken):
+            m.d.sync += row.eq(following)
+        for number in reversed(range(INPUTS)):
+            with m.If(wanted[number]):
+                m.d.comb += [
+                    self.table_address.eq(self.streams[number].address),
+                    self.table_pitch.eq(self.streams[number].pitch),
+                ]

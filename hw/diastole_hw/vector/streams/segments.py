@@ -1,0 +1,94 @@
+"""Requests for the rows of a block: where they are, then one after the other."""
+
+from amaranth.hdl import Module, Signal
+from amaranth.lib import stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from diastole_hw.bus.services import request_layout
+from diastole_hw.data_registers import data_register
+from diastole_hw.vector.stream_layouts import VectorShape
+from diastole_hw.vector.streams.packing import segments_layout
+from diastole_sim.spec.command_table import ADDRESS_BITS
+
+DIGIT = 8
+"""Bits of a count that are multiplied in a cycle."""
+
+
+class SegmentRequests(wiring.Component):
+    """A request for every piece of a block, by rows ascending: each from the beat on in which its
+    address is, addresses modulo 2^40.
+
+    Timing: the first request is offered 2 cycles after its block was taken, and one more for every
+    eight bits up to the highest that ``count`` has; then one request every cycle. The next block is
+    located meanwhile, so that no cycle is lost where a block has as many rows as that takes.
+
+    Parameters
+    ----------
+    shape : VectorShape
+
+    Members
+    -------
+    blocks : In(stream of segments_layout(shape))
+        At least one row and one beat.
+    requests : Out(stream of request_layout())
+        Functions of registers.
+    busy : Out(1)
+        A block is here whose requests have not all been taken.
+    """
+
+    blocks: stream.Interface
+    requests: stream.Interface
+
+    def __init__(self, shape: VectorShape):
+        self.shape = shape
+        super().__init__(
+            {
+                "blocks": In(stream.Signature(segments_layout(shape))),
+                "requests": Out(stream.Signature(request_layout())),
+                "busy": Out(1),
+            }
+        )
+
+    def elaborate(self, platform):
+        m = Module()
+        moves, free = Signal(), Signal()
+        held, at = self._locate(m, moves)
+        here = Signal()
+        piece = data_register(segments_layout(self.shape))  # `base`: of the next row; `rows`: left
+        taken = Signal()
+        beat_mask = self.shape.beat_bytes - 1
+        m.d.comb += [
+            taken.eq(here & self.requests.ready),
+            free.eq(~here | (taken & (piece.rows == 1))),
+            moves.eq(held & ~at.count.any() & free),
+            self.requests.valid.eq(here),
+            self.requests.p.addr.eq(piece.base & ~beat_mask),
+            self.requests.p.beats.eq(piece.beats),
+            self.busy.eq(held | here),
+        ]
+        with m.If(taken):
+            m.d.sync += [piece.base.eq(piece.base + piece.pitch), piece.rows.eq(piece.rows - 1)]
+        with m.If(free):
+            m.d.sync += here.eq(moves)
+        with m.If(moves):
+            m.d.sync += [piece[name].eq(at[name]) for name in ("base", "pitch", "rows", "beats")]
+        return m
+
+    def _locate(self, m, moves):
+        """The block whose first row is looked for: whether there is one, and what is known of it.
+        ``count`` is what is left of it."""
+        held = Signal()
+        at = data_register(segments_layout(self.shape))
+        term = data_register(ADDRESS_BITS)
+        m.d.comb += self.blocks.ready.eq(~held | moves)
+        with m.If(at.count.any()):
+            m.d.sync += [
+                at.base.eq(at.base + term * at.count[:DIGIT]),
+                at.count.eq(at.count >> DIGIT),
+                term.eq(term << DIGIT),
+            ]
+        with m.If(self.blocks.ready):
+            m.d.sync += held.eq(self.blocks.valid)
+        with m.If(self.blocks.ready & self.blocks.valid):
+            m.d.sync += [at.eq(self.blocks.payload), term.eq(self.blocks.p.pitch)]
+        return held, at

@@ -1,0 +1,435 @@
+"""The vector unit whole: commands, the tables that they use, and chains over memory."""
+
+from functools import reduce
+from operator import add
+
+from amaranth.hdl import Array, Cat, Module, Mux, Signal, Value
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out
+from amaranth.utils import exact_log2
+
+from diastole_hw.binary32 import float_fields
+from diastole_hw.bus.services import ReadSignature, WriteSignature
+from diastole_hw.data_registers import data_register
+from diastole_hw.vector.core.chain_setup import ChainSetup, chain_layout
+from diastole_hw.vector.core.vector_core import VectorCore
+from diastole_hw.vector.float.narrow import not_finite
+from diastole_hw.vector.stream_layouts import WORD, VectorShape, row_layout
+from diastole_hw.vector.streams.chain_walk import ChainWalk
+from diastole_hw.vector.streams.inputs import InputStreams
+from diastole_hw.vector.streams.outputs import OutputStreams
+from diastole_hw.vector.streams.product_walk import tiles_layout
+from diastole_hw.vector.transfer import TableTransfer, transfer_layout
+from diastole_hw.vector.vector_control import VectorControl, image_layout
+from diastole_hw.vector.vector_tables import (
+    WIDTH_PORTS,
+    VectorTables,
+    constant_layout,
+    floor_layout,
+)
+from diastole_sim.spec.command_errors import ErrorCode
+from diastole_sim.spec.limits import VectorTable
+from diastole_sim.spec.micro import FLOOR, INPUTS, OUTPUTS
+from diastole_sim.spec.patches import PatchLimits
+from diastole_sim.spec.stream_table import CHOICE_FIELDS, Kind
+
+
+class VectorEngine(wiring.Component):
+    """Do commands of the vector unit, one at a time: chains, and transfers of tables.
+
+    A chain that breaks a rule is refused before it reads or writes anything but tables, and when
+    the image of the one before it is written. One that gives a NaN or Inf to a constant that is
+    watched is finished with its image, then stops the unit.
+
+    Timing: a command is taken when none is under way, and begins in the next cycle; then it takes
+    the time of :class:`diastole_hw.vector.transfer.TableTransfer`, or that of
+    :class:`diastole_hw.vector.core.chain_setup.ChainSetup`, of the core from the cycle after its
+    ``done`` on, and of the outputs, until the last beat is taken. ``control.done`` is combinational
+    from registers; the next command is taken from the cycle after it on, while the last rows of an
+    image are converted; a second image waits for the first. ``error_code`` is a register.
+
+    Parameters
+    ----------
+    shape : VectorShape
+    fed : 3 integers
+        By class, columns of the widest tensor that a chain may give the converter, 0 for none.
+    patches : PatchLimits, optional
+        In which tiles that do not hold whole rows it may, too; left out: in none.
+    widest : int
+        Columns of the widest tensor that comes so.
+
+    Members
+    -------
+    control : In(VectorControl())
+        What a chain with a product reads of it comes at ``product``.
+    read, write : Out(ReadSignature(data_width)), Out(WriteSignature(data_width))
+    product : In(stream of row_layout(shape))
+        B rows of each block, anything outside the tensor.
+    tiles : In(stream of tiles_layout())
+        How the result of each product with a chain is cut, in their order.
+    image : Out(stream of row_layout(shape))
+        The rows of an image's blocks, in the order of the walk, for the converter.
+    image_asked, image_done : Out(stream of image_layout(choices=shape.has_choices)), In(1)
+        Before they come, what is to become of them; a pulse: it has.
+    constant_put : In(constant_layout())
+        A constant from outside; only while no command is under way, or in the two cycles after
+        ``floor``.
+    floor : Out(floor_layout())
+        Constant :data:`diastole_sim.spec.micro.FLOOR` was loaded in the cycle before.
+    amax_en, amax_at, amax, amax_put_en, amax_put_at, amax_put
+        As of :class:`diastole_hw.vector.vector_tables.VectorTables`: scales of tensors, at any
+        time.
+    eps, widths, width_put_en, width_put, last
+        Likewise, with ``shape.has_choices``.
+    working : Out(1)
+        A cycle of an instruction.
+    """
+
+    control: wiring.PureInterface
+    read: wiring.PureInterface
+    write: wiring.PureInterface
+    product: stream.Interface
+    image: stream.Interface
+    image_asked: stream.Interface
+    tiles: stream.Interface
+    constant_put: data.View
+    floor: data.View
+
+    def __init__(
+        self,
+        shape: VectorShape,
+        fed: tuple[int, int, int] = (0, 0, 0),
+        *,
+        patches: PatchLimits | None = None,
+        widest: int = 0,
+    ):
+        self.shape, self.fed, self.patches, self.widest = shape, fed, patches, widest
+        row = row_layout(shape)
+        super().__init__(
+            {
+                "control": In(VectorControl()),
+                "read": Out(ReadSignature(shape.data_width)),
+                "write": Out(WriteSignature(shape.data_width)),
+                "product": In(stream.Signature(row)),
+                "tiles": In(stream.Signature(tiles_layout())),
+                "image": Out(stream.Signature(row)),
+                "image_asked": Out(stream.Signature(image_layout(choices=shape.has_choices))),
+                "image_done": In(1),
+                "constant_put": In(constant_layout()),
+                "floor": Out(floor_layout()),
+                "amax_en": In(1),
+                "amax_at": In(range(shape.slot_entries)),
+                "amax": Out(WORD),
+                "amax_put_en": In(1),
+                "amax_put_at": In(range(shape.slot_entries)),
+                "amax_put": In(WORD),
+                "working": Out(1),
+            }
+            | (WIDTH_PORTS if shape.has_choices else {})
+        )
+
+    def elaborate(self, platform):
+        m = Module()
+        shape = self.shape
+        units = {
+            "tables": VectorTables(shape),
+            "transfer": TableTransfer(shape),
+            "setup": ChainSetup(shape),
+            "inputs": InputStreams(shape),
+            "core": VectorCore(shape),
+            "outputs": OutputStreams(shape),
+            "ahead": ChainWalk(shape),
+            "walk": ChainWalk(shape),
+        }
+        for name, unit in units.items():
+            m.submodules[name] = unit
+        tables, transfer, setup, inputs, core, outputs, ahead, walk = units.values()
+        chain, moved = self._keep(m)
+        m.d.comb += [setup.chain.eq(chain), transfer.transfer.eq(moved)]
+        m.d.comb += [setup.step.eq(self.control.step), transfer.step.eq(self.control.step)]
+        tiles = data_register(tiles_layout(), name="cut")
+        moves = self._sequence(m, chain, tiles, setup, transfer, core, outputs, (ahead, walk))
+        for each in (ahead, walk):
+            m.d.comb += [each.chain.eq(chain), each.tiles.eq(tiles)]
+        wiring.connect(m, ahead.blocks, inputs.blocks)
+        wiring.connect(m, walk.blocks, core.blocks)
+        self._tables(m, tables, transfer, setup, core, outputs)
+        self._streams(m, chain, setup, inputs, core, outputs)
+        self._share(m, moves, transfer, inputs, outputs)
+        return m
+
+    def _keep(self, m):
+        """The command that is under way, as a chain and as a transfer."""
+        given = self.control.command
+        transfer = Signal(transfer_layout(self.shape))
+        m.d.comb += [
+            transfer.store.eq(given.p.store),
+            transfer.table.eq(given.p.which),
+            *(transfer[n].eq(given.p[n]) for n in ("first", "count", "address", "advance")),
+        ]
+        both = (chain_layout(), transfer_layout(self.shape))
+        kept = data_register(max(layout.size for layout in both), name="kept")
+        with m.If(given.valid & given.ready):
+            m.d.sync += kept.eq(
+                Mux(given.p.transfer, Value.cast(transfer), Value.cast(given.p.chain))
+            )
+        return tuple(layout(kept[: layout.size]) for layout in both)
+
+    def _sequence(self, m, chain, tiles, setup, transfer, core, outputs, walks):
+        """What a command does, from one state to the next; returns whether a table is moved."""
+        control, moves = self.control, data_register(name="moves")
+        skipped = data_register(name="skipped")
+        code, refusal = data_register(8, name="code"), self._refusal(m, chain, tiles, setup)
+        stops = self._not_finite(m, core, outputs)
+        makes_image, written = self._image(m, chain, setup, tiles)
+        with m.FSM():
+            with m.State("IDLE"):
+                m.d.comb += control.command.ready.eq(1)
+                m.d.sync += [
+                    moves.eq(control.command.p.transfer),
+                    skipped.eq(control.command.p.skipped),
+                ]
+                with m.If(control.command.valid):
+                    m.next = "BEGIN"
+            with m.State("BEGIN"):
+                m.d.comb += [setup.start.eq(~moves), transfer.start.eq(moves)]
+                m.next = "UNDER WAY"
+            with m.State("UNDER WAY"):
+                with m.If(transfer.done):
+                    m.d.comb += control.done.eq(1)
+                    m.next = "IDLE"
+                with m.If(setup.done):
+                    m.next = "TILES"
+            with m.State("TILES"):
+                m.d.sync += tiles.eq(self.tiles.payload)
+                waits = chain.of_product & ~skipped
+                m.d.comb += self.tiles.ready.eq(waits)
+                with m.If(~waits | self.tiles.valid):
+                    m.next = "CHECK"
+            with m.State("CHECK"):
+                m.next = "IMAGE"
+                with m.If(refusal != 0):
+                    m.d.sync += code.eq(refusal)
+                    m.next = "STOPS"
+                with m.Elif(skipped):
+                    m.d.comb += control.done.eq(1)
+                    m.next = "IDLE"
+            with m.State("IMAGE"):
+                m.d.comb += self.image_asked.valid.eq(makes_image)
+                with m.If(~makes_image | self.image_asked.ready):
+                    m.next = "CHAIN"
+            with m.State("CHAIN"):
+                m.d.comb += [core.start.eq(1), *(walk.start.eq(1) for walk in walks)]
+                m.next = "RUN"
+            with m.State("RUN"), m.If(core.done):
+                m.next = "WRITE"
+            with m.State("WRITE"), m.If(outputs.idle):
+                m.d.comb += control.done.eq(~stops)
+                m.next = "IDLE"
+                with m.If(stops):
+                    m.d.sync += code.eq(ErrorCode.NOT_FINITE)
+                    m.next = "STOPS"
+            with m.State("STOPS"), m.If(written):
+                m.d.sync += control.error_code.eq(code)
+                m.next = "STOPPED"
+            with m.State("STOPPED"):
+                pass
+        return moves
+
+    def _refusal(self, m, chain, tiles, setup):
+        """Why the chain is refused, 0 if it is not; known when it is set up, and its tiles are."""
+        narrow = Signal()  # the tiles of its product do not hold whole rows
+        beyond = Signal()  # an image is wider than the converter takes it, or not the only one
+        unread = Signal()  # nobody would take its product
+        refusal = Signal(8)
+        images = [self._makes(setup, number, Kind.IMAGE) for number in range(OUTPUTS)]
+        inputs = [setup.streams[number] for number in range(INPUTS)]
+        products = [each.used & (each.kind == Kind.PRODUCT) for each in inputs]
+        rows = [self._makes(setup, number, Kind.ROW) for number in range(OUTPUTS)]
+        classes = [setup.streams[INPUTS + number].tensor_class for number in range(OUTPUTS)]
+        unfit = self._unfit(m, chain, tiles)
+        wide, odd = [], []
+        for image, cls in zip(images, classes, strict=True):
+            most = Array((*self.fed, 0))[cls]
+            wide.append(image & (chain.cols > Mux(narrow & (cls < 3), self.widest, most)))
+            odd.append(image & Array(unfit)[cls])
+        several = reduce(add, images) > 1
+        m.d.comb += [
+            narrow.eq(self._narrow(chain, tiles)),
+            beyond.eq(Cat(wide).any() | several),
+            unread.eq(chain.of_product & ~Cat(products).any()),
+        ]
+        with m.If(narrow & Cat(odd).any()):
+            m.d.comb += refusal.eq(ErrorCode.NEST)
+        with m.Elif(setup.bad_stream | beyond | unread | (narrow & Cat(rows).any())):
+            m.d.comb += refusal.eq(ErrorCode.BAD_STREAM)
+        with m.Elif(setup.bad_program):
+            m.d.comb += refusal.eq(ErrorCode.BAD_PROGRAM)
+        return refusal
+
+    def _narrow(self, chain, tiles):
+        """Whether the chain's product has tiles that do not hold whole rows."""
+        blocks = (chain.cols + (self.shape.block - 1)) >> self.shape.row_bits
+        return chain.of_product & (tiles.l_step < blocks)
+
+    def _unfit(self, m, chain, tiles):
+        """By class, whether the converter does not take the product's tiles as patches."""
+        unfit = Signal(4, init=~0)
+        if self.patches is None:
+            return unfit
+        rows = (chain.rows + (self.shape.block - 1)) >> self.shape.row_bits
+        kept = self.patches.kept_rows
+        waits = Signal()  # maxima of more rows would wait
+        m.d.comb += waits.eq((rows > kept) & (tiles.lanes_outermost | (tiles.t_step > kept)))
+        for cls, (tile_rows, tile_cols) in enumerate(self.patches.tiles):
+            beside = tiles.l_step[: exact_log2(tile_cols)].any()
+            if tile_rows > 1:
+                beside = tiles.l_step != tile_cols
+            below = tiles.t_step[: exact_log2(tile_rows)].any() & (tiles.t_step < rows)
+            m.d.comb += unfit[cls].eq(beside | below | waits)
+        m.d.comb += unfit[len(self.patches.tiles)].eq(1)
+        return unfit
+
+    def _makes(self, setup, number, kind):
+        """Whether an output is of a kind."""
+        stream_ = setup.streams[INPUTS + number]
+        return stream_.used & (stream_.kind == kind)
+
+    def _image(self, m, chain, setup, tiles):
+        """Whether the chain makes an image, and that the last one that was asked for is written."""
+        makes, pending, asked = Signal(), Signal(), self.image_asked.p
+        for number in range(OUTPUTS):
+            stream_ = setup.streams[INPUTS + number]
+            with m.If(self._makes(setup, number, Kind.IMAGE)):
+                m.d.comb += [
+                    makes.eq(1),
+                    asked.cls.eq(stream_.tensor_class),
+                    asked.address.eq(stream_.address),
+                    asked.offset.eq(stream_.offset),
+                    asked.tag.eq(stream_.pitch),
+                    asked.slot.eq(stream_.aux),
+                ]
+                if self.shape.has_choices:
+                    for name in CHOICE_FIELDS:
+                        m.d.comb += asked[name].eq(stream_[name])
+        m.d.comb += [
+            asked.rows.eq(chain.rows),
+            asked.cols.eq(chain.cols),
+            asked.cut.cut.eq(self._narrow(chain, tiles)),
+            asked.cut.high.eq(tiles.t_step),
+            asked.cut.wide.eq(tiles.l_step),
+            asked.cut.by_columns.eq(tiles.lanes_outermost),
+        ]
+        with m.If(self.image_asked.valid & self.image_asked.ready):
+            m.d.sync += pending.eq(1)
+        with m.Elif(self.image_done):
+            m.d.sync += pending.eq(0)
+        return makes, ~pending
+
+    def _not_finite(self, m, core, outputs):
+        """What is watched; returns whether a constant was, which stops the unit."""
+        of_constant = outputs.not_finite_kind == Kind.CONSTANT
+        in_panel, stops = Signal(), Signal()
+        lanes = Cat(not_finite(number) for number in core.panel_write)
+        m.d.sync += in_panel.eq(core.panel_write_en & core.panel_write_watched & lanes.any())
+        m.d.comb += self.control.overflow.eq((outputs.not_finite & ~of_constant) | in_panel)
+        with m.If(outputs.not_finite & of_constant):
+            m.d.sync += stops.eq(1)
+        return stops
+
+    def _tables(self, m, tables, transfer, setup, core, outputs):
+        """Who reads and writes which memory."""
+        m.d.comb += [
+            tables.put.eq(transfer.put),
+            tables.take.eq(transfer.take),
+            transfer.blocked.eq(tables.blocked),
+            *(getattr(transfer, n).eq(getattr(tables, n)) for n in ("constant", "amax", "panel")),
+            tables.scan_en.eq(setup.instruction_en),
+            tables.scan_at.eq(setup.instruction_at),
+            setup.instruction.eq(tables.instruction),
+            tables.slot_en.eq(setup.slot_en),
+            tables.slot_at.eq(setup.slot_at),
+            setup.slot.eq(tables.slot),
+            tables.instruction_en.eq(core.program_en),
+            tables.instruction_at.eq(core.program_at),
+            core.program_word.eq(tables.instruction),
+            tables.constant_en.eq(core.constant_en),
+            tables.constant_at.eq(core.constant_at),
+            core.constant_word.eq(tables.constant),
+            tables.panel_en.eq(core.panel_read_en),
+            tables.panel_at.eq(core.panel_read_at),
+            core.panel_read.eq(tables.panel),
+            tables.panel_put_en.eq(core.panel_write_en),
+            tables.panel_put_at.eq(core.panel_write_at),
+            tables.panel_put.eq(core.panel_write),
+            tables.constant_put[0].valid.eq(outputs.constant_en),
+            tables.constant_put[0].index.eq(outputs.constant_at),
+            tables.constant_put[0].value.eq(outputs.constant),
+            tables.constant_put[1].eq(self.constant_put),
+            self.amax.eq(tables.amax),
+        ]
+        sets_floor = (transfer.put.table == VectorTable.CONSTANTS) & (transfer.put.at == FLOOR)
+        m.d.sync += [
+            self.floor.valid.eq(transfer.put.valid & sets_floor),
+            self.floor.field.eq(float_fields(transfer.put.chunk[:WORD]).exponent),
+        ]
+        for name in ("amax_en", "amax_at", "amax_put_en", "amax_put_at", "amax_put"):
+            m.d.comb += getattr(tables, name).eq(getattr(self, name))
+        if self.shape.has_choices:
+            for name in ("eps", "widths", "last"):
+                m.d.comb += getattr(self, name).eq(getattr(tables, name))
+            for name in ("width_put_en", "width_put"):
+                m.d.comb += getattr(tables, name).eq(getattr(self, name))
+            m.d.comb += transfer.widths.eq(tables.widths)
+
+    def _streams(self, m, chain, setup, inputs, core, outputs):
+        """Elements to the core and from there."""
+        for number in range(INPUTS):
+            m.d.comb += inputs.streams[number].eq(setup.streams[number])
+        for number in range(OUTPUTS):
+            m.d.comb += outputs.streams[number].eq(setup.streams[INPUTS + number])
+        m.d.comb += [
+            inputs.lists.eq(setup.lists),
+            inputs.by_columns.eq(chain.by_columns),
+            inputs.by_lines.eq(~chain.by_columns & ~chain.of_product),
+            inputs.rows_of_tensor.eq(chain.rows),
+            inputs.row_at.eq(core.row_at),
+            inputs.give_back.eq(core.give_back),
+            core.level.eq(inputs.level),
+            core.rows.eq(inputs.rows),
+            core.streams.eq(setup.streams),
+            core.program_first.eq(chain.first),
+            core.program_length.eq(chain.length),
+            core.room.eq(outputs.room),
+            outputs.row_en.eq(core.out_row.valid),
+            outputs.row.eq(core.out_row.row),
+            self.working.eq(core.working),
+            self.control.waits.input.eq(core.wants_inputs),
+            self.control.waits.output.eq(core.wants_outputs),
+            self.control.waits.special.eq(core.wants_specials),
+        ]
+        wiring.connect(m, core.given, outputs.given)
+        wiring.connect(m, wiring.flipped(self.product), inputs.product)
+        wiring.connect(m, outputs.image, wiring.flipped(self.image))
+
+    def _share(self, m, moves, transfer, inputs, outputs):
+        """The bus is that of the command that is under way; other units ask for nothing, and do not
+        look at beats."""
+        for ours, mine, other in (
+            (self.read.requests, transfer.read.requests, inputs.read.requests),
+            (self.write.requests, transfer.write.requests, outputs.write.requests),
+            (self.write.beats, transfer.write.beats, outputs.write.beats),
+        ):
+            m.d.comb += [
+                ours.valid.eq(Mux(moves, mine.valid, other.valid)),
+                ours.payload.eq(Mux(moves, Value.cast(mine.payload), Value.cast(other.payload))),
+                mine.ready.eq(ours.ready),
+                other.ready.eq(ours.ready),
+            ]
+        beats = self.read.beats
+        m.d.comb += beats.ready.eq(Mux(moves, transfer.read.beats.ready, inputs.read.beats.ready))
+        for unit in (transfer, inputs):
+            m.d.comb += [
+                unit.read.beats.valid.eq(beats.valid),
+                unit.read.beats.payload.eq(beats.payload),
+            ]

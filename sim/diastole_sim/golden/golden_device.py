@@ -1,0 +1,133 @@
+"""The golden device: the whole machine's results, without its clock."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import combinations
+from math import prod
+
+from diastole_sim.device.conversion import Conversion
+from diastole_sim.device.interface import Floats, ProductResult
+from diastole_sim.device.operand_shapes import require_contractions, require_storage
+from diastole_sim.device.products import Lot, Products
+from diastole_sim.device.tensor_scales import TensorScales
+from diastole_sim.golden.convert import Quantised, quantise, quantise_stack
+from diastole_sim.golden.matrix_product import stack_product
+from diastole_sim.spec.numerics import Numerics
+from diastole_sim.spec.operations import Operation
+from diastole_sim.spec.require import require_int
+
+ELEMENTS_AT_ONCE = 1 << 15
+"""Of the matrices of a stack: what stays in a near cache."""
+
+
+class GoldenDevice(Products[Quantised]):
+    """A :class:`diastole_sim.device.interface.DeviceProtocol` in numpy, bit-exact to generated
+    hardware.
+
+    ``numerics``: what decides the bits. ``seed``: 32 bits, of every stochastic rounding.
+    """
+
+    total_cycles: int | None = None
+    """It has no clock."""
+
+    def __init__(self, numerics: Numerics, seed: int = 0):
+        self.numerics = numerics
+        self.seed = require_int("seed", seed, 0, 2**32 - 1)
+        self._scales = TensorScales(numerics)
+
+    def _convert(self, array: Floats, asked: Conversion) -> Quantised:
+        """See :func:`diastole_sim.golden.convert.quantise`. It takes no time here, so ``beside``
+        changes nothing."""
+        scaled = replace(asked, scale=self._scales.choose(asked))
+        converted = quantise(array, scaled, self.numerics, seed=self.seed)
+        self._scales.remember(asked, converted.amax)
+        return converted
+
+    def upload(self, tensor: Quantised) -> Quantised:
+        """A tensor that was converted before, as an operand: itself. ValueError if it is not stored
+        as this device stores its class."""
+        self._check_stored("the tensor", tensor)
+        return tensor
+
+    def _own(self, operand: object) -> Quantised | None:
+        return operand if isinstance(operand, Quantised) else None
+
+    def _check_stored(self, name: str, operand: Quantised) -> None:
+        own = self.numerics.tensor_class(operand.tensor_class)
+        if own.format.planes and operand.width in self.numerics.widths:
+            own = self.numerics.converted_class(operand.tensor_class, operand.width)
+        require_storage(name, operand.chosen, operand.block, own, self.numerics.block)
+
+    def _names_over_time(self) -> bool:
+        return self.numerics.source == "delayed"
+
+    def _check_sizes(self, operation: Operation, sizes: Mapping[str, int]) -> None:
+        require_contractions(operation.products, sizes, self.numerics)
+
+    def _multiply(
+        self,
+        operation: Operation,
+        operands: Mapping[str, Quantised],
+        sizes: Mapping[str, int],
+        converted: Sequence[Quantised],
+    ) -> ProductResult:
+        each = {name: [tensor] for name, tensor in operands.items()}
+        (result,) = self._multiply_each(operation, each, [operands])
+        return result
+
+    def _convert_lot(self, arrays: Floats, asked: Sequence[Conversion]) -> list[Quantised]:
+        if self.numerics.source == "delayed":  # one may hang on the one before it
+            return list(super()._convert_lot(arrays, asked))
+        scale = self._scales.choose(asked[0])
+        scaled = [replace(each, scale=scale) for each in asked]
+        found: list[Quantised] = []
+        for part in pieces(len(arrays), arrays[0].size):
+            found += quantise_stack(arrays[part], scaled[part], self.numerics, seed=self.seed)
+        return found
+
+    def _multiply_lot(
+        self, operation: Operation, lot: Lot[Quantised], sizes: Mapping[str, int]
+    ) -> list[ProductResult]:
+        found: list[ProductResult] = []
+        for part in pieces(lot.count, max(prod(pair) for pair in combinations(sizes.values(), 2))):
+            own = [lot.operands(index) for index in range(lot.count)[part]]
+            each = {
+                name: tensors if len(tensors) == 1 else [operands[name] for operands in own]
+                for name, tensors in lot.tensors.items()
+            }
+            found += self._multiply_each(operation, each, own)
+        return found
+
+    def _multiply_each(
+        self,
+        operation: Operation,
+        tensors: Mapping[str, Sequence[Quantised]],
+        operands: Sequence[Mapping[str, Quantised]],
+    ) -> list[ProductResult]:
+        """The products of each of ``operands``; ``tensors``: the same by name, one where it is that
+        of all."""
+        results = {
+            product.result.name: stack_product(product, tensors, self.numerics)
+            for product in operation.products
+        }
+        found: list[ProductResult] = []
+        for index, own in enumerate(operands):
+            # One factor is that of all where both are.
+            mine = {name: each[min(index, len(each) - 1)] for name, each in results.items()}
+            found.append(
+                ProductResult(
+                    op=operation.name,
+                    values={name: result.values for name, result in mine.items()},
+                    operands=own,
+                    exact=all(result.exact for result in mine.values()),
+                    overflow=any(result.overflow for result in mine.values()),
+                )
+            )
+        return found
+
+
+def pieces(count: int, elements: int) -> Iterator[slice]:
+    """Parts of a stack of so many matrices of at most so many elements, that are done at once."""
+    length = max(1, ELEMENTS_AT_ONCE // elements)
+    for first in range(0, count, length):
+        yield slice(first, first + length)

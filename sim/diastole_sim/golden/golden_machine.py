@@ -1,0 +1,412 @@
+"""The golden machine: what commands do to memory, tables and registers, to the bit."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from diastole_sim.device.conversion import Conversion
+from diastole_sim.device.interface import Floats
+from diastole_sim.golden.areas import Area, Setting, written
+from diastole_sim.golden.convert import Quantised, quantise
+from diastole_sim.golden.drain_order import order_of
+from diastole_sim.golden.images import Images
+from diastole_sim.golden.loss_scale import LossScale
+from diastole_sim.golden.matrix_product import ResultTensor, matrix_product
+from diastole_sim.golden.memory import Bytes, GoldenMemory, OutsideError
+from diastole_sim.golden.tables import Tables
+from diastole_sim.golden.vector.chain_run import ChainRun, Input, run_chain
+from diastole_sim.golden.vector.order import Order
+from diastole_sim.golden.vector.streams import read_stream, write_stream
+from diastole_sim.spec.chains import chain_faults, named_streams
+from diastole_sim.spec.command import Command, scale_exponent
+from diastole_sim.spec.command_check import decode
+from diastole_sim.spec.command_errors import PRECEDENCE, ErrorCode, MalformedCommandError
+from diastole_sim.spec.command_table import (
+    CHAINED,
+    CHAINS,
+    COMMAND_BYTES,
+    MULTIPLYING,
+    PRODUCTS,
+    SLOT_FIELDS,
+    WIDTH_FIELDS,
+    Opcode,
+)
+from diastole_sim.spec.formats import PLANE_BITS
+from diastole_sim.spec.image import FloatLayout, round_up
+from diastole_sim.spec.limits import Limits, VectorTable
+from diastole_sim.spec.micro import FLOOR, INPUTS
+from diastole_sim.spec.numerics import CLASS_NAMES, Numerics, TensorClass
+from diastole_sim.spec.operations import MatrixProduct, Operation, Tensor
+from diastole_sim.spec.require import require_int
+from diastole_sim.spec.scales import amax_exponent, delayed_exponent
+from diastole_sim.spec.stream_table import GATHERED, IN_MEMORY, Descriptor, Kind
+
+ONE_BITS = 0x3F800000
+"""Of 1.0: the largest magnitude that a scale slot without steps before gives."""
+
+
+class StoppedError(Exception):
+    """A command is refused, or stopped the machine; ``code``: what the hardware reports."""
+
+    def __init__(self, code: ErrorCode):
+        super().__init__(code.name)
+        self.code = code
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outcome:
+    """How a run ended: ``error``, NONE if all was well, and the number of the command that failed.
+    ``done``: how many commands were done."""
+
+    error: ErrorCode = ErrorCode.NONE
+    index: int = 0
+    done: int = 0
+
+
+@dataclass(kw_only=True)
+class Seen:
+    """Registers that tell of what was converted and multiplied since they were cleared. ``flags``:
+    the names of those of :data:`diastole_sim.spec.registers.FLAG_BITS` that are set. ``amax``: of
+    the last conversion."""
+
+    flags: set[str] = field(default_factory=set[str])
+    saturated: int = 0
+    underflowed: int = 0
+    amax: int = 0
+
+
+class GoldenMachine:
+    """A machine with a vector unit, its memory, and its registers as attributes.
+
+    ``numerics``: what decides the bits. ``limits``: what it accepts. ``memory_bytes``: from address
+    0 on; no other may be read or written. ``seed``: of all random bits.
+
+    ``step``, ``step_end``, ``command_first``: registers. ``loss``: those of the loss's scale.
+    ``overflow``: the step's overflow bit. Tables and memory begin as zeros.
+    """
+
+    def __init__(self, numerics: Numerics, limits: Limits, *, memory_bytes: int, seed: int = 0):
+        if limits.vector is None or limits.nests is None:
+            raise ValueError("limits must be those of a machine with a vector unit and nests")
+        self.numerics, self.limits = numerics, limits
+        self.seed = require_int("seed", seed, 0, 2**32 - 1)
+        self.memory = GoldenMemory(memory_bytes)
+        self.images = Images(memory=self.memory, numerics=numerics, data_width=limits.data_width)
+        self.tables = Tables(
+            block=limits.block,
+            panel_vectors=limits.vector.panel_vectors,
+            slot_words=limits.slot_words,
+        )
+        self.loss = LossScale()
+        self.step = self.step_end = self.command_first = 0
+        self.overflow = False
+        self.seen = Seen()
+        self._decoded: dict[bytes, Command] = {}
+        self._sound: dict[Command, int] = {}
+
+    # As a host sees it.
+
+    def read_rows(self, address: int, count: int, pitch: int, length: int) -> Bytes:
+        """A view of ``count`` runs of ``length`` bytes of memory, ``pitch`` apart."""
+        return self.memory.rows(address, count, pitch, length)
+
+    def write(self, address: int, data: Bytes) -> None:
+        """Put bytes into memory."""
+        self.memory.write(address, data)
+
+    def counters(self) -> dict[str, int]:
+        """None: it has no clock."""
+        return {}
+
+    def reported(self) -> dict[str, int]:
+        """Of conversions in the last run: elements that saturated, and that became zeros."""
+        return {"saturated": self.seen.saturated, "underflowed": self.seen.underflowed}
+
+    def run_at(self, address: int, count: int) -> Outcome:
+        """Run the ``count`` commands of the array at an address, as register ``start`` does, flags
+        and counters cleared."""
+        self.seen = Seen()
+        try:
+            data = self.memory.read(address, count * COMMAND_BYTES).tobytes()
+        except OutsideError:
+            return Outcome(error=ErrorCode.WINDOW)
+        starts = range(0, len(data), COMMAND_BYTES)
+        return self.run([data[start : start + COMMAND_BYTES] for start in starts])
+
+    def run(self, commands: Iterable[bytes | Command]) -> Outcome:
+        """Run commands from number ``command_first`` on, until one fails, or they end."""
+        table = list(commands)
+        index, done = self.command_first, 0
+        while self.command_first <= index < len(table):
+            command = table[index]
+            try:
+                self.execute(command)
+            except StoppedError as stopped:
+                return Outcome(error=stopped.code, index=index, done=done)
+            index, done = self._after(index, command), done + 1
+        return Outcome(done=done)
+
+    def execute(self, given: bytes | Command) -> None:
+        """Do one command; after ``next`` it is the caller's to go on where it says. StoppedError if
+        it is refused, and then nothing is done, or if it stops the machine."""
+        command = self._checked(given)
+        try:
+            self._do(command)
+        except OutsideError:
+            raise StoppedError(ErrorCode.WINDOW) from None
+
+    def written(self, given: bytes | Command) -> list[Area]:
+        """What a command writes that is about to be done. StoppedError if it is refused."""
+        setting = Setting(
+            images=self.images,
+            tables=self.tables,
+            limits=self.limits,
+            step=self.step,
+        )
+        return written(self._checked(given), setting)
+
+    def contents(self, area: Area) -> Bytes:
+        """What an area holds now, side by side."""
+        if area.which is None:
+            return self.memory.rows(area.first, area.count, area.pitch, area.length).reshape(-1)
+        return self.tables.bytes_of(area.which, area.first, area.length)
+
+    def _after(self, index: int, given: bytes | Command) -> int:
+        """The number of the command that follows."""
+        command = self._checked(given)
+        if command.opcode == Opcode.NEXT and self.step < self.step_end:
+            return command.target
+        return index + 1
+
+    # Checks.
+
+    def _checked(self, given: bytes | Command) -> Command:
+        """The command; StoppedError if the machine refuses it. What was found sound stays so as
+        long as the tables that it names do."""
+        data = given.encode() if isinstance(given, Command) else given
+        command = self._decoded.get(data)
+        if command is None:
+            try:
+                command = self._decoded[data] = decode(data, self.limits)
+            except MalformedCommandError as error:
+                raise StoppedError(error.code) from None
+        tables = self.tables
+        if command.opcode in CHAINS and self._sound.get(command) != tables.edition:
+            found = chain_faults(command, tables.descriptors, tables.instructions, self.limits)
+            for code in PRECEDENCE:
+                if code in found:
+                    raise StoppedError(code)
+            self._sound[command] = tables.edition
+        return command
+
+    # Commands.
+
+    def _do(self, command: Command) -> None:
+        opcode = Opcode(command.opcode)
+        if opcode == Opcode.CONVERT:
+            self._convert(command)
+        elif opcode in PRODUCTS:
+            self._product(command, PRODUCTS[opcode])
+        elif opcode in CHAINS:
+            if not (command.skip and self.overflow):
+                self._chain(command)
+        elif opcode == Opcode.LOAD:
+            length = command.count * self.tables.entry_bytes(command.which)
+            data = self.memory.read(self._advanced(command), length)
+            self.tables.load(command.which, command.first, data)
+            if command.which == VectorTable.CONSTANTS and _loads(command, FLOOR):
+                self.loss.set_floor(self.tables.constants[FLOOR])
+        elif opcode == Opcode.STORE:
+            self.loss.put(self.tables.constants)
+            data = self.tables.store(command.which, command.first, command.count)
+            self.memory.write(self._advanced(command), data)
+        else:
+            self.loss.next(self.overflow)
+            self.overflow = False
+            self.step = (self.step + 1) % 2**32
+
+    def _advanced(self, command: Command) -> int:
+        return command.address_x + self.step * command.advance
+
+    def _convert(self, command: Command) -> None:
+        name = CLASS_NAMES[command.class_x]
+        layout = FloatLayout(rows=command.m, cols=command.n, data_width=self.limits.data_width)
+        values = layout.unpack(self.memory.read(command.address_x, layout.total_bytes))
+        further = self.tables.next(command.slot - 1) if command.by_slot else command.width
+        width = self._width(name, further)
+        chosen = self.numerics.converted_class(name, width)
+        step = (command.step + self.step) % 2**32
+        scale = None
+        if chosen.has_tensor_scale:
+            scale = scale_exponent(command.scale, chosen.format)
+        if command.slot:
+            scale = self._slot_exponent(command.slot - 1, chosen, step)
+        asked = Conversion(name, tag=command.tag, step=step, scale=scale, width=width)
+        tensor = quantise(values, asked, self.numerics, seed=self.seed)
+        self._converted(tensor, command.slot)
+        self._decide(tensor, command)
+        self.images.write(tensor, (command.address_w, command.address_dy))
+
+    def _width(self, name: str, planes_less_1: int) -> int | None:
+        """Bits of a magnitude, of a field of a command."""
+        planes = self.numerics.tensor_class(name).format.planes
+        return PLANE_BITS * (planes_less_1 + 1) if planes else None
+
+    def _slot_exponent(self, slot: int, chosen: TensorClass, step: int) -> int | None:
+        """Of a tensor's scale, from what was converted in steps before; None where it has none."""
+        if not self.numerics.has_tensor_scales:
+            return None
+        before = self.tables.magnitudes_before(slot, step)
+        if not chosen.has_tensor_scale:
+            return None
+        largest = max(before) or ONE_BITS
+        return delayed_exponent([largest], chosen, self.numerics.margin)
+
+    def _decide(self, tensor: Quantised, of: Command | Descriptor) -> None:
+        """What the slot of a conversion says from then on."""
+        slot_plus_1 = of.slot if isinstance(of, Command) else of.aux
+        if of.by_slot or of.decides:
+            seen = tensor.improvement if of.decides else None
+            self.tables.turn(slot_plus_1 - 1, by_slot=bool(of.by_slot), seen=seen)
+
+    def _converted(self, tensor: Quantised, slot_plus_1: int) -> None:
+        """Note what a conversion found."""
+        name, seen = tensor.tensor_class, self.seen
+        seen.flags |= {f"{name}_{kind}" for kind in ("nan", "inf") if getattr(tensor, kind)}
+        seen.saturated += tensor.saturated
+        seen.underflowed += tensor.underflowed
+        seen.amax = tensor.amax
+        if slot_plus_1:
+            self.tables.note_magnitude(slot_plus_1 - 1, tensor.amax)
+        if name == "dy" and (tensor.nan or tensor.inf):
+            self.overflow = True
+
+    def _multiply(self, command: Command, operation: Operation) -> dict[str, ResultTensor]:
+        """The results of a command's products, by name."""
+        found: dict[str, ResultTensor] = {}
+        for product in operation.products:
+            operands = {
+                tensor.name: self._operand(command, operation, product, tensor)
+                for tensor in product.factors
+            }
+            result = matrix_product(product, operands, self.numerics)
+            found[product.result.name] = result
+            if not result.exact:
+                self.seen.flags.add("inexact")
+            if result.overflow:
+                self.seen.flags.add("overflow")
+                self.overflow = True
+        return found
+
+    def _operand(
+        self, command: Command, operation: Operation, product: MatrixProduct, tensor: Tensor
+    ) -> Quantised:
+        """A factor as its image in memory has it."""
+        name, copy = tensor.tensor_class, product.copy(tensor)
+        given, slot = (getattr(command, each[name]) for each in (WIDTH_FIELDS, SLOT_FIELDS))
+        width = self._width(name, self.tables.last(slot - 1) if slot else given)
+        two_copies = self.numerics.tensor_class(name).two_copies
+        fields = [
+            read.field
+            for read in operation.reads
+            if read.operand == tensor and (read.copy == copy or not (two_copies or read.second))
+        ]
+        return self.images.read(
+            getattr(command, fields[0]),
+            name,
+            (getattr(command, tensor.rows), getattr(command, tensor.columns)),
+            copy=copy,
+            width=width,
+        )
+
+    def _product(self, command: Command, operation: Operation) -> None:
+        results = self._multiply(command, operation)
+        for product, address in zip(operation.products, operation.result_fields, strict=True):
+            values = results[product.result.name].values
+            self._store_result(getattr(command, address), values)
+
+    def _store_result(self, address: int, values: Floats) -> None:
+        """Rows of a product's result; what whole vectors, or beats if they are shorter, have
+        beyond a row's end is zeros."""
+        rows, cols = values.shape
+        layout = FloatLayout(rows=rows, cols=cols, data_width=self.limits.data_width)
+        unit = min(self.limits.data_width // 8, 4 * self.limits.block)
+        padded = np.zeros((rows, round_up(4 * cols, unit) // 4), dtype=np.float32)
+        padded[:, :cols] = values
+        self.memory.write_rows(address, layout.pitch_bytes, padded.view(np.uint8))
+
+    # Chains.
+
+    def _chain(self, command: Command) -> None:
+        product: Floats | None = None
+        if command.opcode in CHAINED:
+            results = self._multiply(command, MULTIPLYING[Opcode(command.opcode)])
+            (product,) = (result.values for result in results.values())
+        tables = self.tables
+        order = order_of(command, self.limits)
+        program = tables.instructions[command.program : command.program + command.program_length]
+        inputs, outputs = named_streams(program)
+        writes = {n: tables.descriptors[command.streams + INPUTS + n] for n in outputs}
+        self.loss.put(tables.constants)
+        chain = ChainRun(
+            program=tuple(program),
+            order=order,
+            inputs={
+                n: self._input(tables.descriptors[command.streams + n], order, product)
+                for n in inputs
+            },
+            outputs=writes,
+            panel=tables.panel,
+            constants=tables.constants.copy(),
+        )
+        result = run_chain(chain)
+        self._put(writes, result.values, order)
+        watched = {n for n in result.not_finite if writes[n].watch}
+        if any(writes[n].kind == Kind.CONSTANT for n in watched):
+            raise StoppedError(ErrorCode.NOT_FINITE)
+        self.overflow |= bool(watched)
+
+    def _input(self, stream: Descriptor, order: Order, product: Floats | None) -> Input:
+        if stream.kind == Kind.PANEL:
+            return stream
+        if stream.kind == Kind.PRODUCT:
+            assert product is not None
+            return product
+        listed = self.tables.descriptors[stream.aux] if stream.kind in GATHERED else None
+        return read_stream(stream, self.memory, order, self.step, listed)
+
+    def _put(
+        self, writes: Mapping[int, Descriptor], values: Mapping[int, Floats], order: Order
+    ) -> None:
+        """What a chain wrote, but to the panel."""
+        for number, found in values.items():
+            stream = writes[number]
+            if stream.kind == Kind.CONSTANT:
+                self.tables.constants[stream.address] = found
+            elif stream.kind == Kind.IMAGE:
+                self._put_image(stream, found)
+            else:
+                assert stream.kind in IN_MEMORY
+                write_stream(stream, self.memory, order, self.step, found)
+
+    def _put_image(self, stream: Descriptor, values: Floats) -> None:
+        """Through the converter, which measures no scale here: one that has no slot is 1."""
+        name = CLASS_NAMES[stream.tensor_class]
+        width = None
+        if stream.by_slot:
+            width = self._width(name, self.tables.next(stream.aux - 1))
+        chosen = self.numerics.converted_class(name, width)
+        scale = amax_exponent(0, chosen) if chosen.has_tensor_scale else None
+        if stream.aux:
+            scale = self._slot_exponent(stream.aux - 1, chosen, self.step)
+        asked = Conversion(name, tag=stream.pitch, step=self.step, scale=scale, width=width)
+        tensor = quantise(values, asked, self.numerics, seed=self.seed)
+        self._converted(tensor, stream.aux)
+        self._decide(tensor, stream)
+        self.images.write(tensor, (stream.address, stream.address + stream.offset))
+
+
+def _loads(command: Command, entry: int) -> bool:
+    """Whether an entry of a table is among those that ``load`` fills."""
+    return command.first <= entry < command.first + command.count

@@ -1,0 +1,182 @@
+"""A chain in time: instruction by instruction, with what each waits for."""
+
+from collections import Counter, deque
+from dataclasses import dataclass, field
+
+from diastole_sim.perf.chain_inputs import ChainInputs
+from diastole_sim.perf.chain_outputs import ChainOutputs
+from diastole_sim.perf.modelled_vector import ChainTask, ModelledVector, VisitedBlock
+from diastole_sim.spec.micro import FAR_TURN, INPUTS, OUTPUTS, REGISTERS, Instruction, Source
+from diastole_sim.spec.stream_table import GATHERED, Kind, PanelOrder
+
+PIPELINE = 8
+"""Cycles after which what is written can be read by anyone."""
+ENTRIES = 2
+"""Instructions that are chosen ahead."""
+FETCHED = 3
+"""Cycles from the choice of an instruction to the first in which it may be taken."""
+SCANNED, HIDDEN, BEGINS = 14, 4, 4
+"""Cycles of a set-up: until a program of no more instructions than are read beside the kinds of its
+streams, and how many those are; from the end of it to the offer of the first block."""
+IMAGE_ASKED = 2
+"""From the end of the image before to the offer of the first block, where a chain makes one."""
+
+
+def setup_cycles(task: ChainTask) -> int:
+    """From a chain's command to the offer of its first block."""
+    cycles = SCANNED + max(len(task.program) - HIDDEN, 0)
+    walk = task.walk
+    for number in range(INPUTS + OUTPUTS):
+        if number < INPUTS:
+            stream = task.inputs.get(number)
+        else:
+            stream = task.outputs.get(number - INPUTS)
+        if stream is None:
+            continue
+        cycles += 1
+        if stream.kind == Kind.PANEL:
+            rows = walk.block_rows - 1 if stream.aux == PanelOrder.BLOCK else 0
+            cycles += rows.bit_length() + 2
+        elif stream.per_step:
+            cycles += task.step.bit_length() + 2
+        if stream.kind in GATHERED:
+            cycles += 1
+    return cycles + BEGINS
+
+
+@dataclass(frozen=True, kw_only=True)
+class ChainTimes:
+    """``done``: the cycle in which the unit takes its next command; ``answered``: in which all that
+    was written is there, if anything was; ``converted``: in which another image may begin.
+    ``waits``: cycles of the core by cause; beats."""
+
+    done: int
+    answered: int
+    read_beats: int
+    write_beats: int
+    converted: int = 0
+    waits: Counter[str] = field(default_factory=Counter[str])
+
+
+class ChainCore:
+    """Instructions one after the other, block by block. ``now``: the cycle of the command;
+    ``converter_free``: when the image before is written."""
+
+    def __init__(
+        self, vector: ModelledVector, task: ChainTask, now: int = 0, converter_free: int = 0
+    ):
+        self.vector, self.task = vector, task
+        begin = now + setup_cycles(task)
+        if any(each.kind == Kind.IMAGE for each in task.outputs.values()):
+            begin = max(begin, converter_free + IMAGE_ASKED)
+        self.inputs = ChainInputs(vector, task, begin)
+        self.outputs = ChainOutputs(vector, task, begin)
+        self.taken: deque[int] = deque([begin - 2] * ENTRIES)  # of the entries before
+        self.chosen = begin
+        self.slot = begin - vector.slot  # when the last instruction was taken
+        self.before: Instruction | None = None
+        self.released = begin - 1
+        self.special, self.owner = begin - 2 * vector.special_cycles, -1
+        self.known = False
+        self.waits: Counter[str] = Counter()
+
+    def block(self, block: VisitedBlock, product: int = 0) -> int:
+        """A block's instructions; the cycle in which it is given back. ``product``: the first cycle
+        in which its first row could come from a product."""
+        there = self.inputs.block(block, product)
+        self.chosen += 1  # the block is taken
+        for instruction in self.task.program:
+            if block.does(instruction):
+                self._instruction(instruction, block, there)
+            elif not self.known:
+                self.chosen += 1
+        self.known = True
+        fetched = self._fetch()
+        ended = max(fetched, self.released + 1, *there.values(), self.taken[-1] + 1)
+        self.taken.append(ended)
+        self.released = max(ended, self.slot + self.vector.slot)
+        self.inputs.release(self.released)
+        return self.released
+
+    def end(self) -> ChainTimes:
+        """All blocks have been."""
+        rests = self.special + self.vector.special_cycles
+        done = max(self.slot + 1 + self.vector.block + PIPELINE, rests, self.released) + 1
+        outputs = self.outputs
+        done = max(done, outputs.idle)
+        return ChainTimes(
+            done=done,
+            answered=outputs.answered,
+            read_beats=self.inputs.read_beats,
+            write_beats=outputs.write_beats,
+            converted=0 if outputs.image is None else outputs.image.end(),
+            waits=self.waits,
+        )
+
+    def _fetch(self) -> int:
+        """Choose the next entry; the first cycle in which it may be taken."""
+        self.chosen = max(self.chosen + 1, self.taken.popleft() + 1)
+        return self.chosen + FETCHED
+
+    def _instruction(
+        self, instruction: Instruction, block: VisitedBlock, there: dict[int, int]
+    ) -> None:
+        vector = self.vector
+        ready = max(self._fetch(), self.slot + vector.slot, self.taken[-1] + 1)
+        streams = {source - Source.S0 for source in instruction.sources.values()}
+        come = max([ready, *(there[number] for number in streams if number in there)])
+        output = instruction.output
+        gives = output is not None and self.task.outputs[output].kind != Kind.PANEL
+        room = max(come, self.outputs.room) if gives else come
+        taken = max(room, self._specials(instruction), self._rows(instruction))
+        self.waits["input"] += come - ready
+        self.waits["output"] += room - come
+        self.waits["special"] += taken - room
+        if instruction.special:
+            self.special, self.owner = taken, instruction.d
+        elif instruction.d == self.owner:
+            self.owner = -1
+        if gives:
+            assert output is not None
+            self.outputs.give(output, block, taken)
+            if self._is_paired(instruction):  # a slot for the output, then one for the register
+                taken += PIPELINE + self.vector.block - 1
+        self.taken.append(taken)
+        self.slot, self.before = taken, instruction
+
+    def _specials(self, instruction: Instruction) -> int:
+        """From when on the special lanes let it begin."""
+        vector = self.vector
+        complete = self.special + vector.special_cycles
+        if instruction.turn_rows and instruction.c == self.owner:
+            return complete + vector.turned_cycles
+        named = {*instruction.sources.values(), instruction.d}
+        if instruction.special or (self.owner >= 0 and self.owner in named):
+            return complete
+        return 0
+
+    def _rows(self, instruction: Instruction) -> int:
+        """From when on rows are there that it turns, or reads in another order."""
+        before = self.before
+        if self._is_paired(instruction) or (before and self._is_paired(before)):
+            return self.slot + PIPELINE + self.vector.block - 1
+        if before is None or not instruction.turn_rows or instruction.c >= REGISTERS:
+            return 0
+        if before.special or before.d != instruction.c:
+            return 0
+        return self.slot + PIPELINE + (1 << instruction.turn_rows >> 1)
+
+    def _is_paired(self, instruction: Instruction) -> bool:
+        """Whether rows are worked on in pairs: where a register is turned far, into itself."""
+        far = self.vector.block > PIPELINE and instruction.turn_rows >= FAR_TURN
+        return far and instruction.c == instruction.d and not instruction.special
+
+
+def estimate_chain(
+    vector: ModelledVector, task: ChainTask, now: int = 0, converter_free: int = 0
+) -> ChainTimes:
+    """A chain over memory and panel, whose command comes in cycle ``now``."""
+    core = ChainCore(vector, task, now, converter_free)
+    for block in task.blocks():
+        core.block(block)
+    return core.end()

@@ -1,0 +1,445 @@
+"""The loops of a product: its chunks, what each needs from memory, and what leaves it.
+
+Positions and lengths are in blocks unless a name says otherwise.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import product
+from math import gcd
+from typing import NamedTuple, Protocol
+
+from diastole_sim.perf.axes import Axis, Stretch, exact
+from diastole_sim.perf.modelled_machine import BURST_BEATS, ModelledMachine
+from diastole_sim.spec.command import MACHINES_OWN
+from diastole_sim.spec.image import GROUP_BLOCKS
+from diastole_sim.spec.integers import ceil_div
+from diastole_sim.spec.nest import Nest
+from diastole_sim.spec.sizes.array_sizes import WIDEST, Widths
+from diastole_sim.spec.sizes.uses import DY, W, X
+
+LONG_TILE = 2000
+"""Cycles of a tile, to which one more makes no difference."""
+
+
+class Run(NamedTuple):
+    """Neighbouring blocks of one group: what one look at its exponents brings.
+
+    ``requests``: beats of each read request, of ``exponents`` and then of mantissas. The latter
+    hold ``blocks`` that are wanted, then ``dropped`` ones, which only fill a granule.
+    """
+
+    cls: int
+    requests: tuple[int, ...]
+    exponents: int
+    blocks: int
+    dropped: int = 0
+
+
+@dataclass(frozen=True)
+class LoadedRegion:
+    """Rows of blocks of one tensor, each row cut into the same runs; or beats of maxima."""
+
+    rows: int
+    first_row: int = 0
+    runs: tuple[Run, ...] = ()
+    maxima_beats: int = 0
+
+    @property
+    def beats(self) -> int:
+        return self.maxima_beats + self.rows * sum(sum(run.requests) for run in self.runs)
+
+    def of_port(self, port: int, ports: int) -> "LoadedRegion":
+        """What one port of several brings: maxima, and every so manyth row; where there is none for
+        it, the first one, of which all is dropped."""
+        if ports == 1 or not self.rows:
+            return self
+        if port >= self.rows:
+            runs = [run._replace(blocks=0, dropped=run.blocks + run.dropped) for run in self.runs]
+            return replace(self, rows=1, runs=tuple(runs))
+        rows = ceil_div(self.rows - port, ports)
+        return replace(self, rows=rows, first_row=self.first_row + port)
+
+
+NOTHING = LoadedRegion(rows=0)
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """A part of a contraction, of a plane of each operand: its ``regions`` in the order of loading,
+    then its passes.
+
+    A step that asks for nothing is a region without beats. ``loads``, ``frees``: what streams, what
+    is held. ``slots`` per pass and direction; ``slices`` of the contraction by ``groups`` of lanes;
+    the directions in use; for each direction whether the chunk opens and closes an output tile.
+    """
+
+    regions: tuple[LoadedRegion, ...]
+    first: bool  # of its tile
+    last: bool
+    loads: tuple[bool, bool]
+    frees: tuple[bool, bool]
+    slots: int
+    slices: int
+    groups: int
+    uses: tuple[bool, bool]  # east, north
+    opens: tuple[bool, bool]
+    closes: tuple[bool, bool]
+    spans: "tuple[tuple[Span, ...], tuple[Span, ...]]"  # of the tiles that it closes
+
+
+@dataclass(frozen=True)
+class Span:
+    """Rows of a result, written one request each: of ``vectors`` B-float vectors, ``beats`` beats.
+
+    ``columns``, where they turn: words that leave the accumulators before the first row can.
+    ``start``: beats from the result's first, where a burst may begin, to the first row; ``pitch``:
+    from row to row.
+    """
+
+    rows: int
+    vectors: int
+    beats: int
+    columns: int = 0
+    start: int = 0
+    pitch: int = 0
+
+    @property
+    def alike(self) -> tuple[int, ...]:
+        """What rows that take equally long have in common, if they begin alike in bursts."""
+        return self.rows, self.vectors, self.beats, self.columns, self.pitch
+
+    def bursts(self, row: int) -> list[int]:
+        """Beats of each burst of a row."""
+        room = BURST_BEATS - (self.start + row * self.pitch) % BURST_BEATS
+        if self.beats <= room:
+            return [self.beats]
+        rest = self.beats - room
+        last = [rest % BURST_BEATS] if rest % BURST_BEATS else []
+        return [room, *[BURST_BEATS] * (rest // BURST_BEATS), *last]
+
+
+@dataclass(frozen=True)
+class Roles:
+    """One use of the array: which tensor streams, which is held, and how they lie.
+
+    ``cols_t``: the streamed dimension runs along the stream's columns. ``lanes_down``: the lanes
+    run along the rows of the held tensor.
+    """
+
+    stream: int
+    held: int
+    cols_t: bool = False
+    lanes_down: bool = False
+    north: bool = False
+
+
+def roles_of(machine: ModelledMachine, op: str) -> Roles:
+    """The images of a class in vector groups have their rows along the contraction, so what is held
+    lies by lanes, and its sums leave to the north."""
+    stream, held = {"forward": (X, W), "dx": (DY, W), "dw": (X, DY)}[op]
+    lanes_down = op == "dx" or machine.grouped(held)
+    return Roles(
+        stream,
+        held,
+        cols_t=op == "dw" and not machine.grouped(stream),
+        lanes_down=lanes_down,
+        north=lanes_down and machine.in_place,
+    )
+
+
+class ChunkWalk(Protocol):
+    """Loops, the outermost first, and the chunks of their steps. ``alike``: the address of a row
+    takes as long as it does in the mean, but in loops that are :func:`exact`."""
+
+    alike: bool
+
+    @property
+    def maxima_beats(self) -> int:
+        """Beats of maxima that each port reads in all steps."""
+        ...
+
+    @property
+    def axes(self) -> tuple[Axis, ...]: ...
+
+    def chunks(self, *steps: Stretch) -> Iterator[Chunk]: ...
+
+
+def every_chunk(walk: ChunkWalk) -> Iterator[Chunk]:
+    """The chunks of all steps, in their order."""
+    for numbers in product(*(range(axis.count) for axis in walk.axes)):
+        yield from walk.chunks(*(axis.at(n) for axis, n in zip(walk.axes, numbers, strict=True)))
+
+
+def steps(total: int, step: int) -> Iterator[Stretch]:
+    """Every part of ``total``."""
+    return ((start, min(step, total - start)) for start in range(0, total, step))
+
+
+def maxima(machine: ModelledMachine, cls: int, first: int, count: int) -> LoadedRegion:
+    """Of ``count`` blocks along a dimension."""
+    beat, entries = machine.beat_bytes, machine.entries(cls)
+    end = ceil_div((first + count) * entries, beat)
+    return LoadedRegion(rows=0, maxima_beats=end - first * entries // beat)
+
+
+def blocks(machine: ModelledMachine, cls: int, rows: Stretch, cols: Stretch) -> LoadedRegion:
+    """A rectangle of blocks."""
+    known = machine.known_runs  # of a product's rectangles most have the same columns
+    runs = known.get((cls, cols))
+    if runs is None:
+        runs = known[cls, cols] = _runs(machine, cls, cols)
+    return LoadedRegion(rows=rows[1], first_row=rows[0], runs=runs)
+
+
+def _runs(machine: ModelledMachine, cls: int, cols: Stretch) -> tuple[Run, ...]:
+    """What of a row of blocks is in the same groups."""
+    runs: list[Run] = []
+    layout = machine.group_layouts[cls]
+    col, end = cols[0], sum(cols)
+    while col < end:
+        offset = col % GROUP_BLOCKS
+        count = min(GROUP_BLOCKS - offset, end - col)
+        unit = layout.granule
+        count_whole = ceil_div(count, unit) * unit
+        beats = layout.block_beats(count_whole)
+        exponents = layout.exponent_beats
+        requests = (exponents, beats) if offset else (exponents + beats,)
+        runs.append(Run(cls, requests, exponents, count, count_whole - count))
+        col += count
+    return tuple(runs)
+
+
+@dataclass(frozen=True)
+class Loops:
+    """The loops of one product: sizes in elements and in blocks along what streams, the lanes and
+    the contraction; the lengths of its tiles and chunks; slices of lanes and of the contraction."""
+
+    roles: Roles
+    sizes: tuple[int, int, int]
+    blocks: tuple[int, int, int]
+    lengths: tuple[int, int, int]
+    lanes_side: int
+    chunk_side: int
+    outer: str
+    keeps: tuple[bool, bool] = (False, False)  # what streams, what is held
+    slabs: tuple[int, int] = (0, 0)  # blocks of a bank that a chunk takes of both
+    units: int = 2  # of sums that a tile takes
+    planes: tuple[int, int] = (1, 1)  # of what streams, of what is held
+
+    def tiles(self) -> Iterator[tuple[Stretch, Stretch]]:
+        """Every output tile in its order, along what streams and along the lanes."""
+        t_steps, lane_steps = (list(steps(self.blocks[k], self.lengths[k])) for k in (0, 1))
+        if self.outer == "l":
+            return ((t, lanes) for lanes in lane_steps for t in t_steps)
+        return ((t, lanes) for t in t_steps for lanes in lane_steps)
+
+
+def loops_of(
+    machine: ModelledMachine,
+    op: str,
+    m: int,
+    n: int,
+    k: int,
+    nest: Nest = MACHINES_OWN,
+    widths: Widths = WIDEST,
+) -> Loops:
+    """``op``: forward, dx or dw; sizes in elements."""
+    roles = roles_of(machine, op)
+    sizes = {"forward": (m, n, k), "dx": (m, k, n), "dw": (k, n, m)}[op]
+    c_side, l_side = (machine.rows, machine.cols) if roles.north else (machine.cols, machine.rows)
+    t_blocks, l_blocks, c_blocks = (ceil_div(size, machine.block) for size in sizes)
+    lengths = (
+        nest.t_blocks or machine.tile_blocks,
+        (nest.groups or machine.groups) * l_side,
+        nest.chunk or machine.chunk(north=roles.north),
+    )
+    slices = ceil_div(lengths[2], c_side)
+    return Loops(
+        roles, sizes, (t_blocks, l_blocks, c_blocks), lengths, l_side, c_side, nest.outer,
+        keeps=(nest.keeps_stream, nest.keeps_held),
+        slabs=(slices * lengths[0], slices * ceil_div(lengths[1], l_side) * machine.rows),
+        units=machine.sum_halves(lengths[0] * ceil_div(lengths[1], l_side) * machine.block),
+        planes=(
+            machine.planes(roles.stream, widths[roles.stream]),
+            machine.planes(roles.held, widths[roles.held]),
+        ),
+    )  # fmt: skip
+
+
+class PlanePair(NamedTuple):
+    """A plane of what streams and one of what is held, by number; and how many there are."""
+
+    stream: int
+    held: int
+    streams: int
+    helds: int
+
+    @property
+    def last_stream(self) -> bool:
+        return self.stream == self.streams - 1
+
+    @property
+    def last_held(self) -> bool:
+        return self.held == self.helds - 1
+
+    @property
+    def first(self) -> bool:
+        return self.stream == self.held == 0
+
+    @property
+    def last(self) -> bool:
+        return self.last_stream and self.last_held
+
+
+def plane_pairs(streams: int, helds: int) -> Iterator[PlanePair]:
+    """Every pair, what streams innermost."""
+    pairs = product(range(helds), range(streams))
+    return (PlanePair(stream, held, streams, helds) for held, stream in pairs)
+
+
+def product_chunks(machine: ModelledMachine, loops: Loops) -> Iterator[Chunk]:
+    """Every chunk of a product in its order."""
+    return every_chunk(WalkedProduct(machine, loops))
+
+
+class WalkedProduct:
+    """The loops of a product: over tiles, and in each over the contraction. A chunk of it is one
+    for every pair of planes, of which what streams is innermost; its planes stay for all that are
+    held."""
+
+    def __init__(self, machine: ModelledMachine, loops: Loops):
+        self.machine, self.loops, self.alike = machine, loops, False
+        self.pitch = ceil_div(4 * loops.sizes[1], machine.beat_bytes)
+        self.span_at: tuple[Stretch, Stretch] | None = None
+
+    @cached_property
+    def lengths(self) -> tuple[Axis, Axis, Axis]:
+        """Along what streams, the lanes and the contraction."""
+        loops = self.loops
+        t, lanes, chunk = loops.lengths
+        maxima_t, maxima_l = self._rounds_of_maxima()
+        rows_t, rows_l = self._rounds_of_bursts()
+        return (
+            Axis.of(loops.blocks[0], t, *maxima_t, *rows_t),
+            Axis.of(loops.blocks[1], lanes, *maxima_l, *rows_l),
+            Axis.of(loops.blocks[2], chunk),
+        )
+
+    def _rounds_of_maxima(self) -> tuple[list[tuple[int, int]], list[tuple[int, int]]]:
+        """How maxima move on through beats, along what streams and the lanes; of a tile that takes
+        long a beat of them more or less makes no difference."""
+        loops, machine = self.loops, self.machine
+        t, lanes, _ = loops.lengths
+        passes = ceil_div(lanes, loops.lanes_side) * ceil_div(loops.blocks[2], loops.chunk_side)
+        if t * machine.block * passes > LONG_TILE:
+            return [], []
+        classes = loops.roles.stream, loops.roles.held
+        of_t, of_l = (machine.entries(cls) for cls in classes)
+        return [(t * of_t, machine.beat_bytes)], [(lanes * of_l, machine.beat_bytes)]
+
+    def _rounds_of_bursts(self) -> tuple[list[tuple[int, int]], list[tuple[int, int]]]:
+        """How the rows of a tile move on through bursts, along what streams and the lanes."""
+        t, lanes, _ = self.loops.lengths
+        rows, row = (
+            t * self.machine.block,
+            4 * lanes * self.machine.block // self.machine.beat_bytes,
+        )
+        whole = gcd(self.pitch, BURST_BEATS)
+        if row and whole % row == 0:  # no row crosses a bound
+            return [], []
+        fewest = self.loops.sizes[0] % rows or rows
+        if fewest * whole < BURST_BEATS:  # else the rows of a tile begin everywhere that they can
+            whole = BURST_BEATS
+        return [(rows * self.pitch, whole)], [(row, whole)]
+
+    @property
+    def maxima_beats(self) -> int:
+        """Beats of maxima that each port reads."""
+        classes = self.loops.roles.stream, self.loops.roles.held
+        of_t, of_l = (
+            sum(
+                maxima(self.machine, cls, *axis.at(number)).maxima_beats
+                for number in range(axis.count)
+            )
+            for cls, axis in zip(classes, self.lengths, strict=False)
+        )
+        t, lanes, _ = self.lengths
+        return of_t * lanes.count + of_l * t.count
+
+    @property
+    def axes(self) -> tuple[Axis, Axis, Axis]:
+        """The outer loop, the inner one and the contraction."""
+        t, lanes, c = self.lengths
+        return (lanes, t, c) if self.loops.outer == "l" else (t, lanes, c)
+
+    def _row(self, rows: Stretch, axis: Axis) -> Stretch:
+        return axis.rows(rows) if self.alike and not exact(axis, self.axes) else rows
+
+    def chunks(self, *steps: Stretch) -> Iterator[Chunk]:
+        """The chunks of a part of the contraction of one tile."""
+        outer, inner, c = steps
+        machine, loops, roles = self.machine, self.loops, self.loops.roles
+        uses = (not roles.north, roles.north)
+        t, lanes = (inner, outer) if loops.outer == "l" else (outer, inner)
+        span = self._span(t, lanes)
+        others = (lanes, t)  # what streams goes over lanes, what is held over T tiles
+        begins = [not kept or at[0] == 0 for kept, at in zip(loops.keeps, others, strict=True)]
+        ends = [
+            not kept or sum(at) == whole
+            for kept, at, whole in zip(loops.keeps, others, loops.blocks[1::-1], strict=True)
+        ]
+        of_t, of_lanes, of_c = self.lengths
+        rows, cols = held_sides(roles, lanes, c)
+        row = self._row(rows, of_lanes if roles.lanes_down else of_c)
+        held = blocks(machine, roles.held, row, cols)
+        rows, cols = (c, t) if roles.cols_t else (t, c)
+        row = self._row(rows, of_c if roles.cols_t else of_t)
+        streamed = blocks(machine, roles.stream, row, cols)
+        for planes in plane_pairs(*loops.planes):
+            first = c[0] == 0 and planes.first
+            last = sum(c) == loops.blocks[2] and planes.last
+            loads = begins[0] and planes.held == 0, begins[1] and planes.stream == 0
+            regions: list[LoadedRegion] = []
+            if first:
+                regions.append(maxima(machine, roles.stream, *t))
+                regions.append(maxima(machine, roles.held, *lanes))
+                regions += [NOTHING] * 3
+            regions += [held if loads[1] else NOTHING, streamed if loads[0] else NOTHING]
+            done = (span,) if last else ()
+            yield Chunk(
+                regions=tuple(regions),
+                first=first,
+                last=last,
+                loads=loads,
+                frees=(ends[0] and planes.last_held, ends[1] and planes.last_stream),
+                slots=span.rows,
+                slices=ceil_div(c[1], loops.chunk_side),
+                groups=ceil_div(lanes[1], loops.lanes_side),
+                uses=uses,
+                opens=(first and uses[0], first and uses[1]),
+                closes=(last and uses[0], last and uses[1]),
+                spans=((), done) if roles.north else (done, ()),
+            )
+
+    def _span(self, t: Stretch, lanes: Stretch) -> Span:
+        """The rows of a tile."""
+        if self.span_at != (t, lanes):
+            machine, (t_size, l_size, _) = self.machine, self.loops.sizes
+            cols = min(lanes[1] * machine.block, l_size - lanes[0] * machine.block)
+            self.span_at = t, lanes
+            self.span = Span(
+                min(t[1] * machine.block, t_size - t[0] * machine.block),
+                lanes[1],
+                ceil_div(4 * cols, machine.beat_bytes),
+                start=t[0] * machine.block * self.pitch
+                + 4 * lanes[0] * machine.block // machine.beat_bytes,
+                pitch=self.pitch,
+            )
+        return self.span
+
+
+def held_sides(roles: Roles, lanes: Stretch, c: Stretch) -> tuple[Stretch, Stretch]:
+    """Rows and columns of what is held."""
+    return (lanes, c) if roles.lanes_down else (c, lanes)

@@ -1,0 +1,474 @@
+"""One convert command: cycles, and beats to the last."""
+
+from collections import deque
+from dataclasses import dataclass
+from itertools import chain
+
+from diastole_sim.perf.draw_delays import (
+    LONG_AGO,
+    Line,
+    hashed_together,
+    line_delay,
+    most_slack,
+    row_delay,
+)
+from diastole_sim.perf.image_writes import ImageWrites
+from diastole_sim.perf.modelled_converter import ModelledConverter
+from diastole_sim.perf.modelled_machine import OUTSTANDING, Memory
+from diastole_sim.perf.starts import RowStarts
+from diastole_sim.spec.image import MAX_SIZE
+from diastole_sim.spec.integers import ceil_div
+from diastole_sim.spec.limits import slot_words
+from diastole_sim.spec.numerics import CLASS_NAMES, Numerics
+from diastole_sim.spec.require import require_choice, require_int
+
+# Cycles between units, as they were measured.
+FOLLOWING = 3  # rows of blocks of a tile, after which one takes as long as the next
+KNOWN = 4  # from a piece's last word to the first one that goes through the lanes
+BEGUN = 3  # to the first request
+SCANNED = 3  # from a tensor's last word to the first request of the second reading, and 1 more
+# for each time that lanes are compared in pairs
+FOUND = 13  # from a tile's last word to the first that is stored by the scales of its units
+BETWEEN = 1  # from a tile's last word to the next one's first, where both are passed twice
+STORED = 2  # from the lanes to a group's first byte
+GIVEN = 2  # from the choice between two copies to the first byte
+REPORTED = 3  # from the last response to the command's end
+KEPT = 2  # whole groups of the second copy, whose beats wait
+ASKED_AGAIN = 4  # requests come before what they are for, which is known that much earlier
+
+
+def slot_cycles(numerics: Numerics, slot_plus_1: int) -> int:
+    """Cycles in which a conversion of a program reads the words of its scale slot; ``slot_plus_1``
+    is 0 without one."""
+    return 1 + slot_words(numerics) if slot_plus_1 and numerics.has_tensor_scales else 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class ConversionEstimate:
+    """What a command costs.
+
+    ``cycles`` is an estimate: on `nano` and `edge` it is 0.6 % off in the mean at most
+    (``pytest bench -k cycles_off``), mostly of vectors, where tiles have few rows; most tensors in
+    squares are right to the cycle. Tests hold it to 2 %, to 4 % where a far memory has no more
+    reads open, and to 12 % in blocks of less than 4. ``read_beats`` and ``write_beats`` are exact.
+    ``words``: cycles in which the lanes have work. A machine has one converter, at its first port.
+    """
+
+    tensor_class: str
+    rows: int
+    cols: int
+    beat_bytes: int
+    cycles: int
+    words: int
+    read_beats: int
+    write_beats: int
+
+    @property
+    def read_bytes(self) -> int:
+        return self.read_beats * self.beat_bytes
+
+    @property
+    def write_bytes(self) -> int:
+        return self.write_beats * self.beat_bytes
+
+
+def estimate_conversion(
+    numerics: Numerics,
+    tensor_class: str,
+    rows: int,
+    cols: int,
+    *,
+    data_width: int,
+    memory: Memory,
+    scale_known: bool | None = None,
+    width: int | None = None,
+) -> ConversionEstimate:
+    """Of a tensor of ``rows`` x ``cols`` elements. ``scale_known``: that of a tensor is given, and
+    need not be read from it; if left out, wherever a machine's scales are not ``current``, though
+    of ``delayed`` ones the first is. ``width``: bits of magnitude, where they are chosen at every
+    conversion, None for the widest. ValueError if out of range."""
+    require_choice("tensor_class", tensor_class, CLASS_NAMES)
+    for name, size in (("rows", rows), ("cols", cols)):
+        require_int(name, size, 1, MAX_SIZE)
+    converter = ModelledConverter(
+        numerics=numerics, tensor_class=tensor_class, data_width=data_width, width=width
+    )
+    known = numerics.source != "current" if scale_known is None else scale_known
+    twice = converter.scans and not known
+    return ConversionEstimate(
+        tensor_class=tensor_class,
+        rows=rows,
+        cols=cols,
+        beat_bytes=converter.beat_bytes,
+        cycles=ConversionRun(converter, memory, rows, cols).run(twice),
+        words=converter.words(rows, cols),
+        read_beats=rows * ceil_div(cols, converter.floats) * (1 + twice),
+        write_beats=converter.image_beats(rows, cols),
+    )
+
+
+class TileReading:
+    """Rows of tiles are asked for, and taken where a tile has room."""
+
+    def __init__(self, converter: ModelledConverter, memory: Memory, start: int):
+        self.converter, self.latency = converter, memory.read_cycles
+        self.asked = self.taken = start  # the last request; the cycle after the last word
+        self.open = deque([LONG_AGO] * OUTSTANDING)  # when requests have come
+        self.ends = deque([LONG_AGO] * converter.tiles_ahead)  # when tiles have
+
+    def tile(self, rows: int, cols: int, free: int) -> list[int]:
+        """When each piece of a tile has come, whose place is free from a cycle on."""
+        converter, known = self.converter, list[int]()
+        allowed = self.ends.popleft() + 1
+        for width in converter.pieces(cols):
+            cycles = max(ceil_div(width, converter.lanes), ceil_div(width, converter.floats))
+            for _ in range(rows):
+                self.asked = max(self.asked + 1, allowed, self.open.popleft() - ASKED_AGAIN)
+                self.taken = max(self.taken, self.asked + self.latency, free) + cycles
+                self.open.append(self.taken)
+            known.append(self.taken + KNOWN + converter.measure_cycles)
+        self.ends.append(self.taken)
+        return known
+
+    @property
+    def times(self) -> list[int]:
+        """What it leaves behind."""
+        return [self.asked, self.taken, *self.open, *self.ends]
+
+    @property
+    def since(self) -> tuple[int, ...]:
+        """What it leaves behind, in cycles after the last word."""
+        return tuple(max(time - self.taken, LONG_AGO // 2) for time in self.times)
+
+    def later(self, cycles: int) -> None:
+        """As if all had been so many cycles later."""
+        self.asked += cycles
+        self.taken += cycles
+        self.open = deque(time + cycles for time in self.open)
+        self.ends = deque(time + cycles for time in self.ends)
+
+
+@dataclass
+class _Turned:
+    """A group of the second copy that waits to be read, and to be written."""
+
+    number: int  # in its image
+    filled: int  # its strip is
+    words: int
+    beats: int
+    last: bool  # of its strip
+    ready: int | None = None
+
+
+class ConversionRun:
+    """A command on its way."""
+
+    def __init__(self, converter: ModelledConverter, memory: Memory, rows: int, cols: int):
+        self.converter, self.memory = converter, memory
+        self.rows, self.cols = rows, cols
+        self.reading = TileReading(converter, memory, BEGUN)
+        self.starts, self.early = (RowStarts(BEGUN, converter.row_start) for _ in range(2))
+        self.lane = 0  # the cycle after the last word in the lanes
+        self.slack = 0  # cycles for which the first words of a row of blocks waited
+        self.before: tuple[Line, ...] = ()  # rows of blocks that came without a pause
+        self.line: Line = 0, 0  # the row of blocks that is stored
+        self.places = deque([LONG_AGO] * converter.halves)  # tiles that have gone
+        self.groups = deque([LONG_AGO] * 2)  # of the first copy, whose elements have left
+        self.fields = deque([LONG_AGO] * 2)  # whose exponents have
+        self.writes = ImageWrites(converter, memory, rows, cols)
+        self.given = 0  # the next choice between two copies
+        self.turned: deque[_Turned] = deque()
+        self.strips = deque([LONG_AGO] * 2)
+        self.read = LONG_AGO  # the cycle after the last word of the second copy
+        self.field = LONG_AGO  # its last byte of exponents
+        self.kept = deque[tuple[int, int]]()  # beats of it, in groups, and when these begin to go
+
+    def run(self, twice: bool) -> int:
+        """Cycles, of two readings if ``twice``."""
+        if twice:
+            compared = (self.converter.lanes - 1).bit_length()
+            self.begin_at(self._scan() + SCANNED + compared)
+        row, seen = 0, dict[tuple[int, ...], tuple[int, int]]()
+        while row < self.rows:
+            self.tiles(row)
+            row += self.converter.tile_rows
+            row = self._repeat(row, seen)
+        return self.finish() + self.memory.response_cycles + REPORTED
+
+    def finish(self) -> int:
+        """All tiles have come; the cycle after the last beat."""
+        while self.turned:
+            self._give_turned()
+        per_block = self.converter.block if self.converter.vectors else 1
+        writes = self.writes
+        writes.drain(ceil_div(self.cols, self.converter.block) * per_block, last=True)
+        if writes.maxima is not None:
+            writes.write_maxima(writes.maxima)
+        return writes.write
+
+    def _scan(self) -> int:
+        """The first reading: the cycle after the last word. Rows of tiles that leave behind what
+        some before did come again and again."""
+        converter, seen = self.converter, dict[tuple[int, ...], tuple[int, int]]()
+        reading = TileReading(converter, self.memory, BEGUN)
+        row = 0
+        while row < self.rows:
+            for width in converter.tiles(self.cols):
+                reading.tile(min(converter.tile_rows, self.rows - row), width, LONG_AGO)
+            row += converter.tile_rows
+            first, taken = seen.setdefault(reading.since, (row, reading.taken))
+            count = max(0, self.rows - 1 - row) // (row - first) if row > first else 0
+            if count:
+                reading.later(count * (reading.taken - taken))
+                row += count * (row - first)
+                seen.clear()
+        return reading.taken
+
+    def begin_at(self, cycle: int) -> None:
+        """Nothing comes before."""
+        self.reading = TileReading(self.converter, self.memory, cycle)
+        self.lane = self.given = cycle
+        self.starts, self.early = (RowStarts(cycle, self.converter.row_start) for _ in range(2))
+        self.writes.begin_at(cycle)
+
+    # Rows of tiles that are alike.
+
+    def _state(self, row: int) -> tuple[int, ...]:
+        """What a row of tiles leaves behind, times less that of the lanes."""
+        times = [
+            *self.reading.times, *self.places, *self.groups, *self.fields, *self.writes.times,
+        ]  # fmt: skip
+        if self.converter.row_start:
+            times += self.starts.times + self.early.times
+        if self.converter.two_copies:
+            times.append(self.given)
+        if self.converter.vectors:
+            times += [*self.strips, self.read, self.field]
+            times += [gone for _, gone in self.kept]
+            times += [each.filled for each in self.turned]
+            times += [each.ready or LONG_AGO for each in self.turned]
+        numbers = self._number(row, 0), self._turned_number(row, 0)
+        return (
+            self.writes.packed,
+            self.writes.maxima is None,
+            *self.writes.phases(numbers[: 1 + self.converter.vectors]),
+            *self._place(row, 0),
+            len(self.before),
+            *chain.from_iterable(self.before),
+            *self.line,
+            *(max(time - self.lane, LONG_AGO // 2) for time in times),
+        )
+
+    def _repeat(self, row: int, seen: dict[tuple[int, ...], tuple[int, int]]) -> int:
+        """The row of elements to go on with: where a row of tiles leaves behind what one before
+        did, only later, all that are between the two come again and again."""
+        state = self._state(row)
+        if state not in seen:
+            seen[state] = row, self.lane
+            return row
+        first, lane = seen[state]
+        count = (self.rows - 1 - row) // (row - first)
+        if count > 0:
+            self._later(count * (self.lane - lane))
+            seen.clear()
+        return row + max(0, count) * (row - first)
+
+    def _later(self, cycles: int) -> None:
+        self.reading.later(cycles)
+        for times in (self.places, self.groups, self.fields, self.strips):
+            for number, time in enumerate(times):
+                times[number] = time + cycles
+        self.starts.later(cycles)
+        self.early.later(cycles)
+        self.kept = deque((beats, gone + cycles) for beats, gone in self.kept)
+        self.lane += cycles
+        self.writes.later(cycles)
+        self.given += cycles
+        self.read += cycles
+        self.field += cycles
+        for each in self.turned:
+            each.filled += cycles
+            each.ready = each.ready and each.ready + cycles
+
+    # Through the lanes.
+
+    def tiles(self, row: int, col: int = 0, end: int | None = None) -> None:
+        """A row of tiles, from a column of elements on, to ``end`` if it is not the tensor's."""
+        converter = self.converter
+        rows = min(converter.tile_rows, self.rows - row)
+        for width in converter.tiles((end or self.cols) - col):
+            known = self.reading.tile(rows, width, self.places.popleft() + 1)
+            if converter.draws_early:
+                known = self._with_draws(known, row, col, rows, width)
+            if converter.finds:
+                self._find(known[-1], rows, width)
+                known = [LONG_AGO] * len(known)
+            self._store(known, row, col, rows, width)
+            col += width
+
+    def _with_draws(self, known: list[int], row: int, col: int, rows: int, cols: int) -> list[int]:
+        """When the pieces of a tile are known, whose draws come first; reading waits for these."""
+        words = ceil_div(cols, self.converter.lanes)
+        begin = known[-1] - KNOWN - rows * words
+        delay = self._rows_delay(self.early, begin, (row, col), rows, cols)
+        self.reading.taken += delay
+        return [
+            cycle + self.converter.drawn_early_cycles + delay * number // len(known)
+            for number, cycle in enumerate(known, start=1)
+        ]
+
+    def _find(self, known: int, rows: int, cols: int) -> None:
+        """Pass over a tile for the scales of its units; nothing is drawn."""
+        words = rows * ceil_div(cols, self.converter.lanes)
+        self.lane = max(self.lane, known) + words + FOUND
+
+    @property
+    def _late(self) -> int:
+        """From a word to its elements."""
+        return self.converter.lane_cycles + self.converter.drawn_cycles
+
+    def _place(self, row: int, col: int) -> tuple[int, int]:
+        """What an element's index, and that of the one below it, are among those that are hashed
+        together."""
+        together = hashed_together(self.converter.lanes)
+        return (row * self.cols + col) % together, self.cols % together
+
+    def _number(self, row: int, col: int) -> int:
+        """Of the group of an element, in the image of the first copy."""
+        converter = self.converter
+        per_row = ceil_div(self.cols, converter.sizes.group_cols)
+        return row // converter.block * per_row + col // converter.sizes.group_cols
+
+    @property
+    def _strips(self) -> int:
+        """Groups of a row of blocks of the second copy."""
+        return ceil_div(self.rows, self.converter.sizes.group_cols)
+
+    def _turned_number(self, row: int, col: int) -> int:
+        """Likewise, in that of the second one."""
+        converter = self.converter
+        return col // converter.block * self._strips + row // converter.sizes.group_cols
+
+    def _store(self, known: list[int], row: int, col: int, rows: int, cols: int) -> None:
+        converter, block = self.converter, self.converter.block
+        lines = ceil_div(rows, block)
+        blocks = ceil_div(cols, block)
+        for line in range(lines):
+            top, inside = row + line * block, min(block, rows - line * block)
+            if converter.vectors and line % 8 == 0:
+                self.lane = max(self.lane, self.strips.popleft() + 1)
+            self._follow(known[0], top, col, cols, first=line == 0)
+            width = converter.sizes.group_cols
+            for left in range(0, cols, width):
+                self._group(known, left, min(width, cols - left), (top, col, inside))
+            last = line == lines - 1
+            if last and col + cols == self.cols:
+                per_block = block if converter.vectors else 1
+                self.writes.drain(lines * per_block, last=row + rows == self.rows)
+            if converter.vectors and (line % 8 == 7 or last):
+                first = self._turned_number(top, col)
+                self._strip(first, blocks, line % 8 + 1)
+        self.places.append(self.lane + converter.drawn_cycles)
+        self.lane += (BETWEEN + converter.drawn_cycles) * converter.finds
+
+    def _rows_delay(
+        self, starts: RowStarts, begin: int, place: tuple[int, int], rows: int, cols: int
+    ) -> int:
+        """What a tile takes longer for its draws, row by row from the cycle ``begin`` on."""
+        converter = self.converter
+        if not converter.row_start:
+            return row_delay(converter.lanes, *self._place(*place), rows, cols)
+        return 0 if place[1] else starts.delay(begin, rows, ceil_div(cols, converter.lanes))
+
+    def _follow(self, known: int, row: int, col: int, cols: int, *, first: bool) -> None:
+        """How a row of blocks of so many columns, ``known`` from a cycle on, follows the one before
+        it; the ``first`` of a tile that is passed twice begins when all has left."""
+        converter = self.converter
+        room = max(self.groups[0], self.fields[0]) + 1
+        waited = max(self.lane, room) - known - 1
+        if first and converter.finds:
+            waited = 0
+        self.slack = min(max(waited, 0), most_slack(converter.lanes))
+        self.before = (*self.before, self.line)[-FOLLOWING:] if self.slack else ()
+        index, _ = self._place(row, col)
+        self.line = index, cols
+
+    def _line_delay(self, row: int, col: int, cols: int) -> int:
+        """What so much of a row of blocks takes longer for its draws, if its first words waited for
+        ``slack`` cycles."""
+        converter = self.converter
+        if not converter.draws or not cols:
+            return 0
+        if converter.row_start:
+            return 0
+        place = self._place(row, col)
+        return line_delay(converter.lanes, converter.block, *place, cols, self.slack, self.before)
+
+    def _group(self, known: list[int], left: int, cols: int, line: tuple[int, int, int]) -> None:
+        """A group's words, as soon as their pieces have come and there is room for it. ``line``:
+        its row of blocks, as it begins in the tensor, and rows that are inside."""
+        converter = self.converter
+        row, begin, rows = line
+        room = max(self.groups.popleft(), self.fields.popleft()) + 1
+        step = min(converter.piece_cols, converter.sizes.group_cols)
+        drawn = self._line_delay(row, begin, left)
+        for col in range(left, left + cols, step):
+            width = min(step, left + cols - col)
+            before, drawn = drawn, self._line_delay(row, begin, col + width)
+            begun = max(self.lane, room, known[col // converter.piece_cols])
+            if converter.row_start and converter.draws and not (begin or col):
+                words = ceil_div(converter.block, converter.lanes)
+                begun += self.starts.delay(begun, rows, words)
+            self.lane = begun + converter.padded_words(width) + drawn - before
+        filled = self.lane + STORED + self._late
+        beats = converter.group.block_beats(ceil_div(cols, converter.block))
+        number = self._number(row, begin + left)
+        if not converter.two_copies:
+            last, end = self.writes.group(filled, 0, number)
+            self.fields.append(last - 1)
+        else:
+            while self.turned and max(self._ready(self.turned[0]), self.given) < filled:
+                self._give_turned()
+            start, end = self._give(filled + converter.kept_cycles, 0, number)
+            self.fields.append(start)
+        self.groups.append(end + beats)
+
+    # The second copy.
+
+    def _strip(self, first: int, groups: int, lines: int) -> None:
+        """A strip is complete: a group for each column of blocks, the ``first`` of that number."""
+        converter = self.converter
+        filled = self.lane + STORED + self._late
+        words, beats = converter.turned_words(lines), converter.group.block_beats(lines)
+        for col in range(groups):
+            number = first + col * self._strips
+            self.turned.append(_Turned(number, filled, words, beats, last=col == groups - 1))
+        while not self.strips:
+            self._give_turned()
+
+    def _ready(self, group: _Turned) -> int:
+        """When all elements of the next group have been read."""
+        if group.ready is None:
+            converter = self.converter
+            begin = max(group.filled + 2, self.read)
+            room = KEPT * converter.group.element_beats - group.beats
+            while sum(beats for beats, _ in self.kept) > room:
+                begin = max(begin, self.kept.popleft()[1] + 1)
+            self.read = begin + group.words
+            group.ready = self.read
+            if group.last:
+                self.strips.append(max(self.read, self.field + 1))
+        return group.ready
+
+    def _give_turned(self) -> None:
+        group = self.turned[0]
+        _, end = self._give(self._ready(group), 1, group.number)
+        self.turned.popleft()
+        self.field = self.given
+        self.kept.append((group.beats, end))
+
+    def _give(self, offered: int, copy: int, number: int) -> tuple[int, int]:
+        """A group of either copy goes on: when, and the end of its exponents."""
+        start = max(self.given, offered) + GIVEN
+        self.given, end = self.writes.group(start, copy, number)
+        return start, end

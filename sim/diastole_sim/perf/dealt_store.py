@@ -1,0 +1,172 @@
+"""The store unit of several ports in time: rows are dealt to them by turns, and wait in queues."""
+
+from collections import deque
+from dataclasses import dataclass, field
+
+from diastole_sim.perf.lanes import LATENCY, Departures
+from diastole_sim.perf.moments import Moment, since, together
+from diastole_sim.perf.result_store import LONG_DONE, DrainState, Store
+from diastole_sim.spec.integers import ceil_div
+
+REGISTERS = 16
+"""Words of the deepest queue that shows a word in the cycle after it came; others take 2."""
+
+
+@dataclass
+class _Writer:
+    """Of a port."""
+
+    free: int = 0  # when it takes the next request
+    responses: deque[int] = field(default_factory=deque)  # of the last bursts, oldest first
+
+
+@dataclass
+class _Queue:
+    """The words of one direction in front of one port."""
+
+    room: int
+    asks: int = 0  # when the next row may be asked for
+    dealt: int = 0  # words that have come
+    leaving: Departures = field(default_factory=Departures)
+
+    def moment(self, now: int, oldest: int) -> Moment:
+        """Return what the next words depend on."""
+        asks = Moment((), since(now, oldest, [self.asks]))
+        return together([asks, self.leaving.moment(now, oldest, self.dealt)])
+
+    def later(self, cycles: int) -> None:
+        """Shift all times by so many cycles."""
+        self.asks += cycles
+        self.leaving.later(0, cycles)
+
+    def open_for(self, number: int) -> int:
+        """When there is room for its word of that number."""
+        needed = number - self.room
+        return self.leaving.left(needed) + 1 if needed >= 0 else 0
+
+
+@dataclass
+class _Dealer:
+    """Of one direction."""
+
+    queues: list[_Queue]
+    free: int = 0  # when it can deal the next word
+
+
+@dataclass
+class DealtStore(Store):
+    """Drains whose rows go to the ports by turns, in words that come one per cycle. A row is asked
+    for when its first word is in the queue of its port."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        machine, ports = self.machine, range(self.machine.ports)
+        self.writers = [_Writer() for _ in ports]
+        self.dealers = tuple(
+            _Dealer([_Queue(machine.queued_words(vectors)) for _ in ports])
+            for vectors in (machine.drain_vectors(north=north) for north in (False, True))
+        )
+
+    def _free(self, drain: DrainState) -> int:
+        return self._dealer(drain).free
+
+    def _dealer(self, drain: DrainState) -> _Dealer:
+        return self.dealers[drain is not self.drains[0]]
+
+    def _left_behind(self, drain: DrainState, end: int) -> tuple[object, ...]:
+        found: list[object] = [*drain.queue.left_behind(end)]
+        for queue in self._dealer(drain).queues:
+            found += [queue.asks - end, *queue.leaving.left_behind(queue.dealt, end)]
+        for writer in self.writers:
+            found += [writer.free - end, *(response - end for response in writer.responses)]
+        return tuple(found)
+
+    def _repeat(self, drain: DrainState, rows: int, cycles: int) -> None:
+        super()._repeat(drain, rows, cycles)
+        dealer, words = self._dealer(drain), drain.words(drain.spans[0])
+        dealer.free += cycles
+        for queue in dealer.queues:
+            of_port = words * rows // self.machine.ports
+            queue.asks += cycles
+            queue.dealt += of_port
+            queue.leaving.later(of_port, cycles)
+        for writer in self.writers:
+            writer.free += cycles
+            writer.responses = deque(time + cycles for time in writer.responses)
+
+    def moment(self, now: int, taken: int) -> Moment:
+        """As of :class:`Store`, and what waits in front of the ports."""
+        found = [super().moment(now, taken)]
+        oldest = now - LONG_DONE
+        for writer in self.writers:
+            times = since(now, oldest, (writer.free, *writer.responses))
+            found.append(Moment((len(times),), times))
+        for dealer in self.dealers:
+            found.append(Moment((), since(now, oldest, [dealer.free])))
+            found += [queue.moment(now, oldest) for queue in dealer.queues]
+        return together(found)
+
+    def later(self, cycles: int) -> None:
+        """Shift all times by so many cycles."""
+        super().later(cycles)
+        for writer in self.writers:
+            writer.free += cycles
+            writer.responses = deque(time + cycles for time in writer.responses)
+        for dealer in self.dealers:
+            dealer.free += cycles
+            for queue in dealer.queues:
+                queue.later(cycles)
+
+    def _comes(self, direction: int, port: int) -> int:
+        """When the first word of the next row goes to the queue."""
+        dealer, queue = self.dealers[direction], self.dealers[direction].queues[port]
+        drain = self.drains[direction]
+        there = drain.data
+        if not drain.spans[0].columns:
+            there = self.lanes.begins(drain.queue, drain.sums) + LATENCY
+        return max(dealer.free, there, queue.open_for(queue.dealt))
+
+    def _starts(self, direction: int) -> int:
+        drain = self.drains[direction]
+        port = drain.row % self.machine.ports
+        queue = self.dealers[direction].queues[port]
+        asked = max(self._comes(direction, port) + 1, self._asked(drain), queue.asks)
+        return max(asked, self.writers[port].free)
+
+    def _row(self, direction: int, start: int) -> None:
+        drain, dealer = self.drains[direction], self.dealers[direction]
+        port = drain.row % self.machine.ports
+        queue, writer = dealer.queues[port], self.writers[port]
+        span = drain.spans[0]
+        words, came = drain.words(span), self._comes(direction, port)
+        last = 0  # when the last word of the row is dealt
+        if not span.columns:
+            lane_cycles = drain.lane_cycles(span, self.machine)
+            read, last = self.lanes.rows(drain.queue, words, drain.sums, lane_cycles, drain.pauses)
+            came, last = max(came, read + LATENCY), last + LATENCY
+        shown = came + 1 + (queue.room > REGISTERS)
+        first = max(start + 1 + self.machine.memory.write_gap_cycles, shown)
+        cycles = max(span.beats, words)
+        there = last + 1 + (queue.room > REGISTERS) + ceil_div(cycles, words)  # the last word
+        bursts = span.bursts(drain.row)
+        end = self.written(first, bursts, cycles / span.beats, writer.responses, 0, there)
+        writer.free = queue.asks = end - 1
+        self.last_beat = max(self.last_beat, end)
+        self.beats += span.beats
+        self.words += drain.lane_cycles(span, self.machine)
+        queue.leaving.add(queue.dealt, words, first, cycles)
+        queue.dealt += words
+        dealer.free = max(came + words, queue.open_for(queue.dealt - 1) + 1, last + 1)
+        if not span.columns:
+            self._leave(drain, words, came, dealer.free - came)
+        drain.row += 1
+        if drain.row == span.rows:
+            for each in dealer.queues:
+                each.asks += 1
+            drain.row = 0
+            drain.spans.popleft()
+            if span.columns:
+                drain.pieces.append(dealer.free - 1)
+                self._turn(drain)
+                if drain.spans:
+                    drain.show()

@@ -1,0 +1,162 @@
+"""A product command on its way through the units of a machine, chunk by chunk."""
+
+from collections import Counter
+from dataclasses import dataclass
+
+from diastole_sim.perf.chunk_walk import Chunk
+from diastole_sim.perf.dealt_store import DealtStore
+from diastole_sim.perf.execute import Execute
+from diastole_sim.perf.load import Loaders
+from diastole_sim.perf.modelled_machine import ModelledMachine
+from diastole_sim.perf.moments import Moment, together
+from diastole_sim.perf.result_store import Store
+from diastole_sim.perf.rings import Room
+from diastole_sim.spec.integers import ceil_div
+from diastole_sim.spec.sizes.uses import DY, W, X
+
+HEADERS, FUSED_HEADERS = 2, 3
+"""Scales that are read in front of images, one after the other."""
+LATE = ("start", "reading", "loading", "latency")
+"""Why a chunk is not there when the array could begin with it."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelledProduct:
+    """A product: its sizes M, N, K, and what its loops take of the memories. ``slabs``: blocks of a
+    bank of what streams and of what is held; ``units`` of sums, east and north; ``streams``: planes
+    of what streams."""
+
+    op: str
+    sizes: tuple[int, int, int]
+    slabs: tuple[int, int]
+    units: tuple[int, int]
+    streams: int
+    fused: bool = False
+
+
+class ProductRun:
+    """The units at work on one command. ``waits``: cycles in which the array waited for data that
+    came late, by what was busy with them."""
+
+    def __init__(
+        self, machine: ModelledMachine, command: ModelledProduct, store: Store | None = None
+    ):
+        self.machine = machine
+        # The addresses of the maxima are products: as many cycles as the larger factor has bits.
+        tallest = max(_rows_read(machine, command.op, command.sizes))
+        setup = ceil_div(tallest, machine.block).bit_length() + 2
+        self.headers = machine.has_headers * (FUSED_HEADERS if command.fused else HEADERS)
+        setup = max(setup, 3 + self.headers * (machine.memory.read_cycles + 1))
+        self.load = Loaders(machine, ask=setup + 1)  # the first chunk, and whether there is room
+        if store is None:
+            store = (Store if machine.ports == 1 else DealtStore)(machine, command.units)
+        self.store = store
+        self.execute = Execute(machine, store)
+        self.room = Room(machine, store, command.slabs, command.fused, command.streams)
+        self.slots = 0
+        self.waits = Counter[str]()
+        self.more = Counter[str]()  # of what was passed over
+
+    def chunk(self, chunk: Chunk) -> None:
+        """Load a chunk and multiply it."""
+        started, waited = self.execute.end is not None, self.execute.idle["load"]
+        loaded = self.load.chunk(chunk, self.room.take(chunk))
+        self.room.ran(chunk, self.execute, self.execute.chunk(chunk, loaded))
+        self.load.share(self.store.others)
+        self.slots += chunk.slots * sum(chunk.uses) * chunk.slices * chunk.groups
+        cycles = self.execute.idle["load"] - waited
+        if not started:
+            self.waits["start"] += cycles
+        elif cycles:
+            cause, share = self.load.last.cause
+            self.waits[cause] += round(cycles * share)
+            self.waits["latency"] += cycles - round(cycles * share)
+
+    # What is alike.
+
+    @property
+    def now(self) -> int:
+        """When the last vector enters the array."""
+        assert self.execute.end is not None
+        return self.execute.end
+
+    @property
+    def glance(self) -> Moment:
+        """Return some of what :meth:`moment` does, which takes less time."""
+        now = self.now
+        ahead = tuple([time - now for port in self.load.ports for time in (port.ask, port.bus)])
+        return together([self.execute.moment(now), Moment(self.store.places(now), ahead)])
+
+    def moment(self) -> Moment:
+        """Return what the time of the next chunks depends on."""
+        now, asks = self.now, self.load.asks
+        units = self.load.moment(now), self.execute.moment(now), self.room.moment(now, asks - 2)
+        return together([*units, self.store.moment(now, self.execute.taken)])
+
+    def pass_over(self, count: int, cycles: int, counted: Counter[str]) -> None:
+        """So many times come chunks that take so many cycles each time, and count as much."""
+        for unit in (self.load, self.execute, self.room, self.store):
+            unit.later(count * cycles)
+        self.more.update({name: count * each for name, each in counted.items()})
+
+    @property
+    def counted(self) -> Counter[str]:
+        """All that adds up, so far."""
+        found = Counter(self.more)
+        found["slots"] += self.slots
+        found["read_beats"] += self.load.beats
+        found["write_beats"] += self.store.beats
+        found["words"] += self.store.words
+        found["answers"] += self.store.answers
+        for name, cycles in self.execute.idle.items():
+            found[f"idle {name}"] += cycles
+        for name, cycles in self.waits.items():
+            found[f"wait {name}"] += cycles
+        for port in self.load.ports:
+            found[f"filled {port.port}"] += port.filled
+            found[f"addresses {port.port}"] += port.addresses
+            found[f"spare {port.port}"] += port.spare
+            found["late"] += port.late
+            found["maxima"] += port.maxima
+        return found
+
+    def in_time(self, counted: Counter[str], bits: int) -> bool:
+        """Return whether data came in time, and would if addresses took so many cycles more."""
+        needed = (
+            (f"spare {n}", bits * counted[f"addresses {n}"]) for n in range(self.machine.ports)
+        )
+        return not counted["late"] and all(counted[name] >= least for name, least in needed)
+
+    def read_maxima(self, beats: int) -> None:
+        """Count so many beats of maxima for each port, instead of those of what was walked."""
+        self.more["read_beats"] += beats * self.machine.ports - self.counted["maxima"]
+
+    def waits_by_cause(self, tail: int) -> dict[str, int]:
+        """Cycles without a vector by what was busy; ``tail`` of them after the last vector."""
+        counted = self.counted
+        found = {cause: counted[f"wait {cause}"] for cause in LATE}
+        banks = counted["idle accumulator"]
+        beats = counted["write_beats"] / self.machine.ports
+        busy = max(beats, counted["words"], 1)
+        # Of the time that tiles took to leave, bursts spent a part on answers.
+        part = round(banks * busy / (busy + counted["answers"]))
+        found["latency"] += banks - part
+        found["held"] = counted["idle short"]
+        found["writing"] = part if beats >= busy else 0
+        found["draining"] = part - found["writing"]
+        found["end"] = tail
+        return found
+
+    def finish(self) -> int:
+        """Write what is left; the cycle in which all is written."""
+        return self.store.finish()
+
+
+def _rows_read(machine: ModelledMachine, op: str, sizes: tuple[int, int, int]) -> tuple[int, ...]:
+    """Rows of the three images as an operation reads them: of two copies, the one whose rows run
+    along the contraction."""
+    m, n, k = sizes
+    of_x = k if machine.grouped(X) and op in ("dw", "backward") else m
+    of_w = n if machine.grouped(W) and op == "forward" else k
+    of_dy = n if machine.grouped(DY) and op == "dw" else m
+    return of_x, of_w, of_dy

@@ -1,0 +1,392 @@
+"""The store unit in time: a drain per direction, one writer; rows go out one request each."""
+
+from collections import deque
+from dataclasses import dataclass, field
+from math import gcd, lcm
+
+from diastole_sim.perf.chunk_walk import Span
+from diastole_sim.perf.lanes import COLUMN_LATENCY, LATENCY, Lanes, Queue
+from diastole_sim.perf.modelled_machine import BURST_BEATS, ModelledMachine
+from diastole_sim.perf.moments import Moment, since, together
+from diastole_sim.spec.integers import ceil_div
+
+EAST, NORTH = 0, 1
+WRITES_AHEAD = 16
+"""Bursts whose responses have not come."""
+ANSWERED = -1
+"""Cycles from a response to the first beat of a burst that waited for it."""
+ASKED = 3  # cycles from the read of a tile's first word to its request
+TURNED = 3  # cycles from the last column of a piece to its first row
+PIECES = 3  # that the memory holds
+SUM_MEMORIES = 2  # behind a port; tiles take them in turn
+SETTLES = 64
+"""Rows of a span within which all following ones must be alike, or are not looked at for it."""
+MOST_TILES = 4
+"""That have places for their sums at once."""
+LONG_DONE = 1024
+"""Cycles after which nothing depends on a row that has left."""
+
+
+@dataclass
+class DrainState:
+    """One direction: tiles whose sums are complete, and the rows of the one at work."""
+
+    side_by_side: int  # vectors of a word
+    tiles: deque[tuple[int, tuple[Span, ...]]] = field(default_factory=deque)
+    spans: deque[Span] = field(default_factory=deque)
+    row: int = 0
+    ready: int = 0  # when its next request is offered
+    data: int = 0  # when the first word of a tile, or of rows that have turned, is there
+    sums: int = 0  # when the sums of the tile at work can be read
+    queue: Queue = field(default_factory=Queue)
+    freed: list[int] = field(default_factory=list)  # when each tile's bank became free
+    opened: int = 0
+    # By memory of sums, from when to when sums are added in it, in order.
+    adding: tuple[deque[tuple[int, int]], ...] = field(
+        default_factory=lambda: tuple(deque[tuple[int, int]]() for _ in range(SUM_MEMORIES))
+    )
+    columns: int = 0  # when the next column can be read
+    # Pieces whose columns are to be read, and from when on; None behind the last one of a tile.
+    turning: deque[tuple[int, Span] | None] = field(default_factory=deque)
+    shown: deque[int] = field(default_factory=deque)  # when the rows of those that were can leave
+    pieces: deque[int] = field(default_factory=lambda: deque([0] * PIECES))  # when each has left
+    # What rows left behind, when, and how long bursts had waited for answers by then.
+    before: deque[tuple[object, int, int]] = field(default_factory=deque)
+
+    def moment(self, now: int, oldest: int, taken: int) -> Moment:
+        """Return what tiles and rows are under way, and what they wait for; the next tile opens
+        after ``taken``, and a place of sums that became free before it is free."""
+        spans = [span for _, tile in self.tiles for span in tile] + list(self.spans)
+        spans += [each[1] for each in self.turning if each is not None]
+        lengths = (len(each) for each in (self.tiles, self.spans, self.turning, self.shown))
+        counts = [self.row, self.opened - len(self.freed), *lengths]
+        counts += [number for span in spans for number in span.alike]
+        times = [cycle for cycle, _ in self.tiles]
+        times += [each[0] for each in self.turning if each is not None]
+        times += [self.ready, self.data, self.sums, self.columns, *self.shown, *self.pieces]
+        for memory in range(SUM_MEMORIES):
+            adding = self.adding[(len(self.freed) + memory) % SUM_MEMORIES]
+            matter = [time for each in adding if each[1] > oldest for time in each]
+            times += matter
+            counts.append(len(matter))
+        free = since(now, taken, ([taken] * MOST_TILES + self.freed)[-MOST_TILES:])
+        here = Moment(tuple(counts), (*since(now, oldest, times), *free))
+        return together([here, self.queue.moment(now, oldest)])
+
+    def later(self, cycles: int) -> None:
+        """Shift all times by so many cycles."""
+        self.tiles = deque((cycle + cycles, spans) for cycle, spans in self.tiles)
+        self.turning = deque(
+            None if each is None else (each[0] + cycles, each[1]) for each in self.turning
+        )
+        self.ready += cycles
+        self.data += cycles
+        self.sums += cycles
+        self.columns += cycles
+        self.shown = deque(time + cycles for time in self.shown)
+        self.pieces = deque(time + cycles for time in self.pieces)
+        self.freed = [time + cycles for time in self.freed]
+        for adding in self.adding:
+            adding.extend(
+                (s + cycles, e + cycles) for s, e in [adding.popleft() for _ in [*adding]]
+            )
+        self.queue.later(cycles)
+        self.before.clear()
+
+    def show(self) -> None:
+        """Go on with the rows of a piece that has turned."""
+        shown = self.shown.popleft()
+        self.data, self.ready = max(self.data, shown), max(self.ready, shown)
+
+    @property
+    def pauses(self) -> deque[tuple[int, int]]:
+        """From when to when sums are added in the memory of the tile at work."""
+        return self.adding[len(self.freed) % SUM_MEMORIES]
+
+    def words(self, span: Span) -> int:
+        """Of a row: neighbouring vectors leave together."""
+        return ceil_div(span.vectors, self.side_by_side)
+
+    def lane_cycles(self, span: Span, machine: ModelledMachine) -> int:
+        """In which the lanes make floats of a row."""
+        words = self.words(span)
+        if machine.word_parts == 1:
+            return words
+        return max(words, ceil_div(span.beats, machine.ports))
+
+
+@dataclass
+class Store:
+    """Drains that are advanced in order of time, as far as somebody asks about a bank.
+
+    The north drain's rows go first where both wait. A bank is free when its last word is read:
+    those in the pipeline are still to be written then, and those that turn.
+    """
+
+    machine: ModelledMachine
+    units: tuple[int, int]  # of sums that a tile takes, east and north
+    writer: int = 0  # when the writer takes the next request
+    last_beat: int = 0
+    beats: int = 0
+    words: int = 0  # cycles in which sums leave the accumulators
+    answers: int = 0  # cycles in which bursts waited for responses of those before
+    others: int = 0  # beats that were read beside those of products, at the first port
+    responses: deque[int] = field(default_factory=deque)  # of the last bursts, oldest first
+
+    def __post_init__(self) -> None:
+        vectors = (self.machine.drain_vectors(north=north) for north in (False, True))
+        self.drains = tuple(DrainState(side_by_side) for side_by_side in vectors)
+        self.lanes = Lanes()
+
+    def tile(self, direction: int, cycle: int, spans: tuple[Span, ...]) -> None:
+        """The sums of a tile are complete at ``cycle``."""
+        drain = self.drains[direction]
+        drain.tiles.append((cycle, spans))
+        if spans[0].columns:
+            drain.turning.extend((cycle + 2, span) for span in spans)
+            drain.turning.append(None)
+            self._turn(drain)
+
+    def bank(self, direction: int) -> int:
+        """Take a bank for a new tile; the cycle in which there is one."""
+        drain = self.drains[direction]
+        drain.opened += 1
+        needed = drain.opened - self.machine.sum_units // self.units[direction]
+        while len(drain.freed) < needed:
+            self._advance()
+        return drain.freed[needed - 1] if needed > 0 else 0
+
+    def adds(self, direction: int, start: int, end: int) -> None:
+        """Sums are added from a cycle on until another in the memory of the tile that was opened
+        last. A tile that takes all of it is not there before the one that drains has gone."""
+        if self.units[direction] == 1:
+            drain = self.drains[direction]
+            drain.adding[(drain.opened - 1) % SUM_MEMORIES].append((start, end))
+
+    def drained(self, direction: int, number: int) -> int:
+        """When the bank of tile ``number`` (from 0 on) becomes free."""
+        freed = self.drains[direction].freed
+        while len(freed) <= number:
+            self._advance()
+        return freed[number]
+
+    def finish(self) -> int:
+        """Drain what is left; the cycle in which the last write is acknowledged."""
+        while any(drain.spans or drain.tiles for drain in self.drains):
+            self._advance()
+        return self.last_beat + self.machine.memory.response_cycles
+
+    def moment(self, now: int, taken: int) -> Moment:
+        """Return what the next rows depend on, where no tile ends and nothing is added before
+        ``now``, and none opens before ``taken``."""
+        self.advance_to(now)
+        oldest = now - LONG_DONE
+        drains = [drain.moment(now, oldest, taken) for drain in self.drains]
+        writer = Moment(
+            (len(self.responses),),
+            since(now, oldest, (self.writer, self.last_beat, *self.responses)),
+        )
+        return together([writer, self.lanes.moment(now, oldest), *drains])
+
+    def places(self, now: int) -> tuple[int, ...]:
+        """Return by direction how many rows of a span have left, where nothing comes before
+        ``now``, and how many spans and tiles have not."""
+        self.advance_to(now)
+        return tuple(
+            [
+                each
+                for drain in self.drains
+                for each in (drain.row, len(drain.spans), len(drain.tiles))
+            ]
+        )
+
+    def later(self, cycles: int) -> None:
+        """Shift all times by so many cycles."""
+        self.writer += cycles
+        self.last_beat += cycles
+        self.responses = deque(time + cycles for time in self.responses)
+        self.lanes.later(cycles)
+        for drain in self.drains:
+            drain.later(cycles)
+
+    def advance_to(self, cycle: int) -> None:
+        """Write the rows that begin before a cycle."""
+        while (waiting := self._waiting()) and min(waiting)[0] < cycle:
+            self._write(waiting, cycle)
+
+    def _advance(self) -> None:
+        """Write the next row of whichever drain's turn it is."""
+        self._write(self._waiting())
+
+    def _waiting(self) -> list[tuple[int, int]]:
+        """Return when each drain with rows can begin with the next one."""
+        waiting: list[tuple[int, int]] = []
+        for direction, drain in enumerate(self.drains):
+            if not drain.spans and drain.tiles:
+                cycle, spans = drain.tiles.popleft()
+                drain.spans.extend(spans)
+                drain.sums = cycle + 2
+                drain.row = 0
+                if spans[0].columns:
+                    drain.show()
+            if drain.spans and not drain.spans[0].columns:
+                self._wait(drain)
+            if drain.spans:  # north first if both have come by the time the writer is free
+                waiting.append((self._starts(direction), -direction))
+        return waiting
+
+    def _write(self, waiting: list[tuple[int, int]], until: int | None = None) -> None:
+        """Write a row, and those like it, of the drain that is the first; none ``until`` which
+        something else may come."""
+        start, direction = min(waiting)
+        self._row(-direction, start)
+        if len(waiting) == 1:
+            self._skip(self.drains[-direction], until)
+
+    def _skip(self, drain: DrainState, until: int | None = None) -> None:
+        """Pass over the rows that take as long as those before: where a period of rows has left
+        behind what the one before it had, only later, all of the span do; but the last rows, which
+        free, and those ``until`` which, or until whose reading, something else may come. Rows begin
+        anew at the bounds of bursts after a period.
+
+        Nothing else may come between: the other drain has had nothing to do from the beginning on.
+        """
+        if not drain.row:
+            drain.before.clear()
+            return
+        span, end = drain.spans[0], self._free(drain)
+        period = lcm(BURST_BEATS // gcd(BURST_BEATS, span.pitch), self.machine.ports)
+        if drain.row > SETTLES or drain.row + period >= span.rows or span.columns:
+            return
+        (other,) = (each for each in self.drains if each is not drain)
+        if other.opened or drain.data > end or drain.sums > end:
+            return
+        left = self._left_behind(drain, end)
+        drain.before.append((left, end, self.answers))
+        if len(drain.before) <= period:
+            return
+        then, before, answers = drain.before.popleft()
+        count = (span.rows - 1 - drain.row) // period
+        bounds = [until] if until is not None else []
+        bounds += [drain.pauses[0][0]] if drain.pauses else []
+        if bounds:
+            count = min(count, (min(bounds) - end) // (end - before))
+        if then == left and count > 0:
+            self.answers += count * (self.answers - answers)
+            self._repeat(drain, count * period, count * (end - before))
+            drain.before.clear()
+
+    def _free(self, drain: DrainState) -> int:
+        """When the next row can leave."""
+        return self.writer
+
+    def _left_behind(self, drain: DrainState, end: int) -> tuple[object, ...]:
+        """What a row leaves behind that ends in a cycle."""
+        return *drain.queue.left_behind(end), *(response - end for response in self.responses)
+
+    def _repeat(self, drain: DrainState, rows: int, cycles: int) -> None:
+        """Add ``rows`` rows, which take ``cycles`` cycles in all."""
+        span, queue = drain.spans[0], drain.queue
+        self.writer += cycles
+        self.last_beat += cycles
+        self.beats += rows * span.beats
+        self.words += rows * drain.lane_cycles(span, self.machine)
+        self.responses = deque(response + cycles for response in self.responses)
+        drain.ready += cycles
+        drain.row += rows
+        queue.repeat(rows * drain.words(span), cycles)
+
+    def _wait(self, drain: DrainState) -> None:
+        """A row is not read while sums are added in its memory."""
+        adding = drain.pauses
+        read = self.lanes.begins(drain.queue, drain.sums)
+        while adding and adding[0][0] <= read:
+            _, end = adding.popleft()
+            if read < end:
+                drain.sums = read = end
+
+    def _starts(self, direction: int) -> int:
+        """When the next row of a drain can."""
+        return max(self._asked(self.drains[direction]), self.writer)
+
+    def _asked(self, drain: DrainState) -> int:
+        """When the next row is asked for: the first one of a tile with its first word."""
+        if drain.row or drain.spans[0].columns:
+            return drain.ready
+        return max(drain.ready, self.lanes.begins(drain.queue, drain.sums) + ASKED)
+
+    def _row(self, direction: int, start: int) -> None:
+        drain = self.drains[direction]
+        span = drain.spans[0]
+        words = drain.words(span)
+        cycles = max(span.beats, words)
+        first = max(start + self.machine.memory.write_gap_cycles, drain.data)
+        last = 0  # when the last word is there
+        if not span.columns:
+            lane_cycles = drain.lane_cycles(span, self.machine)
+            read, last = self.lanes.rows(drain.queue, words, drain.sums, lane_cycles, drain.pauses)
+            first, last = max(first, read + LATENCY), last + LATENCY + ceil_div(cycles, words)
+        bursts = span.bursts(drain.row)
+        end = self.written(first, bursts, cycles / span.beats, self.responses, ANSWERED, last)
+        self.last_beat = end
+        self.writer = end
+        self.beats += span.beats
+        self.words += drain.lane_cycles(span, self.machine)
+        drain.ready = end
+        if not span.columns:
+            self._leave(drain, words, first, end - first)
+        drain.row += 1
+        if drain.row == span.rows:
+            drain.data = max(drain.data, end + 1)  # what is asked for already waits for it
+            drain.row = 0
+            drain.spans.popleft()
+            if span.columns:
+                drain.pieces.append(end - 1)
+                self._turn(drain)
+                if drain.spans:
+                    drain.show()
+
+    @staticmethod
+    def _leave(drain: DrainState, words: int, first: int, cycles: int) -> None:
+        """The words of the next row leave; a tile's sums are free when the last one is read."""
+        drain.queue.left(words, first, cycles)
+        if drain.row == drain.spans[0].rows - 1 and len(drain.spans) == 1:
+            drain.freed.append(drain.queue.free)
+
+    def _turn(self, drain: DrainState) -> None:
+        """Read the columns of the next spans, while there are places for their pieces."""
+        while drain.turning and (drain.pieces or drain.turning[0] is None):
+            following = drain.turning.popleft()
+            if following is None:
+                drain.freed.append(drain.columns)
+                drain.columns += 1  # a tile waits one cycle
+                continue
+            complete, span = following
+            start = max(drain.columns, complete, drain.pieces.popleft())
+            self.lanes.column(start, span.columns)
+            drain.columns = start + span.columns
+            drain.shown.append(drain.columns + COLUMN_LATENCY + TURNED - 1)
+
+    def written(
+        self,
+        first: int,
+        bursts: list[int],
+        cycles: float,
+        responses: deque[int],
+        answered: int,
+        last: int,
+    ) -> int:
+        """The cycle of the last beat of bursts whose first beat is there at ``first`` and the last
+        one not before ``last``, so many ``cycles`` a beat. ``responses``: of the bursts before,
+        oldest first; what waited for one goes on ``answered`` cycles after it."""
+        end = first
+        for beats in bursts:
+            if len(responses) == WRITES_AHEAD:
+                answer = responses.popleft() + answered
+                self.answers += max(0, answer - end)
+                end = max(end, answer)
+            end += round(beats * cycles)
+            responses.append(end + self.machine.memory.response_cycles)
+        end = max(end, last)
+        responses[-1] = end + self.machine.memory.response_cycles
+        return end

@@ -1,0 +1,80 @@
+"""Options of `train` about the scale of the loss, of a machine's whole steps and of a host's."""
+
+import argparse
+from collections.abc import Mapping
+from typing import Any
+
+from diastole.config.numbers import Numbers
+from diastole.errors import BadInput
+from diastole_sim.spec.require import shown, signed_number, whole_number
+from diastole_sim.train.loss_scaling import Floors, LossScaling, require_floors
+
+OPTIONS = ("loss_scale", "loss_scale_floor")
+DEFAULT = LossScaling()
+
+
+def exponent(text: str) -> int:
+    """A type for argparse: of a scale of the loss."""
+    low, high = DEFAULT.smallest, DEFAULT.largest
+    value = signed_number(text)
+    if value is None or not low <= value <= high:
+        raise argparse.ArgumentTypeError(f"must be an integer in {low}..{high}, not {shown(text)}")
+    return value
+
+
+def floors(text: str) -> Floors:
+    """A type for argparse: steps, and the smallest exponent from each of them on."""
+    found: list[tuple[int, int]] = []
+    for word in text.split(","):
+        first, equals, second = word.partition("=")
+        step, smallest = whole_number(first), signed_number(second)
+        if not equals or step is None or smallest is None:
+            raise argparse.ArgumentTypeError(
+                "must be STEP=EXPONENT pairs of integers with commas between them, such as "
+                f"40000=13,150000=15, not {shown(text)}"
+            )
+        found.append((step, smallest))
+    try:
+        return require_floors(tuple(found), DEFAULT.smallest, DEFAULT.largest)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from error
+
+
+def add_loss_scale(parser: argparse.ArgumentParser) -> None:
+    """The options."""
+    group = parser.add_argument_group("scale of the loss", "of whole steps, and of a host's")
+    group.add_argument(
+        "--loss-scale",
+        metavar="X",
+        type=exponent,
+        help="multiply the loss's gradient by 2^X at first, halve that after a step that "
+        f"overflowed, double it after {DEFAULT.window} that did not (default: that of the key "
+        "numbers, else off)",
+    )
+    group.add_argument(
+        "--loss-scale-floor",
+        metavar="STEP=X,...",
+        type=floors,
+        help="from each of these steps on the loss's gradient is multiplied by 2^X at least; "
+        "steps and exponents rise (default: those of the key numbers, else "
+        f"{DEFAULT.smallest} throughout)",
+    )
+
+
+def given_scale(arguments: argparse.Namespace, published: Numbers | None = None) -> dict[str, Any]:
+    """What was asked, by option; else what ``published`` numbers have. BadInput for floors without
+    a scale."""
+    given = {name: getattr(arguments, name) for name in OPTIONS}
+    given = {name: value for name, value in given.items() if value is not None}
+    if published is not None and published.loss_scale is not None:
+        given = {name: getattr(published, name) for name in OPTIONS} | given
+    if "loss_scale_floor" in given and "loss_scale" not in given:
+        raise BadInput("--loss-scale-floor needs --loss-scale X, the exponent of the first step")
+    return given
+
+
+def scaling_of(given: Mapping[str, Any]) -> LossScaling | None:
+    """That of a host, None for none; ``given``: of :func:`given_scale`."""
+    if not given:
+        return None
+    return LossScaling(exponent=given["loss_scale"], floors=given.get("loss_scale_floor", ()))

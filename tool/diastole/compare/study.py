@@ -1,0 +1,277 @@
+"""What is compared: configurations with names, from options or from a plan in TOML.
+
+A setting is a key of the machine's configuration ("rounding.dy"), a table of which each class has a
+key ("format" is format.x, format.w and format.dy), ``preset``, or an option of ``diastole train``
+("precision"). Which keys and options there are is not known here.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, cast
+
+from diastole.config.file import FIELDS, value_shown, written
+from diastole.errors import BadInput
+from diastole.files.content import read_toml
+from diastole.layers.sweep import every_choice, same_key
+from diastole.nearest import meant
+from diastole_sim.spec.numerics import CLASS_NAMES
+from diastole_sim.spec.require import shown
+
+Settings = dict[str, str]
+"""By key the value, as it is written in TOML or on the command line."""
+
+PRESET = "preset"
+NAME, OVER, SET = "name", "over", "set"
+WITH_FILES = ("optimizer", "activation")
+"""Options whose value may be FILE.py:NAME."""
+MAX_STEPS = 1_000_000
+KEYS = (
+    "task", "data", "steps", "seeds", "machine", PRESET, SET, OVER, "configuration",
+)  # fmt: skip
+"""Of a plan."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Named:
+    """A configuration before its keys are looked at. ``of_axes``: one of several combinations, of
+    which some may not exist."""
+
+    name: str
+    settings: Settings
+    of_axes: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """A file, or nothing: what it says, else None. ``settings`` hold for all configurations."""
+
+    task: str | None = None
+    data: Path | None = None
+    steps: int | None = None
+    seeds: tuple[int, ...] | None = None
+    machine: Path | None = None
+    preset: str | None = None
+    settings: Settings = field(default_factory=dict[str, str])
+    configurations: tuple[Named, ...] = ()
+
+
+def overrides_of(settings: Mapping[str, str], options: Sequence[str]) -> list[str]:
+    """Those of the machine's configuration as "KEY=VALUE"; ``options`` are the train command's. A
+    class's own key goes before the one of its table, which is of all classes."""
+    found: dict[str, str] = {}
+    for key, value in settings.items():
+        if key in options or key == PRESET:
+            continue
+        by_class = [f"{key}.{name}" for name in CLASS_NAMES]
+        if set(by_class) <= set(FIELDS):
+            found |= {each: settings.get(each, value) for each in by_class}
+        else:
+            found[key] = value
+    return [f"{key}={value}" for key, value in found.items()]
+
+
+def parse_configuration(text: str) -> Named:
+    """Of "NAME: KEY=VALUE KEY=VALUE", where the name may be absent. BadInput else."""
+    name, colon, rest = text.partition(":")
+    if not colon or "=" in name:
+        name, rest = "", text
+    settings: Settings = {}
+    for word in _words(rest):
+        key, equals, value = word.partition("=")
+        if not equals or not key or not value:
+            raise BadInput(f"--configuration must be [NAME:] KEY=VALUE KEY=VALUE ..., not {text}")
+        _put(settings, key, value)
+    if not settings and not colon:
+        raise BadInput(f"--configuration must be [NAME:] KEY=VALUE KEY=VALUE ..., not {text!r}")
+    return Named(name=name.strip() or short_name(settings), settings=settings)
+
+
+def _words(text: str) -> list[str]:
+    """What spaces part, but those within double quotes, which a file's name may need."""
+    return re.findall(r'(?:"[^"]*"|\S)+', text)
+
+
+def with_axes(named: Sequence[Named], axes: Sequence[str]) -> list[Named]:
+    """Every configuration with every choice of the axes, each "KEY=A,B"; the choices alone where
+    there is no configuration."""
+    if not axes:
+        return list(named)
+    found: list[Named] = []
+    for base in named or [Named(name="", settings={})]:
+        for choice in every_choice(axes):
+            chosen = dict(text.split("=", 1) for text in choice)
+            _joined(base.settings, chosen)
+            name = " ".join(filter(None, (base.name, short_name(chosen))))
+            found.append(Named(name=name, settings=base.settings | chosen, of_axes=True))
+    return found
+
+
+def _put(settings: Settings, key: str, value: str) -> None:
+    """Add a key; BadInput where it is there, in whatever spelling."""
+    before = next((each for each in settings if same_key(each) == same_key(key)), None)
+    if before is not None:
+        raise BadInput(f"{key} is given twice, as {shown(settings[before])} and {shown(value)}")
+    settings[key] = value
+
+
+def _joined(one: Settings, other: Settings) -> Settings:
+    """Both; BadInput for a key that both have."""
+    found = dict(one)
+    for key, value in other.items():
+        _put(found, key, value)
+    return found
+
+
+def short_name(settings: Mapping[str, str]) -> str:
+    """The values, a number with the last part of its key."""
+    words: list[str] = []
+    for key, value in settings.items():
+        bare = value.strip('"')
+        plain = re.fullmatch(r"[A-Za-z_][\w-]*|\d+x\d+", bare) and bare not in ("true", "false")
+        words.append(bare if plain else f"{key.rpartition('.')[2]}={bare}")
+    return " ".join(words)
+
+
+def unique(named: Sequence[Named]) -> list[Named]:
+    """BadInput where there is none, or two have a name."""
+    names = [each.name for each in named]
+    twice = [name for name in dict.fromkeys(names) if names.count(name) > 1]
+    if twice:
+        raise BadInput(*(f"two configurations are called {name}" for name in twice))
+    if not named:
+        raise BadInput("nothing to compare: give --over, --configuration or --plan")
+    return list(named)
+
+
+def read_plan(path: Path) -> Plan:
+    """BadInput with a line for every mistake of the file."""
+    document = read_toml(path, "plan")
+    try:
+        return _plan_of(document, path.parent)
+    except BadInput as error:
+        raise BadInput(*(f"{path}: {problem}" for problem in error.problems)) from None
+
+
+def _plan_of(document: Mapping[str, Any], folder: Path) -> Plan:
+    problems = [
+        f"{key} is an unknown key; a plan has {', '.join(KEYS)}{meant(key, KEYS)}"
+        for key in document
+        if key not in KEYS
+    ]
+
+    def text(key: str) -> str | None:
+        value = document.get(key)
+        if value is not None and (not isinstance(value, str) or not value):
+            problems.append(f"{key} must be a text, not {value_shown(value)}")
+            return None
+        return value
+
+    steps = document.get("steps")
+    if steps is not None and (type(steps) is not int or not 1 <= steps <= MAX_STEPS):
+        problems.append(f"steps must be an integer in 1..{MAX_STEPS}, not {value_shown(steps)}")
+    seeds = document.get("seeds")
+    if seeds is not None and not _are_seeds(seeds):
+        problems.append(
+            f"seeds must be a list of different integers from 0 on, not {value_shown(seeds)}"
+        )
+    given: dict[str, str | None] = {key: text(key) for key in ("task", "data", "machine", PRESET)}
+    named: list[Named] = []
+    entries: Any = document.get("configuration", [])
+    if not isinstance(entries, list) or not all(
+        isinstance(each, dict) for each in cast(list[Any], entries)
+    ):
+        problems.append("configuration must be tables, each [[configuration]]")
+        entries = []
+    for entry in cast(list[dict[str, Any]], entries):
+        try:
+            named += _configuration(entry)
+        except BadInput as error:
+            problems += error.problems
+    settings: Settings = {}
+    try:
+        settings = _within(folder, _flat(_table(document, SET)))
+        named = with_axes(named, _axes(_table(document, OVER)))
+        named = [replace(each, settings=_within(folder, each.settings)) for each in named]
+    except BadInput as error:
+        problems += error.problems
+    if problems:
+        raise BadInput(*problems)
+    data, machine = (
+        folder / where if (where := given[key]) is not None else None for key in ("data", "machine")
+    )
+    return Plan(
+        task=given["task"],
+        data=data,
+        steps=steps,
+        seeds=None if seeds is None else tuple(seeds),
+        machine=machine,
+        preset=given[PRESET],
+        settings=settings,
+        configurations=tuple(named),
+    )
+
+
+def _within(folder: Path, settings: Settings) -> Settings:
+    """The same, with files of the user beside the plan."""
+    found = dict(settings)
+    for key in found.keys() & set(WITH_FILES):
+        file, colon, name = found[key].rpartition(":")
+        if colon:
+            found[key] = f"{folder / file}:{name}"
+    return found
+
+
+def _configuration(entry: Mapping[str, Any]) -> list[Named]:
+    """A table: ``name``, ``over``, ``set``; all else are settings too."""
+    rest = {key: value for key, value in entry.items() if key not in (NAME, OVER, SET)}
+    settings = _joined(_flat(_table(entry, SET)), _flat(rest))
+    name = entry.get(NAME, short_name(settings))
+    if not isinstance(name, str) or not name:
+        raise BadInput(f"name must be a text, not {value_shown(name)}")
+    return with_axes([Named(name=name, settings=settings)], _axes(_table(entry, OVER)))
+
+
+def _table(of: Mapping[str, Any], key: str) -> Mapping[str, Any]:
+    value = of.get(key, {})
+    if not isinstance(value, dict):
+        raise BadInput(f"{key} must be a table, not {value_shown(value)}")
+    return cast(Mapping[str, Any], value)
+
+
+def _flat(table: Mapping[str, Any], before: str = "") -> Settings:
+    """Tables in tables as keys with points, values as they are written."""
+    found: Settings = {}
+    for key, value in table.items():
+        if isinstance(value, dict):
+            found = _joined(found, _flat(cast(Mapping[str, Any], value), f"{before}{key}."))
+        else:
+            _put(found, before + key, value if isinstance(value, str) else written(value))
+    return found
+
+
+def _axes(table: Mapping[str, Any], before: str = "") -> list[str]:
+    """Lists of values as "KEY=A,B"."""
+    found: list[str] = []
+    for key, value in table.items():
+        if isinstance(value, dict):
+            found += _axes(cast(Mapping[str, Any], value), f"{before}{key}.")
+        elif isinstance(value, list):
+            values = cast(list[Any], value)
+            texts = [
+                each if isinstance(each, str) and "," not in each else written(each)
+                for each in values
+            ]
+            found.append(f"{before}{key}={','.join(texts)}")
+        else:
+            raise BadInput(f"over.{before}{key} must be a list, not {value_shown(value)}")
+    return found
+
+
+def _are_seeds(value: object) -> bool:
+    if not isinstance(value, list) or not value:
+        return False
+    seeds = cast(list[Any], value)
+    kinds = all(type(each) is int and 0 <= each < 2**32 for each in seeds)
+    return kinds and len(set(seeds)) == len(seeds)

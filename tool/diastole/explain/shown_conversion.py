@@ -1,0 +1,203 @@
+"""How the converter made each element: the shift, the rounding, the mantissa, the shared exponent.
+
+Every element is derived from its float32 and the exponent that the machine stored for its group.
+The code that comes out must be the code that the machine stored.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from diastole.explain.shown_run import Untrue
+from diastole_sim.device.interface import Floats
+from diastole_sim.golden.convert import Quantised
+from diastole_sim.golden.copies import Copy, Fields
+from diastole_sim.golden.element_draws import element_draws
+from diastole_sim.golden.magnitudes import (
+    decode_magnitudes,
+    encode_magnitudes,
+    fold,
+    is_negative,
+    magnitudes,
+)
+from diastole_sim.golden.partition import Partition
+from diastole_sim.golden.random import DrawKey
+from diastole_sim.spec.formats import (
+    BINARY32_SIGNIFICAND_BITS,
+    SCALE_SIGNIFICAND_BITS,
+    SIGNIFICAND_FRACTION,
+    Format,
+)
+from diastole_sim.spec.numerics import Numerics
+from diastole_sim.spec.rounding import is_stochastic, round_quotient
+from diastole_sim.spec.scales import (
+    MAX_QUOTIENT_SHIFT,
+    exponents_of,
+    significands_of,
+    stored_parts,
+)
+
+Integers = NDArray[Any]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ShownConversion:
+    """A copy of an operand, element by element, in the orientation of the tensor, unpadded.
+
+    A stored element is ``significand`` * 2^(``exponent`` - ``depth`` - p + 1), with the sign in the
+    significand; in NVFP4 also times ``scale`` / 8. ``units``: the magnitude of the float32 in units
+    of the last place before rounding, which is 2^``place`` (times ``scale`` / 8). ``rounded``:
+    ``units`` as an integer, at most that of the largest element. ``draws``: the random bits of the
+    rounding, None where the class rounds to nearest. ``exponent``, ``scale`` and ``folds``, by
+    which the exponent was lowered afterwards, are the same for all elements of a group.
+    """
+
+    significand: Integers
+    depth: Integers
+    exponent: Integers
+    folds: Integers
+    scale: Integers
+    place: Integers
+    units: NDArray[np.float64]
+    rounded: Integers
+    draws: Integers | None
+
+    def turned(self) -> "ShownConversion":
+        """The same elements in the other orientation."""
+        return ShownConversion(
+            significand=self.significand.T,
+            depth=self.depth.T,
+            exponent=self.exponent.T,
+            folds=self.folds.T,
+            scale=self.scale.T,
+            place=self.place.T,
+            units=self.units.T,
+            rounded=self.rounded.T,
+            draws=None if self.draws is None else self.draws.T,
+        )
+
+
+def conversions_of(
+    given: Floats, stored: Quantised, numerics: Numerics, *, seed: int, tag: int
+) -> tuple[ShownConversion, ...]:
+    """Explain each copy of ``stored``, which has the golden model's ``folds``, for step 0.
+
+    :class:`Untrue` where an element does not follow from its float32.
+    """
+    found: list[ShownConversion] = []
+    for number, copy in enumerate(stored.copies):
+        draws = None
+        if is_stochastic(stored.chosen.rounding):
+            finite = Fields.of(given[None]).finite
+            key = DrawKey(seed=seed, tags=(tag,), step=0, second=number == 1)
+            (draws,) = element_draws(finite, numerics, key)
+        if copy.transposed:
+            turned = None if draws is None else draws.T
+            explained = _conversion(given.T, stored, copy, turned, numerics)
+            found.append(explained.turned())
+        else:
+            found.append(_conversion(given, stored, copy, draws, numerics))
+    return tuple(found)
+
+
+def _conversion(
+    given: Floats, stored: Quantised, copy: Copy, draws: Integers | None, numerics: Numerics
+) -> ShownConversion:
+    """``given`` and ``draws`` lie as the copy does."""
+    chosen, kind = stored.chosen, stored.chosen.format
+    numbers = Fields.of(given)
+    groups = _Groups.of(copy, stored)
+    finite = np.where(groups.zeros, 0, numbers.finite.astype(np.int64))
+    below = _binades_below(finite, groups)
+    depth = np.clip(below, 0, kind.depth)
+    place = groups.exponent - depth - kind.precision + 1
+    above = (below < 0) & (finite != 0)
+    rounded = _rounded(finite, groups, place, chosen.rounding, draws, numerics.random_bits)
+    rounded = np.where(above, kind.max_significand, rounded)
+
+    code = encode_magnitudes(rounded, depth, kind)
+    overflow = numerics.overflow_code(stored.tensor_class)
+    code[above | (code > kind.max_code)] = kind.max_code if overflow is None else overflow
+    code = fold(np.where(finite == 0, 0, code), groups.folds, kind)
+    _require_stored(code, numbers.negative, copy, kind)
+
+    significand, stored_depth = decode_magnitudes(code, kind)
+    units = np.ldexp(
+        significands_of(finite).astype(np.float64),
+        (exponents_of(finite) - BINARY32_SIGNIFICAND_BITS + 1 - place).astype(np.int32),
+    )
+    return ShownConversion(
+        significand=np.where(numbers.negative, -significand, significand),
+        depth=stored_depth,
+        exponent=groups.exponent - groups.folds,
+        folds=groups.folds,
+        scale=groups.scale,
+        place=place,
+        units=np.where(finite == 0, 0, units * 2**SIGNIFICAND_FRACTION / groups.scale),
+        rounded=np.where(finite == 0, 0, rounded),
+        draws=draws,
+    )
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class _Groups:
+    """Per element, what its group has: the ``exponent`` before folding, the ``scale``, the
+    ``folds``, and whether it is a group of ``zeros``."""
+
+    exponent: Integers
+    scale: Integers
+    folds: Integers
+    zeros: NDArray[np.bool_]
+
+    @classmethod
+    def of(cls, copy: Copy, stored: Quantised) -> "_Groups":
+        cells = Partition.cells(stored.chosen.grouping, stored.block)
+        exponents, scales = stored_parts(
+            copy.exponents, stored.chosen.format, stored.tensor_exponent
+        )
+        folds, zeros = copy.folds.astype(np.int64), copy.exponents == 0
+        rows, columns = copy.shape
+        exponent, scale, by = (
+            cells.spread(part)[:rows, :columns]
+            for part in (exponents + folds, np.maximum(scales, 1), folds)
+        )
+        none = cells.spread(zeros)[:rows, :columns]
+        return cls(exponent=np.where(none, 0, exponent), scale=scale, folds=by, zeros=none)
+
+
+def _binades_below(finite: Integers, groups: _Groups) -> Integers:
+    """How far the exponent of a magnitude, divided by the scale's significand, lies below that of
+    its group; less than 0 where the magnitude is too large."""
+    lengths = np.array([number.bit_length() for number in range(1 << SCALE_SIGNIFICAND_BITS)])
+    lead = SCALE_SIGNIFICAND_BITS - lengths[groups.scale]
+    aligned = groups.scale << (lead + BINARY32_SIGNIFICAND_BITS - SCALE_SIGNIFICAND_BITS)
+    borrow = significands_of(finite) < aligned
+    return groups.exponent - exponents_of(finite) + borrow - lead
+
+
+def _rounded(
+    finite: Integers,
+    groups: _Groups,
+    place: Integers,
+    rule: str,
+    draws: Integers | None,
+    bits: int,
+) -> Integers:
+    """Magnitudes in units of their last places, rounded by the rule of their class."""
+    shift = place - exponents_of(finite) + BINARY32_SIGNIFICAND_BITS - 1 - SIGNIFICAND_FRACTION
+    divisor = groups.scale << np.clip(shift, 0, MAX_QUOTIENT_SHIFT)
+    drawn = 0 if draws is None else draws
+    return round_quotient(rule, significands_of(finite), divisor, drawn, bits)
+
+
+def _require_stored(code: Integers, negative: NDArray[np.bool_], copy: Copy, kind: Format) -> None:
+    """:class:`Untrue` unless these are the codes and signs of a copy."""
+    rows, columns = copy.shape
+    stored = copy.codes[:rows, :columns]
+    signed = negative if kind.signed_zero else negative & (code != 0)
+    wrong = (code != magnitudes(stored, kind)) | (signed != is_negative(stored, kind))
+    if wrong.any():
+        place = tuple(int(each) for each in np.argwhere(wrong)[0])
+        raise Untrue(f"element {place} of a converted tensor does not follow from its float32")

@@ -1,0 +1,129 @@
+"""What the array adds up, in integers: products of mantissas, shifted by deficits and rounded.
+
+The definition is that of :mod:`diastole_sim.golden.matrix_product`. The integers here are compared
+with the partial sums in the waves, bit for bit.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from diastole.explain.shown_conversion import ShownConversion
+from diastole_sim.golden.convert import Quantised
+from diastole_sim.golden.operand_rows import read_operand_rows
+from diastole_sim.spec.formats import Format
+from diastole_sim.spec.numerics import Numerics
+from diastole_sim.spec.operations import MatrixProduct
+
+Integers = NDArray[Any]
+MOST_SHIFT = 63
+"""Sums have 62 bits and a sign at most: each rounds to 0 from here on."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class SumSide:
+    """A factor of a product, its rows along the contraction, padded to whole blocks.
+
+    Per element: ``significand``, with the sign, and ``depth``. Per vector, the part of a row in one
+    block of the contraction: the ``deficit`` of its group, which is the largest exponent of the row
+    less that of the group, and the ``scale`` that its group has, 8 where scales are powers of two.
+    Per row: ``maximum``, the largest exponent.
+    """
+
+    significand: Integers
+    depth: Integers
+    deficit: Integers
+    scale: Integers
+    maximum: Integers
+    format: Format
+
+    @classmethod
+    def of(
+        cls, stored: Quantised, conversions: tuple[ShownConversion, ...], number: int
+    ) -> "SumSide":
+        """An operand as a product reads its copy ``number``, or the only copy, turned for 1."""
+        rows = read_operand_rows([stored], number, poison=False)
+        copy = conversions[number if len(conversions) > 1 else 0]
+        copy = copy.turned() if number == 1 else copy
+        block = stored.block
+
+        def padded(array: Integers) -> Integers:
+            height, width = array.shape
+            return np.pad(array.astype(np.int64), ((0, -height % block), (0, -width % block)))
+
+        scale = padded(copy.scale)[:, ::block]
+        return cls(
+            significand=padded(copy.significand),
+            depth=padded(copy.depth),
+            deficit=rows.deficits[0].astype(np.int64),
+            scale=scale,
+            maximum=rows.maxima[0].astype(np.int64),
+            format=stored.chosen.format,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class SumRule:
+    """What decides the integers of a product: ``product_bits`` w, ``fraction`` F, and whether
+    ``scales`` of groups have significands."""
+
+    product_bits: int
+    fraction: int
+    scales: bool
+
+    @classmethod
+    def of(cls, product: MatrixProduct, numerics: Numerics) -> "SumRule":
+        first, second = (factor.tensor_class for factor in product.factors)
+        return cls(
+            product_bits=numerics.product_bits(first, second),
+            fraction=numerics.fraction,
+            scales=numerics.scale_significands,
+        )
+
+    @property
+    def unit(self) -> int:
+        """The exponent of a sum of 1 where the largest exponents of both rows are 0."""
+        return -self.fraction - (self.product_bits - 2) - 6 * self.scales
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Factors:
+    """Both sides of a product as the array has them: what streams and what is held.
+
+    ``block``: the side of a block.
+    """
+
+    streamed: SumSide
+    held: SumSide
+    rule: SumRule
+    block: int
+
+    def addends(self, vectors: slice, lanes: slice, number: int) -> Integers:
+        """What one cell adds for each of ``vectors`` (rows that stream) in each of ``lanes`` (rows
+        that are held), over block ``number`` of the contraction."""
+        first, second, rule = self.streamed, self.held, self.rule
+        part = slice(number * self.block, (number + 1) * self.block)
+        products = first.significand[vectors, None, part] * second.significand[None, lanes, part]
+        depths = first.depth[vectors, None, part] + second.depth[None, lanes, part]
+        grown = rule.product_bits - first.format.precision - second.format.precision
+        sums = _rescaled(products, depths, grown).sum(axis=-1)
+        if rule.scales:
+            sums *= first.scale[vectors, None, number] * second.scale[None, lanes, number]
+        deficits = first.deficit[vectors, None, number] + second.deficit[None, lanes, number]
+        return shifted(sums << rule.fraction, deficits)
+
+
+def _rescaled(products: Integers, depths: Integers, grown: int) -> Integers:
+    """Products of significands in units of the window, half away from zero."""
+    down = depths - grown
+    magnitude = np.abs(products) << np.maximum(-down, 0)
+    return np.sign(products) * shifted(magnitude, np.maximum(down, 0))
+
+
+def shifted(numbers: Integers, by: Integers) -> Integers:
+    """``numbers`` / 2^``by`` to the nearest integer, ties upward."""
+    by = np.minimum(by, MOST_SHIFT)
+    half = np.where(by > 0, np.int64(1) << np.maximum(by - 1, 0), 0)
+    return (numbers + half) >> by

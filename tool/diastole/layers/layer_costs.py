@@ -1,0 +1,269 @@
+"""What layers cost on a machine: cycles and bytes of every product, and of the conversions of its
+operands, by the model of the machine."""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from functools import partial
+from typing import Any, Protocol, TypeAlias
+
+from diastole.config.keys import Config
+from diastole.files.layers import NamedLayer
+from diastole.layers.bounds import added_shares, bound_of, cycles_by_cause, shares_of
+from diastole_sim.perf import Estimate, Memory, ModelledMachine
+from diastole_sim.perf.choose import choose_nest
+from diastole_sim.perf.conversion_estimate import ConversionEstimate, estimate_conversion
+from diastole_sim.perf.long import estimate_long
+from diastole_sim.perf.modelled_machine import LATENCY
+from diastole_sim.spec.command import MACHINES_OWN
+from diastole_sim.spec.nest import Nest, ProductNests
+from diastole_sim.spec.numerics import CLASS_NAMES, Numerics
+from diastole_sim.spec.operations import OPERANDS
+from diastole_sim.spec.sizes.array_sizes import WIDEST, Widths
+
+Product: TypeAlias = tuple[str, int, int, int]
+"""An operation, M, N and K; or the class of a tensor that is converted, and those of its layer."""
+Found: TypeAlias = tuple[Nest, Estimate | ConversionEstimate]
+
+
+class Mapped(Protocol):
+    """What ``map`` does with a function and products."""
+
+    def __call__(
+        self, function: Callable[[Product], Found], products: list[Product], /
+    ) -> Iterable[Found]: ...
+
+
+CONVERT = "convert"
+PHASES = ("forward", "dx", "dw", "backward", CONVERT)
+OPERAND = {tensor.tensor_class: tensor for tensor in OPERANDS}
+USUAL = 512
+"""Side of a product of usual size."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pace:
+    """Work in time: ``tops``: 10^12 multiplications and additions of unpadded products a second;
+    ``gb_per_s``: 10^9 bytes read or written a second."""
+
+    seconds: float
+    gb_per_s: float
+    tops: float
+
+    @classmethod
+    def of(cls, cycles: int, macs: int, moved: int, clock_mhz: float) -> "Pace":
+        """Return the pace of so many cycles, in which so many bytes are moved."""
+        seconds = cycles / (clock_mhz * 1e6)
+        return cls(seconds=seconds, gb_per_s=moved / seconds / 1e9, tops=2 * macs / seconds / 1e12)
+
+
+@dataclass(frozen=True, kw_only=True)
+class LayerCost:
+    """A phase of a layer. ``found`` is of one of ``repeats``."""
+
+    name: str
+    phase: str
+    repeats: int
+    nest: Nest
+    ports: int
+    found: Estimate | ConversionEstimate
+
+    @property
+    def product(self) -> Estimate | None:
+        """None where a tensor is converted."""
+        return None if isinstance(self.found, ConversionEstimate) else self.found
+
+    @property
+    def what(self) -> str:
+        """For people."""
+        if isinstance(self.found, ConversionEstimate):
+            return f"convert {OPERAND[self.found.tensor_class].name}"
+        return "fused" if self.found.fused else self.phase
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        """By axis."""
+        found = self.found
+        if isinstance(found, ConversionEstimate):
+            return dict(
+                zip(OPERAND[found.tensor_class].axes, (found.rows, found.cols), strict=True)
+            )
+        return {"m": found.m, "k": found.k, "n": found.n}
+
+    @property
+    def cycles(self) -> int:
+        return self.repeats * self.found.cycles
+
+    @property
+    def macs(self) -> int:
+        return 0 if self.product is None else self.repeats * self.product.macs
+
+    @property
+    def passes(self) -> float | None:
+        """Pairs of planes for each multiplication, in the mean; None where a tensor is
+        converted."""
+        return None if self.product is None else self.product.passes
+
+    @property
+    def multiplications(self) -> int:
+        """Of the array: those of every pair of planes."""
+        return 0 if self.product is None else self.repeats * self.product.multiplications
+
+    @property
+    def utilisation(self) -> float:
+        return 0.0 if self.product is None else self.product.utilisation
+
+    @property
+    def cycles_by_cause(self) -> dict[str, float]:
+        """The cycles of one of the repeats, by what they went to."""
+        return cycles_by_cause(self.found)
+
+    @property
+    def shares(self) -> dict[str, float]:
+        """The same as parts of all cycles."""
+        return shares_of(self.cycles_by_cause)
+
+    @property
+    def bound(self) -> str:
+        """The multipliers if nine tenths of the cycles are theirs, else what takes most of the
+        others."""
+        return bound_of(self.shares)
+
+    def pace(self, clock_mhz: float) -> Pace:
+        """Return what the layer takes at a clock."""
+        moved = self.repeats * (self.found.read_bytes + self.found.write_bytes)
+        return Pace.of(self.cycles, self.macs, moved, clock_mhz)
+
+    @property
+    def _order(self) -> str | None:
+        if self.product is None:
+            return None
+        return "fused" if self.product.fused else str(self.nest)
+
+    def record(self, clock_mhz: float | None = None) -> dict[str, Any]:
+        """For ``--json``: sums of all repeats; seconds and what is done in them at a clock."""
+        found = self.found
+        return {
+            "name": self.name,
+            "phase": self.phase,
+            **dict.fromkeys("mkn"),
+            **self.sizes,
+            "repeats": self.repeats,
+            "order": self._order,
+            "cycles": self.cycles,
+            "macs": self.macs,
+            "passes": self.passes,
+            "utilisation": self.utilisation,
+            "dram_read_bytes": self.repeats * found.read_bytes,
+            "dram_write_bytes": self.repeats * found.write_bytes,
+            "bound": self.bound,
+            "shares": self.shares,
+            **({} if clock_mhz is None else asdict(self.pace(clock_mhz))),
+        }
+
+
+def modelled(config: Config, latency: int) -> ModelledMachine:
+    """The machine of a configuration, behind a memory of ``latency`` cycles."""
+    memory = Memory.axi(latency)
+    return ModelledMachine.of(config.numerics, memory=memory, **config.modelled_sizes)
+
+
+def layer_costs(
+    config: Config,
+    layers: Iterable[NamedLayer],
+    phases: Sequence[str],
+    latency: int,
+    mapped: Mapped = map,
+    widths: Widths = WIDEST,
+) -> list[LayerCost]:
+    """Of every layer the phases, each alone. Products of the same sizes are looked at once;
+    ``mapped``: as ``map``, whoever does the work; ``widths`` of all tensors of the classes x, w and
+    dy."""
+    machine = modelled(config, latency)
+    asked = [
+        (layer, (op, layer.m, layer.n, layer.k))
+        for layer in layers
+        for phase in phases
+        for op in parts_of(machine, phase, layer, widths)
+    ]
+    products = list(dict.fromkeys(key for _, key in asked))
+    cost = partial(_cost, machine, config.numerics, config.plan.nests, widths)
+    found = mapped(cost, products)
+    known = dict(zip(products, found, strict=True))
+    return [
+        LayerCost(
+            name=layer.name,
+            phase=CONVERT if key[0] in OPERAND else key[0],
+            repeats=layer.repeats,
+            nest=known[key][0],
+            ports=machine.ports,
+            found=known[key][1],
+        )
+        for layer, key in asked
+    ]
+
+
+def usual_use(config: Config) -> str:
+    """How busy the machine is with a product of usual size, in words."""
+    layer = NamedLayer(name="usual", m=USUAL, k=USUAL, n=USUAL)
+    (cost,) = layer_costs(config, [layer], ("forward",), LATENCY)
+    return (
+        f"model: forward of {USUAL} x {USUAL} x {USUAL} keeps {cost.utilisation:.1%} of the "
+        f"multipliers busy, bound by {cost.bound}"
+    )
+
+
+def parts_of(
+    machine: ModelledMachine, phase: str, layer: NamedLayer, widths: Widths = WIDEST
+) -> Iterator[str]:
+    """The products that a phase is: both gradients apart where they do not go together; or the
+    classes of the tensors that are converted."""
+    if phase == CONVERT:
+        yield from OPERAND
+    elif phase == "backward" and not machine.fuses(layer.m, layer.n, widths):
+        yield from ("dx", "dw")
+    else:
+        yield phase
+
+
+def _cost(
+    machine: ModelledMachine,
+    numerics: Numerics,
+    nests: ProductNests,
+    widths: Widths,
+    product: Product,
+) -> Found:
+    op, m, n, k = product
+    if op in OPERAND:
+        sizes = {"m": m, "n": n, "k": k}
+        rows, cols = (sizes[axis] for axis in OPERAND[op].axes)
+        return MACHINES_OWN, estimate_conversion(
+            numerics, op, rows, cols, data_width=machine.data_width, memory=machine.memory,
+            width=widths[CLASS_NAMES.index(op)],
+        )  # fmt: skip
+    limits = nests.of(op)
+    nest = MACHINES_OWN if limits is None else choose_nest(machine, limits, op, m, n, k, widths)
+    return nest, estimate_long(machine, op, m, n, k, nest, widths)
+
+
+def total(
+    costs: Sequence[LayerCost], multipliers: int, clock_mhz: float | None = None
+) -> dict[str, Any]:
+    """Return the costs of all layers, one after the other, on a machine with so many
+    multipliers."""
+    cycles, macs = sum(cost.cycles for cost in costs), sum(cost.macs for cost in costs)
+    multiplications = sum(cost.multiplications for cost in costs)
+    read = sum(cost.repeats * cost.found.read_bytes for cost in costs)
+    written = sum(cost.repeats * cost.found.write_bytes for cost in costs)
+    shares = shares_of(added_shares((cost.repeats, cost.cycles_by_cause) for cost in costs))
+    pace = None if clock_mhz is None else Pace.of(cycles, macs, read + written, clock_mhz)
+    return {
+        "cycles": cycles,
+        "macs": macs,
+        "passes": multiplications / macs if macs else None,
+        "utilisation": multiplications / (cycles * multipliers),
+        "dram_read_bytes": read,
+        "dram_write_bytes": written,
+        "bound": bound_of(shares),
+        "shares": shares,
+        **({} if pace is None else asdict(pace)),
+    }

@@ -1,0 +1,68 @@
+"""The widths at which layers are looked at, where a machine chooses them at every conversion."""
+
+from collections.abc import Mapping
+
+from diastole.errors import BadInput
+from diastole_sim.spec.numerics import CLASS_NAMES, Numerics
+from diastole_sim.spec.require import shown, whole_number
+from diastole_sim.spec.sizes.array_sizes import WIDEST, Widths
+
+ALL = "all"
+"""Instead of a class: those that have a choice."""
+
+
+def parse_widths(text: str) -> dict[str, int]:
+    """The bits of "4" or of "x=4,dy=2", by class or :data:`ALL`. BadInput with a line for
+    everything that is neither."""
+    found: dict[str, int] = {}
+    problems: list[str] = []
+    for part in text.split(","):
+        key, equals, value = (word.strip() for word in part.rpartition("="))
+        name = key.lower() if equals else ALL
+        if equals and name not in CLASS_NAMES:
+            problems.append(f'--widths takes {", ".join(CLASS_NAMES)} before "=", not "{key}"')
+        elif name in found or ALL in found or (name == ALL and found):
+            problems.append(f"--widths must say each of {', '.join(CLASS_NAMES)} once: {text}")
+        elif (bits := whole_number(value)) is None:
+            problems.append(f'--widths must be bits, as in 4 or x=4,w=2,dy=4, not "{shown(value)}"')
+        else:
+            found[name] = bits
+    if problems:
+        raise BadInput(*problems)
+    return found
+
+
+def widths_of(numerics: Numerics, asked: Mapping[str, int]) -> Widths:
+    """What was ``asked`` for, as :func:`parse_widths` has it, of the classes that have a choice;
+    the widest where nothing was. BadInput where one has none, or not that one."""
+    if not asked:
+        return WIDEST
+    formats = {name: numerics.tensor_class(name).format for name in CLASS_NAMES}
+    choose = [name for name, chosen in formats.items() if chosen.planes]
+    if not choose:
+        raise BadInput(
+            "--widths are of classes with the format fast, and this machine has none: "
+            + ", ".join(f"format.{name} is {chosen.name}" for name, chosen in formats.items())
+        )
+    problems: list[str] = []
+    for name, width in asked.items():
+        if name != ALL and name not in choose:
+            problems.append(
+                f"--widths: format.{name} is {formats[name].name}, which has one width; "
+                f"{', '.join(choose)} may be given"
+            )
+        elif width not in numerics.widths:
+            known = ", ".join(map(str, numerics.widths))
+            problems.append(f"--widths must each be one of {known} (fast.widths), not {width}")
+    if problems:
+        raise BadInput(*dict.fromkeys(problems))
+    x, w, dy = (asked.get(n, asked.get(ALL)) if n in choose else None for n in CLASS_NAMES)
+    return x, w, dy
+
+
+def filled(numerics: Numerics, widths: Widths) -> dict[str, int | None]:
+    """By class, with the widest written out; None where the format has one."""
+    return {
+        name: (width or numerics.widths[-1]) if numerics.tensor_class(name).format.planes else None
+        for name, width in zip(CLASS_NAMES, widths, strict=True)
+    }
