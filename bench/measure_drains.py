@@ -6,7 +6,7 @@ from bench.figure import figure
 from diastole.backend import cached_product, program_limits
 from diastole_sim.host.bell import BellMachine
 from diastole_sim.machines.verilator.simulation import Simulation
-from diastole_sim.machines.verilator.verilator_machine import Machine
+from diastole_sim.machines.verilator.verilator_machine import VerilatorMachine
 from diastole_sim.program.chains.activations import gelu, relu
 from diastole_sim.program.memory_plan import MemoryPlan, stream_of
 from diastole_sim.program.perceptron_forward import PRODUCT
@@ -21,7 +21,7 @@ CYCLES = 10_000_000
 """More than any of these commands takes."""
 
 
-class Layer:
+class DrainedLayer:
     """The commands of Y = X W through bias and ``activation``, in groups, and their memory."""
 
     def __init__(self, config, activation, m, n, k):
@@ -70,7 +70,7 @@ class Layer:
 
 def drain_cycles(config, activation, m, n, k):
     """Return cycles of the product alone, and with its chain and the conversion of the result."""
-    made = Layer(config, activation, m, n, k)
+    made = DrainedLayer(config, activation, m, n, k)
     size = round_up(made.plan.end, 1 << 16)
 
     def run(area, count):
@@ -78,7 +78,7 @@ def drain_cycles(config, activation, m, n, k):
         assert outcome.error == ErrorCode.NONE, f"{area.name}: {outcome}"
         return machine.counters()["cycles_total"]
 
-    running = Machine(cached_product(config), Simulation(memory_base=0, memory_bytes=size))
+    running = VerilatorMachine(cached_product(config), Simulation(memory_base=0, memory_bytes=size))
     with BellMachine(running, seed=0) as machine:
         for name, data in made.initial.items():
             machine.write(made.plan.areas[name].address, np.frombuffer(data, np.uint8))

@@ -4,7 +4,7 @@ from bench.figure import figure
 from diastole.backend import cached_product
 from diastole.config.file import from_document
 from diastole.devices import Device
-from diastole_sim.golden.golden_device import GoldenDevice
+from diastole_sim.golden.numpy_device import NumpyDevice
 from diastole_sim.spec.numerics import CLASS_NAMES
 from diastole_sim.train import run_task
 
@@ -22,7 +22,7 @@ def count_hashes(configs, stall_seeds, steps):
     def train(device):
         return run_task("digits", device, backend="any", steps=steps).weights_sha256
 
-    found = {train(GoldenDevice(configs[0].numerics))}
+    found = {train(NumpyDevice(configs[0].numerics))}
     for config in configs:
         for stalls in stall_seeds:
             with Device(cached_product(config), stalls=stalls) as device:

@@ -50,7 +50,7 @@ def machine_of(name, element=4, sums=4):
 
 
 @dataclass(frozen=True)
-class Product:
+class OrderedProduct:
     """A layer at a machine's batch, and how often a step has it."""
 
     sizes: Shape
@@ -61,7 +61,7 @@ class Product:
 def product(layer, batch):
     rows, apart = (batch, 1) if layer.weights else (1, batch)
     sizes = Shape(layer.m * rows, layer.n, layer.k)
-    return Product(sizes, layer.products * layer.repeats * apart, layer.has_dx)
+    return OrderedProduct(sizes, layer.products * layer.repeats * apart, layer.has_dx)
 
 
 def products(network, batch, depthwise=False):

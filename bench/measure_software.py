@@ -12,7 +12,7 @@ from bench.figure import figure, shown
 from diastole.config.presets import PRESETS, PRODUCTS_ONLY
 from diastole.devices import GoldenDevice as NamedDevice
 from diastole.product.generate import generate
-from diastole_sim.golden.golden_device import GoldenDevice
+from diastole_sim.golden.numpy_device import NumpyDevice
 from diastole_sim.spec.numerics import Numerics
 
 EMITTED = {"nano": PRODUCTS_ONLY["nano"], "server": PRODUCTS_ONLY["server"]}
@@ -103,7 +103,7 @@ def golden_time(name):
     rng = np.random.default_rng(0)
     plain = rng.standard_normal((512, 512)).astype(np.float32)
     wide = (plain * 2.0 ** rng.integers(-60, 60, plain.shape)).astype(np.float32)
-    device = GoldenDevice(GOLDEN[name])
+    device = NumpyDevice(GOLDEN[name])
     for kind, array in (("plain", plain), ("wide", wide)):
         x, w = device.convert(array, "x", tag=0), device.convert(array, "w", tag=1)
         nearest = seconds(lambda array=array: device.convert(array, "x", tag=0))
@@ -134,7 +134,7 @@ STACKED = {name: each for name, each in GOLDEN.items() if each.block == 8}
     form="{:.1f} times",
 )
 def golden_stacks(name):
-    device, rng = GoldenDevice(STACKED[name]), np.random.default_rng(0)
+    device, rng = NumpyDevice(STACKED[name]), np.random.default_rng(0)
     x, w = rng.standard_normal((2, 32, 64, 64)).astype(np.float32)
     loop, stack = in_turn(
         lambda: [device.forward(*each) for each in zip(x, w, strict=True)],

@@ -14,7 +14,7 @@ from bench.figure import figure, shown
 from bench.results import ROOT
 from diastole.config.file import from_document
 from diastole.config.presets import PRODUCTS_ONLY
-from diastole_sim.golden.golden_device import GoldenDevice
+from diastole_sim.golden.numpy_device import NumpyDevice
 from diastole_sim.spec.formats import FORMAT_NAMES
 from diastole_sim.spec.numerics import CLASS_NAMES
 from diastole_sim.system import children
@@ -29,7 +29,7 @@ NANO = PRODUCTS_ONLY["nano"].numerics
 
 
 def train(numerics, options, seed):
-    device = GoldenDevice(numerics, seed)
+    device = NumpyDevice(numerics, seed)
     return run_task("digits", device, backend="golden", seed=seed, **options)
 
 
@@ -197,7 +197,7 @@ def text(name):
     """Return the result of 300 steps, and seconds of them and of the float32 run, on one core."""
     chosen, block = TEXTS[name]
     groups = {} if block is None else {"block": of_all(block)}
-    device = GoldenDevice(from_document({"format": of_all(chosen)} | groups).numerics, 0)
+    device = NumpyDevice(from_document({"format": of_all(chosen)} | groups).numerics, 0)
     began = time.perf_counter()
     result = run_task(TASKS["text"], device, backend="golden")
     return result, time.perf_counter() - began

@@ -14,7 +14,7 @@ from bench.products import converted, multiply, operands, used, wrong_elements
 from diastole.backend import cached_product
 from diastole.config.presets import PRODUCTS_ONLY
 from diastole.devices import Device
-from diastole_sim.golden.golden_device import GoldenDevice
+from diastole_sim.golden.numpy_device import NumpyDevice
 from diastole_sim.host.product import Product
 from diastole_sim.perf.modelled_machine import LATENCY
 from diastole_sim.spec.formats import FAST, PLANE_BITS
@@ -47,7 +47,7 @@ def cubes(preset, side, latency):
     ops = tuple(OPERATIONS) if (preset, latency) == ("nano", LATENCY) else SEPARATE
     if side == 2048 or (preset, latency) == ("server", FAR):
         ops = ops[:1]
-    golden, tensors = GoldenDevice(config.numerics), operands(side)
+    golden, tensors = NumpyDevice(config.numerics), operands(side)
     far = {} if latency == LATENCY else {"read_latency": latency, "write_latency": latency}
     with Device(cached_product(config), **far) as device:
         held = converted(device, tensors)

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from diastole_sim.golden.golden_device import GoldenDevice
+from diastole_sim.golden.numpy_device import NumpyDevice
 
 
 class Result:
@@ -25,7 +25,7 @@ def error(text):
     return [f"diastole: error: {text}"]
 
 
-class Faulty(GoldenDevice):
+class Faulty(NumpyDevice):
     """A device whose forward product has one wrong bit, in Y[1, 2]."""
 
     def forward(self, x, w, **options):
@@ -53,7 +53,7 @@ def lying(report, of):
     def changed(held):
         return replace(held, **{report: REPORTS[report](getattr(held, report))})
 
-    class Lying(GoldenDevice):
+    class Lying(NumpyDevice):
         def convert(self, array, tensor_class, **options):
             tensor = super().convert(array, tensor_class, **options)
             return changed(tensor) if tensor_class == of else tensor
@@ -70,10 +70,10 @@ def pretend(monkeypatch, module, device_class):
 
     @contextmanager
     def make_device(execution, config, **_):
-        kind = GoldenDevice if execution.backend == "golden" else device_class
+        kind = NumpyDevice if execution.backend == "golden" else device_class
         device = kind(config.numerics, execution.seed)
         yield device
-        if not isinstance(device, GoldenDevice):
+        if not isinstance(device, NumpyDevice):
             device.close()  # what is read of it from then on is an error, as of a real one
 
     monkeypatch.setattr(module, "make_device", make_device)

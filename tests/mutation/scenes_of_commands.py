@@ -9,7 +9,7 @@ from random import Random
 
 import numpy as np
 
-from diastole_sim.golden.golden_device import GoldenDevice
+from diastole_sim.golden.numpy_device import NumpyDevice
 from diastole_sim.host.ahead import with_ahead
 from diastole_sim.host.control import control_bit
 from diastole_sim.host.errors import CommandError
@@ -36,7 +36,7 @@ def errors(product: Path, log: Log) -> None:
 
 
 def scenario_on(device: Watched, golden, sizes=SIZES) -> Scenario:
-    own = golden or GoldenDevice(device.numerics, seed=device.seed)
+    own = golden or NumpyDevice(device.numerics, seed=device.seed)
     return Scenario(device, own, np.random.default_rng(5), sizes)
 
 

@@ -16,7 +16,7 @@ from diastole_sim.golden.golden_machine import GoldenMachine, Outcome
 from diastole_sim.golden.loss_scale import LossScale
 from diastole_sim.host.bell import BellMachine
 from diastole_sim.machines.verilator.simulation import Simulation
-from diastole_sim.machines.verilator.verilator_machine import Machine
+from diastole_sim.machines.verilator.verilator_machine import VerilatorMachine
 from diastole_sim.program.chains.activations import ACTIVATIONS
 from diastole_sim.program.perceptron import perceptron_program
 from diastole_sim.program.perceptron_tensors import PerceptronRecipe
@@ -97,7 +97,7 @@ class Pair:
 def paired(product: Path, log: Log, **options) -> Iterator[Pair]:
     """A pair with no golden machine yet."""
     chosen = {"memory_base": 0, "memory_bytes": 1 << 21, "watchdog_cycles": 20_000}
-    with BellMachine(Machine(product, Simulation(**chosen | options)), seed=SEED) as bell:
+    with BellMachine(VerilatorMachine(product, Simulation(**chosen | options)), seed=SEED) as bell:
         yield Pair(bell, log)
 
 

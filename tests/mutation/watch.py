@@ -6,7 +6,7 @@ from pathlib import Path
 
 from diastole.devices import Device
 from diastole_sim.device.tensor_scales import TensorScales
-from diastole_sim.golden.golden_device import GoldenDevice
+from diastole_sim.golden.numpy_device import NumpyDevice
 from diastole_sim.host.errors import CommandError
 from diastole_sim.spec.registers import registers_of
 
@@ -82,5 +82,5 @@ def opened(product: Path, log: Log, **options):
     with Watched(product, log, **options) as device:
         golden = None
         if log.expected is None:
-            golden = GoldenDevice(device.numerics, seed=device.seed)
+            golden = NumpyDevice(device.numerics, seed=device.seed)
         yield device, golden

@@ -4,7 +4,7 @@ import pytest
 
 from diastole.backend import cached_product
 from diastole.devices import Device
-from diastole_sim.golden.golden_device import GoldenDevice
+from diastole_sim.golden.numpy_device import NumpyDevice
 from support.products import MACHINES, SEED
 from support.sweep import sweep
 
@@ -47,4 +47,4 @@ def devices():
 @pytest.fixture(scope="session")
 def goldens():
     """``goldens(name)``: the golden model with the numbers of that machine."""
-    return lambda name: GoldenDevice(MACHINES[name].numerics, seed=SEED)
+    return lambda name: NumpyDevice(MACHINES[name].numerics, seed=SEED)

@@ -14,7 +14,7 @@ from diastole.backend import cached_product
 from diastole_sim.host.product import Product
 from diastole_sim.machines.verilator.build import build
 from diastole_sim.machines.verilator.simulation import Simulation
-from diastole_sim.machines.verilator.verilator_machine import Machine
+from diastole_sim.machines.verilator.verilator_machine import VerilatorMachine
 from support.c_library import COMPILERS, STRICT
 from support.products import STEPS_1X1
 
@@ -145,7 +145,9 @@ def test_driver_in_python(product):
         b"".join(bytes.fromhex(line)[::-1] for line in hexadecimal(product, name))
         for name in ("memory", "expected")
     )
-    with Machine(product, Simulation(memory_bytes=len(given), memory_base=BASE)) as machine:
+    with VerilatorMachine(
+        product, Simulation(memory_bytes=len(given), memory_base=BASE)
+    ) as machine:
         memory = machine.bytes_at(BASE, len(given))
         memory[:] = bytearray(given)
         host = driver.Machine(machine, wait_irq=machine.run)

@@ -6,7 +6,7 @@ import pytest
 from diastole.backend import cached_product
 from diastole_sim.host.errors import ProtocolError
 from diastole_sim.machines.verilator.simulation import Simulation
-from diastole_sim.machines.verilator.verilator_machine import Machine
+from diastole_sim.machines.verilator.verilator_machine import VerilatorMachine
 from support.products import MACHINES
 from support.readme_host import ReadmeHost
 from support.sweep import sweep
@@ -22,7 +22,7 @@ def test_first_run_of_the_readme(name, stalls):
     at = host.registers
     memory = host.memory()
     simulation = Simulation(memory_bytes=1 << 16, memory_base=min(memory), stalls=stalls)
-    with Machine(product, simulation) as machine:
+    with VerilatorMachine(product, simulation) as machine:
         for register in ("MAGIC", "VERSION", "CONFIG_HASH"):
             assert machine.read(at[register]) == host.number(rf"{register}\s+\((0x[0-9A-F]+)\)")
         for address, content in memory.items():
@@ -53,7 +53,7 @@ def test_registers_read_after_a_reset_what_the_readme_says(name):
     product = cached_product(MACHINES[name])
     host = ReadmeHost((product / "README.md").read_text())
     simulation = Simulation(memory_bytes=1 << 16, stalls=3)  # power-up at random
-    with Machine(product, simulation) as machine:
+    with VerilatorMachine(product, simulation) as machine:
         for row in host.tables["offset", "bits", "name", "access", "reset", "meaning"]:
             if row[0] and row[2] != "CONTROL":
                 value = machine.read(int(row[0], 0))
@@ -69,7 +69,9 @@ def test_errors_are_what_the_readme_says_and_a_reset_ends_them():
     at = host.registers
     codes = {row[1]: int(row[0]) for row in host.tables["code", "name", "meaning"]}
     memory = host.memory()
-    with Machine(product, Simulation(memory_bytes=1 << 16, memory_base=min(memory))) as machine:
+    with VerilatorMachine(
+        product, Simulation(memory_bytes=1 << 16, memory_base=min(memory))
+    ) as machine:
         for address, content in memory.items():
             machine.bytes_at(address, len(content))[:] = np.frombuffer(content, np.uint8)
         windows = [at[name] + word for name in at if "_BASE" in name or "_LIMIT" in name

@@ -130,7 +130,7 @@ from pathlib import Path
 import numpy as np
 
 import diastole
-from diastole_sim.host.device import Device as Hosted
+from diastole_sim.host.host_device import HostDevice as Hosted
 
 array = np.ones((8, 8), np.float32)
 codes = diastole.quantise(array, "mxfp8_e4m3")

@@ -6,7 +6,7 @@ import cocotb
 import numpy as np
 
 from diastole_hw.plan.modes import Mode
-from diastole_sim.golden.golden_device import GoldenDevice
+from diastole_sim.golden.numpy_device import NumpyDevice
 from diastole_sim.spec.image import FloatLayout, image_layouts
 from rtl.ports import Ports, sometimes
 from rtl.service_memory import ServiceMemory
@@ -108,6 +108,6 @@ async def matches_model(dut, p_move):
     await ports.start()
     memory.start()
     rng = np.random.default_rng(random.getrandbits(32))
-    golden = GoldenDevice(ENGINE.numerics, seed=1)
+    golden = NumpyDevice(ENGINE.numerics, seed=1)
     for sizes in SIZES:
         await multiply(ports, memory, golden, sizes, rng)

@@ -2,7 +2,7 @@
 
 import random
 
-from diastole_sim.golden.golden_device import GoldenDevice
+from diastole_sim.golden.numpy_device import NumpyDevice
 from diastole_sim.spec.command import Command
 from diastole_sim.spec.command_errors import ErrorCode
 from diastole_sim.spec.command_table import Opcode
@@ -26,7 +26,7 @@ class Step:
     tensors, results, and nothing else changed. ``data_width`` of the bus in bits.
     """
 
-    def __init__(self, host: Host, golden: GoldenDevice, step: int, data_width: int):
+    def __init__(self, host: Host, golden: NumpyDevice, step: int, data_width: int):
         self.host, self.golden, self.step, self.width = host, golden, step, data_width
         self.given = bytearray(random.randbytes(SIZE))
         self.want = bytearray(self.given)

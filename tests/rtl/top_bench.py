@@ -6,7 +6,7 @@ import cocotb
 import numpy as np
 from cocotb.triggers import ClockCycles
 
-from diastole_sim.golden.golden_device import GoldenDevice
+from diastole_sim.golden.numpy_device import NumpyDevice
 from diastole_sim.spec.command import Command
 from diastole_sim.spec.command_errors import ErrorCode
 from diastole_sim.spec.command_table import Opcode
@@ -26,7 +26,7 @@ async def start(dut, p_pause):
     await host.start()
     seed = random.getrandbits(32)
     await host.write("seed", seed)
-    step = Step(host, GoldenDevice(MACHINE.numerics, seed), random.getrandbits(32), WIDTH)
+    step = Step(host, NumpyDevice(MACHINE.numerics, seed), random.getrandbits(32), WIDTH)
     return host, step
 
 

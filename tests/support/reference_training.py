@@ -5,7 +5,7 @@ import itertools
 
 import numpy as np
 
-from diastole_sim.golden.golden_device import GoldenDevice
+from diastole_sim.golden.numpy_device import NumpyDevice
 from diastole_sim.program.chains import activations
 from diastole_sim.train.draws import initial_weights
 from support.optimisers import Updater
@@ -35,7 +35,7 @@ class Reference:
     largest norm. ``rate``: by step, None for that of the setting."""
 
     def __init__(self, widths, numerics, setting, *, activation="relu", clip=None, seed=0):
-        self.device = GoldenDevice(numerics, seed)
+        self.device = NumpyDevice(numerics, seed)
         self.f, self.clip = FUNCTIONS[activation], clip
         pairs = list(itertools.pairwise(widths))
         self.w = [

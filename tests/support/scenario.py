@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from diastole.devices import Device
-from diastole_sim.golden.golden_device import GoldenDevice
+from diastole_sim.golden.numpy_device import NumpyDevice
 from diastole_sim.spec.command import Command
 from diastole_sim.spec.command_table import COMMAND_BYTES, Opcode
 from diastole_sim.spec.image import FloatLayout
@@ -58,7 +58,7 @@ class Scenario:
     ``sizes``: M, N and K by their small letters.
     """
 
-    def __init__(self, device: Device, golden: GoldenDevice, rng, sizes=SIZES):
+    def __init__(self, device: Device, golden: NumpyDevice, rng, sizes=SIZES):
         self.device, self.machine, self.sizes = device, device.machine, sizes
         data = p.tensors(rng, (sizes["m"], sizes["k"], sizes["n"]), "plain")
         wanted = p.convert(golden, data)

@@ -11,7 +11,7 @@ import pytest
 
 from diastole.backend import cached_product
 from diastole.devices import Device
-from diastole_sim.golden.golden_device import GoldenDevice
+from diastole_sim.golden.numpy_device import NumpyDevice
 from diastole_sim.train import run_task
 from support import products as p
 from support.nests import blocks_of, drawn_nest
@@ -79,7 +79,7 @@ def both(request):
     device = Device(
         cached_product(config), seed=p.SEED, stalls=3, memory_bytes=1 << 23, watchdog_cycles=20_000
     )
-    yield device, GoldenDevice(config.numerics, seed=p.SEED)
+    yield device, NumpyDevice(config.numerics, seed=p.SEED)
     device.close()
 
 

@@ -11,7 +11,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from diastole_sim.golden.golden_device import GoldenDevice
+from diastole_sim.golden.numpy_device import NumpyDevice
 from diastole_sim.spec.numerics import Numerics
 from oracle import formats as oracle
 from oracle import product
@@ -47,7 +47,7 @@ def device(names, kinds, *, block=4, rule="nearest", **options):
             classes[tensor_class]["overflow"] = options["overflow"]
     scalars = {"block": block, "random_bits": 8, "fraction": 8, "headroom": 9}
     rest = {key: value for key, value in options.items() if key != "overflow"}
-    return GoldenDevice(Numerics.from_dict({**scalars, **classes, **rest}), seed=3)
+    return NumpyDevice(Numerics.from_dict({**scalars, **classes, **rest}), seed=3)
 
 
 def converted(on, arrays):

@@ -47,14 +47,14 @@ def make_device(
     used comes out as :class:`CheckFailed`, or :class:`BadInput` if it refused the size of the work.
     """
     if execution.backend == "golden":
-        from diastole_sim.golden.golden_device import GoldenDevice
+        from diastole_sim.golden.numpy_device import NumpyDevice
 
-        yield GoldenDevice(config.numerics, seed=execution.seed)
+        yield NumpyDevice(config.numerics, seed=execution.seed)
         return
-    from diastole_sim.host.device import Device
+    from diastole_sim.host.host_device import HostDevice
 
     with _running(execution, config, views=views) as machine:
-        with Device(machine, seed=execution.seed, nest=nest) as device:
+        with HostDevice(machine, seed=execution.seed, nest=nest) as device:
             yield device
 
 
@@ -91,13 +91,13 @@ def _running(
             with open_board(config, execution, needed=needed or 0) as board:
                 yield board
             return
-        from diastole_sim.machines.verilator.verilator_machine import Machine
+        from diastole_sim.machines.verilator.verilator_machine import VerilatorMachine
 
         folder = execution.product or cached_product(config)
         if execution.trace is not None:
             note("with waves, a machine is compiled once more, in up to twice the time")
         memory = {} if needed is None else {"memory_base": 0, "memory_bytes": needed}
-        machine = Machine(folder, execution.simulation(**memory))
+        machine = VerilatorMachine(folder, execution.simulation(**memory))
         yield machine
         if execution.trace is not None and views:  # they are complete now
             _note_views(execution.trace, machine.product)

@@ -4,11 +4,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeGuard, cast
 
-from diastole_sim.golden import golden_device as golden
-from diastole_sim.host import device as host
+from diastole_sim.golden import numpy_device as golden
+from diastole_sim.host import host_device as host
 from diastole_sim.host.product import Product
 from diastole_sim.machines.verilator.simulation import Simulation
-from diastole_sim.machines.verilator.verilator_machine import Machine
+from diastole_sim.machines.verilator.verilator_machine import VerilatorMachine
 from diastole_sim.spec.nest import Nest
 from diastole_sim.spec.numerics import CLASS_NAMES, Numerics
 from diastole_sim.spec.require import require_int
@@ -20,7 +20,7 @@ Formats = str | Mapping[str, str] | Sequence[str]
 """One name for all classes of tensors, or those of x, w and dy: by class, or in this order."""
 
 
-class GoldenDevice(golden.GoldenDevice):
+class GoldenDevice(golden.NumpyDevice):
     """The numpy model of a machine, bit for bit, without its clock.
 
     ::
@@ -59,7 +59,7 @@ class GoldenDevice(golden.GoldenDevice):
         super().__init__(_numerics(machine, formats, overrides), seed)
 
 
-class Device(host.Device):
+class Device(host.HostDevice):
     """A machine in simulation: its Verilog, in Verilator.
 
     Its methods are those of :class:`diastole_sim.device.interface.DeviceProtocol`; ``close()``, or
@@ -81,8 +81,8 @@ class Device(host.Device):
         ``stalls``, ``trace``, ``read_latency`` and more of
         :class:`diastole_sim.machines.verilator.simulation.Simulation`.
 
-    The errors are those of :class:`diastole_sim.host.device.Device` and of
-    :class:`diastole_sim.machines.verilator.verilator_machine.Machine`.
+    The errors are those of :class:`diastole_sim.host.host_device.HostDevice` and of
+    :class:`diastole_sim.machines.verilator.verilator_machine.VerilatorMachine`.
     """
 
     def __init__(
@@ -98,7 +98,7 @@ class Device(host.Device):
         require_int("seed", seed, 0, 2**32 - 1)  # before anything is compiled
         simulation = Simulation(**options)
         product = _product(machine, formats, overrides)
-        super().__init__(Machine(product, simulation), seed=seed, nest=nest)
+        super().__init__(VerilatorMachine(product, simulation), seed=seed, nest=nest)
 
 
 def _product(

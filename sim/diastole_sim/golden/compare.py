@@ -70,7 +70,7 @@ class ReportMismatch:
         return f"{self.report} of {self.of}{step} is {self.got}, expected {self.expected}"
 
 
-class Comparison:
+class GoldenComparison:
     """Compares what two devices did, and goes on after a difference.
 
     ``compared``, ``mismatches``: elements (of results, of operands, and of what is stored beside

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from diastole_sim.golden.compare import Comparison
+from diastole_sim.golden.compare import GoldenComparison
 from diastole_sim.program.float_run import FloatRun
 from diastole_sim.program.not_finite import first_not_finite
 from diastole_sim.program.options import ProgramOptions
@@ -101,7 +101,7 @@ def run_program(
     products, macs = _work(made, learnt.evaluations)
     every = run.training + run.evaluating
     cycles = every.get("cycles_total")
-    comparison = run.comparison if isinstance(run, VerifiedRun) else Comparison()
+    comparison = run.comparison if isinstance(run, VerifiedRun) else GoldenComparison()
     available = (cycles or 0) * (multipliers or 0)
     precision, widths = options.precision, _widths(run, made, options)
     return ProgramResult(

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from diastole_sim.golden.areas import Area
-from diastole_sim.golden.compare import Comparison
+from diastole_sim.golden.compare import GoldenComparison
 from diastole_sim.golden.golden_machine import GoldenMachine, Outcome
 from diastole_sim.golden.memory import Bytes
 from diastole_sim.program.memory_plan import PlannedArea
@@ -57,7 +57,7 @@ class VerifiedRun(ProgramRun):
     """
 
     reference: GoldenMachine
-    comparison: Comparison = field(default_factory=Comparison)
+    comparison: GoldenComparison = field(default_factory=GoldenComparison)
     costs: dict[int, CommandCost] = field(default_factory=dict[int, CommandCost])
 
     def __post_init__(self) -> None:

@@ -43,7 +43,7 @@ class TrainResult:
     ``total_cycles``: of all commands, conversions included, and what runs side by side once. These
     are None without a clock. ``verified``: compared with a reference, without a mismatch.
     ``compared``, ``mismatches``, ``first_mismatch``, ``reports_differ``: as
-    :class:`diastole_sim.golden.compare.Comparison` counts them, elements and reported values.
+    :class:`diastole_sim.golden.compare.GoldenComparison` counts them, elements and reported values.
     ``master``: the format of the master weights, whose bytes ``weights_sha256`` is of;
     ``master_rounding`` and ``master_bits``: how updates were rounded to it, and with how many
     random bits, None where they were not. ``gradient``: the format of weight gradients.

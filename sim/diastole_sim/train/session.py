@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from diastole_sim.device.interface import ConvertedTensor, Floats, ProductResult
-from diastole_sim.golden.compare import Comparison
+from diastole_sim.golden.compare import GoldenComparison
 from diastole_sim.spec.operations import OPERAND_OF, OPERATIONS
 from diastole_sim.train.history import History
 from diastole_sim.train.precision import Widths
@@ -77,7 +77,7 @@ class Session:
         self.device = device
         self.reference = reference
         self.widths = widths
-        self.comparison = Comparison()
+        self.comparison = GoldenComparison()
         self.cycles: int | None = None
         self.macs = 0
         self.inexact = 0

@@ -6,7 +6,7 @@ import pytest
 
 from diastole_hw.command.decoder import command_layout
 from diastole_hw.core import Core
-from diastole_sim.golden.golden_device import GoldenDevice
+from diastole_sim.golden.numpy_device import NumpyDevice
 from diastole_sim.spec.command import Command
 from diastole_sim.spec.command_table import Opcode
 from diastole_sim.spec.image import FloatLayout, image_layouts
@@ -40,7 +40,7 @@ class Bench:
         self.dut = design(Core, make_plan(self.numerics, rows=2, cols=1))
         self.memory = ServiceMemory(1 << 14, 8, stall)
         self.memory.bytes[:] = bytes([UNTOUCHED]) * len(self.memory.bytes)
-        golden = GoldenDevice(self.numerics, seed=SEED)
+        golden = NumpyDevice(self.numerics, seed=SEED)
         generator = np.random.default_rng(rng.getrandbits(32))
         self.top, self.places, self.data, self.wanted = 4096, {}, {}, {}
         for name, shape in SHAPES.items():

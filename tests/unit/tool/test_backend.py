@@ -20,8 +20,8 @@ from diastole.config.presets import PRODUCTS_ONLY
 from diastole.errors import BadInput, CheckFailed
 from diastole.execution import Execution
 from diastole_hw.top import Top
-from diastole_sim.golden.golden_device import GoldenDevice
 from diastole_sim.golden.golden_machine import GoldenMachine
+from diastole_sim.golden.numpy_device import NumpyDevice
 from diastole_sim.host.errors import (
     CommandError,
     HardwareHang,
@@ -59,16 +59,18 @@ def hardware(monkeypatch, tmp_path):
         def __exit__(self, *_):
             self.closed = True
 
-    monkeypatch.setattr("diastole_sim.host.device.Device", Device)
+    monkeypatch.setattr("diastole_sim.host.host_device.HostDevice", Device)
     monkeypatch.setattr("diastole_sim.host.bell.BellMachine", Device)
-    monkeypatch.setattr("diastole_sim.machines.verilator.verilator_machine.Machine", Machine)
+    monkeypatch.setattr(
+        "diastole_sim.machines.verilator.verilator_machine.VerilatorMachine", Machine
+    )
     monkeypatch.setattr(backend, "cached_product", lambda config: tmp_path / config.name)
     return made
 
 
 def test_golden():
     with make_device(Execution(backend="golden", seed=7), PICO) as device:
-        assert isinstance(device, GoldenDevice)
+        assert isinstance(device, NumpyDevice)
         assert (device.numerics, device.seed) == (PICO.numerics, 7)
 
 
@@ -129,7 +131,7 @@ def test_refused_commands(hardware, code):
 
 def test_held():
     """The golden model takes a stored tensor as it is, the hardware is given a copy."""
-    golden = GoldenDevice(PICO.numerics)
+    golden = NumpyDevice(PICO.numerics)
     tensor = golden.convert(np.ones((2, 2), np.float32), "x", tag=0)
     assert held(golden, tensor) is tensor
 

@@ -11,8 +11,8 @@ from diastole.config.file import load_config, to_toml
 from diastole.config.keys import Config
 from diastole.config.presets import PRODUCTS_ONLY
 from diastole.devices import Device, GoldenDevice
-from diastole_sim.golden import golden_device as golden
-from diastole_sim.host import device as host
+from diastole_sim.golden import numpy_device as golden
+from diastole_sim.host import host_device as host
 from diastole_sim.machines.verilator.simulation import Simulation
 from diastole_sim.spec.formats import FORMAT_NAMES
 from diastole_sim.spec.nest import Nest
@@ -59,7 +59,7 @@ def test_equal_tags_and_steps_draw_the_same():
 @pytest.mark.parametrize("kind", [str, lambda path: path, load_config])
 def test_a_golden_device_of_a_configuration(kind, file):
     device = GoldenDevice(kind(file), 7)
-    assert isinstance(device, golden.GoldenDevice)
+    assert isinstance(device, golden.NumpyDevice)
     assert (device.numerics, device.seed) == (PICO.numerics, 7)
     assert GoldenDevice(kind(file), overrides=KEYS).numerics == CHANGED.numerics
     assert load_config(file, KEYS) == CHANGED
@@ -124,9 +124,9 @@ def test_what_no_device_is_made_from(given):
 def test_a_device_of_a_configuration_generates_its_product(file, tmp_path, monkeypatch):
     made = []
     monkeypatch.setattr(backend, "cached_product", lambda config: made.append(config) or "kept")
-    monkeypatch.setattr(devices, "Machine", lambda *given: given)
+    monkeypatch.setattr(devices, "VerilatorMachine", lambda *given: given)
     monkeypatch.setattr(
-        host.Device, "__init__", lambda self, machine, **given: made.append((machine, given))
+        host.HostDevice, "__init__", lambda self, machine, **given: made.append((machine, given))
     )
     nest = Nest(t_blocks=1)
     Device(file, seed=4)

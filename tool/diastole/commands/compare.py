@@ -28,8 +28,8 @@ from diastole.compare.results import Results, opened
 from diastole.compare.runs import Runs, Settled
 from diastole.compare.study import (
     PRESET,
+    ComparisonPlan,
     Named,
-    Plan,
     overrides_of,
     parse_configuration,
     read_plan,
@@ -143,7 +143,7 @@ def add_parser(commands: Commands) -> None:
 
 
 def execute(arguments: argparse.Namespace) -> int:
-    plan = Plan() if arguments.plan is None else read_plan(arguments.plan)
+    plan = ComparisonPlan() if arguments.plan is None else read_plan(arguments.plan)
     seeds = _seeds(arguments.seeds) or plan.seeds or SEEDS
     asked = _asked(arguments, plan)
     if arguments.file is not None and arguments.preset is not None:
@@ -206,13 +206,13 @@ def _seeds(text: str | None) -> tuple[int, ...]:
     return seeds
 
 
-def _asked(arguments: argparse.Namespace, plan: Plan) -> list[Named]:
+def _asked(arguments: argparse.Namespace, plan: ComparisonPlan) -> list[Named]:
     """All configurations, those of the plan first."""
     named = [parse_configuration(text) for text in arguments.configurations]
     return unique(with_axes([*plan.configurations, *named], arguments.over))
 
 
-def _task(arguments: argparse.Namespace, plan: Plan) -> Task:
+def _task(arguments: argparse.Namespace, plan: ComparisonPlan) -> Task:
     """That of the command, else of the plan, else the digits."""
     given = [(arguments.task, arguments.data), (plan.task, plan.data), ("digits", None)]
     name, data = next(pair for pair in given if pair != (None, None))
@@ -226,7 +226,7 @@ def _task(arguments: argparse.Namespace, plan: Plan) -> Task:
 
 
 def settle(
-    arguments: argparse.Namespace, plan: Plan, asked: Sequence[Named], task: str
+    arguments: argparse.Namespace, plan: ComparisonPlan, asked: Sequence[Named], task: str
 ) -> tuple[list[Settled], list[str]]:
     """Those that are machines, and why others are none, each said. A combination of axes is left
     out; what was asked for by its name is a failure. BadInput if none is left."""
@@ -257,7 +257,7 @@ def settle(
 
 
 def _machine(
-    arguments: argparse.Namespace, plan: Plan, own: Mapping[str, str]
+    arguments: argparse.Namespace, plan: ComparisonPlan, own: Mapping[str, str]
 ) -> tuple[Path | None, str | None]:
     """Return the file or the preset that keys are laid over; one of both is None."""
     file, preset = arguments.file, arguments.preset
@@ -274,7 +274,10 @@ def _machine(
 
 
 def _config(
-    arguments: argparse.Namespace, plan: Plan, own: Mapping[str, str], options: Sequence[str]
+    arguments: argparse.Namespace,
+    plan: ComparisonPlan,
+    own: Mapping[str, str],
+    options: Sequence[str],
 ) -> Config:
     """FILE or --preset, else the plan's; a configuration may have a preset of its ``own``. Its own
     keys go before those of --set, which go before those that the plan sets for all."""

@@ -18,10 +18,10 @@ from diastole.files.outputs import check_output
 from diastole.files.tensors import Array, Floats, Given
 from diastole_sim.codes.codes import suffixes, to_codes
 from diastole_sim.device.interface import ConvertedTensor, DeviceProtocol, ProductResult
-from diastole_sim.golden.compare import Comparison, Readable, copy_name
+from diastole_sim.golden.compare import GoldenComparison, Readable, copy_name
 from diastole_sim.golden.convert import Quantised
-from diastole_sim.golden.golden_device import GoldenDevice
 from diastole_sim.golden.improvement import Monitored
+from diastole_sim.golden.numpy_device import NumpyDevice
 from diastole_sim.golden.sharing import parts_of
 from diastole_sim.spec.nest import Nest
 from diastole_sim.spec.numerics import Numerics
@@ -109,9 +109,9 @@ def execute(arguments: argparse.Namespace) -> int:
         written = outputs(result)
         found = {name: read_back(operand) for name, operand in result.operands.items()}
         beyond = beyond_float32(result, config.numerics)
-    comparison, codes = Comparison(), {}
+    comparison, codes = GoldenComparison(), {}
     if arguments.verify or arguments.codes:
-        golden = GoldenDevice(config.numerics, seed=execution.seed)
+        golden = NumpyDevice(config.numerics, seed=execution.seed)
         standard = parted(golden, op, operands(golden, op, given), part, config.numerics)
         if arguments.verify:
             comparison = compare(result, found, multiply(golden, op, standard))
@@ -276,16 +276,18 @@ def read_back(tensor: ConvertedTensor) -> Quantised:
     return tensor.read()
 
 
-def compare(got: ProductResult, found: dict[str, Quantised], expected: ProductResult) -> Comparison:
+def compare(
+    got: ProductResult, found: dict[str, Quantised], expected: ProductResult
+) -> GoldenComparison:
     """All that a device says of a product and of its operands, read as ``found``."""
-    comparison = Comparison()
+    comparison = GoldenComparison()
     for name, tensor in found.items():
         comparison.operand(name, tensor, expected.operands[name])
     comparison.result(got, expected)
     return comparison
 
 
-def failures(comparison: Comparison) -> list[str]:
+def failures(comparison: GoldenComparison) -> list[str]:
     """Lines for people: the first difference, and every report that differs besides."""
     if not comparison.mismatches:
         return []
@@ -300,13 +302,13 @@ def summary(
     backend: str,
     sizes: tensors.Sizes,
     result: ProductResult,
-    comparison: Comparison,
+    comparison: GoldenComparison,
     verify: bool,
 ) -> dict[str, Any]:
     """The object of ``--json``; what only a clock can tell is null without one.
 
     ``compared`` and ``mismatches`` count elements and reported values, as
-    :class:`diastole_sim.golden.compare.Comparison` does; ``reports_differ`` words the latter.
+    :class:`diastole_sim.golden.compare.GoldenComparison` does; ``reports_differ`` words the latter.
     """
     macs = sizes.macs(result.op)
     return {

@@ -28,7 +28,7 @@ from diastole.files import atomic
 from diastole.files.outputs import check_picture
 from diastole.layers.cell_areas import cell_area
 from diastole.nearest import meant
-from diastole_sim.golden.golden_device import GoldenDevice
+from diastole_sim.golden.numpy_device import NumpyDevice
 from diastole_sim.program.job import ProgramResult
 from diastole_sim.spec.numerics import CLASS_NAMES, Numerics
 from diastole_sim.spec.rounding import DRAW_BITS, RULES, is_stochastic
@@ -279,7 +279,7 @@ def train(
     options: Mapping[str, Any],
 ) -> TrainResult:
     """By a host, on a device."""
-    reference = GoldenDevice(config.numerics, execution.seed) if arguments.verify else None
+    reference = NumpyDevice(config.numerics, execution.seed) if arguments.verify else None
     with (
         make_device(execution, config) as device,
         progress(f"{task.name} on {execution.backend}") as report,

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, cast
 
 import diastole_sim
-from diastole_sim.golden.golden_device import GoldenDevice
+from diastole_sim.golden.numpy_device import NumpyDevice
 from diastole_sim.program.job import run_program, train_in_float32, weights_sha256
 from diastole_sim.program.options import RecipeOptions
 from diastole_sim.program.run import ProgramRun, golden_machine
@@ -157,7 +157,7 @@ def _trained(job: Job) -> TrainResult:
     common: dict[str, Any] = {"backend": "golden", "seed": job.seed, "float_run": False}
     program, numerics = job.options.get("program"), job.numerics
     if program is None or numerics is None:
-        device = FloatDevice() if numerics is None else GoldenDevice(numerics, job.seed)
+        device = FloatDevice() if numerics is None else NumpyDevice(numerics, job.seed)
         return run_task(job.task, device, steps=job.steps, **common, **job.options)
     made = program.program(job.task, numerics, steps=job.steps, seed=job.seed)
     machine = golden_machine(made.program, numerics, program.limits, seed=job.seed)

@@ -44,7 +44,7 @@ class Named:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Plan:
+class ComparisonPlan:
     """A file, or nothing: what it says, else None. ``settings`` hold for all configurations."""
 
     task: str | None = None
@@ -145,7 +145,7 @@ def unique(named: Sequence[Named]) -> list[Named]:
     return list(named)
 
 
-def read_plan(path: Path) -> Plan:
+def read_plan(path: Path) -> ComparisonPlan:
     """BadInput with a line for every mistake of the file."""
     document = read_toml(path, "plan")
     try:
@@ -154,7 +154,7 @@ def read_plan(path: Path) -> Plan:
         raise BadInput(*(f"{path}: {problem}" for problem in error.problems)) from None
 
 
-def _plan_of(document: Mapping[str, Any], folder: Path) -> Plan:
+def _plan_of(document: Mapping[str, Any], folder: Path) -> ComparisonPlan:
     problems = [
         f"{key} is an unknown key; a plan has {', '.join(KEYS)}{meant(key, KEYS)}"
         for key in document
@@ -201,7 +201,7 @@ def _plan_of(document: Mapping[str, Any], folder: Path) -> Plan:
     data, machine = (
         folder / where if (where := given[key]) is not None else None for key in ("data", "machine")
     )
-    return Plan(
+    return ComparisonPlan(
         task=given["task"],
         data=data,
         steps=steps,

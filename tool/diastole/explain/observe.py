@@ -12,20 +12,20 @@ from diastole.errors import BadInput, CheckFailed
 from diastole.execution import Execution
 from diastole.explain.shown_conversion import conversions_of
 from diastole.explain.shown_operands import Operands, ShownOperand
-from diastole.explain.shown_run import Run, Untrue
+from diastole.explain.shown_run import ShownRun, Untrue
 from diastole.explain.story import runs_of, signals
 from diastole.explain.waves import read_waves
 from diastole.report.wave_views import SCOPE
 from diastole_sim.device.interface import ConvertedTensor, DeviceProtocol, Floats, ProductResult
-from diastole_sim.golden.compare import Comparison, Readable
+from diastole_sim.golden.compare import GoldenComparison, Readable
 from diastole_sim.golden.convert import Quantised
-from diastole_sim.golden.golden_device import GoldenDevice
+from diastole_sim.golden.numpy_device import NumpyDevice
 from diastole_sim.spec.operations import CLASSES, OPERANDS, OPERATIONS, Tensor
 
 
 def observe(
     config: Config, names: Sequence[str], axes: Mapping[str, int], seed: int
-) -> tuple[Operands, list[ProductResult], list[Run]]:
+) -> tuple[Operands, list[ProductResult], list[ShownRun]]:
     """Runs each operation alone, on one set of tensors: what was converted, what came out, and what
     the waves say. CheckFailed where any of that is not what the golden model has."""
     random = np.random.default_rng(seed)
@@ -39,8 +39,8 @@ def observe(
         waves = Path(folder) / "waves.vcd"
         with make_device(Execution(seed=seed, trace=waves), config, views=False) as device:
             results, held = _products(device, names, tensors)
-        expected, golden = _products(GoldenDevice(config.numerics, seed=seed), names, tensors)
-        comparison = Comparison()
+        expected, golden = _products(NumpyDevice(config.numerics, seed=seed), names, tensors)
+        comparison = GoldenComparison()
         for name, tensor in held.items():
             comparison.operand(name, tensor, golden[name])
         for got, wanted in zip(results, expected, strict=True):

@@ -5,9 +5,9 @@
 - ``formats`` and ``given``: the format and the float32 of each operand, by name.
 - ``tensors``: operands by copy, and results, with their ``axes`` and ``values``; ``made`` has the
   fields of :class:`diastole.explain.shown_conversion.ShownConversion` of an operand.
-- ``runs``: the fields of :class:`diastole.explain.shown_run.Run` for each product. ``passes`` are
-  lists of the fields of :class:`diastole.explain.shown_run.Pass`; ``sums`` are flat, as text where
-  a double cannot hold the integer.
+- ``runs``: the fields of :class:`diastole.explain.shown_run.ShownRun` for each product. ``passes``
+  are lists of the fields of :class:`diastole.explain.shown_run.Pass`; ``sums`` are flat, as text
+  where a double cannot hold the integer.
 """
 
 import html
@@ -23,7 +23,7 @@ import numpy as np
 from diastole.config.keys import Config
 from diastole.explain.shown_conversion import ShownConversion
 from diastole.explain.shown_operands import Doubles, Operands, factors_of
-from diastole.explain.shown_run import NORTH, Run, Way
+from diastole.explain.shown_run import NORTH, ShownRun, ShownWay
 from diastole.explain.sum_rules import SumSide
 from diastole_sim.device.interface import Floats
 from diastole_sim.spec.numerics import Numerics, TensorClass
@@ -43,7 +43,7 @@ def write_page(
     sizes: Mapping[str, int],
     operands: Operands,
     results: Mapping[str, Floats],
-    runs: Sequence[tuple[str, Run]],
+    runs: Sequence[tuple[str, ShownRun]],
     first: str,
 ) -> str:
     """The page. ``runs``: by the names of operations; ``first`` is shown first."""
@@ -149,7 +149,7 @@ def _rounded(values: Doubles | Floats) -> list[list[float]]:
     return [[float(str(number)) for number in row] for row in values.astype(np.float32)]
 
 
-def _run(name: str, run: Run, operands: Operands, numerics: Numerics) -> dict[str, Any]:
+def _run(name: str, run: ShownRun, operands: Operands, numerics: Numerics) -> dict[str, Any]:
     return {
         "title": TITLES[name],
         "what": _what(run, operands),
@@ -168,7 +168,7 @@ def _integer(number: int) -> int | str:
     return number if abs(number) < SAFE else str(number)
 
 
-def _way(way: Way, operands: Operands, numerics: Numerics) -> dict[str, Any]:
+def _way(way: ShownWay, operands: Operands, numerics: Numerics) -> dict[str, Any]:
     keys = {
         role: copy_key(tensor.name, way.product.copy(tensor), operands)
         for role, tensor in (("streamed", way.streamed), ("held", way.held))
@@ -191,7 +191,7 @@ def _side(side: SumSide) -> dict[str, Any]:
     return {"deficit": side.deficit.tolist(), "maximum": side.maximum.tolist()}
 
 
-def _what(run: Run, operands: Operands) -> str:
+def _what(run: ShownRun, operands: Operands) -> str:
     """The dataflow in words."""
     held = run.ways[0].held.name
     parts = [f"Blocks of {held} are held."]

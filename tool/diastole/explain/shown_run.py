@@ -18,7 +18,7 @@ class Untrue(Exception):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Way:
+class ShownWay:
     """A direction in use: the product that it computes, what streams and what is held, and the axes
     that vectors, rows of cells and columns of cells count.
 
@@ -65,7 +65,7 @@ class Arrival(NamedTuple):
 
 
 @dataclass(kw_only=True)
-class Run:
+class ShownRun:
     """A product on the array, or two in the fused pass; cycles count from the start of its loops.
 
     ``sums``: by slot, cell (row by row) and lane, what the cell adds up to. ``reads``: by
@@ -75,7 +75,7 @@ class Run:
     """
 
     mode: Mode
-    ways: tuple[Way, ...]
+    ways: tuple[ShownWay, ...]
     cycles: int = 0
     passes: list[Pass] = field(default_factory=list[Pass])
     sums: list[list[list[int]]] = field(default_factory=list[list[list[int]]])
@@ -87,7 +87,7 @@ class Run:
     waits: str = ""
 
 
-def ways_of(plan: Plan, mode: Mode) -> tuple[Way, ...]:
+def ways_of(plan: Plan, mode: Mode) -> tuple[ShownWay, ...]:
     """The directions that a mode uses, in the order of its slots."""
     if mode != Mode.FUSED:
         use = plan.use(mode)
@@ -99,10 +99,10 @@ def ways_of(plan: Plan, mode: Mode) -> tuple[Way, ...]:
     return (_way(EAST, to_east, held, rows, cols), _way(NORTH, to_north, held, rows, cols))
 
 
-def _way(direction: int, product: MatrixProduct, held: Tensor, rows: str, cols: str) -> Way:
+def _way(direction: int, product: MatrixProduct, held: Tensor, rows: str, cols: str) -> ShownWay:
     (streamed,) = (tensor for tensor in product.factors if tensor != held)
     (t,) = set(streamed.axes) - {product.contraction}
-    return Way(
+    return ShownWay(
         direction=direction,
         product=product,
         streamed=streamed,

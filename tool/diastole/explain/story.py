@@ -12,9 +12,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from diastole.explain.shown_operands import Doubles, Operands, factors_of
-from diastole.explain.shown_run import DATAPATH, ENGINE, NORTH, Pass, Run, Untrue, Way, ways_of
+from diastole.explain.shown_run import (
+    DATAPATH,
+    ENGINE,
+    NORTH,
+    Pass,
+    ShownRun,
+    ShownWay,
+    Untrue,
+    ways_of,
+)
 from diastole.explain.sum_rules import Factors
-from diastole.explain.traffic import BEATS, PORTS, READ, WRITE, Traffic
+from diastole.explain.traffic import BEATS, PORTS, READ, WRITE, ShownTraffic
 from diastole.explain.waves import PackedLayout, Waves, member
 from diastole_hw.array.array import partial_sum_bits
 from diastole_hw.cell.align import low_bits
@@ -56,7 +65,7 @@ def _cell_sums(row: int, col: int) -> str:
     return f"{DATAPATH}array.row_{row}.cell_{col}.psum"
 
 
-def runs_of(waves: Waves, plan: Plan, operands: Operands) -> list[Run]:
+def runs_of(waves: Waves, plan: Plan, operands: Operands) -> list[ShownRun]:
     """Every product in the waves, in its order.
 
     :class:`Untrue` where the waves have other numbers than the operands.
@@ -78,15 +87,15 @@ class _Reader:
         self.loads = [at for at, value in enumerate(held) if member(words, value, "valid")]
         self.taken = waves.high(f"{ENGINE}pass_walk.taken")
         self.asked = waves.high(f"{ENGINE}chunks.i__valid")  # for chunks
-        self.traffic = Traffic(waves, plan, self.taken)
+        self.traffic = ShownTraffic(waves, plan, self.taken)
 
-    def runs(self) -> Iterator[Run]:
+    def runs(self) -> Iterator[ShownRun]:
         starts = self.waves.high(f"{ENGINE}walk.start")
         bounds = [*starts[1:], self.waves.cycles]
         for start, end in zip(starts, bounds, strict=True):
             record = self.waves[f"{ENGINE}flight_set_up"][start]
             mode = Mode(member(product_layout(self.plan), record, "mode"))
-            run = Run(mode=mode, ways=ways_of(self.plan, mode))
+            run = ShownRun(mode=mode, ways=ways_of(self.plan, mode))
             factors = [self._factors(way) for way in run.ways]
             numbers = [n for n, at in enumerate(self.taken) if start <= at < end]
             self.traffic.memory(run, record, start, end)
@@ -96,7 +105,7 @@ class _Reader:
             self.traffic.arrivals(run, numbers, start)
             yield run
 
-    def _passes(self, run: Run, numbers: Sequence[int], start: int) -> None:
+    def _passes(self, run: ShownRun, numbers: Sequence[int], start: int) -> None:
         plan, waves = self.plan, self.waves
         chunks, passes = chunk_layout(plan), pass_layout(plan)
         before = sum(1 for at in self.slots if at < start)
@@ -137,7 +146,7 @@ class _Reader:
 
     # What the numbers are, and that they are so.
 
-    def _factors(self, way: Way) -> Factors:
+    def _factors(self, way: ShownWay) -> Factors:
         numerics = self.plan.numerics
         return factors_of(way.product, way.streamed, way.held, self.operands, numerics)
 
@@ -148,7 +157,9 @@ class _Reader:
         height, width = (-size % self.plan.block for size in turned.shape)
         return np.pad(turned, ((0, height), (0, width)))
 
-    def _check_pass(self, run: Run, factors: Sequence[Factors], each: Pass, start: int) -> None:
+    def _check_pass(
+        self, run: ShownRun, factors: Sequence[Factors], each: Pass, start: int
+    ) -> None:
         plan, held = self.plan, run.ways[0]
         block = self._matrix(held.product, held.held, held.cols)
         self._check_held(each, block, start)
@@ -178,7 +189,7 @@ class _Reader:
                 top, left = (each.col + c) * side, (each.row + r) * side
                 require_alike(got, block[top : top + side, left : left + side], "held block")
 
-    def _check_stream(self, way: Way, each: Pass, streamed: Doubles, first: int) -> None:
+    def _check_stream(self, way: ShownWay, each: Pass, streamed: Doubles, first: int) -> None:
         plan, side = self.plan, self.plan.block
         north = way.direction == NORTH
         name, count = ("west", each.rows) if north else ("south", each.cols)

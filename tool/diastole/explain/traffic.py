@@ -3,7 +3,7 @@
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 
-from diastole.explain.shown_run import DATAPATH, ENGINE, NORTH, Arrival, Pass, Run
+from diastole.explain.shown_run import DATAPATH, ENGINE, NORTH, Arrival, Pass, ShownRun
 from diastole.explain.waves import PackedLayout, Waves, member
 from diastole_hw.plan.plan import Plan
 from diastole_hw.schedule.tokens import (
@@ -19,7 +19,7 @@ READ, WRITE = ("arvalid", "arready", "araddr", "arlen"), ("awvalid", "awready", 
 BEATS = ("rvalid", "rready", "wvalid", "wready")
 
 
-class Traffic:
+class ShownTraffic:
     """Reads arrivals, beats and waits from the waves of a machine.
 
     ``taken``: the cycle in which each pass was taken, over all products.
@@ -52,7 +52,7 @@ class Traffic:
         """When what is read in cycle ``read`` had been written."""
         return max(at for at in self.written[region.value, bank, vector] if at < read)
 
-    def arrivals(self, run: Run, numbers: Sequence[int], start: int) -> None:
+    def arrivals(self, run: ShownRun, numbers: Sequence[int], start: int) -> None:
         seen: dict[tuple[str, int, int, int], Arrival] = {}
         passes = pass_layout(self.plan)
         payload = self.waves[f"{ENGINE}pass_walk.passes__payload"]
@@ -63,7 +63,7 @@ class Traffic:
         run.arrivals = sorted(seen.values())
 
     def _read_by(
-        self, run: Run, each: Pass, passes: PackedLayout, say: int, start: int
+        self, run: ShownRun, each: Pass, passes: PackedLayout, say: int, start: int
     ) -> Iterator[Arrival]:
         """Every block that a pass reads; ``last`` is its last reading there."""
         side = self.plan.block
@@ -93,7 +93,7 @@ class Traffic:
                     row, col = place[tensor.rows], place[tensor.columns]
                     yield Arrival(tensor.name, row, col, came - start, last)
 
-    def memory(self, run: Run, record: int, start: int, end: int) -> None:
+    def memory(self, run: ShownRun, record: int, start: int, end: int) -> None:
         """Beats of both directions, to the last one that is written."""
         tensors = {
             tensor.name: member(product_layout(self.plan), record, "tensors", tensor.number, "base")

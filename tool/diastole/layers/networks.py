@@ -46,7 +46,7 @@ class Layer:
 
 
 @dataclass(frozen=True)
-class Network:
+class NetworkShapes:
     """``layers`` in their order; those that are alike are told once."""
 
     name: str
@@ -263,7 +263,7 @@ def llama_7b() -> Iterator[Layer]:
 
 
 NETWORKS = tuple(
-    Network(name, tuple(layers))
+    NetworkShapes(name, tuple(layers))
     for name, layers in (
         ("Faster R-CNN", faster_rcnn()), ("GoogLeNet", googlenet()), ("NCF", ncf()),
         ("ResNet-50", resnet_50()), ("DLRM", dlrm()), ("MobileNet", mobilenet()),

@@ -13,25 +13,25 @@ from diastole.torch.device_products import MAX_LAYER, device_product, layer_tags
 from diastole.torch.exact_operands import INSTEAD, exact_operands
 from diastole.torch.steps import restored_uses, uses_of
 from diastole_sim.device.interface import DeviceProtocol
-from diastole_sim.host import device as host
+from diastole_sim.host import host_device as host
 from diastole_sim.spec.require import require_int
 
 OWN = ("machine", "origin", "number", "watching")
 """What a layer on a device has and the module that it stands for has not."""
 
 
-class Machine:
+class SharedDevice:
     """A device, which copies of a model share as the model's layers do. Pickled, it keeps how many
     layers the device has, and its step."""
 
     def __init__(self, device: DeviceProtocol):
         self.device = device
 
-    def __deepcopy__(self, memo: Any) -> "Machine":
+    def __deepcopy__(self, memo: Any) -> "SharedDevice":
         return self
 
     def __getstate__(self) -> dict[str, Any]:
-        if isinstance(self.device, host.Device):
+        if isinstance(self.device, host.HostDevice):
             raise TypeError(
                 "a model on a machine in simulation cannot be pickled: "
                 "save model.state_dict(), or diastole.torch.restore(model) first"
@@ -61,7 +61,7 @@ class DeviceLayer(nn.Module):
 
     plain: Any
     """The class of torch that a layer stands for."""
-    machine: Machine
+    machine: SharedDevice
     origin: Origin | None
     number: int
     watching: Any
@@ -77,7 +77,7 @@ class DeviceLayer(nn.Module):
 
     def _place(self, device: DeviceProtocol, number: int | None) -> None:
         uses, count = uses_of(device), self._products()
-        self.machine = Machine(device)
+        self.machine = SharedDevice(device)
         self.origin = None
         self.number = uses.number(count) if number is None else number
         require_int("number", self.number, 0, MAX_LAYER + 1 - count)

@@ -20,7 +20,7 @@ import torch
 
 from diastole.devices import Formats, GoldenDevice
 from diastole_sim.device.interface import ProductResult
-from diastole_sim.golden import golden_device as golden
+from diastole_sim.golden import numpy_device as golden
 from diastole_sim.golden.convert import Quantised
 from diastole_sim.golden.copies import Copy
 from diastole_sim.golden.matrix_product import FAR, MIN_NORMAL, Trees, fits, is_one_product
@@ -59,7 +59,7 @@ class TorchGoldenDevice(GoldenDevice):
         self._start(device)
 
     @classmethod
-    def like(cls, device: golden.GoldenDevice) -> "TorchGoldenDevice":
+    def like(cls, device: golden.NumpyDevice) -> "TorchGoldenDevice":
         """A device of the same numbers on the CPU, which shares what ``device`` remembers of
         scales."""
         twin = cls.__new__(cls)

@@ -10,13 +10,13 @@ import torch
 from diastole import devices
 from diastole.torch.exact import TorchGoldenDevice
 from diastole_sim.device.interface import DeviceProtocol
-from diastole_sim.golden import golden_device as golden
+from diastole_sim.golden import numpy_device as golden
 from diastole_sim.spec.require import require_int
 
 MAX_STEP = 2**32 - 1
 METHODS = ("convert", "forward", "dx", "dw", "backward")
 """What a device has."""
-PLAIN = (golden.GoldenDevice, devices.GoldenDevice)
+PLAIN = (golden.NumpyDevice, devices.GoldenDevice)
 """Models whose products nobody has changed."""
 
 
@@ -92,7 +92,7 @@ def uses_of(device: DeviceProtocol) -> Uses:
         )
     if device not in _uses:
         found = Uses()
-        if isinstance(device, golden.GoldenDevice) and type(device) in PLAIN:
+        if isinstance(device, golden.NumpyDevice) and type(device) in PLAIN:
             found.stand_in = TorchGoldenDevice.like(device)
         _uses[device] = found
     return _uses[device]

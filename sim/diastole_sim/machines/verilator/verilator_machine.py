@@ -131,7 +131,7 @@ def _load(path: Path) -> Any:
     return library
 
 
-class Machine:
+class VerilatorMachine:
     """A product with its clock running in Verilator, its memory, and a host at its registers; a
     :class:`diastole_sim.host.running.RunningMachine`.
 
@@ -170,7 +170,7 @@ class Machine:
             self._library.machine_delete(self._handle)
             self._handle = None
 
-    def __enter__(self) -> "Machine":
+    def __enter__(self) -> "VerilatorMachine":
         return self
 
     def __exit__(

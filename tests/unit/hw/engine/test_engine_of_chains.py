@@ -13,7 +13,7 @@ from diastole_hw.ports import of_ports
 from diastole_hw.vector.stream_layouts import visited_layout
 from diastole_hw.vector.streams.product_walk import ProductWalk
 from diastole_sim.golden.drain_order import tile_order
-from diastole_sim.golden.golden_device import GoldenDevice
+from diastole_sim.golden.numpy_device import NumpyDevice
 from diastole_sim.spec.command_table import NEST_FIELDS
 from diastole_sim.spec.image import FloatLayout
 from diastole_sim.spec.nest import KEPT, OUTER, Nest
@@ -68,7 +68,7 @@ class Scene:
 
     def __init__(self, plan, numerics, sizes, stall):
         self.plan, self.sizes = plan, sizes
-        self.golden = GoldenDevice(numerics, seed=1)
+        self.golden = NumpyDevice(numerics, seed=1)
         given = tensors(*sizes, 5, special=numerics.special == "poison")
         classes = (("X", "x"), ("W", "w"), ("dY", "dy"))
         self.operands = [

@@ -8,7 +8,7 @@ import pytest
 from diastole_hw.engine.product_engine import ProductEngine
 from diastole_hw.plan.modes import Mode
 from diastole_hw.ports import of_ports
-from diastole_sim.golden.golden_device import GoldenDevice
+from diastole_sim.golden.numpy_device import NumpyDevice
 from diastole_sim.spec.command_table import NEST_FIELDS
 from diastole_sim.spec.image import FloatLayout
 from diastole_sim.spec.nest import KEPT, OUTER, Nest
@@ -27,7 +27,7 @@ def run_products(
     the engine takes them. Then all are judged: the results' bytes, that no other byte has changed,
     and, where they are one by one, whether each was exact."""
     m, n, k = sizes
-    golden = GoldenDevice(numerics, seed=1)
+    golden = NumpyDevice(numerics, seed=1)
     given = tensors(m, n, k, seed, special=numerics.special == "poison")
     x, w, dy = (
         golden.convert(given[name], cls, tag=tag)

@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 
 from diastole_hw.array.array import Array
-from diastole_sim.golden.golden_device import GoldenDevice
 from diastole_sim.golden.matrix_product import forward, input_gradient, weight_gradient
+from diastole_sim.golden.numpy_device import NumpyDevice
 from diastole_sim.spec.numerics import Numerics
 from oracle.cell import Block, Vector
 from oracle.product import binary32
@@ -342,7 +342,7 @@ def check(rows, cols, chosen, spread, rng, specials=False):
     grouped = plan.lane_deficits  # the contraction is along the rows of cells then, not the columns
     m = k = (min(rows, cols) if grouped else cols) * block - padding
     n = (min(rows, cols) if grouped else rows) * block - padding
-    golden = GoldenDevice(chosen)
+    golden = NumpyDevice(chosen)
     converted = {
         name: golden.convert(data(np_rng, *shape, block, spread, specials), name, tag=0)
         for name, shape in {"x": (m, k), "w": (k, n), "dy": (m, n)}.items()

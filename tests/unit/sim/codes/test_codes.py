@@ -10,7 +10,7 @@ from diastole_sim.codes.codes import from_codes, suffixes, to_codes
 from diastole_sim.codes.standard import Codes, Form
 from diastole_sim.device.conversion import Conversion
 from diastole_sim.golden.convert import quantise
-from diastole_sim.golden.golden_device import GoldenDevice
+from diastole_sim.golden.numpy_device import NumpyDevice
 from diastole_sim.spec.numerics import Numerics
 from support.texts import exactly
 
@@ -194,7 +194,7 @@ def test_any_codes(kind, grouping):
 def test_products_of_codes():
     """A tensor that is given as codes multiplies as the one that they were made of."""
     chosen = numerics("mxfp8_e4m3")
-    device, (x, w) = GoldenDevice(chosen), (data(shape=(9, 30), spread=3), data(2, (30, 35), 3))
+    device, (x, w) = NumpyDevice(chosen), (data(shape=(9, 30), spread=3), data(2, (30, 35), 3))
     wanted = device.forward(x, w)
     given = [
         from_codes(to_codes(operand), operand.tensor_class, chosen)

@@ -5,8 +5,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from diastole_sim.golden.compare import Comparison, Mismatch
-from diastole_sim.golden.golden_device import GoldenDevice
+from diastole_sim.golden.compare import GoldenComparison, Mismatch
+from diastole_sim.golden.numpy_device import NumpyDevice
 from diastole_sim.train.float_device import FloatDevice
 from support.stored import make_numerics
 
@@ -16,7 +16,7 @@ MACHINES = {"squares": "bfp4", "vectors": ("mxfp4_e2m1", "1x4"), "two levels": (
 
 @pytest.fixture(params=MACHINES)
 def device(request):
-    return GoldenDevice(make_numerics(MACHINES[request.param]))
+    return NumpyDevice(make_numerics(MACHINES[request.param]))
 
 
 def convert(device, rng):
@@ -33,7 +33,7 @@ def spoilt(tensor, number, part, index, mask=1):
 
 
 def compared(got, expected):
-    found = Comparison()
+    found = GoldenComparison()
     found.operand("X", got, expected)
     return found
 
@@ -91,7 +91,7 @@ def test_an_element_counts_once(device, np_rng):
 
 def test_a_not_a_number_with_another_code(np_rng):
     """Both are NaN; their codes differ."""
-    device = GoldenDevice(make_numerics("fp8_e5m2", special="poison"))
+    device = NumpyDevice(make_numerics("fp8_e5m2", special="poison"))
     array = np.ones(SHAPE, np.float32)
     array[2, 3] = np.nan
     tensor = device.convert(array, "x", tag=0)
@@ -124,13 +124,13 @@ def test_the_sign_of_zero_and_one_nan(np_rng):
 
 
 def test_the_first_of_several(np_rng):
-    device = GoldenDevice(make_numerics("bfp4"))
+    device = NumpyDevice(make_numerics("bfp4"))
     data = [np_rng.standard_normal((4, 4)).astype(np.float32) for _ in range(2)]
     expected = device.forward(*data)
     values = expected.y.copy()
     values.view(np.uint32)[[1, 3], [2, 0]] ^= 1
     got = replace(expected, values={"Y": values}, exact=not expected.exact)
-    found = Comparison()
+    found = GoldenComparison()
     found.result(got, expected, prefix="layer3.", step=7)
     assert (found.compared, found.mismatches) == (16 + 2, 3)
     assert (found.first.tensor, found.first.step, found.first.index) == ("layer3.Y", 7, (1, 2))

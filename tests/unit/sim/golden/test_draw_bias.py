@@ -4,7 +4,7 @@ from fractions import Fraction
 
 import pytest
 
-from diastole_sim.golden.golden_device import GoldenDevice
+from diastole_sim.golden.numpy_device import NumpyDevice
 from diastole_sim.spec.numerics import CLASS_NAMES
 from oracle.lfsr import state_after
 from oracle.rounding import round_fraction
@@ -78,7 +78,7 @@ def test_what_is_stored_has_it(seed):
     """Every row has all draws of a period as often: the same, and not only nearly."""
     for name in KINDS:
         config = drawing(name)
-        device = GoldenDevice(config.numerics, seed)
+        device = NumpyDevice(config.numerics, seed)
         for cls, rule in zip(CLASS_NAMES, RULES, strict=True):
             got, want = measured(device, config.numerics, cls), defined(config.numerics, rule)
             within = CHANCE if name.startswith("counter") else 1e-12

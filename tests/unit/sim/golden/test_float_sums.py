@@ -9,7 +9,7 @@ import pytest
 
 from diastole_sim.golden import matrix_product
 from diastole_sim.golden.float_sums import FloatSums, to_precision
-from diastole_sim.golden.golden_device import GoldenDevice
+from diastole_sim.golden.numpy_device import NumpyDevice
 from diastole_sim.spec.accumulator import FloatAccumulator
 from oracle import product as oracle
 from support.stored import Draws, make_numerics
@@ -139,16 +139,16 @@ def test_exact_where_no_rounding_loses_a_bit():
         w = np.zeros((16, 1), np.float32)
         x[0, 0], x[0, 8] = 1, 1
         w[0, 0], w[8, 0] = parts
-        result = GoldenDevice(chosen).forward(x, w)
+        result = NumpyDevice(chosen).forward(x, w)
         assert result.exact == exact, parts
         assert (result.y[0, 0] == sum(parts)) == exact
-        assert GoldenDevice(plain).forward(x, w).exact
+        assert NumpyDevice(plain).forward(x, w).exact
 
 
 def test_the_order_of_chunks_decides():
     """A large chunk first hides what comes after; where it comes last nothing is hidden."""
     floats = {"kind": "float", "mantissa": 3, "chunk": 8}
-    device = GoldenDevice(make_numerics("bfp4", accumulator=floats, fraction=16))
+    device = NumpyDevice(make_numerics("bfp4", accumulator=floats, fraction=16))
     x, w = np.ones((1, 40), np.float32), np.ones((40, 1), np.float32)
     x[0, 32:] = 16
     assert device.forward(x, w).y[0, 0] == 160  # 8 + 8 + 8 + 8, then 128

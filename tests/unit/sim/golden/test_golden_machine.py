@@ -7,8 +7,8 @@ import pytest
 
 from diastole_sim.device.conversion import Conversion
 from diastole_sim.golden.convert import quantise
-from diastole_sim.golden.golden_device import GoldenDevice
 from diastole_sim.golden.golden_machine import Outcome, StoppedError
+from diastole_sim.golden.numpy_device import NumpyDevice
 from diastole_sim.spec.command import Command
 from diastole_sim.spec.command_errors import ErrorCode
 from diastole_sim.spec.command_table import Opcode
@@ -39,7 +39,7 @@ def test_products_are_those_of_the_device(given, disturbed, np_rng):
     machine.step = 3
     converted = Converted(bench, data, step=2**32 - 1)
     assert machine.run(converted.commands) == Outcome(done=3)
-    device = GoldenDevice(numerics, machine.seed)
+    device = NumpyDevice(numerics, machine.seed)
     operands = {
         name: device.convert(values, CLASS_NAMES[number], tag=4 + number, step=2)
         for number, (name, values) in enumerate(data.items())
@@ -345,7 +345,7 @@ def test_a_layer_with_its_activation_and_the_next(np_rng):
     """relu(X W + b) as the next layer's X, and where it is positive; the next product of it."""
     numerics = make_numerics(groupings="1x8")
     bench = Bench(numerics)
-    machine, device = bench.machine, GoldenDevice(numerics, 77)
+    machine, device = bench.machine, NumpyDevice(numerics, 77)
     x, weights, bias, after = (
         np_rng.normal(size=shape).astype(np.float32) for shape in ((M, K), (K, N), (1, N), (N, K))
     )

@@ -7,8 +7,8 @@ import pytest
 
 from diastole_sim.device.conversion import Conversion
 from diastole_sim.golden.convert import quantise
-from diastole_sim.golden.golden_device import GoldenDevice
 from diastole_sim.golden.golden_machine import Outcome
+from diastole_sim.golden.numpy_device import NumpyDevice
 from diastole_sim.spec.command import Command
 from diastole_sim.spec.command_table import Opcode
 from diastole_sim.spec.image import image_layouts
@@ -60,7 +60,7 @@ def test_a_program_and_a_host_have_the_same_scales(history, margin, np_rng):
     numerics = make_numerics(
         formats="fp8_e4m3", groupings="tensor", source="delayed", history=history, margin=margin
     )
-    device, machine = GoldenDevice(numerics, 77), Bench(numerics).machine
+    device, machine = NumpyDevice(numerics, 77), Bench(numerics).machine
     rows, cols, place = 4, 8, 4096
     for step in range(6):
         machine.step = step
@@ -107,7 +107,7 @@ def test_widths_of_planes(width, np_rng):
     widths = dict.fromkeys(("x", "w"), width // 2)
     out = bench.take_floats((M, N))
     command = converted.product(Opcode.FORWARD, numerics, planes=widths, out_a=out)
-    device = GoldenDevice(numerics, machine.seed)
+    device = NumpyDevice(numerics, machine.seed)
     x, weights = (
         device.convert(data[name], CLASS_NAMES[number], tag=4 + number, width=width)
         for number, name in enumerate(("X", "W"))

@@ -8,7 +8,7 @@ import pytest
 
 from diastole_sim.device.conversion import Conversion
 from diastole_sim.golden.convert import quantise
-from diastole_sim.golden.golden_device import GoldenDevice
+from diastole_sim.golden.numpy_device import NumpyDevice
 from diastole_sim.spec.numerics import CLASS_NAMES, Numerics
 from diastole_sim.spec.operations import OPERATIONS
 from oracle import product as oracle
@@ -80,7 +80,7 @@ def check(device, operands, op):
 @pytest.mark.sampled(3)
 def test_products(op, widths, grouping, np_rng):
     """Near one another, and so far apart that every pass rounds."""
-    device, exact = GoldenDevice(fast(grouping=grouping)), set()
+    device, exact = NumpyDevice(fast(grouping=grouping)), set()
     for spread in (1, 9, 30):
         operands = convert(device, tensors(np_rng, spread), widths)
         exact.add(check(device, operands, op).exact)
@@ -90,7 +90,7 @@ def test_products(op, widths, grouping, np_rng):
 @pytest.mark.parametrize("op", FACTORS)
 @pytest.mark.parametrize("widths", [(2, 6, 8), (8, 8, 8), (6, 4, 6)])
 def test_wider_ones(op, widths, np_rng):
-    device = GoldenDevice(fast(widths=(2, 4, 6, 8), fraction=30))
+    device = NumpyDevice(fast(widths=(2, 4, 6, 8), fraction=30))
     for spread in (1, 14):
         check(device, convert(device, tensors(np_rng, spread), widths), op)
 
@@ -98,14 +98,14 @@ def test_wider_ones(op, widths, np_rng):
 @pytest.mark.parametrize("op", FACTORS)
 @pytest.mark.parametrize("widths", [(4, 2, 4), (4, 4, 4)])
 def test_a_chunk_of_a_float_accumulator_has_all_planes(op, widths, np_rng):
-    device = GoldenDevice(fast(floats={"kind": "float", "mantissa": 5, "chunk": 8}))
+    device = NumpyDevice(fast(floats={"kind": "float", "mantissa": 5, "chunk": 8}))
     for spread in (1, 9):
         check(device, convert(device, tensors(np_rng, spread), widths), op)
 
 
 @pytest.mark.parametrize("op", FACTORS)
 def test_beside_bfp2(op, np_rng):
-    device = GoldenDevice(fast("fast", "bfp2", "fast", fraction=12))
+    device = NumpyDevice(fast("fast", "bfp2", "fast", fraction=12))
     for spread in (1, 9):
         check(device, convert(device, tensors(np_rng, spread), (4, None, 2)), op)
 
@@ -113,7 +113,7 @@ def test_beside_bfp2(op, np_rng):
 def test_every_pair_of_elements():
     """Signed magnitudes of 2 and of 4 bits: as products of one element, with another one that
     makes its group's exponent what it is."""
-    device = GoldenDevice(fast(grouping="1x4"))
+    device = NumpyDevice(fast(grouping="1x4"))
     for left, right in every((2, 4), repeat=2):
         values = [np.arange(1 - 2**width, 2**width) for width in (left, right)]
         x = np.zeros((len(values[0]), 4), np.float32)
@@ -131,7 +131,7 @@ def test_every_pair_of_elements():
 def test_a_zero_chunk_of_a_group_is_asked_about_and_a_group_of_zeros_is_not(np_rng):
     """d is 21 and 22 at F = 22: with planes 4 below only the sum of 2-bit tensors is exact."""
     numerics = fast(fraction=22)
-    device = GoldenDevice(numerics)
+    device = NumpyDevice(numerics)
     x, w = np.zeros((1, 8), np.float32), np.ones((8, 1), np.float32)
     x[0, 0], x[0, 4] = 1, 2.0**-21
     w[4:] = 0.5  # so d is 22 in the second block; every low chunk there is zero
@@ -171,7 +171,7 @@ def test_a_sum_of_more_bits_than_a_double_has():
     and one would be in a sum of doubles."""
     chosen = {"format": "fast", "rounding": "nearest", "grouping": "1x8"}
     sizes = {"block": 8, "random_bits": 8, "fraction": 32, "headroom": 16, "widths": (2, 8)}
-    device = GoldenDevice(Numerics.from_dict(dict.fromkeys(CLASS_NAMES, chosen) | sizes))
+    device = NumpyDevice(Numerics.from_dict(dict.fromkeys(CLASS_NAMES, chosen) | sizes))
     length = 21 * 2**18 // 20 // 8 * 8  # for a sum to have a bit more than planes tell
     x, w = np.full(length, 255, np.float32), np.full(length, 255, np.float32)
     total = 255 * 255 * (length - 16)
@@ -190,7 +190,7 @@ def test_a_sum_of_more_bits_than_a_double_has():
 
 def test_what_is_not_said_is_the_widest(np_rng):
     arrays = tensors(np_rng, 1)
-    device = GoldenDevice(fast())
+    device = NumpyDevice(fast())
     assert device.convert(arrays["X"], "x").width == 4
     assert device.forward(arrays["X"], arrays["W"]).operands["W"].width == 4
     stack = device.convert_stack(np.stack([arrays["X"]] * 3), "x", width=2)
@@ -202,14 +202,14 @@ def test_a_stack_is_its_products_one_by_one(np_rng):
     numerics = fast(fraction=8)
     x = np.stack([tensors(np_rng, 9)["X"] for _ in range(3)])
     w = tensors(np_rng, 9)["W"]
-    whole = GoldenDevice(numerics).forward(x, w, tags=(0, 1))
+    whole = NumpyDevice(numerics).forward(x, w, tags=(0, 1))
     for index in range(3):
-        one = GoldenDevice(numerics).forward(x[index], w, tags=(4 * index, 1))
+        one = NumpyDevice(numerics).forward(x[index], w, tags=(4 * index, 1))
         np.testing.assert_array_equal(whole.y[index], one.y)
     assert not whole.exact
 
 
 def test_uploaded_tensors_keep_their_width(np_rng):
-    device = GoldenDevice(fast())
+    device = NumpyDevice(fast())
     tensor = device.convert(tensors(np_rng, 1)["X"], "x", width=2)
     assert device.upload(replace(tensor)).width == 2

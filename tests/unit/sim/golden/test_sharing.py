@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from diastole_sim.golden.golden_device import GoldenDevice
+from diastole_sim.golden.numpy_device import NumpyDevice
 from diastole_sim.golden.sharing import cut, joined, parts_of, share
 from diastole_sim.spec.image import image_layouts
 from diastole_sim.spec.operations import OPERATIONS
@@ -24,7 +24,7 @@ PARTED = [(op, axis) for op, operation in OPERATIONS.items() for axis in free_ax
 
 @pytest.fixture(params=KINDS, ids=lambda kind: kind.replace(" ", "_"))
 def machine(request):
-    return GoldenDevice(make_numerics(block=4, **KINDS[request.param]), seed=3)
+    return NumpyDevice(make_numerics(block=4, **KINDS[request.param]), seed=3)
 
 
 def convert(machine, rng):
@@ -59,7 +59,7 @@ def test_parts_are_the_whole(op, axis, machine, np_rng):
 
 def test_reports_are_those_of_any_part(np_rng):
     """The last of four has products too large, and others too small beside them."""
-    machine = GoldenDevice(make_numerics(block=4, formats="bfp4", fraction=3))
+    machine = NumpyDevice(make_numerics(block=4, formats="bfp4", fraction=3))
     x = np.ones((16, 8), np.float32)
     x[12:, :4] = 2.0**100
     w = np.full((8, 4), 2.0**100, np.float32)
@@ -94,7 +94,7 @@ def test_a_cut_has_the_elements_of_the_whole(machine, np_rng):
 
 
 def test_maxima_along_the_other_axis_are_those_of_the_whole(np_rng):
-    machine = GoldenDevice(make_numerics(block=4, formats="bfp4"))
+    machine = NumpyDevice(make_numerics(block=4, formats="bfp4"))
     tensor = convert(machine, np_rng)["X"]
     (whole,), (part,) = tensor.copies, cut(tensor, 0, 8, 24).copies
     assert np.array_equal(part.row_max, whole.row_max[2:6])
@@ -105,7 +105,7 @@ def test_maxima_along_the_other_axis_are_those_of_the_whole(np_rng):
 
 
 def test_what_has_no_part_of_the_axis_is_given_whole(np_rng):
-    machine = GoldenDevice(make_numerics(block=4, formats="bfp4"))
+    machine = NumpyDevice(make_numerics(block=4, formats="bfp4"))
     operands = convert(machine, np_rng)
     part = ProductPart(axis="m", index=1, count=3)
     own = parts_of(OPERATIONS["forward"], operands, part, machine.numerics)

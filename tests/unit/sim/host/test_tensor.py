@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from diastole_sim.golden.golden_device import GoldenDevice
+from diastole_sim.golden.numpy_device import NumpyDevice
 from diastole_sim.host.heap import Heap
 from diastole_sim.host.tensor import Converted, DeviceTensor
 from support.numerics import make_numerics
@@ -51,7 +51,7 @@ def holder(request):
 def converted(holder, np_rng, shape=(5, 9)):
     array = np_rng.standard_normal(shape).astype(np.float32)
     array[1, 2], array[0, 0] = np.nan, 1e-30
-    return GoldenDevice(holder.numerics, seed=3).convert(array, "w", tag=1)
+    return NumpyDevice(holder.numerics, seed=3).convert(array, "w", tag=1)
 
 
 def filled(holder, np_rng):
@@ -91,7 +91,7 @@ def test_bytes_of_planes_are_those_of_the_definition(np_rng):
     """And what was read of them has all bits again."""
     holder = make_holder(formats="fast", groupings=("4x4", "1x8", "4x4"), roundings="nearest")
     array = np_rng.standard_normal((5, 9)).astype(np.float32)
-    wanted = GoldenDevice(holder.numerics, seed=3).convert(array, "w", tag=1, width=4)
+    wanted = NumpyDevice(holder.numerics, seed=3).convert(array, "w", tag=1, width=4)
     tensor = DeviceTensor(holder, (5, 9), "w", 4)
     tensor.write(wanted)
     images = planar_tensor(array, "w", holder.numerics, 2, 64).images

@@ -5,7 +5,7 @@ from functools import partial
 import numpy as np
 import pytest
 
-from diastole_sim.golden.golden_device import GoldenDevice
+from diastole_sim.golden.numpy_device import NumpyDevice
 from diastole_sim.program.chains.activations import gelu
 from diastole_sim.program.perceptron_tensors import StoredSamples
 from diastole_sim.program.recipe import Adam, falling
@@ -54,7 +54,7 @@ def test_the_first_steps_are_those_of_a_host(machine, seed):
     made = task_program(find_task("digits"), **machine, steps=12, seed=seed)
     run = start(made.program, machine, seed)
     run.train(12)
-    device = GoldenDevice(machine["numerics"], seed)
+    device = NumpyDevice(machine["numerics"], seed)
     host = run_task("digits", device, backend="golden", steps=12, seed=seed, float_run=False)
     np.testing.assert_allclose(run.losses(), host.history.losses, rtol=1e-5)
     accuracy = (run.evaluate().argmax(axis=1) == made.labels).mean()

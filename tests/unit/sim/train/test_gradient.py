@@ -6,7 +6,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from diastole_sim.golden.golden_device import GoldenDevice
+from diastole_sim.golden.numpy_device import NumpyDevice
 from diastole_sim.train.gradient import round_gradient
 from diastole_sim.train.loss_scaling import HostScale, LossScaling
 from diastole_sim.train.master import weight_tag
@@ -86,7 +86,7 @@ def test_networks_round_weights_alone(which):
         numerics = make_numerics(formats="bf16", roundings=("nearest",) * 3)
         scale = HostScale(LossScaling(exponent=6), gradient=kind, seed=4)
         given = {"step": 0, "rate": np.float32(0.5), "momentum": 0.8}
-        network.train_step(Session(GoldenDevice(numerics)), batch, **given, scale=scale)
+        network.train_step(Session(NumpyDevice(numerics)), batch, **given, scale=scale)
         found.append(network.learnt)
     wide, narrow = found
     for name, parameters in wide.items():
@@ -107,6 +107,6 @@ def test_a_gradient_beyond_the_format_skips_the_step():
     numerics = make_numerics(formats="bf16", roundings=("nearest",) * 3)
     before = network.sha256()
     given = {"step": 0, "rate": np.float32(0.5), "momentum": 0.8}
-    network.train_step(Session(GoldenDevice(numerics)), batch, **given, scale=scale)
+    network.train_step(Session(NumpyDevice(numerics)), batch, **given, scale=scale)
     assert (scale.skipped, scale.state.exponent) == (1, 23)
     assert network.sha256() == before

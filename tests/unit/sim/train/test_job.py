@@ -9,7 +9,7 @@ import pytest
 
 from command_line import REPORTS, lying
 from diastole_sim.device.interface import CommandCounters
-from diastole_sim.golden.golden_device import GoldenDevice
+from diastole_sim.golden.numpy_device import NumpyDevice
 from diastole_sim.spec.numerics import Numerics
 from diastole_sim.train import host, run_task
 from diastole_sim.train.job import minibatches
@@ -32,7 +32,7 @@ KEYS = (
 
 
 def train(device=None, seed=0, **given):
-    device = GoldenDevice(NANO, seed) if device is None else device
+    device = NumpyDevice(NANO, seed) if device is None else device
     return run_task("digits", device, backend="golden", seed=seed, **given)
 
 
@@ -67,7 +67,7 @@ def test_every_seed_gives_other_weights():
 
 
 def test_the_roundings_draws_matter():
-    results = [train(GoldenDevice(NANO, seed), steps=2) for seed in (0, 1)]
+    results = [train(NumpyDevice(NANO, seed), steps=2) for seed in (0, 1)]
     assert results[0].weights_sha256 != results[1].weights_sha256
 
 
@@ -88,10 +88,10 @@ def test_the_seed_decides_weights_split_and_order():
     training, held_out = split(load_digits(), seed=7)
     first = next(minibatches(training, 64, seed=7))
     network = Perceptron((64, 64, 10), seed=7)
-    session = Session(GoldenDevice(NANO, 0))
+    session = Session(NumpyDevice(NANO, 0))
     rate = host.learning_rate(0.5, 0, 1)
     network.train_step(session, first, step=0, rate=rate, momentum=0.8)
-    result = train(GoldenDevice(NANO, 0), seed=7, steps=1)
+    result = train(NumpyDevice(NANO, 0), seed=7, steps=1)
     assert result.weights_sha256 == network.sha256()
     assert (result.loss, result.accuracy) == network.evaluate(session, held_out, step=0)
 
@@ -122,7 +122,7 @@ def beside(rows, columns):
 
 
 def test_verification_compares_everything():
-    result = train(steps=2, reference=GoldenDevice(NANO, 0))
+    result = train(steps=2, reference=NumpyDevice(NANO, 0))
     sizes = {"in": 64 * 64, "hidden": 64 * 64, "w0": 64 * 64, "w1": 64 * 10, "out": 64 * 10}
     step = 2 * (sizes["in"] + sizes["hidden"]) - sizes["in"]  # X0, and X1 with Y0
     step += 2 * sizes["w0"] + 2 * sizes["w1"] + 2 * sizes["out"]  # W and dW; Y1 and dY1
@@ -146,8 +146,8 @@ VECTORS = Numerics.from_dict(
 
 def test_every_copy_is_compared():
     """Two copies of each operand; and a wrong second one is named."""
-    once = train(steps=1, reference=GoldenDevice(NANO, 0)).compared
-    result = train(GoldenDevice(VECTORS, 0), steps=1, reference=GoldenDevice(VECTORS, 0))
+    once = train(steps=1, reference=NumpyDevice(NANO, 0)).compared
+    result = train(NumpyDevice(VECTORS, 0), steps=1, reference=NumpyDevice(VECTORS, 0))
     operands = (64 + 360) * (64 + 64) + 2 * (64 * 64 + 64 * 10) + 64 * (64 + 10)
     shapes = [(64, 64)] * 5 + [(64, 10)] * 3 + [(360, 64)] * 2
     for rows, columns in shapes:
@@ -158,7 +158,7 @@ def test_every_copy_is_compared():
     operands += len(shapes)  # padding
     assert (result.verified, result.compared) == (True, once + operands)
 
-    class Odd(GoldenDevice):
+    class Odd(NumpyDevice):
         def convert(
             self, array, tensor_class, *, tag, step=0, scale=None, width=None, beside=False
         ):
@@ -168,14 +168,14 @@ def test_every_copy_is_compared():
                 tensor.copies[1].codes[3, 5] ^= 8
             return tensor
 
-    first = train(Odd(VECTORS, 0), steps=1, reference=GoldenDevice(VECTORS, 0)).first_mismatch
+    first = train(Odd(VECTORS, 0), steps=1, reference=NumpyDevice(VECTORS, 0)).first_mismatch
     assert (first.tensor, first.index) == ("layer0.W_q_k", (5, 3))
 
 
 def test_underflowed_elements_are_counted():
     counted = []
 
-    class Counting(GoldenDevice):
+    class Counting(NumpyDevice):
         def convert(self, *given, **named):
             tensor = super().convert(*given, **named)
             counted.append((tensor.saturated, tensor.underflowed, 2 * tensor.values().size))
@@ -191,7 +191,7 @@ class Wrapped:
     """A golden device whose results pass through a function; ``calls`` counts by operation."""
 
     def __init__(self, change):
-        self.device, self.change, self.calls = GoldenDevice(NANO, 0), change, {}
+        self.device, self.change, self.calls = NumpyDevice(NANO, 0), change, {}
 
     def _call(self, op, *operands, **given):
         self.calls[op] = self.calls.get(op, 0) + 1
@@ -230,7 +230,7 @@ def test_one_wrong_bit_is_found(op, call, name, tensor, step, index):
         return result
 
     seen = []
-    result = train(Wrapped(flip), steps=3, reference=GoldenDevice(NANO, 0))
+    result = train(Wrapped(flip), steps=3, reference=NumpyDevice(NANO, 0))
     first = result.first_mismatch
     assert (first.tensor, first.step, first.index) == (tensor, step, index)
     assert first.got == seen[0]
@@ -257,7 +257,7 @@ def test_one_wrong_report_is_found(report):
         told.append(getattr(result, report))
         return replace(result, **{report: REPORTS[report](told[0])})
 
-    result = train(Wrapped(lie), steps=3, reference=GoldenDevice(NANO, 0))
+    result = train(Wrapped(lie), steps=3, reference=NumpyDevice(NANO, 0))
     words = (
         f"{report} of {of or 'layer1.dY'} in step 1 is {REPORTS[report](told[0])}, "
         f"expected {told[0]}"
@@ -269,7 +269,7 @@ def test_one_wrong_report_is_found(report):
 
 
 def test_a_report_that_lies_always_is_told_once():
-    result = train(lying("saturated", "w")(NANO, 0), steps=3, reference=GoldenDevice(NANO, 0))
+    result = train(lying("saturated", "w")(NANO, 0), steps=3, reference=NumpyDevice(NANO, 0))
     assert result.mismatches == 2 * 3 + 2
     layers = [line.partition(" is ")[0] for line in result.reports_differ]
     assert layers == [
@@ -282,7 +282,7 @@ def test_a_report_that_lies_always_is_told_once():
 
 def test_a_wrong_operand_is_found():
     """Another seed rounds dY differently; nothing that is converted before may differ."""
-    result = train(GoldenDevice(NANO, 1), steps=1, reference=GoldenDevice(NANO, 0))
+    result = train(NumpyDevice(NANO, 1), steps=1, reference=NumpyDevice(NANO, 0))
     assert result.first_mismatch.tensor == "layer1.dY_q"
     assert result.first_mismatch.step == 0
     assert result.mismatches > 1
@@ -294,7 +294,7 @@ def test_a_device_that_returns_nonsense_is_compared_to_the_end():
             result.values["Y"][:] = np.float32("nan")
         return result
 
-    result = train(Wrapped(spoil), steps=3, reference=GoldenDevice(NANO, 0))
+    result = train(Wrapped(spoil), steps=3, reference=NumpyDevice(NANO, 0))
     assert result.first_mismatch.tensor == "layer0.Y"
     assert result.mismatches == 64 * 64
 
@@ -304,7 +304,7 @@ def test_a_training_that_diverges_is_told_by_step_and_tensor(steps):
     """Its loss is finite in step 0, its weights are not."""
     task = replace(find_task("digits"), rate=np.inf, momentum=0.0)
     with np.errstate(all="ignore"):
-        result = run_task(task, GoldenDevice(NANO, 0), backend="golden", steps=steps)
+        result = run_task(task, NumpyDevice(NANO, 0), backend="golden", steps=steps)
     assert np.isfinite(result.history.losses[0])
     assert next(iter(result.history.not_finite)) == "weights[0]"
     form = r"step 0: weights\[0\] has (\d+) NaN and (\d+) Inf among 4096 numbers"
@@ -338,7 +338,7 @@ def test_the_first_tensor_of_an_evaluation():
     training, held_out = task.split(task.load(), seed=0)
     held_out.inputs[3, 5] = np.nan
     spoilt = replace(task, split=lambda *_, **__: (training, held_out))
-    result = run_task(spoilt, GoldenDevice(NANO, 0), backend="golden", steps=1)
+    result = run_task(spoilt, NumpyDevice(NANO, 0), backend="golden", steps=1)
     assert next(iter(result.history.not_finite.values())) == (
         f"step 0: layer 0 X of the held-out samples has 1 NaN among {held_out.inputs.size} numbers"
     )

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from diastole_sim.golden.golden_device import GoldenDevice
+from diastole_sim.golden.numpy_device import NumpyDevice
 from diastole_sim.train.loss_scaling import UNSCALED, HostScale, LossScaling
 from diastole_sim.train.network import Perceptron
 from diastole_sim.train.samples import Samples
@@ -84,7 +84,7 @@ def test_networks(which):
     shas, scaling = [], LossScaling(exponent=5)
     for scale in (UNSCALED, HostScale(scaling), Overflowing(scaling)):
         network, batch = list(small())[which]
-        session = Session(GoldenDevice(make_numerics(formats="bf16", roundings=("nearest",) * 3)))
+        session = Session(NumpyDevice(make_numerics(formats="bf16", roundings=("nearest",) * 3)))
         shas.append(network.sha256())
         with np.errstate(all="ignore"):
             network.train_step(
@@ -114,7 +114,7 @@ def test_gradients_that_overflow_in_their_format(value, overflow, overflowed):
     numerics = make_numerics(
         formats="fp8_e5m2", roundings=roundings, overflows=overflows, source="given"
     )
-    session = Session(GoldenDevice(numerics))
+    session = Session(NumpyDevice(numerics))
     tensor = np.full((4, 4), value, np.float32)
     for name in ("x", "w"):
         session.convert(tensor, name, layer=0, step=0)
@@ -125,7 +125,7 @@ def test_gradients_that_overflow_in_their_format(value, overflow, overflowed):
 
 def test_products_that_overflow():
     numerics = make_numerics(formats="bf16", roundings=("nearest",) * 3)
-    session = Session(GoldenDevice(numerics))
+    session = Session(NumpyDevice(numerics))
     large = session.convert(np.full((4, 4), 2.0**100, np.float32), "x", layer=0, step=0)
     small, wide = (
         session.convert(np.full((4, 4), each, np.float32), "w", layer=0, step=0)

@@ -10,7 +10,7 @@ import pytest
 from gfloat import Domain, FormatInfo, round_ndarray
 from gfloat.formats import format_info_bfloat16, format_info_binary16
 
-from diastole_sim.golden.golden_device import GoldenDevice
+from diastole_sim.golden.numpy_device import NumpyDevice
 from diastole_sim.golden.random import tensor_draws
 from diastole_sim.spec.numerics import Numerics
 from diastole_sim.train import run_task
@@ -286,7 +286,7 @@ def test_a_step_is_the_floats_step_rounded_once(kind, np_rng):
                 assert np.array_equal(parameter.value, want)
         given = {"step": step, "rate": np.float32(0.1), "momentum": 0.8}
         for network in (plain, rounded):
-            network.train_step(Session(GoldenDevice(numerics)), batch, **given)
+            network.train_step(Session(NumpyDevice(numerics)), batch, **given)
         for each, tag in (("weights", 1), ("biases", 3)):
             pairs = zip(getattr(plain, each), getattr(rounded, each), strict=True)
             for layer, (wide, narrow) in enumerate(pairs):
@@ -323,7 +323,7 @@ def test_training_says_its_master_and_the_float_run_has_none():
 
     def train(**given):
         return run_task(
-            "digits", GoldenDevice(numerics), backend="golden", steps=2, **given
+            "digits", NumpyDevice(numerics), backend="golden", steps=2, **given
         ).to_json()
 
     plain, narrow = train(), train(master=Master(kind="e6m9", bits=9))

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 import pytest
 
-from diastole_sim.golden.golden_device import GoldenDevice
 from diastole_sim.golden.improvement import Improvement
+from diastole_sim.golden.numpy_device import NumpyDevice
 from diastole_sim.spec.numerics import CLASS_NAMES, Numerics
 from diastole_sim.spec.operations import OPERATIONS
 from diastole_sim.train import run_task
@@ -122,7 +122,7 @@ def numerics(name):
 
 
 def train(name, precision, **options):
-    device = GoldenDevice(numerics(name), seed=3)
+    device = NumpyDevice(numerics(name), seed=3)
     return run_task(
         "digits", device, backend="golden", steps=6, seed=3, precision=precision, **options
     )
@@ -141,7 +141,7 @@ def test_one_width_is_that_format(kind, name):
 
 def test_a_run_by_the_monitor():
     """Two devices agree on it; the log has every conversion of training."""
-    reference = GoldenDevice(numerics("fast"), seed=3)
+    reference = NumpyDevice(numerics("fast"), seed=3)
     result = train("fast", Precision(kind="fast", classes=ALL), reference=reference)
     assert result.verified
     assert set(result.widths) == {f"layer{n}.{t}" for n in range(2) for t in ("X", "W", "dY")}

@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from diastole_sim.golden.golden_device import GoldenDevice
+from diastole_sim.golden.numpy_device import NumpyDevice
 from diastole_sim.spec.numerics import Numerics
 from diastole_sim.train.history import History
 from diastole_sim.train.job import run_task
@@ -64,7 +64,7 @@ def task():
 
 
 def trained(task, keeper, master=FLOAT32, loss_scaling=None):
-    device = GoldenDevice(NUMERICS, seed=2)
+    device = NumpyDevice(NUMERICS, seed=2)
     how = {"master": master, "loss_scaling": loss_scaling, "keeper": keeper}
     if loss_scaling is not None:
         how["gradient"] = "fp8_e5m2"
@@ -119,7 +119,7 @@ def some_network():
 
 def test_every_parameter_of_a_network():
     for network in (Perceptron((3, 4, 2), seed=1), some_network()):
-        before, session = network.sha256(), Session(GoldenDevice(NUMERICS))
+        before, session = network.sha256(), Session(NumpyDevice(NUMERICS))
         scale = HostScale()
         state = TrainingState.of(3, network, session, History(), scale)
         assert len(state.arrays) == 2 * sum(map(len, network.learnt.values()))
@@ -132,7 +132,7 @@ def test_every_parameter_of_a_network():
 
 
 def test_of_another_network():
-    session = Session(GoldenDevice(NUMERICS))
+    session = Session(NumpyDevice(NUMERICS))
     scale = HostScale()
     state = TrainingState.of(1, Perceptron((3, 4, 2), seed=1), session, History(), scale)
     with pytest.raises(ValueError, match=r"^weights 0 has another shape$"):
@@ -142,9 +142,9 @@ def test_of_another_network():
 
 
 def test_cycles_before(monkeypatch):
-    session = Session(GoldenDevice(NUMERICS))
+    session = Session(NumpyDevice(NUMERICS))
     assert session.total_cycles is None
-    monkeypatch.setattr(GoldenDevice, "total_cycles", 5, raising=False)
+    monkeypatch.setattr(NumpyDevice, "total_cycles", 5, raising=False)
     assert session.total_cycles == 5
     session.cycles_before = 7
     assert session.total_cycles == 12

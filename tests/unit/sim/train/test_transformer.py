@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from diastole_sim.golden.golden_device import GoldenDevice
+from diastole_sim.golden.numpy_device import NumpyDevice
 from diastole_sim.spec.numerics import Numerics
 from diastole_sim.train import host, run_task
 from diastole_sim.train.draws import initial_weights
@@ -220,8 +220,8 @@ def test_the_task_on_the_golden_model():
     """Weights that every computer must get after two steps; all compared where that is asked."""
     given = {"backend": "golden", "steps": 2, "seed": 1, "float_run": False}
     task = replace(TASKS["text"], split=few_held_out)
-    reference = GoldenDevice(NUMERICS, 1)
-    result = run_task(task, GoldenDevice(NUMERICS, 1), reference=reference, **given)
+    reference = NumpyDevice(NUMERICS, 1)
+    result = run_task(task, NumpyDevice(NUMERICS, 1), reference=reference, **given)
     assert result.weights_sha256 == WEIGHTS
     assert (result.task, result.verified, result.mismatches) == ("text", True, 0)
     assert result.to_json()["float_loss"] is None

@@ -14,8 +14,8 @@ import pytest
 
 from diastole.commands import compare
 from diastole.compare import jobs as jobs_module
-from diastole.compare.study import Named, Plan
-from diastole_sim.golden.golden_device import GoldenDevice
+from diastole.compare.study import ComparisonPlan, Named
+from diastole_sim.golden.numpy_device import NumpyDevice
 from diastole_sim.train import run_task
 
 
@@ -181,7 +181,7 @@ def test_a_killed_comparison_goes_on(diastole, data, tmp_path):
 
 def test_a_run_that_fails_is_said_and_the_others_go_on(diastole, data, monkeypatch):
     def failing(task, device, **options):
-        if isinstance(device, GoldenDevice) and device.numerics.x.format.name == "bfp3":
+        if isinstance(device, NumpyDevice) and device.numerics.x.format.name == "bfp3":
             raise ValueError("three\nis odd")
         return run_task(task, device, **options)
 
@@ -306,7 +306,7 @@ def test_whose_key_goes_before(overrides, of_plan, own, formats):
     """A configuration's own, then --set, then what the plan sets for all of them."""
     given = argparse.Namespace(file=None, preset="nano", overrides=overrides)
     named = [Named(name="one", settings=own)]
-    (settled,), refused = compare.settle(given, Plan(settings=of_plan), named, "digits")
+    (settled,), refused = compare.settle(given, ComparisonPlan(settings=of_plan), named, "digits")
     assert refused == []
     assert (settled.config.format.x, settled.config.format.w) == formats
 

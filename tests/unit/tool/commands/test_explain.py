@@ -5,7 +5,7 @@ import pytest
 
 from diastole.commands import explain
 from diastole.config.presets import PRODUCTS_ONLY
-from diastole.explain.shown_run import Pass, Run, ways_of
+from diastole.explain.shown_run import Pass, ShownRun, ways_of
 from diastole_hw.plan.modes import Mode
 from diastole_sim.device.interface import CommandCounters, ProductResult
 from diastole_sim.spec.operations import OPERATIONS
@@ -35,7 +35,7 @@ def observed(monkeypatch):
                     counters=counters,
                 )
             )  # fmt: skip
-            run = Run(mode=Mode.FORWARD, ways=ways_of(config.plan, Mode.FORWARD), cycles=31)
+            run = ShownRun(mode=Mode.FORWARD, ways=ways_of(config.plan, Mode.FORWARD), cycles=31)
             run.passes.append(Pass(first=4, loads=0, t0=0, count=1, row=0, col=0, rows=1, cols=1))
             run.sums.append([[1, 2, 3, 4]])
             runs.append(run)

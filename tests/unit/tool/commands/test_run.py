@@ -10,8 +10,8 @@ from diastole.commands import run as run_command
 from diastole.config.presets import PRODUCTS_ONLY
 from diastole.errors import CheckFailed
 from diastole_sim import quantise
-from diastole_sim.golden.golden_device import GoldenDevice
-from diastole_sim.host.device import Device
+from diastole_sim.golden.numpy_device import NumpyDevice
+from diastole_sim.host.host_device import HostDevice
 from diastole_sim.host.product import Product
 from diastole_sim.spec.nest import Nest
 from diastole_sim.spec.operations import OPERATIONS
@@ -57,7 +57,7 @@ def test_run_writes_results_and_operands(diastole, npz, op, results, operands):
         shapes = {name: written[name].shape for name in written}
         assert shapes == results | {f"{name}_q": npz[name].shape for name in operands}
         assert all(written[name].dtype == np.float32 for name in written)
-        golden = GoldenDevice(PRODUCTS_ONLY["nano"].numerics)
+        golden = NumpyDevice(PRODUCTS_ONLY["nano"].numerics)
         expected = getattr(golden, op)(*(npz[name] for name in operands))
         for name in results:
             assert np.array_equal(written[name], expected.values[name])
@@ -129,7 +129,7 @@ def test_a_nest_is_handed_on(diastole, npz, monkeypatch):
     @contextmanager
     def make_device(execution, config, **options):
         seen.append(options.get("nest"))
-        yield GoldenDevice(config.numerics)
+        yield NumpyDevice(config.numerics)
 
     monkeypatch.setattr(run_command, "make_device", make_device)
     arguments = ["run", "nano.toml", "--in", "a.npz", "--out", "b.npz", "--op", "dx"]
@@ -160,7 +160,7 @@ def test_run_verify_finds_one_wrong_bit(diastole, npz, monkeypatch):
 
 
 def test_run_verify_of_a_good_device(diastole, npz, monkeypatch):
-    pretend(monkeypatch, run_command, GoldenDevice)
+    pretend(monkeypatch, run_command, NumpyDevice)
     arguments = ["run", "nano.toml", "--in", "a.npz", "--out", "b.npz", "--op", "backward"]
     result = diastole(*arguments, "--verify", "--json")
     assert (result.code, result.err) == (0, [])
@@ -183,9 +183,7 @@ def test_run_verify_of_a_good_device(diastole, npz, monkeypatch):
 )
 @pytest.mark.sampled(3)
 def test_run_verify_finds_one_wrong_report(diastole, npz, monkeypatch, report, of):
-    good = GoldenDevice(PRODUCTS_ONLY["nano"].numerics).backward(
-        *(npz[n] for n in ("X", "W", "dY"))
-    )
+    good = NumpyDevice(PRODUCTS_ONLY["nano"].numerics).backward(*(npz[n] for n in ("X", "W", "dY")))
     name = {"x": "X", "w": "W", "dy": "dY"}.get(of, of)
     told = getattr(good.operands.get(name, good), report)
     pretend(monkeypatch, run_command, lying(report, of))
@@ -212,7 +210,7 @@ def test_run_verify_tells_every_wrong_report(diastole, npz, monkeypatch):
     assert result.err[1:] == error("overflow of forward is True, expected False")
 
 
-class Hung(GoldenDevice):
+class Hung(NumpyDevice):
     def forward(self, x, w, **options):
         raise CheckFailed("the hardware hung")
 
@@ -258,7 +256,7 @@ def hardware(monkeypatch, tmp_path):
             data_width=64,
             manifest={"config_sha256": "0123456789abcdef", "parameters": parameters},
         )
-        return Device(FakeMachine(product), seed=seed)
+        return HostDevice(FakeMachine(product), seed=seed)
 
     pretend(monkeypatch, run_command, device)
 

@@ -10,7 +10,7 @@ import pytest
 
 from command_line import Faulty, pretend
 from diastole.commands import train as train_command
-from diastole_sim.golden.golden_device import GoldenDevice
+from diastole_sim.golden.numpy_device import NumpyDevice
 from diastole_sim.train.master import Master
 from diastole_sim.train.tasks import find_task
 
@@ -47,7 +47,7 @@ def test_train_below_what_was_asked(diastole):
 
 
 def test_train_verify(diastole, monkeypatch):
-    pretend(monkeypatch, train_command, GoldenDevice)
+    pretend(monkeypatch, train_command, NumpyDevice)
     result = diastole(*TRAIN, "--verify", "--json")
     assert result.code == 0
     assert result.json["verified"] is True

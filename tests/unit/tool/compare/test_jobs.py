@@ -9,7 +9,7 @@ import pytest
 
 from diastole.compare import jobs
 from diastole.compare.jobs import Job, plain, run_job, samples_sha256
-from diastole_sim.golden.golden_device import GoldenDevice
+from diastole_sim.golden.numpy_device import NumpyDevice
 from diastole_sim.program.job import weights_sha256
 from diastole_sim.program.options import ProgramOptions
 from diastole_sim.program.run import ProgramRun, golden_machine
@@ -115,7 +115,7 @@ def test_options_as_plain_values():
 def test_a_run_finds_what_training_finds(job):
     record = run_job(job)
     result = run_task(
-        job.task, GoldenDevice(numerics(), 1), backend="golden", steps=3, seed=1, float_run=False
+        job.task, NumpyDevice(numerics(), 1), backend="golden", steps=3, seed=1, float_run=False
     )
     assert record["error"] is None
     assert (record["loss"], record["accuracy"]) == (result.loss, result.accuracy)

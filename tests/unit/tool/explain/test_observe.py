@@ -9,7 +9,7 @@ from diastole.config.presets import PRODUCTS_ONLY
 from diastole.errors import BadInput, CheckFailed
 from diastole.explain import observe
 from diastole.explain.shown_run import Untrue
-from diastole_sim.golden.golden_device import GoldenDevice
+from diastole_sim.golden.numpy_device import NumpyDevice
 from support.products import machine as machine_of
 
 CONFIG, AXES = PRODUCTS_ONLY["pico"], {"m": 3, "k": 5, "n": 7}
@@ -43,7 +43,7 @@ def test_a_wrong_result_is_found_before_its_waves_are_read(machine):
 
 
 def test_untrue_waves(machine):
-    machine(GoldenDevice)
+    machine(NumpyDevice)
     with pytest.raises(CheckFailed, match="the waves do not show what was computed: a story"):
         observe.observe(CONFIG, ["forward"], AXES, seed=0)
 
@@ -51,7 +51,7 @@ def test_untrue_waves(machine):
 def test_a_wrong_conversion_is_found(machine):
     """Of an operand too: its codes are compared, not only the results that it has."""
 
-    class Changed(GoldenDevice):
+    class Changed(NumpyDevice):
         def convert(self, array, *arguments, **options):
             return super().convert(array + (array == array.max()), *arguments, **options)
 
@@ -62,7 +62,7 @@ def test_a_wrong_conversion_is_found(machine):
 
 def test_elements_that_are_no_numbers(machine):
     """`floor`, `specification` and `poison`: some groups have elements beyond the format."""
-    machine(GoldenDevice)
+    machine(NumpyDevice)
     tables = {
         key: {"x": value} for key, value in (("scale", "floor"), ("overflow", "specification"))
     }

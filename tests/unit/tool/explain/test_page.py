@@ -8,7 +8,7 @@ import pytest
 
 from diastole.config.presets import PRODUCTS_ONLY
 from diastole.explain.page import TITLES, copy_key, write_page
-from diastole.explain.shown_run import Pass, Run, ways_of
+from diastole.explain.shown_run import Pass, ShownRun, ways_of
 from diastole_hw.plan.modes import Mode
 from diastole_sim.spec.operations import OPERATIONS
 from support.pages import random_operands
@@ -26,7 +26,7 @@ def page():
     def made(first="forward", config=CONFIG):
         operands = random_operands(config, SIZES, seed=5)
         results = {"Y": np.random.default_rng(5).standard_normal((2, 1)).astype(np.float32)}
-        run = Run(mode=Mode.FORWARD, ways=ways_of(config.plan, Mode.FORWARD), cycles=9)
+        run = ShownRun(mode=Mode.FORWARD, ways=ways_of(config.plan, Mode.FORWARD), cycles=9)
         run.passes.append(Pass(first=4, loads=0, t0=0, count=1, row=0, col=0, rows=1, cols=1))
         run.sums.append([[1, -2, 3, -LARGE]])
         runs = [("dx", run), ("forward", run)]

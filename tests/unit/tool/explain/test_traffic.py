@@ -3,7 +3,7 @@ tests/product/test_explain.py."""
 
 from diastole.config.presets import PRODUCTS_ONLY
 from diastole.explain.shown_run import DATAPATH
-from diastole.explain.traffic import Traffic, owner
+from diastole.explain.traffic import ShownTraffic, owner
 from diastole.explain.waves import Waves
 
 PLAN = PRODUCTS_ONLY["pico"].plan
@@ -14,7 +14,7 @@ def traffic(cycles, **signals):
     """Waves of a machine with these signals, which writes nothing into its scratchpads."""
     values = {f"m_axi_{name}": each for name, each in signals.items()}
     values |= {f"{DATAPATH}{name}": [0] * cycles for name in ("write", "write_en")}
-    return Traffic(Waves(cycles, values), PLAN, taken=[])
+    return ShownTraffic(Waves(cycles, values), PLAN, taken=[])
 
 
 def test_beats_have_the_addresses_that_were_asked_for():

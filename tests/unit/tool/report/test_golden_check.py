@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from diastole.report.golden_check import checked_record
-from diastole_sim.golden.golden_device import GoldenDevice
+from diastole_sim.golden.numpy_device import NumpyDevice
 from diastole_sim.train import run_task
 from support.numerics import make_numerics
 
@@ -16,14 +16,14 @@ NUMERICS = make_numerics(block=8, formats="bfp8", roundings="nearest")
 @pytest.fixture(scope="module")
 def whole():
     """A training that nothing was compared in."""
-    device = GoldenDevice(NUMERICS)
+    device = NumpyDevice(NUMERICS)
     return run_task("digits", device, backend="any", steps=2, float_run=False)
 
 
 @pytest.fixture(scope="module")
 def checked():
     """Its first step, compared."""
-    devices = {"device": GoldenDevice(NUMERICS), "reference": GoldenDevice(NUMERICS)}
+    devices = {"device": NumpyDevice(NUMERICS), "reference": NumpyDevice(NUMERICS)}
     return run_task("digits", backend="any", steps=1, float_run=False, **devices)
 
 

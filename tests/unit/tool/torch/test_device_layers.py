@@ -128,10 +128,10 @@ def test_pickles_keep_layers_and_the_step(made, floats):
 
 
 def test_a_machine_in_simulation_is_not_pickled():
-    from diastole_sim.host.device import Device
+    from diastole_sim.host.host_device import HostDevice
 
     layer = Linear(4, 4, device=device_of())
-    layer.machine.device = Device.__new__(Device)
+    layer.machine.device = HostDevice.__new__(HostDevice)
     message = (
         "a model on a machine in simulation cannot be pickled: "
         "save model.state_dict(), or diastole.torch.restore(model) first"

@@ -12,7 +12,7 @@ import diastole.torch  # noqa: E402
 from diastole import Device, GoldenDevice  # noqa: E402
 from diastole.config.presets import PRODUCTS_ONLY  # noqa: E402
 from diastole.torch import TorchGoldenDevice, matmul  # noqa: E402
-from diastole_sim.golden import golden_device as golden  # noqa: E402
+from diastole_sim.golden import numpy_device as golden  # noqa: E402
 from support.texts import exactly  # noqa: E402
 
 STOCHASTIC = tuple(f'rounding.{name}="stochastic-c"' for name in ("x", "w", "dy"))
@@ -156,7 +156,7 @@ def test_views_of_all_kinds(floats):
     assert equal(leaf.grad, want)
 
 
-class Counting(golden.GoldenDevice):
+class Counting(golden.NumpyDevice):
     """Notes what it is asked for."""
 
     def __init__(self):

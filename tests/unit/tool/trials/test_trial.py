@@ -9,7 +9,7 @@ from diastole.errors import BadInput
 from diastole.trials.mixtures import Settings, make_mixtures
 from diastole.trials.trial import Lost, check_products, class_of, run_trials
 from diastole_sim.codes.survey import survey
-from diastole_sim.golden.golden_device import GoldenDevice
+from diastole_sim.golden.numpy_device import NumpyDevice
 
 OUTLIERS = (3, 12, 25, 34, 47, 62)
 """Channels of X, each in a square of 8 x 8 of its own."""
@@ -44,7 +44,7 @@ def noise(exact, values):
 def test_products_are_those_of_a_device(tensors, name):
     (mixture,) = mixtures(name, rounding={"dy": "stochastic-c"})
     (found,) = run_trials([mixture], tensors, silent)
-    device = GoldenDevice(mixture.numerics)
+    device = NumpyDevice(mixture.numerics)
     x, w, dy = tensors.values()
     both = device.backward(x, w, dy)
     values = {"Y": device.forward(x, w).y, "dX": both.dx, "dW": both.dw}

@@ -6,9 +6,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from diastole_sim.golden.golden_device import GoldenDevice
-from diastole_sim.host.device import Device
+from diastole_sim.golden.numpy_device import NumpyDevice
 from diastole_sim.host.errors import CommandError, HardwareHang, ProtocolError
+from diastole_sim.host.host_device import HostDevice
 from diastole_sim.host.product import Product
 from diastole_sim.host.running import RunningMachine
 from diastole_sim.machines.board.board_errors import LinkLost, WrongBoard
@@ -63,8 +63,8 @@ def numbers(rng, *shape):
 @pytest.mark.parametrize("rate", [0.0, 0.001], ids=["good", "bad"])
 def test_a_device_has_the_bits_of_the_golden_one(rate, rng):
     plugged = Plugged(Damage(rng, rate))
-    device = Device(plugged.machine(), seed=5)
-    golden = GoldenDevice(Numerics.from_dict(NUMERICS), seed=5)
+    device = HostDevice(plugged.machine(), seed=5)
+    golden = NumpyDevice(Numerics.from_dict(NUMERICS), seed=5)
     for step in range(3):
         x, w, dy = numbers(rng, 9, 6), numbers(rng, 6, 7), numbers(rng, 9, 7)
         tags = (0, 1)
@@ -270,7 +270,7 @@ def test_what_the_bus_refuses():
 
 def test_a_command_that_is_refused():
     plugged = Plugged()
-    device = Device(plugged.machine())
+    device = HostDevice(plugged.machine())
     plugged.fake.sabotage = "bus fails"
     with pytest.raises(CommandError, match="command 0 was refused"):
         device.forward(np.ones((4, 4)), np.ones((4, 4)))

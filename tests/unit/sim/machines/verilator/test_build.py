@@ -81,8 +81,8 @@ def test_a_damaged_library_is_built_again_before_it_is_loaded(copier, own_cache,
     assert time.perf_counter() - start < 0.1  # it is checked whenever it is loaded
     library.write_bytes(library.read_bytes()[:5000])
     code = (
-        "from diastole_sim.machines.verilator.verilator_machine import Machine\n"
-        f"with Machine({str(product.directory)!r}) as machine:\n    pass\n"
+        "from diastole_sim.machines.verilator.verilator_machine import VerilatorMachine\n"
+        f"with VerilatorMachine({str(product.directory)!r}) as machine:\n    pass\n"
     )
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
     for lines in (1, 0):

@@ -10,7 +10,7 @@ from diastole_sim.host.errors import HardwareHang, ProtocolError
 from diastole_sim.machines.verilator.build import require_fst
 from diastole_sim.machines.verilator.find import find_compiler
 from diastole_sim.machines.verilator.simulation import Simulation
-from diastole_sim.machines.verilator.verilator_machine import Machine
+from diastole_sim.machines.verilator.verilator_machine import VerilatorMachine
 from diastole_sim.system.programs import ToolMissing
 from support.sweep import sweep
 
@@ -41,7 +41,7 @@ def start(machine):
 
 @pytest.mark.parametrize("data_width", [sweep(32), 64, 512])
 def test_copies(copier, data_width):
-    with Machine(copier(data_width)) as machine:
+    with VerilatorMachine(copier(data_width)) as machine:
         data, destination = prepare(machine, 100)
         start(machine)
         machine.run()
@@ -59,7 +59,9 @@ def test_latency_is_as_asked(copier):
     """A burst of one beat: its cycles grow by exactly what the latencies grow."""
     cycles = {}
     for read, write in ((1, 5), (20, 5), (1, 24), (50, 34)):
-        with Machine(copier(), Simulation(read_latency=read, write_latency=write)) as machine:
+        with VerilatorMachine(
+            copier(), Simulation(read_latency=read, write_latency=write)
+        ) as machine:
             prepare(machine, 1)
             start(machine)
             cycles[read, write] = machine.run()
@@ -72,7 +74,7 @@ def test_one_beat_per_cycle(copier):
     """Sixteen beats take fifteen cycles more than one, twice: once in, once out."""
     cycles = {}
     for beats in (1, 16):
-        with Machine(copier()) as machine:
+        with VerilatorMachine(copier()) as machine:
             prepare(machine, beats)
             start(machine)
             cycles[beats] = machine.run()
@@ -83,12 +85,12 @@ def test_one_beat_per_cycle(copier):
 def test_stalls_change_only_time(copier, seed):
     cycles = []
     for _ in range(2):
-        with Machine(copier(), Simulation(stalls=seed)) as machine:
+        with VerilatorMachine(copier(), Simulation(stalls=seed)) as machine:
             data, destination = prepare(machine, 1000)
             start(machine)
             cycles.append(machine.run())
             assert (destination == data).all()
-    with Machine(copier()) as machine:
+    with VerilatorMachine(copier()) as machine:
         prepare(machine, 1000)
         start(machine)
         free = machine.run()
@@ -98,7 +100,7 @@ def test_stalls_change_only_time(copier, seed):
 def test_seeds_differ(copier):
     cycles = set()
     for seed in range(6):
-        with Machine(copier(), Simulation(stalls=seed)) as machine:
+        with VerilatorMachine(copier(), Simulation(stalls=seed)) as machine:
             prepare(machine, 200)
             start(machine)
             cycles.add(machine.run())
@@ -109,7 +111,7 @@ def test_power_up(copier):
     """Registers without initial value: zero, or under stalls random from the seed."""
 
     def value(stalls):
-        with Machine(copier(), Simulation(stalls=stalls)) as machine:
+        with VerilatorMachine(copier(), Simulation(stalls=stalls)) as machine:
             return machine.read(POWERUP)
 
     assert value(None) == 0
@@ -117,7 +119,7 @@ def test_power_up(copier):
 
 
 def test_two_products_in_one_process(copier):
-    with Machine(copier(64)) as narrow, Machine(copier(512)) as wide:
+    with VerilatorMachine(copier(64)) as narrow, VerilatorMachine(copier(512)) as wide:
         for machine in (narrow, wide):
             data, destination = prepare(machine, 40)
             start(machine)
@@ -126,7 +128,7 @@ def test_two_products_in_one_process(copier):
 
 
 def test_write_takes_effect_with_its_response(copier):
-    with Machine(copier(), Simulation(write_latency=500)) as machine:
+    with VerilatorMachine(copier(), Simulation(write_latency=500)) as machine:
         data, destination = prepare(machine, 16)
         start(machine)
         machine.idle(300)
@@ -136,7 +138,7 @@ def test_write_takes_effect_with_its_response(copier):
 
 
 def test_strobes(copier):
-    with Machine(copier()) as machine:
+    with VerilatorMachine(copier()) as machine:
         data, destination = prepare(machine, 20, PARTIAL)
         start(machine)
         machine.run()
@@ -147,7 +149,7 @@ def test_strobes(copier):
 
 
 def test_error_responses(copier):
-    with Machine(copier()) as machine:
+    with VerilatorMachine(copier()) as machine:
         source, destination = machine.memory_base, machine.memory_base + AWAY
         for fail, area in ((machine.fail_reads, source), (machine.fail_writes, destination)):
             data, copy = prepare(machine, 100)
@@ -168,7 +170,7 @@ def test_error_responses(copier):
 
 @pytest.mark.parametrize("register", [0x24, 0x2C], ids=["reads", "writes"])
 def test_outside_of_memory(copier, register):
-    with Machine(copier(), Simulation(memory_bytes=AWAY + 400)) as machine:
+    with VerilatorMachine(copier(), Simulation(memory_bytes=AWAY + 400)) as machine:
         prepare(machine, 3)
         machine.write(register, 0x7F)
         start(machine)
@@ -179,7 +181,7 @@ def test_outside_of_memory(copier, register):
 
 
 def test_strays_are_counted(copier):
-    with Machine(copier()) as machine:
+    with VerilatorMachine(copier()) as machine:
         prepare(machine, 100)
         first = machine.memory_base + AWAY
         machine.allow_writes((first, first + 30 * 8), (first + 30 * 8, first + 90 * 8))
@@ -203,7 +205,7 @@ def start_and_run(machine):
     ],
 )
 def test_broken_rules_are_found(copier, mischief, text):
-    with Machine(copier()) as machine:
+    with VerilatorMachine(copier()) as machine:
         prepare(machine, 100, mischief)
         with pytest.raises(ProtocolError, match=re.escape(text)):
             start_and_run(machine)
@@ -215,7 +217,7 @@ def test_broken_rules_are_found(copier, mischief, text):
 
 
 def test_unstable_payload_is_found(copier):
-    with Machine(copier(), Simulation(stalls=2)) as machine:
+    with VerilatorMachine(copier(), Simulation(stalls=2)) as machine:
         prepare(machine, 1000, UNSTABLE)
         start(machine)
         with pytest.raises(ProtocolError, match="m_axi_w: payload changed before ready"):
@@ -223,7 +225,7 @@ def test_unstable_payload_is_found(copier):
 
 
 def test_hang(copier):
-    with Machine(copier(), Simulation(watchdog_cycles=1000)) as machine:
+    with VerilatorMachine(copier(), Simulation(watchdog_cycles=1000)) as machine:
         prepare(machine, 10, SILENT)
         start(machine)
         with pytest.raises(HardwareHang) as caught:
@@ -237,7 +239,7 @@ def test_hang(copier):
 
 
 def test_limit(copier):
-    with Machine(copier()) as machine:
+    with VerilatorMachine(copier()) as machine:
         prepare(machine, 1000)
         start(machine)
         with pytest.raises(HardwareHang, match="no interrupt after 50 cycles"):
@@ -248,7 +250,7 @@ def test_limit(copier):
 
 def test_trace(copier, tmp_path):
     path = tmp_path / "waves.vcd"
-    with Machine(copier(), Simulation(trace=path)) as machine:
+    with VerilatorMachine(copier(), Simulation(trace=path)) as machine:
         prepare(machine, 3)
         start(machine)
         machine.run()
@@ -259,11 +261,11 @@ def test_trace(copier, tmp_path):
     last = max(int(line[1:]) for line in text.splitlines() if line.startswith("#"))
     assert last > 600, "the trace ends early"
     with pytest.raises(OSError, match="No such file"):
-        Machine(copier(), Simulation(trace=tmp_path / "missing" / "waves.vcd"))
+        VerilatorMachine(copier(), Simulation(trace=tmp_path / "missing" / "waves.vcd"))
 
 
 def traced(copier, path, depth=0):
-    with Machine(copier(), Simulation(trace=path, trace_depth=depth)) as machine:
+    with VerilatorMachine(copier(), Simulation(trace=path, trace_depth=depth)) as machine:
         prepare(machine, 3)
         start(machine)
         machine.run()

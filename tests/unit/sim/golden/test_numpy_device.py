@@ -7,8 +7,8 @@ import pytest
 
 from diastole_sim.device.conversion import Conversion
 from diastole_sim.device.tensor_scales import TensorScales
-from diastole_sim.golden import golden_device as device_module
-from diastole_sim.golden.golden_device import GoldenDevice, pieces
+from diastole_sim.golden import numpy_device as device_module
+from diastole_sim.golden.numpy_device import NumpyDevice, pieces
 from diastole_sim.spec.formats import parse_format
 from diastole_sim.spec.numerics import Numerics
 from diastole_sim.spec.operations import OPERATIONS
@@ -58,7 +58,7 @@ def convert(device, data, **options):
 def test_arrays_are_converted_with_seed_tag_and_step(op, data):
     tags = dict(zip(("X", "W", "dY"), (20, 21, 22), strict=True))
     chosen = tuple(tags[name] for name in OPERATIONS[op].operand_names)
-    result = run(GoldenDevice(NUMERICS, seed=5), op, data, tags=chosen, step=3)
+    result = run(NumpyDevice(NUMERICS, seed=5), op, data, tags=chosen, step=3)
     assert result.op == op
     assert result.counters is None
     assert tuple(result.operands) == OPERATIONS[op].operand_names
@@ -74,7 +74,7 @@ def test_arrays_are_converted_with_seed_tag_and_step(op, data):
 
 @pytest.mark.parametrize("op", OPERATIONS)
 def test_default_tags_are_layer_zero(op, data):
-    device = GoldenDevice(NUMERICS, seed=1)
+    device = NumpyDevice(NUMERICS, seed=1)
     result = run(device, op, data)
     for name, tensor in result.operands.items():
         number, tensor_class = {"X": (0, "x"), "W": (1, "w"), "dY": (2, "dy")}[name]
@@ -96,7 +96,7 @@ def test_products_with_the_identity_are_the_operand(name, special, np_rng):
         column = np.copysign(np.float32(1.5 * 2.0**120), column)
     column = with_specials(np_rng, column, 0.2)
     chosen = make_numerics(name, block=8, fraction=30, headroom=1, special=special)
-    result = GoldenDevice(chosen).forward(column, one.reshape(1, 1))
+    result = NumpyDevice(chosen).forward(column, one.reshape(1, 1))
     assert result.exact
     values = result.operands["X"].values()
     want = np.where(np.isfinite(values), values, np.nan)
@@ -116,7 +116,7 @@ EXACT = {
 @pytest.mark.parametrize("formats, options", EXACT.values(), ids=EXACT)
 def test_values_are_the_three_equations(formats, options, data):
     """Of the copies that the products read; small enough for float64 to be exact."""
-    device = GoldenDevice(make_numerics(*formats, **options), seed=3)
+    device = NumpyDevice(make_numerics(*formats, **options), seed=3)
     given = convert(device, data)
     wide = {
         result: {name: given[name].values(copy % len(given[name].copies)).astype(np.float64)
@@ -147,7 +147,7 @@ def test_values_are_the_three_equations(formats, options, data):
 def test_a_window_costs_little(formats, power, data):
     """Converter and product agree on what stored exponents are counted from: what the window drops
     is three orders below the elements' own rounding, wherever in the format's range the data is."""
-    device = GoldenDevice(make_numerics(formats))
+    device = NumpyDevice(make_numerics(formats))
     given = convert(device, {name: array * np.float32(2.0**power) for name, array in data.items()})
     x, w = given["X"].values(0), given["W"].values(len(given["W"].copies) - 1)
     want = x.astype(np.float64) @ w.astype(np.float64)
@@ -158,7 +158,7 @@ def test_a_window_costs_little(formats, power, data):
 
 def test_backward_joins_the_flags():
     """dX is inexact or overflows alone, then dW alone; backward says it of both."""
-    device = GoldenDevice(NUMERICS)
+    device = NumpyDevice(NUMERICS)
     ones = np.ones((4, 8), np.float32)
     for huge, small in (("W", "X"), ("X", "W")):
         data = {"X": ones, "W": np.ones((8, 4), np.float32), "dY": np.ones((4, 4), np.float32)}
@@ -183,7 +183,7 @@ def test_backward_joins_the_flags():
 @pytest.mark.parametrize("name", ["dx", "dw"])
 def test_backward_is_exact_only_if_no_window_cuts(name):
     """Elements far below the top of their block, where one of the two contractions meets them."""
-    device = GoldenDevice(make_numerics("fp8_e4m3", window=16))
+    device = NumpyDevice(make_numerics("fp8_e4m3", window=16))
     deep = np.ones((4, 4), np.float32)
     deep[:, 1] = 2.0**-13
     data = {name: np.ones((4, 4), np.float32) for name in CLASSES}
@@ -198,7 +198,7 @@ def test_backward_is_exact_only_if_no_window_cuts(name):
 def test_not_a_number_on_its_way_through_both_products(formats, special, data):
     """A NaN of dY at (4, 7) is in every dX of its row and in every dW of its column, and in those
     of its group where the format has no NaN."""
-    device = GoldenDevice(make_numerics(formats, special=special))
+    device = NumpyDevice(make_numerics(formats, special=special))
     data["dY"][4, 7] = np.nan
     both = run(device, "backward", data)
     assert both.operands["dY"].nan
@@ -218,7 +218,7 @@ def test_not_a_number_on_its_way_through_both_products(formats, special, data):
 )
 def test_a_tensor_that_was_not_computed(op, name, data):
     with pytest.raises(KeyError):
-        getattr(run(GoldenDevice(NUMERICS), op, data), name.lower())
+        getattr(run(NumpyDevice(NUMERICS), op, data), name.lower())
 
 
 # Stacks.
@@ -278,7 +278,7 @@ def test_a_stack_is_the_loop(formats, options, op, drawn, np_rng):
             if parse_format(plain[CLASSES[name]]["format"]).must_saturate is None:
                 plain[CLASSES[name]]["overflow"] = "specification"
     numerics, data = Numerics.from_dict(plain), stacks(np_rng, special=drawn)
-    device, loop = GoldenDevice(numerics, seed=9), GoldenDevice(numerics, seed=9)
+    device, loop = NumpyDevice(numerics, seed=9), NumpyDevice(numerics, seed=9)
     result = run(device, op, data, step=2)
     w, results = data["W"], []
     for number in range(7):
@@ -302,7 +302,7 @@ def test_a_stack_is_the_loop(formats, options, op, drawn, np_rng):
 
 def test_delayed_scales_of_a_stack_are_those_of_its_places():
     """Each matrix has the scale of the one before it at its own tag."""
-    device = GoldenDevice(
+    device = NumpyDevice(
         make_numerics("fp8_e4m3", window=0, fraction=0, headroom=4, source="delayed")
     )
     for step, powers, want in ((0, (3, 7), [3, 7]), (1, (5, 1), [3, 7]), (2, (0, 0), [5, 1])):
@@ -313,7 +313,7 @@ def test_delayed_scales_of_a_stack_are_those_of_its_places():
 
 
 def test_each_of_a_stack_overflows_alone():
-    device = GoldenDevice(NUMERICS)
+    device = NumpyDevice(NUMERICS)
     x = np.ones((3, 4, 4), np.float32)
     x[1] = 2.0**127
     result = device.forward(x, 4 * np.ones((4, 4), np.float32))
@@ -338,7 +338,7 @@ def test_stacks_are_done_in_pieces_that_stay_near(np_rng, monkeypatch):
     found = []
     for limit in (1, 2 * 9 * 6, 1 << 20):
         monkeypatch.setattr(device_module, "ELEMENTS_AT_ONCE", limit)
-        found.append(GoldenDevice(NUMERICS, seed=4).forward(x, w).y)
+        found.append(NumpyDevice(NUMERICS, seed=4).forward(x, w).y)
     np.testing.assert_array_equal(found[0], found[1])
     np.testing.assert_array_equal(found[0], found[2])
 
@@ -346,10 +346,10 @@ def test_stacks_are_done_in_pieces_that_stay_near(np_rng, monkeypatch):
 def test_copies_are_named_by_the_axes_of_their_groups(data):
     """X is M x K, W is K x N, dY is M x N: groups run along the columns' axis, then the rows'."""
     axes = {"X": ("k", "m"), "W": ("n", "k"), "dY": ("n", "m")}
-    given = convert(GoldenDevice(make_numerics(("bfp2", "1x4"))), data)
+    given = convert(NumpyDevice(make_numerics(("bfp2", "1x4"))), data)
     for name, tensor in given.items():
         assert tuple(tensor.copy_values()) == axes[name]
-    assert tuple(convert(GoldenDevice(NUMERICS), data)["X"].copy_values()) == ("",)
+    assert tuple(convert(NumpyDevice(NUMERICS), data)["X"].copy_values()) == ("",)
 
 
 # Scales of tensors.
@@ -361,7 +361,7 @@ def scaled(power, shape=(3, 5)):
 
 def test_a_given_scale():
     """Elements of E4M3 go up to 1.75 * 2^e; a scale of 1 has e = 8."""
-    device = GoldenDevice(
+    device = NumpyDevice(
         make_numerics("fp8_e4m3", window=0, fraction=0, headroom=4, source="given")
     )
     for scale, power, want in ((4, 4, 1.5 * 2.0**4), (2, 4, 1.75 * 2.0**2), (None, 20, 448.0)):
@@ -372,14 +372,14 @@ def test_a_given_scale():
 
 
 def test_a_given_scale_of_nvfp4():
-    device = GoldenDevice(make_numerics("nvfp4", source="given"))
+    device = NumpyDevice(make_numerics("nvfp4", source="given"))
     assert device.convert(scaled(3), "x", tag=0).tensor_exponent == 0
     assert device.convert(scaled(3), "x", tag=0, scale=-5).tensor_exponent == -5
 
 
 def test_a_delayed_scale_is_that_of_the_tensor_before():
     """Of the same class and tag; measured in the first step, and after a step of zeros."""
-    device = GoldenDevice(
+    device = NumpyDevice(
         make_numerics("fp8_e4m3", window=0, fraction=0, headroom=4, source="delayed")
     )
 
@@ -397,7 +397,7 @@ def test_a_delayed_scale_is_that_of_the_tensor_before():
 
 
 def test_a_conversion_that_is_refused_begins_no_step():
-    device = GoldenDevice(
+    device = NumpyDevice(
         make_numerics("fp8_e4m3", window=0, fraction=0, headroom=4, source="delayed")
     )
     device.convert(scaled(3), "x", tag=0, step=0)
@@ -410,7 +410,7 @@ def test_a_conversion_that_is_refused_begins_no_step():
 
 
 def test_a_delayed_scale_keeps_what_is_given_to_products():
-    device = GoldenDevice(
+    device = NumpyDevice(
         make_numerics("fp8_e4m3", window=0, fraction=0, headroom=4, source="delayed")
     )
     x, w = scaled(2, (4, 4)), scaled(0, (4, 4))
@@ -427,7 +427,7 @@ def test_a_delayed_scale_is_that_of_the_steps_before(history, margin, rng):
         "fp8_e4m3", window=0, fraction=0, headroom=4, source="delayed", history=history,
         margin=margin,
     )  # fmt: skip
-    device = GoldenDevice(numerics)
+    device = NumpyDevice(numerics)
     seen = {tag: [] for tag in (0, 4)}
     step = 0
     for _ in range(60):
@@ -443,7 +443,7 @@ def test_a_delayed_scale_is_that_of_the_steps_before(history, margin, rng):
 
 def test_micro_batches_of_a_step_have_one_scale():
     """Largest magnitudes 1, 100, 1 in each step: nothing of the second step saturates."""
-    device = GoldenDevice(
+    device = NumpyDevice(
         make_numerics("fp8_e4m3", window=0, fraction=0, headroom=4, source="delayed")
     )
     for step in range(3):

@@ -66,7 +66,7 @@ class Waiting:
     work: int
 
 
-class Device(Products[DeviceTensor]):
+class HostDevice(Products[DeviceTensor]):
     """A machine as a :class:`diastole_sim.device.interface.DeviceProtocol`.
 
     ``seed`` (32 bits) is of the stochastic roundings. ``nest``: the loops of every product but the

@@ -6,9 +6,9 @@ import json
 import numpy as np
 import pytest
 
-from diastole_sim.golden.golden_device import GoldenDevice
-from diastole_sim.host.device import Device
+from diastole_sim.golden.numpy_device import NumpyDevice
 from diastole_sim.host.errors import CommandError, HardwareHang, ProductError, ProtocolError
+from diastole_sim.host.host_device import HostDevice
 from diastole_sim.host.product import Product
 from diastole_sim.spec.command import Command
 from diastole_sim.spec.command_errors import ErrorCode
@@ -67,8 +67,8 @@ def make(copier):
         manifest = json.loads(path.read_text())
         manifest["parameters"] |= parameters_of(numerics, 128)
         path.write_text(json.dumps(manifest))
-        devices.append(Device(FakeMachine(Product.load(path.parent)), seed=seed))
-        return devices[-1], GoldenDevice(Numerics.from_dict(numerics), seed=seed)
+        devices.append(HostDevice(FakeMachine(Product.load(path.parent)), seed=seed))
+        return devices[-1], NumpyDevice(Numerics.from_dict(numerics), seed=seed)
 
     yield make
     for device in devices:
@@ -88,7 +88,7 @@ def device(make):
 
 @pytest.fixture
 def golden():
-    return GoldenDevice(Numerics.from_dict(NUMERICS), seed=7)
+    return NumpyDevice(Numerics.from_dict(NUMERICS), seed=7)
 
 
 def tensors(m, k, n, seed=0):
@@ -276,7 +276,7 @@ def test_upload(device, golden):
     uploaded = [device.upload(wanted.operands[name]) for name in ("X", "W")]
     same(device.forward(*uploaded).y, wanted.y)
     assert len(device.machine.executed) == 1
-    other = GoldenDevice(Numerics.from_dict(NUMERICS | {"block": 8}))
+    other = NumpyDevice(Numerics.from_dict(NUMERICS | {"block": 8}))
     with pytest.raises(
         ValueError,
         match=exactly(
@@ -447,7 +447,7 @@ def test_wrong_hardware(folder, monkeypatch):
     product = Product.load(folder)
     monkeypatch.setattr(fake_machine, "MAGIC", 5)
     with pytest.raises(ProductError, match="its magic is 0x5, not 0x53414944"):
-        Device(FakeMachine(product))
+        HostDevice(FakeMachine(product))
     monkeypatch.undo()
     other = FakeMachine(product)
     path = folder / "manifest.json"
@@ -455,8 +455,8 @@ def test_wrong_hardware(folder, monkeypatch):
     path.write_text(text.replace("0123456789abcdef", "1123456789abcdef"))
     other.product = Product.load(folder)
     with pytest.raises(ProductError, match="its config_hash is 0x1234567, not 0x11234567"):
-        Device(other)
+        HostDevice(other)
     path.write_text(text.replace("bfp4", "bfp44"))
     other.product = Product.load(folder)
     with pytest.raises(ProductError, match="bad numerics: format must be one of"):
-        Device(other)
+        HostDevice(other)

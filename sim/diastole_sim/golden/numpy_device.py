@@ -20,7 +20,7 @@ ELEMENTS_AT_ONCE = 1 << 15
 """Of the matrices of a stack: what stays in a near cache."""
 
 
-class GoldenDevice(Products[Quantised]):
+class NumpyDevice(Products[Quantised]):
     """A :class:`diastole_sim.device.interface.DeviceProtocol` in numpy, bit-exact to generated
     hardware.
 
