@@ -127,8 +127,7 @@ class Core(wiring.Component):
         limits = vector_limits(plan)
         kept = limits.patches.kept_rows if limits and limits.patches else 0
         converter = Converter(
-            numerics=plan.numerics,
-            data_width=plan.data_width,
+            plan.converter,
             max_col_blocks=MAX_CONVERT_BLOCKS,
             fed=plan.vector is not None,
             kept_rows=kept,

@@ -5,7 +5,6 @@ from diastole_sim.spec.image import MAX_CONVERT_BLOCKS, MAX_SIZE
 from diastole_sim.spec.limits import VectorLimits
 from diastole_sim.spec.numerics import CLASS_NAMES
 from diastole_sim.spec.patches import PatchLimits
-from diastole_sim.spec.sizes.converter_sizes import ConverterSizes, fed_columns
 
 RESET_CYCLES = 8
 """Rising edges with ``aresetn`` low that bring a machine up, and as many after which it answers:
@@ -22,7 +21,7 @@ def vector_limits(plan: Plan) -> VectorLimits | None:
     vector = plan.vector
     if vector is None:
         return None
-    fed = fed_columns(plan.numerics, plan.data_width, max_convert_cols(plan))
+    fed = plan.converter.fed_columns(max_convert_cols(plan))
     patches = patch_limits(plan)
     return VectorLimits(panel_vectors=vector.panel_vectors, fed=fed, patches=patches)
 
@@ -32,8 +31,7 @@ def patch_limits(plan: Plan) -> PatchLimits | None:
     where draws follow rows, which patches interrupt."""
     if plan.numerics.draws_by_rows:
         return None
-    sizes = ConverterSizes(numerics=plan.numerics, data_width=plan.data_width)
-    x, w, dy = (sizes.cut_blocks(cls) for cls in range(len(CLASS_NAMES)))
+    x, w, dy = (plan.converter.cut_blocks(cls) for cls in range(len(CLASS_NAMES)))
     nests = plan.nests
     longest = max(each.t_blocks[-1] for each in (nests.forward, nests.dx, nests.dw))
     return PatchLimits(tiles=(x, w, dy), kept_rows=longest)

@@ -24,14 +24,17 @@ async def convert(unit, ports, memory, values, cls, seed):
     what = f"{rows} x {cols}, class {cls}"
     command = {"tag": random.getrandbits(32), "step": random.getrandbits(32)}
     asked = Conversion(CLASS_NAMES[cls], **command)
-    golden = quantise(values, asked, unit.numerics, seed=seed)
+    golden = quantise(values, asked, unit.sizes.numerics, seed=seed)
     layouts = image_layouts(
-        golden.chosen, values.shape, block=unit.numerics.block, data_width=unit.data_width
+        golden.chosen,
+        values.shape,
+        block=unit.sizes.numerics.block,
+        data_width=unit.sizes.data_width,
     )
     images = [
         layout.pack(copy).tobytes() for layout, copy in zip(layouts, golden.copies, strict=True)
     ]
-    floats = FloatLayout(rows=rows, cols=cols, data_width=unit.data_width).pack(values)
+    floats = FloatLayout(rows=rows, cols=cols, data_width=unit.sizes.data_width).pack(values)
     floats.reshape(rows, -1)[:, 4 * cols :] = 0x7F  # what lies beside a row is ignored
     source = memory.beat * random.randrange(1, 8)
     memory.bytes[:] = random.randbytes(len(memory.bytes))
@@ -62,7 +65,7 @@ async def convert(unit, ports, memory, values, cls, seed):
 async def matches_model(dut, p_move):
     unit = make_converter()
     ports = Ports(dut, unit)
-    memory = ServiceMemory(ports, PORTS, size=1 << 13, beat=unit.data_width // 8)
+    memory = ServiceMemory(ports, PORTS, size=1 << 13, beat=unit.sizes.data_width // 8)
     memory.willing = sometimes(p_move)
     await ports.start()
     memory.start()

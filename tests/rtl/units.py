@@ -11,6 +11,7 @@ from diastole_hw.emit.sharing import convert_ports
 from diastole_hw.emit.verilog import emit
 from diastole_hw.engine.product_engine import ProductEngine
 from diastole_hw.top import Top
+from diastole_sim.spec.sizes.converter_sizes import ConverterSizes
 from rtl.wrapper import wrapped
 from support.cells import shape_of
 from support.classes import make_numerics
@@ -46,7 +47,7 @@ def make_converter() -> Converter:
         rounding=("nearest", "stochastic-c", "stochastic-b"),
         random_bits=8,
     )
-    return Converter(numerics=numerics, data_width=64, max_col_blocks=40)
+    return Converter(ConverterSizes(numerics=numerics, data_width=64), max_col_blocks=40)
 
 
 def make_engine() -> ProductEngine:

@@ -9,6 +9,7 @@ from diastole_sim.device.conversion import Conversion
 from diastole_sim.golden.convert import quantise
 from diastole_sim.spec.image import FloatLayout, image_layouts
 from diastole_sim.spec.numerics import CLASS_NAMES
+from diastole_sim.spec.sizes.converter_sizes import ConverterSizes
 from support.bench import design
 from support.bus import ServiceMemory
 from support.classes import make_numerics
@@ -30,8 +31,8 @@ def make(
 ):
     """A converter; ``keys``: as :func:`make_numerics` takes them."""
     numerics = make_numerics(*formats, block=block, rounding=rounding, **{"random_bits": 8} | keys)
-    sizes = {"data_width": data_width, "max_col_blocks": max_col_blocks}
-    return design(Converter, numerics=numerics, **sizes, fed=fed, kept_rows=kept_rows)
+    sizes = ConverterSizes(numerics=numerics, data_width=data_width)
+    return design(Converter, sizes, max_col_blocks=max_col_blocks, fed=fed, kept_rows=kept_rows)
 
 
 def specials(rows, cols, rng, rate=0.15):
@@ -117,7 +118,7 @@ def run_all(dut, conversions, rng, p_read=1.0, p_write=1.0, p_row=1.0):
 
     ``p_read``, ``p_write``: how often memory is willing; ``p_row``: how often a chain has a row.
     """
-    beat = dut.data_width // 8
+    beat = dut.sizes.data_width // 8
     memory = ServiceMemory(1 << 17, beat, stall=lambda: rng.random() >= p_read)
     sink = ServiceMemory(0, beat, stall=lambda: rng.random() >= p_write)
     sink.bytes = memory.bytes
@@ -126,7 +127,7 @@ def run_all(dut, conversions, rng, p_read=1.0, p_write=1.0, p_row=1.0):
     unit.serve(memory.read, dut.read.requests, dut.read.beats)
     unit.serve(sink.write, dut.write.requests, dut.write.beats)
     commands, rows = unit.give(dut.control.command), None
-    again = max(1, dut.geometry.floats // dut.geometry.max_tile_cols)  # tiles that share a beat
+    again = max(1, dut.sizes.floats // dut.sizes.max_tile_cols)  # tiles that share a beat
     if dut.fed:
         rows = unit.give(dut.rows, (row for each in conversions for row in each.rows or ()), p_row)
         rows.needed = False
@@ -138,7 +139,9 @@ def run_all(dut, conversions, rng, p_read=1.0, p_write=1.0, p_row=1.0):
         """Fill memory; returns what it must be in the end, and where the tensor and its images
         are."""
         height, width = each.values.shape
-        floats = FloatLayout(rows=height, cols=width, data_width=dut.data_width).pack(each.values)
+        floats = FloatLayout(rows=height, cols=width, data_width=dut.sizes.data_width).pack(
+            each.values
+        )
         floats.reshape(height, -1)[:, 4 * width :] = 0x7F  # what lies beside a row is ignored
         source = beat * rng.randrange(1, 8)
         memory.bytes[:] = rng.randbytes(len(memory.bytes))
@@ -194,8 +197,8 @@ def golden_conversion(dut, rng, values, cls, tag, step, scale, fed=False):
     rows, cols = values.shape
     cut = fed if fed and fed is not True else None
     asked = Conversion(CLASS_NAMES[cls], tag=tag, step=step, scale=scale)
-    golden = quantise(values, asked, dut.numerics, seed=SEED)
-    sizes = {"block": dut.numerics.block, "data_width": dut.data_width}
+    golden = quantise(values, asked, dut.sizes.numerics, seed=SEED)
+    sizes = {"block": dut.sizes.numerics.block, "data_width": dut.sizes.data_width}
     layouts = image_layouts(golden.chosen, values.shape, **sizes)
     header = golden.tensor_exponent if layouts[0].header else None
     packed = zip(layouts, golden.copies, strict=True)
@@ -211,8 +214,8 @@ def golden_conversion(dut, rng, values, cls, tag, step, scale, fed=False):
         report={name: getattr(golden, name) for name in ("nan", "inf", "amax")},
         counted=[golden.saturated, golden.underflowed],
         what=f"{rows}x{cols} class {cls} {scale=} {fed=}",
-        rows=[*rows_of_blocks(values, dut.numerics.block, rng, fed)] if fed else None,
-        reads=2 if dut.geometry.scanned[cls] and scale is None else 1,
+        rows=[*rows_of_blocks(values, dut.sizes.numerics.block, rng, fed)] if fed else None,
+        reads=2 if dut.sizes.scanned[cls] and scale is None else 1,
     )
 
 

@@ -28,7 +28,6 @@ from diastole_sim.spec.command_table import (
 from diastole_sim.spec.limits import SCALE_SLOTS
 from diastole_sim.spec.numerics import CLASS_NAMES
 from diastole_sim.spec.registers import FLAG_BITS, WAIT_CAUSES
-from diastole_sim.spec.sizes.converter_sizes import ConverterSizes
 from diastole_sim.spec.sizes.uses import DY
 from diastole_sim.spec.stream_table import CHOICE_FIELDS
 
@@ -64,7 +63,7 @@ def events_of(plan: Plan) -> data.StructLayout:
 
 def elements_of(plan: Plan) -> int:
     """Most that its converter stores in a cycle."""
-    return ConverterSizes(numerics=plan.numerics, data_width=plan.data_width).stored_at_once
+    return plan.converter.stored_at_once
 
 
 def command_of(plan: Plan) -> data.StructLayout:

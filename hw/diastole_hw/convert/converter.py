@@ -35,7 +35,6 @@ from diastole_hw.stream.fifo import StreamFifo
 from diastole_hw.stream.fork import fork
 from diastole_hw.transfer.address import whole_beats
 from diastole_sim.spec.image import PITCH_BITS
-from diastole_sim.spec.numerics import Numerics
 from diastole_sim.spec.require import require_int
 from diastole_sim.spec.sizes.converter_sizes import ConverterSizes
 
@@ -61,10 +60,8 @@ class Converter(wiring.Component):
 
     Parameters
     ----------
-    numerics : Numerics
-        Block side and classes of tensors.
-    data_width : int
-        Bits of a beat (a power of two, 32 to 512).
+    sizes : ConverterSizes
+        Of all its parts: they follow from the classes of tensors and the width of the bus.
     max_col_blocks : int
         Most columns of blocks of a tensor (1 to 65536).
     fed : bool
@@ -75,7 +72,7 @@ class Converter(wiring.Component):
 
     Members
     -------
-    control : In(ConverterControl(planes=numerics.chooses_widths, fed=fed))
+    control : In(ConverterControl(planes=sizes.planar, fed=fed))
     rows : In(stream of :func:`fed_row_layout`)
         With ``fed``: the blocks of a tensor, row of blocks by row of blocks, in it from the left,
         each with all its rows; or so patch by patch. What lies beside the tensor is anything.
@@ -83,11 +80,11 @@ class Converter(wiring.Component):
         Must not change while busy; not checked.
     busy : Out(1)
         A command is being executed; ``control.command.ready`` is its inverse.
-    saturated, underflowed : Out(range of the geometry's stored_at_once + 1)
+    saturated, underflowed : Out(range(sizes.stored_at_once + 1))
         Finite elements that were too large in this cycle, over all images; that became zero and
         were not.
-    read : Out(ReadSignature(data_width))
-    write : Out(WriteSignature(data_width))
+    read : Out(ReadSignature(sizes.data_width))
+    write : Out(WriteSignature(sizes.data_width))
         Requests are aligned to beats; each beat that is written comes after its request is taken.
     slow : Out(range(DEPTH + 1))
         Of these beats the first so many of a request may come with pauses, the others do not.
@@ -97,35 +94,33 @@ class Converter(wiring.Component):
 
     def __init__(
         self,
+        sizes: ConverterSizes,
         *,
-        numerics: Numerics,
-        data_width: int,
         max_col_blocks: int,
         fed: bool = False,
         kept_rows: int = 0,
     ):
         require_int("max_col_blocks", max_col_blocks, 1, MAX_COL_BLOCKS)
-        self.numerics, self.data_width = numerics, data_width
         self.max_col_blocks, self.fed, self.kept_rows = max_col_blocks, fed, kept_rows
-        self.geometry = ConverterSizes(numerics=numerics, data_width=data_width)
-        rows = stream.Signature(fed_row_layout(numerics.block))
+        self.sizes = sizes
+        rows = stream.Signature(fed_row_layout(sizes.numerics.block))
         super().__init__(
             ({"rows": In(rows)} if fed else {})
             | {
-                "control": In(ConverterControl(planes=numerics.chooses_widths, fed=fed)),
+                "control": In(ConverterControl(planes=sizes.planar, fed=fed)),
                 "seed": In(32),
                 "busy": Out(1),
-                "saturated": Out(range(self.geometry.stored_at_once + 1)),
-                "underflowed": Out(range(self.geometry.stored_at_once + 1)),
-                "read": Out(ReadSignature(data_width)),
-                "write": Out(WriteSignature(data_width)),
+                "saturated": Out(range(self.sizes.stored_at_once + 1)),
+                "underflowed": Out(range(self.sizes.stored_at_once + 1)),
+                "read": Out(ReadSignature(sizes.data_width)),
+                "write": Out(WriteSignature(sizes.data_width)),
                 "slow": Out(range(DEPTH + 1)),
             }
         )
 
     def elaborate(self, platform):
         m = Module()
-        job = data_register(convert_layout(planes=self.geometry.planar, fed=self.fed))
+        job = data_register(convert_layout(planes=self.sizes.planar, fed=self.fed))
         begin = Signal()  # the first reading of the tensor
         start = Signal()  # the one for its images
         scan = Signal()
@@ -135,7 +130,7 @@ class Converter(wiring.Component):
         with m.If(command.valid & command.ready):
             m.d.sync += [job.eq(command.payload), self.busy.eq(1), begin.eq(1)]
             for name in ("source", "destination", "destination_t"):
-                address = whole_beats(command.p[name], self.geometry.beat_bytes)
+                address = whole_beats(command.p[name], self.sizes.beat_bytes)
                 m.d.sync += job[name].eq(address)
             m.d.sync += scan.eq(self._scans(m))
         with m.If(self.control.done):
@@ -143,31 +138,23 @@ class Converter(wiring.Component):
         intake, feeds = self._read(m, job, begin, start, scan)
         self._start(m, job, intake, begin, start, scan)
         quantiser = self._quantise(m, job, start, intake)
-        if self.numerics.draws_by_rows:
+        if self.sizes.numerics.draws_by_rows:
             m.d.comb += [quantiser.start.eq(start), quantiser.rows.eq(job.rows)]
         self._write(m, job, start, quantiser, feeds)
         self._report(m, quantiser, intake, start)
         # What follows a group's exponents is there when they are.
-        slow = (
-            min(beats, DEPTH) for beats in self.geometry.of_classes(self.geometry.exponent_beats)
-        )
+        slow = (min(beats, DEPTH) for beats in self.sizes.of_classes(self.sizes.exponent_beats))
         m.d.comb += self.slow.eq(by_class(m, job.cls, slow, "slow_beats"))
         return m
 
-    @property
-    def _sizes(self):
-        return {"numerics": self.numerics, "data_width": self.data_width}
-
     def _scans(self, m):
         """Whether the command that comes asks for the scale of the data."""
-        scanned = by_class(
-            m, self.control.command.p.cls, map(int, self.geometry.scanned), "scanned"
-        )
+        scanned = by_class(m, self.control.command.p.cls, map(int, self.sizes.scanned), "scanned")
         return scanned.bool() & (self.control.command.p.scale == 0)
 
     def _start(self, m, job, intake, begin, start, scan):
         """Begin with the images at once, or as soon as their scale is known."""
-        if not any(self.geometry.scanned):
+        if not any(self.sizes.scanned):
             m.d.comb += start.eq(begin)
             return
         m.d.sync += start.eq(intake.done & scan)
@@ -177,22 +164,22 @@ class Converter(wiring.Component):
             m.d.sync += scan.eq(0)
             scales = [
                 tensor_scale(m, cls, chosen, intake.amax) if chosen.has_tensor_scale else Const(0)
-                for cls, chosen in enumerate(self.geometry.classes)
+                for cls, chosen in enumerate(self.sizes.classes)
             ]
             m.d.sync += job.scale.eq(Array(scales)[job.cls])
 
     def _read(self, m, job, begin, start, scan):
         """Walk the tiles, ask for their data and take them in."""
-        m.submodules.walk = walk = TensorWalk(**self._sizes, in_patches=bool(self.kept_rows))
-        m.submodules.requests = requests = ReadRequests(**self._sizes)
-        m.submodules.intake = intake = Intake(**self._sizes, fed=self.fed)
-        to_request = StreamFifo(shape=asked_layout(self.geometry), depth=_TO_REQUEST)
-        to_read = StreamFifo(shape=self._waiting_tile, depth=self.geometry.tiles_ahead)
+        m.submodules.walk = walk = TensorWalk(self.sizes, in_patches=bool(self.kept_rows))
+        m.submodules.requests = requests = ReadRequests(self.sizes)
+        m.submodules.intake = intake = Intake(self.sizes, fed=self.fed)
+        to_request = StreamFifo(shape=asked_layout(self.sizes), depth=_TO_REQUEST)
+        to_read = StreamFifo(shape=self._waiting_tile, depth=self.sizes.tiles_ahead)
         m.submodules.to_request = to_request
         m.submodules.to_read = to_read
         pitch = Signal(PITCH_BITS)
-        beat_shift = exact_log2(self.geometry.beat_bytes)
-        floats = self.geometry.floats
+        beat_shift = exact_log2(self.sizes.beat_bytes)
+        floats = self.sizes.floats
         m.d.comb += pitch.eq(((job.cols + (floats - 1)) >> exact_log2(floats)) << beat_shift)
         m.d.comb += [
             walk.start.eq(start | (begin & scan)),
@@ -209,14 +196,14 @@ class Converter(wiring.Component):
             intake.cls.eq(job.cls),
             intake.scale.eq(job.scale),
         ]
-        if any(self.geometry.draws_at_intake):
+        if any(self.sizes.draws_at_intake):
             m.d.comb += [
                 intake.cols.eq(job.cols),
                 intake.seed.eq(self.seed),
                 intake.tag.eq(job.tag),
                 intake.step.eq(job.step),
             ]
-            if self.numerics.draws_by_rows:
+            if self.sizes.numerics.draws_by_rows:
                 m.d.comb += [intake.start.eq(start), intake.rows.eq(job.rows)]
         fork(m, walk.o, to_request.i, to_read.i)
         feeds = None
@@ -225,14 +212,14 @@ class Converter(wiring.Component):
         else:
             connect(m, to_request.o, requests.i)
         connect(m, requests.o, flipped(self.read.requests))
-        indexed = any(self.geometry.draws_at_intake)
+        indexed = any(self.sizes.draws_at_intake)
         self._tile(m, job, walk.start, to_read.o, intake.tile, "read", indexed=indexed)
         connect(m, flipped(self.read.beats), intake.data)
         return intake, feeds
 
     @property
     def _waiting_tile(self):
-        return waiting_tile_layout(self.geometry, in_patches=bool(self.kept_rows))
+        return waiting_tile_layout(self.sizes, in_patches=bool(self.kept_rows))
 
     def _tile(self, m, job, start, waiting, taken, name, *, indexed):
         """From a queue to who takes its tiles, with the index where that is asked for."""
@@ -243,7 +230,7 @@ class Converter(wiring.Component):
         ]
         if self.kept_rows or not indexed:
             return
-        m.submodules[f"index_{name}"] = unit = TileIndex(**self._sizes)
+        m.submodules[f"index_{name}"] = unit = TileIndex(self.sizes)
         m.d.comb += [
             unit.start.eq(start),
             unit.cls.eq(job.cls),
@@ -255,7 +242,7 @@ class Converter(wiring.Component):
 
     def _tiles_of(self, m, job, name):
         """How the tensor is cut, in tiles."""
-        sizes = self.geometry
+        sizes = self.sizes
         cut = Signal(cut_layout(), name=f"{name}_cut")
         m.d.comb += [cut.cut.eq(job.cut.cut), cut.by_columns.eq(job.cut.by_columns)]
         for length, of_tile in (("high", sizes.tile_rows), ("wide", sizes.tile_cols)):
@@ -267,7 +254,7 @@ class Converter(wiring.Component):
 
     def _feed(self, m, job, start, intake, asked, requests):
         """What a chain gives; nothing is asked for then. Returns whether it has more to give."""
-        m.submodules.feed = feed = Feed(**self._sizes)
+        m.submodules.feed = feed = Feed(self.sizes)
         connect(m, flipped(self.rows), feed.i)
         connect(m, feed.o, intake.words)
         m.d.comb += [
@@ -284,11 +271,11 @@ class Converter(wiring.Component):
 
     def _quantise(self, m, job, start, intake):
         """The buffer, what is measured of its tiles, and the passes over them."""
-        sizes = self.geometry
+        sizes = self.sizes
         largest = Largest(bits=sizes.measured_bits)
         keys = {"halves": sizes.halves, "by_blocks": self.fed}
-        m.submodules.gather = gather = Gather(**self._sizes, reduction=largest, **keys)
-        m.submodules.quantiser = quantiser = TileQuantiser(**self._sizes)
+        m.submodules.gather = gather = Gather(self.sizes, reduction=largest, **keys)
+        m.submodules.quantiser = quantiser = TileQuantiser(self.sizes)
         tiles = StreamFifo(shape=self._waiting_tile, depth=max(2, sizes.halves))
         pieces = max(2, sizes.halves * sizes.most_pieces)
         squares = StreamFifo(shape=squares_layout(sizes), depth=pieces)
@@ -348,17 +335,17 @@ class Converter(wiring.Component):
     def _write(self, m, job, start, quantiser, feeds):
         """Order, pack and write what the lanes made. ``feeds``: rows are still to come, if any are
         fed."""
-        sizes = self.geometry
+        sizes = self.sizes
         most = {"max_col_blocks": self.max_col_blocks, "kept_rows": self.kept_rows}
-        m.submodules.writer = writer = ImageWriter(**most, **self._sizes)
-        reorder, field = Reorder(**self._sizes), ExponentField(**self._sizes, copy=0)
+        m.submodules.writer = writer = ImageWriter(self.sizes, **most)
+        reorder, field = Reorder(self.sizes), ExponentField(self.sizes, copy=0)
         m.submodules.reorder = reorder
         m.submodules.field = field
         packed = self._pack(m, job, quantiser, quantiser.first, reorder, field, "")
         group, exponents = quantiser.first.group, field.o
         if sizes.two_copies:
-            reorder, field = TurnedReorder(**self._sizes), ExponentField(**self._sizes, copy=1)
-            turns = CopyTurns(**self._sizes)
+            reorder, field = TurnedReorder(self.sizes), ExponentField(self.sizes, copy=1)
+            turns = CopyTurns(self.sizes)
             m.submodules.reorder_t = reorder
             m.submodules.field_t = field
             m.submodules.turns = turns
@@ -416,8 +403,8 @@ class Converter(wiring.Component):
 
     def _pack(self, m, job, quantiser, port, reorder, field, suffix):
         """What a copy's elements go through; their beats."""
-        sizes = self.geometry
-        keys = {"lanes": sizes.lanes, "data_width": self.data_width}
+        sizes = self.sizes
+        keys = {"lanes": sizes.lanes, "data_width": sizes.data_width}
         if sizes.planar:
             packer = PlanePacker(planes=sizes.most_planes, **keys)
         else:
@@ -447,13 +434,13 @@ class Converter(wiring.Component):
             m.d.sync += report.inf.eq(1)
         m.d.comb += self.saturated.eq(quantiser.saturated)
         m.d.comb += self.underflowed.eq(quantiser.underflowed)
-        if self.geometry.planar:
+        if self.sizes.planar:
             self._monitor(m, quantiser, start)
         with m.If(start):
             m.d.sync += [report.nan.eq(0), report.inf.eq(0)]
 
     def _monitor(self, m, quantiser, start):
-        m.submodules.monitor = monitor = Monitor(lanes=self.geometry.lanes)
+        m.submodules.monitor = monitor = Monitor(lanes=self.sizes.lanes)
         m.d.comb += [
             monitor.clear.eq(start),
             monitor.en.eq(quantiser.monitor_en),

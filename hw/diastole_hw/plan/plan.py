@@ -11,6 +11,7 @@ from diastole_sim.spec.limits import decided_classes, planes_by_class, slot_word
 from diastole_sim.spec.numerics import CLASS_NAMES
 from diastole_sim.spec.require import require_choice
 from diastole_sim.spec.sizes.array_sizes import ArraySizes
+from diastole_sim.spec.sizes.converter_sizes import ConverterSizes
 from diastole_sim.spec.sizes.uses import DY, Use, W, X
 from diastole_sim.spec.sizes.vector_shape import VectorShape
 
@@ -56,6 +57,10 @@ class Plan(ArraySizes):
     def plane_bits(self) -> int:
         """Bits of the number of a plane."""
         return bits_for(max(self.most_planes) - 1)
+
+    @cached_property
+    def converter(self) -> ConverterSizes:
+        return ConverterSizes(numerics=self.numerics, data_width=self.data_width)
 
     def use(self, mode: Mode) -> Use:
         """How the array does one of the three products; not the fused pass."""

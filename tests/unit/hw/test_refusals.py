@@ -64,6 +64,7 @@ SHAPE = {
 }  # fmt: skip
 ELEMENTS = {"vector_element": BFP4, "held_element": BFP4}
 NUMERICS = {"numerics": make_numerics(block=4), "data_width": 64}
+SIZES = {"sizes": ConverterSizes(**NUMERICS)}
 PLAN = make_plan(make_numerics(block=2))
 EMITTERS = {
     sizes: make_plan(make_numerics(block=sizes[0]), data_width=sizes[1])
@@ -95,7 +96,7 @@ REFUSED = [  # what makes it, what it is made with, and what is changed, with th
         ({"units": 5}, "units must be an integer in 2..4, not 5"),
     ]),
     *(
-        (signature, {}, [({"data_width": n}, BUS.format(n)) for n in (16, 48, 1024)])
+        (signature, {}, [({"data_width": n}, BUS.format(n)) for n in (16, 48, 96, 1024)])
         for signature in (AxiReadSignature, AxiWriteSignature, AxiSignature)
     ),
     (BurstSplitter, {}, [({"data_width": 16}, BUS.format(16))]),
@@ -147,18 +148,17 @@ REFUSED = [  # what makes it, what it is made with, and what is changed, with th
         ({"bits": 3}, "bits must be an integer in 4..64, not 3"),
         ({"bits": 65}, "bits must be an integer in 4..64, not 65"),
     ]),
-    (Converter, NUMERICS, [
+    (Converter, SIZES, [
         ({"max_col_blocks": 0}, "max_col_blocks must be an integer in 1..65536, not 0"),
-        ({"max_col_blocks": 8, "data_width": 96}, BUS.format(96)),
     ]),
     (Divide, {}, [({"bits": 29}, "bits must be an integer in 2..28, not 29")]),
     *(
-        (unit, NUMERICS, [({"copy": 1}, "copy must be an integer in 0..0, not 1")])
+        (unit, SIZES, [({"copy": 1}, "copy must be an integer in 0..0, not 1")])
         for unit in (ExponentField, FieldWord)
     ),
-    (ConverterSizes, NUMERICS, [({"data_width": n}, BUS.format(n)) for n in (16, 48, 1024)]),
+    (ConverterSizes, NUMERICS, [({"data_width": n}, BUS.format(n)) for n in (16, 48, 96, 1024)]),
     *(
-        (unit, NUMERICS, [
+        (unit, SIZES, [
             ({"max_col_blocks": n}, f"max_col_blocks must be an integer in 1..65536, not {n}")
             for n in (0, 2**16 + 1)
         ])

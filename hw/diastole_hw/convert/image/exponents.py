@@ -7,7 +7,6 @@ from amaranth.utils import exact_log2
 
 from diastole_hw.convert.by_class import by_class
 from diastole_hw.memory.ram import Ram
-from diastole_sim.spec.numerics import Numerics
 from diastole_sim.spec.require import require_int
 from diastole_sim.spec.sizes.converter_sizes import ConverterSizes
 
@@ -58,9 +57,7 @@ class ExponentField(wiring.Component):
 
     Parameters
     ----------
-    numerics : Numerics
-    data_width : int
-        As in :class:`ConverterSizes`.
+    sizes : ConverterSizes
     copy : int
         0 or 1; 1 where a class has two.
 
@@ -82,9 +79,8 @@ class ExponentField(wiring.Component):
         The bytes of the groups' fields without padding, group by group.
     """
 
-    def __init__(self, *, numerics: Numerics, data_width: int, copy: int):
-        self.numerics, self.data_width = numerics, data_width
-        sizes = self.geometry = ConverterSizes(numerics=numerics, data_width=data_width)
+    def __init__(self, sizes: ConverterSizes, *, copy: int):
+        self.sizes = sizes
         self.copy = require_int("copy", copy, 0, int(sizes.two_copies))
         super().__init__(
             {
@@ -100,7 +96,7 @@ class ExponentField(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        sizes = self.geometry
+        sizes = self.sizes
         counts = sizes.of_classes(sizes.exponent_entries)
         banks, rows = field_banks(sizes, self.copy), max(2, field_rows(sizes, self.copy))
         count = Signal(range(max(counts)))
@@ -175,7 +171,7 @@ class ExponentField(wiring.Component):
         """Whether byte ``count`` of a field of the half that is read was written: counted of the
         first group."""
         held = Array(Signal(range(most + 1), name=f"bytes{n}") for n in range(2))
-        brought = sum(self.write.enable[n] for n in range(field_banks(self.geometry, self.copy)))
+        brought = sum(self.write.enable[n] for n in range(field_banks(self.sizes, self.copy)))
         with m.If(self.freed):
             m.d.sync += held[half].eq(0)
         with m.If(self.write_en & (self.write.group == 0)):

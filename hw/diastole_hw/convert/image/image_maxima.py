@@ -12,7 +12,6 @@ from diastole_hw.convert.tile_order import BACK, BESIDE, TileOrder, cut_layout, 
 from diastole_hw.data_registers import data_register, delayed_record
 from diastole_hw.memory.ram import Ram
 from diastole_sim.spec.image import EXTENT_BITS, GROUP_BLOCKS
-from diastole_sim.spec.numerics import Numerics
 from diastole_sim.spec.require import require_int
 from diastole_sim.spec.sizes.converter_sizes import ConverterSizes
 
@@ -109,9 +108,7 @@ class ImageMaxima(wiring.Component):
 
     Parameters
     ----------
-    numerics : Numerics
-    data_width : int
-        As in :class:`ConverterSizes`.
+    sizes : ConverterSizes
     max_col_blocks : int
         Most columns of blocks of a tensor (1 to 65536). More are not checked for, and give wrong
         maxima.
@@ -135,14 +132,11 @@ class ImageMaxima(wiring.Component):
         Rows, up to a whole beat of zeros; then columns in the same way.
     """
 
-    def __init__(
-        self, *, numerics: Numerics, data_width: int, max_col_blocks: int, kept_rows: int = 0
-    ):
+    def __init__(self, sizes: ConverterSizes, *, max_col_blocks: int, kept_rows: int = 0):
         require_int("max_col_blocks", max_col_blocks, 1, MAX_COL_BLOCKS)
         require_int("kept_rows", kept_rows, 0, MAX_KEPT_ROWS)
-        self.numerics, self.data_width = numerics, data_width
         self.max_col_blocks, self.kept_rows = max_col_blocks, kept_rows
-        self.geometry = ConverterSizes(numerics=numerics, data_width=data_width)
+        self.sizes = sizes
         byte = data.StructLayout({"byte": unsigned(8), "last": 1})
         super().__init__(
             ({"start": In(1), "cut": In(cut_layout())} if kept_rows else {})
@@ -152,14 +146,14 @@ class ImageMaxima(wiring.Component):
                 "group": In(stream.Signature(image_group_layout())),
                 "i": In(stream.Signature(byte)),
                 "o": Out(stream.Signature(byte)),
-                "beats": Out(stream.Signature(unsigned(data_width))),
+                "beats": Out(stream.Signature(unsigned(sizes.data_width))),
             }
         )
 
     @property
     def _row_entries(self) -> int:
         """Of a row of tiles, or of all rows that wait."""
-        sizes = self.geometry
+        sizes = self.sizes
         rows = (
             sizes.tile_rows(cls) // (1 if vectors else sizes.block)
             for cls, vectors in enumerate(sizes.vectors)
@@ -169,13 +163,13 @@ class ImageMaxima(wiring.Component):
 
     @property
     def _column_entries(self) -> int:
-        sizes = self.geometry
+        sizes = self.sizes
         blocks = -(-self.max_col_blocks // GROUP_BLOCKS) * GROUP_BLOCKS
         return blocks * (sizes.block if sizes.two_copies else 1)
 
     def elaborate(self, platform):
         m = Module()
-        sizes = self.geometry
+        sizes = self.sizes
         m.submodules.rows = rows = MaxMemory(depth=self._row_entries)
         m.submodules.columns = columns = MaxMemory(depth=self._column_entries)
         vectors = by_class(m, self.cls, map(int, sizes.vectors), "vectors").bool()
@@ -233,7 +227,7 @@ class ImageMaxima(wiring.Component):
 
     def _top(self, m, order):
         """Row of blocks, among those that wait, with which the tile at hand begins."""
-        sizes = self.geometry
+        sizes = self.sizes
         counts = [rows // sizes.block for rows in sizes.of_classes(sizes.tile_rows)]
         below = by_class(m, self.cls, counts, "tile_lines")
         top = data_register(range(self._row_entries), name="top")
@@ -246,15 +240,15 @@ class ImageMaxima(wiring.Component):
     def _counted(self, m):
         """The byte that comes, or 0 if it is NaN."""
         byte = self.i.p.byte
-        if self.numerics.special != "poison":
+        if self.sizes.numerics.special != "poison":
             return byte
-        return Mux(byte == self.geometry.classes[0].format.nan_byte, 0, byte)
+        return Mux(byte == self.sizes.classes[0].format.nan_byte, 0, byte)
 
     def _add_rows(self, m, rows, took, number, fresh, line, vectors):
-        row_bits = exact_log2(self.geometry.block)
+        row_bits = exact_log2(self.sizes.block)
         address = line
         first = number == 0
-        if self.geometry.two_copies:
+        if self.sizes.two_copies:
             address = Mux(vectors, Cat(number[:row_bits], line), line)
             first = (number >> Mux(vectors, row_bits, 0)) == 0
         m.d.comb += [
@@ -264,7 +258,7 @@ class ImageMaxima(wiring.Component):
         ]
 
     def _add_columns(self, m, columns, took, number, line, line_t, vectors, order):
-        sizes, group = self.geometry, self.group.p
+        sizes, group = self.sizes, self.group.p
         row_bits = exact_log2(sizes.block)
         here = Signal.like(columns.addr, name="column")  # of the group's first byte, in its units
         goes_on = self.group.ready & (group.copy | ~vectors)
@@ -295,7 +289,7 @@ class ImageMaxima(wiring.Component):
 
     def _follow_columns(self, m, order, here, goes_on):
         """Where a group's columns lie, in a tensor that may come in patches."""
-        sizes, group = self.geometry, self.group.p
+        sizes, group = self.sizes, self.group.p
         counts = [
             sizes.tile_cols(cls) // (sizes.block if vectors else sizes.group_cols)
             for cls, vectors in enumerate(sizes.vectors)
@@ -312,9 +306,9 @@ class ImageMaxima(wiring.Component):
 
     def _drain(self, m, rows, columns, line, top, vectors, draining):
         """Put out the rows of a row of tiles, or the columns, or both."""
-        sizes, group = self.geometry, self.group.p
+        sizes, group = self.sizes, self.group.p
         bits = exact_log2(sizes.block)
-        m.submodules.packer = packer = PackBytes(data_width=self.data_width)
+        m.submodules.packer = packer = PackBytes(data_width=self.sizes.data_width)
         col_blocks = (self.cols + (sizes.block - 1)) >> bits
         entries = Signal(range(max(self._row_entries, self._column_entries) + 1))
         drained = Signal.like(entries)

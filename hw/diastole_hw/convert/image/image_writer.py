@@ -22,7 +22,6 @@ from diastole_hw.transfer.times import times
 from diastole_sim.spec.command_table import ADDRESS_BITS
 from diastole_sim.spec.formats import NVFP4
 from diastole_sim.spec.image import EXTENT_BITS
-from diastole_sim.spec.numerics import Numerics
 from diastole_sim.spec.require import require_int
 from diastole_sim.spec.sizes.converter_sizes import ConverterSizes
 
@@ -54,9 +53,7 @@ class ImageWriter(wiring.Component):
 
     Parameters
     ----------
-    numerics : Numerics
-    data_width : int
-        As in :class:`ConverterSizes`.
+    sizes : ConverterSizes
     max_col_blocks, kept_rows : int
         As in :class:`ImageMaxima`.
 
@@ -86,18 +83,15 @@ class ImageWriter(wiring.Component):
         A pulse when the last beat is taken.
     """
 
-    def __init__(
-        self, *, numerics: Numerics, data_width: int, max_col_blocks: int, kept_rows: int = 0
-    ):
+    def __init__(self, sizes: ConverterSizes, *, max_col_blocks: int, kept_rows: int = 0):
         require_int("max_col_blocks", max_col_blocks, 1, MAX_COL_BLOCKS)
         require_int("kept_rows", kept_rows, 0, MAX_KEPT_ROWS)
-        self.numerics, self.data_width = numerics, data_width
         self.max_col_blocks, self.kept_rows = max_col_blocks, kept_rows
-        self.geometry = ConverterSizes(numerics=numerics, data_width=data_width)
+        self.sizes = sizes
         byte = data.StructLayout({"byte": unsigned(8), "last": 1})
-        elements = packed_layout(data_width, self.geometry.most_planes)
+        elements = packed_layout(sizes.data_width, self.sizes.most_planes)
         super().__init__(
-            ({"planes": In(2)} if self.geometry.planar else {})
+            ({"planes": In(2)} if self.sizes.planar else {})
             | ({"cut": In(cut_layout())} if kept_rows else {})
             | {
                 "start": In(1),
@@ -111,7 +105,7 @@ class ImageWriter(wiring.Component):
                 "exponents": In(stream.Signature(byte)),
                 "elements": In(stream.Signature(elements)),
                 "request": Out(stream.Signature(request_layout())),
-                "o": Out(stream.Signature(write_beat_layout(data_width))),
+                "o": Out(stream.Signature(write_beat_layout(sizes.data_width))),
                 "done": Out(1),
             }
         )
@@ -119,13 +113,10 @@ class ImageWriter(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         maxima = ImageMaxima(
-            numerics=self.numerics,
-            data_width=self.data_width,
-            max_col_blocks=self.max_col_blocks,
-            kept_rows=self.kept_rows,
+            self.sizes, max_col_blocks=self.max_col_blocks, kept_rows=self.kept_rows
         )
-        entries = self.geometry.of_classes(self.geometry.exponent_entries)
-        packer = PackBytes(data_width=self.data_width, most=max(entries))
+        entries = self.sizes.of_classes(self.sizes.exponent_entries)
+        packer = PackBytes(data_width=self.sizes.data_width, most=max(entries))
         groups = StreamFifo(shape=image_group_layout(), depth=_GROUPS_AHEAD)
         of_maxima = StreamFifo(shape=image_group_layout(), depth=_GROUPS_AHEAD)
         m.submodules.maxima = maxima
@@ -148,16 +139,16 @@ class ImageWriter(wiring.Component):
             maxima.o.ready.eq(packer.i.ready),
         ]
         streams = groups.o, packer.o, self.elements
-        if self.geometry.planar and self.geometry.most_planes > 1:
+        if self.sizes.planar and self.sizes.most_planes > 1:
             streams = self._planes(m, *streams)
         self._sequence(m, *streams, maxima.beats)
         return m
 
     def _planes(self, m, groups, exponents, elements):
         """What is written, once for each plane."""
-        sizes = self.geometry
+        sizes = self.sizes
         m.submodules.planes = turns = PlaneTurns(
-            data_width=self.data_width,
+            data_width=self.sizes.data_width,
             planes=sizes.most_planes,
             exponent_beats=max(sizes.of_classes(sizes.exponent_beats)),
             element_beats=max(sizes.of_classes(sizes.element_beats)),
@@ -204,7 +195,7 @@ class ImageWriter(wiring.Component):
         return lengths, Cat(known).all()
 
     def _sequence(self, m, groups, exponents, elements, maxima):
-        sizes = self.geometry
+        sizes = self.sizes
         exponent_beats = by_class(
             m, self.cls, sizes.of_classes(sizes.exponent_beats), "exponent_beats"
         )
@@ -301,7 +292,7 @@ class ImageWriter(wiring.Component):
 
     def _headers(self, m, second):
         """The tensor's exponent, a beat at the beginning of each image."""
-        sizes = self.geometry
+        sizes = self.sizes
         vectors = by_class(m, self.cls, map(int, sizes.vectors), "vectors_header").bool()
         exponent = Signal(signed(16))
         m.d.comb += exponent.eq(self.scale - NVFP4.tensor_scale_bias)
@@ -322,11 +313,11 @@ class ImageWriter(wiring.Component):
                     m.next = "header"
 
     def _bytes(self, beats):
-        return beats << exact_log2(self.geometry.beat_bytes)
+        return beats << exact_log2(self.sizes.beat_bytes)
 
     def _pitches(self, m):
         """Bytes of a group, and of a row of blocks of each copy."""
-        sizes = self.geometry
+        sizes = self.sizes
         shift = exact_log2(sizes.group_cols)
         beats = by_class(m, self.cls, sizes.of_classes(sizes.group_beats), "group_beats")
         pitches = []
@@ -341,7 +332,7 @@ class ImageWriter(wiring.Component):
         return self._bytes(beats), *pitches
 
     def _locate_maxima(self, m, done) -> MaximaPlaces:
-        sizes = self.geometry
+        sizes = self.sizes
         _, pitch, pitch_t = self._pitches(m)
         block_bits, beat_bits = exact_log2(sizes.block), exact_log2(sizes.beat_bytes)
         header = sizes.beat_bytes * sizes.header
@@ -412,7 +403,7 @@ class ImageWriter(wiring.Component):
 
     def _locate_groups(self, m, groups, done):
         """Address of the next group; ``done`` when it is used."""
-        sizes = self.geometry
+        sizes = self.sizes
         group_bytes, pitch, pitch_t = self._pitches(m)
         start = self.destination + sizes.beat_bytes * sizes.header
         if (sizes.max_tile_rows, sizes.max_tile_cols) == (sizes.block, sizes.group_cols):
@@ -453,7 +444,7 @@ class ImageWriter(wiring.Component):
 
     def _locate_first(self, m, group, done, group_bytes, pitch):
         """In a tile of the first copy: rows of blocks, from top to bottom."""
-        sizes = self.geometry
+        sizes = self.sizes
         row_counts = [sizes.tile_rows(cls) // sizes.block for cls in range(3)]
         col_counts = [sizes.tile_cols(cls) // sizes.group_cols for cls in range(3)]
         row_bytes = self._shifted(m, pitch, row_counts, "tile_row_bytes")
@@ -488,7 +479,7 @@ class ImageWriter(wiring.Component):
         """The same where tiles come in patches; ``steps``: to the next group and line, ``tiles``:
         to those beside and below."""
         (group_bytes, pitch), (beside, below) = steps, tiles
-        start = (self.destination + self.geometry.beat_bytes * self.geometry.header)[:ADDRESS_BITS]
+        start = (self.destination + self.sizes.beat_bytes * self.sizes.header)[:ADDRESS_BITS]
         _, following = follow_tiles(m, order, start, beside, below, "tile")
         line, here = (data_register(ADDRESS_BITS, name=name) for name in ("line", "here"))
         with m.If(order.taken):
@@ -530,7 +521,7 @@ class ImageWriter(wiring.Component):
 
     def _follow_second(self, m, order, group, done, group_bytes, pitch):
         """The same where tiles come in patches."""
-        sizes = self.geometry
+        sizes = self.sizes
         col_counts = [cols // sizes.block for cols in sizes.of_classes(sizes.tile_cols)]
         # Only of classes with vectors, whose tiles are strips or more.
         row_counts = [
@@ -555,4 +546,4 @@ class ImageWriter(wiring.Component):
 
     def _start_second(self):
         """Address of the first group of the second copy's image."""
-        return self.destination_t + self.geometry.beat_bytes * self.geometry.header
+        return self.destination_t + self.sizes.beat_bytes * self.sizes.header

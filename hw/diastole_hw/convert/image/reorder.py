@@ -6,7 +6,6 @@ from amaranth.lib.wiring import In, Out
 from amaranth.utils import exact_log2
 
 from diastole_hw.memory.ram import Ram
-from diastole_sim.spec.numerics import Numerics
 from diastole_sim.spec.sizes.converter_sizes import ConverterSizes
 
 _STACKS = 4
@@ -38,9 +37,7 @@ class Reorder(wiring.Component):
 
     Parameters
     ----------
-    numerics : Numerics
-    data_width : int
-        As in :class:`ConverterSizes`.
+    sizes : ConverterSizes
 
     Members
     -------
@@ -52,9 +49,8 @@ class Reorder(wiring.Component):
     o : Out(stream of :func:`ordered_layout`)
     """
 
-    def __init__(self, *, numerics: Numerics, data_width: int):
-        self.numerics, self.data_width = numerics, data_width
-        sizes = self.geometry = ConverterSizes(numerics=numerics, data_width=data_width)
+    def __init__(self, sizes: ConverterSizes):
+        self.sizes = sizes
         self.element_bits = sizes.lane_bits
         bits = sizes.lanes * self.element_bits
         super().__init__(
@@ -69,11 +65,11 @@ class Reorder(wiring.Component):
     @property
     def _spread(self) -> int:
         """f of the class's docstring."""
-        return max(1, self.geometry.word_chunks // self.geometry.block)
+        return max(1, self.sizes.word_chunks // self.sizes.block)
 
     def elaborate(self, platform):
         m = Module()
-        if self.geometry.word_chunks == 1:
+        if self.sizes.word_chunks == 1:
             self._pass_on(m)
         else:
             self._turn_stacks(m)
@@ -90,7 +86,7 @@ class Reorder(wiring.Component):
 
     def _turn_stacks(self, m):
         """Written and read stack by stack."""
-        rows = self.geometry.block  # words of a stack
+        rows = self.sizes.block  # words of a stack
         written = Signal(range(rows * _STACKS))
         count = Signal(range(rows * _STACKS))  # words that are read, in all stacks
         full = Signal(range(_STACKS + 1))  # stacks to be read
@@ -121,7 +117,7 @@ class Reorder(wiring.Component):
         self._chunk_banks(m, written, count, read)
 
     def _chunk_banks(self, m, written, count, read):
-        sizes = self.geometry
+        sizes = self.sizes
         chunks = sizes.word_chunks
         bits = sizes.chunk * self.element_bits
         select = Signal(exact_log2(chunks))  # bank of chunk n is n xor select
@@ -148,25 +144,25 @@ class Reorder(wiring.Component):
 
     def _relative_bank(self, chunk):
         """Bank of a chunk of a word read, exclusive-or the bank of the word's first chunk."""
-        block = self.geometry.block
-        if self.geometry.word_chunks <= block:  # the chunks are rows of one block
+        block = self.sizes.block
+        if self.sizes.word_chunks <= block:  # the chunks are rows of one block
             return chunk
         return chunk // block | chunk % block * self._spread  # whole blocks, one after the other
 
     def _first(self, count):
         """Block of its stack, and row, of the first chunk of a word read."""
-        sizes = self.geometry
+        sizes = self.sizes
         index = Cat(Const(0, exact_log2(sizes.word_chunks)), count)  # in chunks
         row_bits = exact_log2(sizes.block)
         return index[row_bits:][: exact_log2(sizes.word_chunks)], index[:row_bits]
 
     def _first_bank(self, count):
         block, row = self._first(count)
-        return (block ^ (row * self._spread)) & (self.geometry.word_chunks - 1)
+        return (block ^ (row * self._spread)) & (self.sizes.word_chunks - 1)
 
     def _read_row(self, count, bank):
         """Row, in bank number ``bank``, of the chunk of a word read."""
-        sizes = self.geometry
+        sizes = self.sizes
         _, row = self._first(count)
         chunk_bits, spread_bits = exact_log2(sizes.word_chunks), exact_log2(self._spread)
         relative = (self._first_bank(count) ^ bank)[:chunk_bits]  # _relative_bank of its chunk

@@ -8,7 +8,6 @@ from amaranth.utils import exact_log2
 from diastole_hw.convert.image.reorder import ordered_layout
 from diastole_hw.convert.tile_layouts import word_layout
 from diastole_hw.memory.ram import Ram
-from diastole_sim.spec.numerics import Numerics
 from diastole_sim.spec.sizes.converter_sizes import ConverterSizes
 
 
@@ -30,9 +29,8 @@ class TurnedReorder(wiring.Component):
 
     Parameters
     ----------
-    numerics : Numerics
-    data_width : int
-        As in :class:`ConverterSizes`; with a class of two copies.
+    sizes : ConverterSizes
+        with a class of two copies.
 
     Members
     -------
@@ -47,9 +45,8 @@ class TurnedReorder(wiring.Component):
     o : Out(stream of :func:`ordered_layout`)
     """
 
-    def __init__(self, *, numerics: Numerics, data_width: int):
-        self.numerics, self.data_width = numerics, data_width
-        sizes = self.geometry = ConverterSizes(numerics=numerics, data_width=data_width)
+    def __init__(self, sizes: ConverterSizes):
+        self.sizes = sizes
         self.element_bits = sizes.lane_bits
         super().__init__(
             {
@@ -64,7 +61,7 @@ class TurnedReorder(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        sizes = self.geometry
+        sizes = self.sizes
         count = Signal(range(sizes.group_words))  # words of the group that are read
         group = Signal(range(sizes.strip_groups))
         write_half = Signal()
@@ -100,7 +97,7 @@ class TurnedReorder(wiring.Component):
 
     def _ends(self, m, write_half, half):
         """Numbers of the last word of each group, and of the last group, of the half read."""
-        sizes = self.geometry
+        sizes = self.sizes
         row_bits, word_bits = exact_log2(sizes.block), exact_log2(sizes.block_words)
         blocks = Array(Signal(3, name=f"last_block{n}") for n in range(2))
         groups = Array(Signal(range(sizes.strip_groups), name=f"last_group{n}") for n in range(2))
@@ -111,7 +108,7 @@ class TurnedReorder(wiring.Component):
         return blocks[half] << row_bits + word_bits | within, groups[half]
 
     def _banks(self, m, count, group, write_half, half, read):
-        sizes = self.geometry
+        sizes = self.sizes
         bits = self.element_bits
         lane_bits, word_bits = exact_log2(sizes.lanes), exact_log2(sizes.block_words)
         row_bits, strip_row_bits = exact_log2(sizes.block), exact_log2(sizes.strip_rows)

@@ -8,7 +8,6 @@ from diastole_hw.convert.image.copy_port import image_group_layout
 from diastole_hw.convert.image.exponents import field_byte_layout
 from diastole_hw.convert.image.pack import packed_layout
 from diastole_hw.stream.fifo import StreamFifo
-from diastole_sim.spec.numerics import Numerics
 from diastole_sim.spec.sizes.converter_sizes import ConverterSizes
 
 _GROUPS_AHEAD = 4  # begun in the lanes, and not yet complete; from here to the writer
@@ -44,9 +43,8 @@ class CopyTurns(wiring.Component):
 
     Parameters
     ----------
-    numerics : Numerics
-    data_width : int
-        As in :class:`ConverterSizes`; with a class of two copies.
+    sizes : ConverterSizes
+        with a class of two copies.
 
     Members
     -------
@@ -58,10 +56,9 @@ class CopyTurns(wiring.Component):
         A group comes before its bytes; ``exponents.end`` means nothing.
     """
 
-    def __init__(self, *, numerics: Numerics, data_width: int):
-        self.numerics, self.data_width = numerics, data_width
-        self.geometry = ConverterSizes(numerics=numerics, data_width=data_width)
-        groups = GroupsSignature(data_width, self.geometry.most_planes)
+    def __init__(self, sizes: ConverterSizes):
+        self.sizes = sizes
+        groups = GroupsSignature(sizes.data_width, self.sizes.most_planes)
         super().__init__(
             {"first": In(groups), "second": In(groups), "freed": Out(1), "o": Out(groups)}
         )
@@ -113,7 +110,7 @@ class CopyTurns(wiring.Component):
     def _keep(self, m, name, taken):
         """What waits of a copy: groups, exponents, elements, and whether all elements of the next
         group have come."""
-        sizes, port = self.geometry, getattr(self, name)
+        sizes, port = self.sizes, getattr(self, name)
         entries = max(sizes.of_classes(sizes.exponent_entries))
         beats = 2 * max(sizes.of_classes(sizes.element_beats))
         groups = StreamFifo(shape=image_group_layout(), depth=_GROUPS_AHEAD)

@@ -9,7 +9,6 @@ from diastole_hw.convert.tile_order import TileOrder, cut_layout, follow_tiles
 from diastole_hw.data_registers import data_register
 from diastole_hw.memory.ram import Ram
 from diastole_sim.spec.image import EXTENT_BITS
-from diastole_sim.spec.numerics import Numerics
 from diastole_sim.spec.sizes.converter_sizes import ConverterSizes
 
 _FLOAT = 32
@@ -35,9 +34,7 @@ class Feed(wiring.Component):
 
     Parameters
     ----------
-    numerics : Numerics
-    data_width : int
-        As in :class:`ConverterSizes`.
+    sizes : ConverterSizes
 
     Members
     -------
@@ -53,9 +50,8 @@ class Feed(wiring.Component):
         Rows are still to come: none is taken else.
     """
 
-    def __init__(self, *, numerics: Numerics, data_width: int):
-        self.numerics, self.data_width = numerics, data_width
-        sizes = self.geometry = ConverterSizes(numerics=numerics, data_width=data_width)
+    def __init__(self, sizes: ConverterSizes):
+        self.sizes = sizes
         super().__init__(
             {
                 "start": In(1),
@@ -71,7 +67,7 @@ class Feed(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         m.d.sync += Assert(~self.start | ~self.busy, "started with rows left")
-        block = self.geometry.block
+        block = self.sizes.block
         row = Signal(range(block))
         m.submodules.order = order = TileOrder()
         rows_left, _ = follow_tiles(m, order, self.rows, 0, -block, "rows_left")
@@ -95,7 +91,7 @@ class Feed(wiring.Component):
             m.d.sync += self.busy.eq(0)
         with m.If(self.start):
             m.d.sync += self.busy.eq(1)
-        if self.geometry.word_chunks == 1:
+        if self.sizes.word_chunks == 1:
             self._divide(m, inside, cols_left)
         else:
             self._join(m, row, inside, took, block_end, order.last_col)
@@ -103,7 +99,7 @@ class Feed(wiring.Component):
 
     def _divide(self, m, inside, cols_left):
         """A row has one word or several."""
-        sizes = self.geometry
+        sizes = self.sizes
         word = Signal(range(sizes.block_words))
         row_end = Signal()
         beyond = (word + 1) << exact_log2(sizes.lanes)
@@ -119,7 +115,7 @@ class Feed(wiring.Component):
 
     def _join(self, m, row, inside, took, block_end, line_end):
         """A word has rows of several blocks: all but the last wait for it."""
-        sizes = self.geometry
+        sizes = self.sizes
         chunk = Signal(range(sizes.word_chunks))
         whole = Signal()  # the row completes a word
         valid = Signal()

@@ -20,7 +20,6 @@ from diastole_hw.random.draws import INDEX_BITS, words_ahead
 from diastole_hw.random.kinds import draw_unit
 from diastole_hw.stream.fifo import StreamFifo
 from diastole_sim.spec.formats import NAN_EXPONENT
-from diastole_sim.spec.numerics import Numerics
 from diastole_sim.spec.sizes.converter_sizes import ConverterSizes
 
 
@@ -58,9 +57,7 @@ class Intake(wiring.Component):
 
     Parameters
     ----------
-    numerics : Numerics
-    data_width : int
-        As in :class:`ConverterSizes`.
+    sizes : ConverterSizes
     fed : bool
         Tensors may come block by block.
 
@@ -98,7 +95,7 @@ class Intake(wiring.Component):
     add, row_end, last_row : Out(1)
     at : Out(:func:`word_layout`)
     values : Out(array of lanes unsigned(measured_bits))
-        As :class:`diastole_hw.convert.lanes.gather.Gather` takes them: of the geometry's
+        As :class:`diastole_hw.convert.lanes.gather.Gather` takes them: of the sizes'
         ``measured``.
     done : Out(1)
         A pulse ``scanning`` cycles after the tensor's last word was taken: ``amax`` is complete.
@@ -106,11 +103,11 @@ class Intake(wiring.Component):
         Bits 30..0 of the largest normal number so far, 0 if there is none.
     """
 
-    def __init__(self, *, numerics: Numerics, data_width: int, fed: bool = False):
-        self.numerics, self.data_width, self.fed = numerics, data_width, fed
-        sizes = self.geometry = ConverterSizes(numerics=numerics, data_width=data_width)
+    def __init__(self, sizes: ConverterSizes, *, fed: bool = False):
+        self.fed = fed
+        self.sizes = sizes
         drawing = {name: In(32) for name in ("cols", "seed", "tag", "step")}
-        if numerics.draws_by_rows:
+        if sizes.numerics.draws_by_rows:
             drawing |= {"start": In(1), "rows": In(32)}
         word = stream.Signature(unsigned(32 * sizes.lanes))
         super().__init__(
@@ -122,7 +119,7 @@ class Intake(wiring.Component):
                 "cls": In(2),
                 "scale": In(8),
                 "tile": In(stream.Signature(tile_layout(sizes))),
-                "data": In(stream.Signature(unsigned(data_width))),
+                "data": In(stream.Signature(unsigned(sizes.data_width))),
                 "freed": In(1),
                 "write_en": Out(1),
                 "write_at": Out(word_layout(sizes)),
@@ -141,17 +138,17 @@ class Intake(wiring.Component):
     @property
     def measuring(self) -> int:
         """Cycles from a word to its values."""
-        return TOP_CYCLES if any(self.geometry.folds) else 1
+        return TOP_CYCLES if any(self.sizes.folds) else 1
 
     @property
     def scanning(self) -> int:
         """Cycles from a word to the ``amax`` that it is in: its write, a comparison of two lanes a
         cycle, and one with the largest so far."""
-        return 2 + exact_log2(self.geometry.lanes)
+        return 2 + exact_log2(self.sizes.lanes)
 
     def elaborate(self, platform):
         m = Module()
-        sizes = self.geometry
+        sizes = self.sizes
         at = Signal(word_layout(sizes))
         free = Signal(range(sizes.halves + 1), init=sizes.halves)
         take = Signal()
@@ -218,7 +215,7 @@ class Intake(wiring.Component):
 
     def _go_by_pieces(self, m, word, row_end, last, tile_end):
         """Where the rows of a piece end and begin, and which is the first."""
-        sizes = self.geometry
+        sizes = self.sizes
         masks = [n - 1 for n in sizes.piece_words]
         mask = by_class(m, self.cls, masks, "piece_words")
         begin = Signal.like(word)  # of the row at hand
@@ -233,13 +230,13 @@ class Intake(wiring.Component):
 
     def _block_ends(self, at, cols_end, last_row):
         """Whether a word is the last of a block's row, and of the block; of what lies inside."""
-        rows, words = self.geometry.block - 1, self.geometry.block_words - 1
+        rows, words = self.sizes.block - 1, self.sizes.block_words - 1
         row_end = cols_end | ((at.word & words) == words)
         return row_end, row_end & (last_row | ((at.row & rows) == rows))
 
     def _go_by_blocks(self, m, at, cols_end, last_row):
         """Through a block, to the one beside it, to the next row of blocks; then a tile begins."""
-        rows, words = self.geometry.block - 1, self.geometry.block_words - 1
+        rows, words = self.sizes.block - 1, self.sizes.block_words - 1
         row_end, block_end = self._block_ends(at, cols_end, last_row)
         m.d.sync += [at.word.eq(at.word + 1), at.row.eq(at.row)]
         with m.If(row_end):
@@ -259,7 +256,7 @@ class Intake(wiring.Component):
 
     def _part(self, word):
         """Which word of a beat is taken; a beat may hold those of several tiles."""
-        sizes = self.geometry
+        sizes = self.sizes
         bits = exact_log2(sizes.beat_words)
         if not bits:
             return None
@@ -272,7 +269,7 @@ class Intake(wiring.Component):
 
     def _masked(self, word, column):
         """The word taken: zeros in the lanes that lie outside the tensor."""
-        sizes = self.geometry
+        sizes = self.sizes
         beat, part = self.data.payload, self._part(word)
         if part is not None:
             beat = beat.word_select(part, 32 * sizes.lanes)
@@ -293,7 +290,7 @@ class Intake(wiring.Component):
     def _draw(self, m, word, offered, turn, room):
         """The words that are taken, each with its draws, as soon as these come. ``offered``: there
         is one, if there is ``room`` for it here. ``turn``: as :meth:`_turn` has it."""
-        sizes = self.geometry
+        sizes = self.sizes
         layout = data.StructLayout(
             {"at": word_layout(sizes), "row_end": 1, "last_row": 1, "data": 32 * sizes.lanes}
         )
@@ -301,7 +298,7 @@ class Intake(wiring.Component):
         m.submodules.words = words
         rows = {"block": sizes.block, "rows": sizes.block}
         # All words of a tensor are drawn, or none: one waits for its draws, and they not for it.
-        draws = draw_unit(self.numerics, lanes=sizes.lanes, copies=1, prompt=True, **rows)
+        draws = draw_unit(self.sizes.numerics, lanes=sizes.lanes, copies=1, prompt=True, **rows)
         m.submodules.draws = draws
         drawn = by_class(m, self.cls, map(int, sizes.draws_at_intake), "drawn").bool()
         offset = Signal(INDEX_BITS)  # of the row's first element from the tile's
@@ -316,7 +313,7 @@ class Intake(wiring.Component):
             "begins": self.tile.p.first_col & (word.at.word == 0),
             "odd": word.at.word & 1,
         }
-        if self.numerics.draws_by_rows:
+        if self.sizes.numerics.draws_by_rows:
             m.d.comb += [draws.start.eq(self.start & drawn), draws.height.eq(self.rows)]
         m.d.comb += [
             room.eq(words.i.ready & (draws.i.ready | ~drawn)),
@@ -345,9 +342,9 @@ class Intake(wiring.Component):
 
     def _measure(self, m, word):
         """What the lanes say of a word, and beside it where that belongs."""
-        sizes = self.geometry
+        sizes = self.sizes
         for n in range(sizes.lanes):
-            m.submodules[f"scale{n}"] = lane = LaneScale(numerics=self.numerics)
+            m.submodules[f"scale{n}"] = lane = LaneScale(numerics=self.sizes.numerics)
             m.d.comb += [
                 lane.cls.eq(self.cls),
                 lane.scale.eq(self.scale),
@@ -364,13 +361,13 @@ class Intake(wiring.Component):
 
     def _value(self, m, n, word, scale):
         """Of a lane: its exponent, or, where a class folds, its top; or both of its scales."""
-        sizes = self.geometry
+        sizes = self.sizes
         if any(sizes.finds):
             return Cat(scale.four, scale.stored)
         if not any(sizes.folds):
             return scale.stored
         stored = late(m, scale.stored, f"stored{n}", self.measuring - 1)
-        m.submodules[f"lane{n}"] = lane = LaneQuantiser(numerics=self.numerics)
+        m.submodules[f"lane{n}"] = lane = LaneQuantiser(numerics=self.sizes.numerics)
         ones = [chosen.format.scale == "one" for chosen in sizes.classes]
         one = by_class(m, self.cls, map(int, ones), f"one{n}").bool()
         known = by_class(m, self.cls, map(int, sizes.folds), f"known{n}").bool()
@@ -381,8 +378,8 @@ class Intake(wiring.Component):
             lane.exponent.eq(Mux(one, LARGEST_BYTE, self.scale)),
             lane.fold.eq(~0),
         ]
-        bits = self.numerics.random_bits
-        if self.numerics.rounding_kind == "data":
+        bits = self.sizes.numerics.random_bits
+        if self.sizes.numerics.rounding_kind == "data":
             m.d.comb += lane.random.eq(lane.value[:bits])
         if word.random is not None:
             m.d.comb += lane.random.eq(word.random.word_select(n, bits))
@@ -390,7 +387,7 @@ class Intake(wiring.Component):
 
     def _find_largest(self, m, taken):
         """``taken``: the largest magnitude of a word is known."""
-        numbers = (self.write_data.word_select(n, 32) for n in range(self.geometry.lanes))
+        numbers = (self.write_data.word_select(n, 32) for n in range(self.sizes.lanes))
         found = []
         for n, number in enumerate(numbers):
             found.append(Signal(31, name=f"magnitude_{n}"))

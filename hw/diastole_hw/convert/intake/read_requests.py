@@ -10,7 +10,6 @@ from diastole_hw.convert.by_class import by_class
 from diastole_hw.convert.tile_layouts import asked_layout
 from diastole_sim.spec.command_table import ADDRESS_BITS
 from diastole_sim.spec.image import PITCH_BITS
-from diastole_sim.spec.numerics import Numerics
 from diastole_sim.spec.sizes.converter_sizes import ConverterSizes
 
 
@@ -24,9 +23,7 @@ class ReadRequests(wiring.Component):
 
     Parameters
     ----------
-    numerics : Numerics
-    data_width : int
-        As in :class:`ConverterSizes`.
+    sizes : ConverterSizes
 
     Members
     -------
@@ -38,13 +35,12 @@ class ReadRequests(wiring.Component):
     o : Out(stream of {"addr": unsigned(40), "beats": unsigned(16)})
     """
 
-    def __init__(self, *, numerics: Numerics, data_width: int):
-        self.numerics, self.data_width = numerics, data_width
-        self.geometry = ConverterSizes(numerics=numerics, data_width=data_width)
+    def __init__(self, sizes: ConverterSizes):
+        self.sizes = sizes
         super().__init__(
             {
                 "cls": In(2),
-                "i": In(stream.Signature(asked_layout(self.geometry))),
+                "i": In(stream.Signature(asked_layout(self.sizes))),
                 "pitch": In(PITCH_BITS),
                 "o": Out(stream.Signature(request_layout())),
             }
@@ -52,7 +48,7 @@ class ReadRequests(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        sizes = self.geometry
+        sizes = self.sizes
         beat_shift = exact_log2(sizes.beat_bytes)
         floats = sizes.floats
         row = Signal(range(sizes.max_tile_rows + 1))

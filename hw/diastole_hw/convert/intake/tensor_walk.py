@@ -15,7 +15,6 @@ from diastole_hw.random.draws import INDEX_BITS
 from diastole_hw.transfer.address import whole_beats
 from diastole_sim.spec.command_table import ADDRESS_BITS
 from diastole_sim.spec.image import EXTENT_BITS, PITCH_BITS
-from diastole_sim.spec.numerics import Numerics
 from diastole_sim.spec.sizes.converter_sizes import ConverterSizes
 
 
@@ -27,9 +26,7 @@ class TensorWalk(wiring.Component):
 
     Parameters
     ----------
-    numerics : Numerics
-    data_width : int
-        As in :class:`ConverterSizes`, which has the sizes of each class's tiles.
+    sizes : ConverterSizes
     in_patches : bool
         Tensors may come so, from a chain.
 
@@ -51,9 +48,9 @@ class TensorWalk(wiring.Component):
         :class:`diastole_hw.convert.intake.tile_index.TileIndex` counts it.
     """
 
-    def __init__(self, *, numerics: Numerics, data_width: int, in_patches: bool = False):
-        self.numerics, self.data_width, self.in_patches = numerics, data_width, in_patches
-        self.geometry = ConverterSizes(numerics=numerics, data_width=data_width)
+    def __init__(self, sizes: ConverterSizes, *, in_patches: bool = False):
+        self.in_patches = in_patches
+        self.sizes = sizes
         super().__init__(
             ({"cut": In(cut_layout())} if in_patches else {})
             | {
@@ -63,13 +60,13 @@ class TensorWalk(wiring.Component):
                 "cols": In(EXTENT_BITS),
                 "source": In(ADDRESS_BITS),
                 "pitch": In(PITCH_BITS),
-                "o": Out(stream.Signature(walked_layout(self.geometry))),
+                "o": Out(stream.Signature(walked_layout(self.sizes))),
             }
         )
 
     def elaborate(self, platform):
         m = Module()
-        sizes = self.geometry
+        sizes = self.sizes
         tile_rows = by_class(m, self.cls, sizes.of_classes(sizes.tile_rows), "tile_rows")
         tile_cols = by_class(m, self.cls, sizes.of_classes(sizes.tile_cols), "tile_cols")
         (self._by_patches if self.in_patches else self._by_rows)(m, tile_rows, tile_cols)
@@ -80,7 +77,7 @@ class TensorWalk(wiring.Component):
 
     def _by_rows(self, m, tile_rows, tile_cols):
         """The tiles row by row, from left to right."""
-        sizes = self.geometry
+        sizes = self.sizes
         aligned = min(4 * min(sizes.of_classes(sizes.tile_cols)), sizes.beat_bytes)  # every tile
 
         def whole(value):
@@ -125,8 +122,8 @@ class TensorWalk(wiring.Component):
         """The tiles in the order of a chain."""
         m.submodules.order = order = TileOrder()
         tile = self.o.p
-        row_bytes = of_tile_rows(m, self.geometry, self.cls, self.pitch, "pitch")
-        row_elements = of_tile_rows(m, self.geometry, self.cls, self.cols)
+        row_bytes = of_tile_rows(m, self.sizes, self.cls, self.pitch, "pitch")
+        row_elements = of_tile_rows(m, self.sizes, self.cls, self.cols)
         rows_left, _ = follow_tiles(m, order, self.rows, 0, -tile_rows, "rows_left")
         cols_left, _ = follow_tiles(m, order, self.cols, -tile_cols, 0, "cols_left")
         origin = Const(0, INDEX_BITS)

@@ -9,7 +9,6 @@ from diastole_hw.convert.by_class import by_class
 from diastole_hw.data_registers import data_register
 from diastole_hw.random.draws import INDEX_BITS
 from diastole_sim.spec.image import EXTENT_BITS
-from diastole_sim.spec.numerics import Numerics
 from diastole_sim.spec.sizes.converter_sizes import ConverterSizes
 
 
@@ -23,9 +22,7 @@ class TileIndex(wiring.Component):
 
     Parameters
     ----------
-    numerics : Numerics
-    data_width : int
-        As in :class:`ConverterSizes`, which has the sizes of each class's tiles.
+    sizes : ConverterSizes
 
     Members
     -------
@@ -39,9 +36,8 @@ class TileIndex(wiring.Component):
         Row * ``cols`` + column of the oldest tile's first element.
     """
 
-    def __init__(self, *, numerics: Numerics, data_width: int):
-        self.geometry = ConverterSizes(numerics=numerics, data_width=data_width)
-        self.numerics, self.data_width = numerics, data_width
+    def __init__(self, sizes: ConverterSizes):
+        self.sizes = sizes
         super().__init__(
             {
                 "start": In(1),
@@ -55,7 +51,7 @@ class TileIndex(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        sizes = self.geometry
+        sizes = self.sizes
         index, row_index = (data_register(INDEX_BITS, name=name) for name in ("at", "row_at"))
         next_row = Signal(INDEX_BITS)
         tile_cols = by_class(m, self.cls, sizes.of_classes(sizes.tile_cols), "tile_cols")

@@ -9,7 +9,6 @@ from diastole_hw.convert.by_class import by_class, of_vectors
 from diastole_hw.convert.image.exponents import field_banks, field_layout
 from diastole_hw.convert.tile_layouts import word_layout
 from diastole_sim.spec.formats import NAN_EXPONENT
-from diastole_sim.spec.numerics import Numerics
 from diastole_sim.spec.require import require_int
 from diastole_sim.spec.sizes.converter_sizes import ConverterSizes
 
@@ -27,9 +26,7 @@ class FieldWord(wiring.Component):
 
     Parameters
     ----------
-    numerics : Numerics
-    data_width : int
-        As in :class:`ConverterSizes`.
+    sizes : ConverterSizes
     copy : int
         0 or 1; 1 where a class has two.
 
@@ -46,9 +43,8 @@ class FieldWord(wiring.Component):
     o : Out(:func:`field_layout`)
     """
 
-    def __init__(self, *, numerics: Numerics, data_width: int, copy: int):
-        self.numerics, self.data_width = numerics, data_width
-        sizes = self.geometry = ConverterSizes(numerics=numerics, data_width=data_width)
+    def __init__(self, sizes: ConverterSizes, *, copy: int):
+        self.sizes = sizes
         self.copy = require_int("copy", copy, 0, int(sizes.two_copies))
         bytes_ = data.ArrayLayout(unsigned(8), sizes.lanes)
         super().__init__(
@@ -64,7 +60,7 @@ class FieldWord(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        sizes = self.geometry
+        sizes = self.sizes
         banks = field_banks(sizes, self.copy)
         address = Signal(range(max(sizes.of_classes(sizes.exponent_entries))))
         if self.copy:
@@ -84,7 +80,7 @@ class FieldWord(wiring.Component):
 
     def _along(self, m, address):
         """Of the first copy: squares from left to right, or the rows of each vector."""
-        sizes = self.geometry
+        sizes = self.sizes
         in_group = self.at.word[: exact_log2(sizes.row_words)]
         in_block = in_group[: exact_log2(sizes.block_words)]
         block_row = self.at.row[: exact_log2(sizes.block)]
@@ -97,7 +93,7 @@ class FieldWord(wiring.Component):
 
     def _down(self, m, address):
         """Of the second copy: the columns of each vector."""
-        sizes = self.geometry
+        sizes = self.sizes
         word_bits = exact_log2(sizes.block_words)
         run, new = self._run(m, self.at.row[: exact_log2(sizes.strip_rows)], 1)
         lane = Const(0, exact_log2(sizes.lanes))
@@ -110,7 +106,7 @@ class FieldWord(wiring.Component):
     def _run(self, m, place_, unit):
         """Number of a vector in its group, and whether a place is the first that it has there; a
         place is ``unit`` elements."""
-        sizes = self.geometry
+        sizes = self.sizes
         met = [min(sizes.side(cls), sizes.group_cols) for cls in range(3)]  # elements of a vector
         sides = [length // unit for length in met]
         run = Signal(range(max(2, sizes.group_cols // min(met))))
@@ -121,7 +117,7 @@ class FieldWord(wiring.Component):
 
     def _lowered(self, m, n):
         """Stored exponent of a lane's unit after folding: 0 for zeros, as it is where it is NaN."""
-        sizes, exponent, fold = self.geometry, self.exponents[n], self.folds[n]
+        sizes, exponent, fold = self.sizes, self.exponents[n], self.folds[n]
         if not any(sizes.folds):
             return exponent
         folds = by_class(m, self.cls, map(int, sizes.folds), f"folds{n}").bool()

@@ -9,7 +9,6 @@ from diastole_hw.convert.by_class import by_class, of_vectors
 from diastole_hw.convert.lanes.reduction import Reduction
 from diastole_hw.data_registers import data_register
 from diastole_hw.memory.ram import Ram
-from diastole_sim.spec.numerics import Numerics
 from diastole_sim.spec.require import require_int
 from diastole_sim.spec.sizes.converter_sizes import ConverterSizes
 
@@ -34,9 +33,7 @@ class Gather(wiring.Component):
 
     Parameters
     ----------
-    numerics : Numerics
-    data_width : int
-        As in :class:`ConverterSizes`.
+    sizes : ConverterSizes
     reduction : Reduction
         What becomes of the values of a unit.
     halves : int
@@ -73,16 +70,15 @@ class Gather(wiring.Component):
 
     def __init__(
         self,
+        sizes: ConverterSizes,
         *,
-        numerics: Numerics,
-        data_width: int,
         reduction: Reduction,
         halves: int,
         by_blocks: bool = False,
     ):
-        self.numerics, self.data_width, self.by_blocks = numerics, data_width, by_blocks
+        self.by_blocks = by_blocks
         self.reduction, self.halves = reduction, require_int("halves", halves, 1, 2)
-        sizes = self.geometry = ConverterSizes(numerics=numerics, data_width=data_width)
+        self.sizes = sizes
         row, word = range(sizes.max_tile_rows), range(sizes.tile_row_words)
         half = unsigned(exact_log2(halves))
         lanes = data.ArrayLayout(reduction.value, sizes.lanes)
@@ -114,15 +110,15 @@ class Gather(wiring.Component):
         m = Module()
         last = Signal()
         m.d.sync += [last.eq(self.add & self.row_end & self.last_row), self.done.eq(last)]
-        if self.geometry.squares:
+        if self.sizes.squares:
             self._squares(m, last)
-        if self.geometry.two_copies:
+        if self.sizes.two_copies:
             self._rows(m)
             self._columns(m)
         return m
 
     def _squares(self, m, last):
-        sizes, join = self.geometry, self.reduction.join
+        sizes, join = self.sizes, self.reduction.join
         so_far = Signal(squares_layout(sizes, self.reduction.grown))
         mask = by_class(m, self.cls, (n - 1 for n in sizes.piece_words), "piece_words")
         first = (self.row == 0) & ((self.word & mask) == 0)
@@ -142,7 +138,7 @@ class Gather(wiring.Component):
     def _of_square(self, m, n, chunks):
         """What the word has for square ``n`` of a piece, 0 if it has none of it; ``chunks``: what
         its chunks have."""
-        sizes = self.geometry
+        sizes = self.sizes
         parts = []
         for chunk, value in enumerate(chunks):
             square = square_of(m, sizes, self.cls, self.word, chunk, f"square{n}_{chunk}")
@@ -153,7 +149,7 @@ class Gather(wiring.Component):
 
     def _rows(self, m):
         """A vector along a row is complete with the last of its words."""
-        sizes, reduction = self.geometry, self.reduction
+        sizes, reduction = self.sizes, self.reduction
         words = [max(1, sizes.side(cls) // sizes.lanes) for cls in range(3)]
         runs = max(sizes.runs(cls) for cls in range(3) if sizes.vectors[cls])
         depth = max(2, self.halves * sizes.max_tile_rows * runs)
@@ -187,13 +183,13 @@ class Gather(wiring.Component):
         grown = self.reduction.grown
         if not (self.by_blocks and longer):
             return Signal(grown, name="so_far")
-        block = self.geometry.block
+        block = self.sizes.block
         rows = Array(data_register(grown, name=f"so_far{n}") for n in range(block))
         return rows[self.row[: exact_log2(block)]]
 
     def _columns(self, m):
         """Vectors down the columns of a word grow in a memory of their own, row by row."""
-        sizes, reduction = self.geometry, self.reduction
+        sizes, reduction = self.sizes, self.reduction
         grown = data.ArrayLayout(reduction.grown, sizes.lanes)
         growing = Ram(width=grown.size, depth=max(2, sizes.tile_row_words))
         sides = sizes.of_classes(sizes.side)

@@ -10,7 +10,6 @@ from diastole_hw.convert.tile_layouts import tile_layout, word_layout
 from diastole_hw.random.draws import INDEX_BITS
 from diastole_hw.successor import is_last
 from diastole_sim.spec.image import EXTENT_BITS
-from diastole_sim.spec.numerics import Numerics
 from diastole_sim.spec.sizes.converter_sizes import ConverterSizes
 
 
@@ -43,9 +42,7 @@ class Passes(wiring.Component):
 
     Parameters
     ----------
-    numerics : Numerics
-    data_width : int
-        As in :class:`ConverterSizes`.
+    sizes : ConverterSizes
 
     Members
     -------
@@ -61,9 +58,8 @@ class Passes(wiring.Component):
     o : Out(stream of :func:`step_layout`)
     """
 
-    def __init__(self, *, numerics: Numerics, data_width: int):
-        self.numerics, self.data_width = numerics, data_width
-        sizes = self.geometry = ConverterSizes(numerics=numerics, data_width=data_width)
+    def __init__(self, sizes: ConverterSizes):
+        self.sizes = sizes
         super().__init__(
             {
                 "cls": In(2),
@@ -77,7 +73,7 @@ class Passes(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        sizes = self.geometry
+        sizes = self.sizes
         find = Signal(init=1)  # of this pass, if the class asks for it
         settle = Signal()  # between two passes
         at = self.o.p.at
@@ -138,7 +134,7 @@ class Passes(wiring.Component):
 
     def _find(self, m, at, took, end, offset):
         """Row by row, only what lies inside the tensor."""
-        row_end = is_last(at.word, self.tile.p.cols, exact_log2(self.geometry.lanes))
+        row_end = is_last(at.word, self.tile.p.cols, exact_log2(self.sizes.lanes))
         last_row = is_last(at.row, self.tile.p.rows, 0)
         m.d.comb += [
             self.o.p.row_end.eq(row_end),
@@ -152,7 +148,7 @@ class Passes(wiring.Component):
 
     def _store(self, m, at, took, end, offset):
         """Groups, 8 blocks wide, of the tile's rows of blocks, block by block."""
-        sizes = self.geometry
+        sizes = self.sizes
         words, rows, in_block = sizes.row_words - 1, sizes.block - 1, sizes.block_words - 1
         last_block = self._last_columns(at.word, sizes.block_words)
         line = Signal.like(offset)  # of the line's first row
@@ -197,12 +193,12 @@ class Passes(wiring.Component):
 
     def _mark_strips(self, m, at, line_done, end):
         """Which words begin and end a strip."""
-        rows = self.geometry.strip_rows - 1
-        vectors = by_class(m, self.cls, map(int, self.geometry.vectors), "vectors").bool()
+        rows = self.sizes.strip_rows - 1
+        vectors = by_class(m, self.cls, map(int, self.sizes.vectors), "vectors").bool()
         m.d.comb += [
             self.o.p.strip_first.eq(vectors & (at.word == 0) & ((at.row & rows) == 0)),
             self.o.p.strip_last.eq(vectors & line_done & (((at.row & rows) == rows) | end)),
-            self.o.p.strip_end.eq(self._last_rows(at.row, self.geometry.strip_rows)),
+            self.o.p.strip_end.eq(self._last_rows(at.row, self.sizes.strip_rows)),
         ]
 
     def _last_rows(self, row, height):
@@ -213,4 +209,4 @@ class Passes(wiring.Component):
     def _last_columns(self, word, width):
         """Whether the tensor, or the tile, ends in the ``width`` words among which ``word`` is."""
         log = exact_log2(width)
-        return is_last(word[log:], self.tile.p.cols, log + exact_log2(self.geometry.lanes))
+        return is_last(word[log:], self.tile.p.cols, log + exact_log2(self.sizes.lanes))

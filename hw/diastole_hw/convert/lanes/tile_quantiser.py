@@ -19,7 +19,7 @@ from diastole_hw.random.draws import words_ahead
 from diastole_hw.random.kinds import draw_unit, word_place_layout
 from diastole_hw.stream.fifo import StreamFifo
 from diastole_sim.spec.formats import NAN_EXPONENT
-from diastole_sim.spec.numerics import CLASS_NAMES, Numerics
+from diastole_sim.spec.numerics import CLASS_NAMES
 from diastole_sim.spec.sizes.converter_sizes import ConverterSizes
 
 _PLACES = 2  # of words that the unit of draws has not taken
@@ -41,9 +41,7 @@ class TileQuantiser(wiring.Component):
 
     Parameters
     ----------
-    numerics : Numerics
-    data_width : int
-        As in :class:`ConverterSizes`.
+    sizes : ConverterSizes
 
     Members
     -------
@@ -84,9 +82,8 @@ class TileQuantiser(wiring.Component):
         A word of the first copy, as :class:`diastole_hw.convert.lanes.monitor.Monitor` takes it.
     """
 
-    def __init__(self, *, numerics: Numerics, data_width: int):
-        self.numerics, self.data_width = numerics, data_width
-        sizes = self.geometry = ConverterSizes(numerics=numerics, data_width=data_width)
+    def __init__(self, sizes: ConverterSizes):
+        self.sizes = sizes
         members = {
             "cls": In(2),
             "scale": In(8),
@@ -111,7 +108,7 @@ class TileQuantiser(wiring.Component):
             members |= {"planes": In(2)}
             words = data.ArrayLayout(unsigned(2), sizes.lanes)
             members |= {"monitor_en": Out(1)} | dict.fromkeys(MONITORED, Out(words))
-        if self.numerics.draws_by_rows:
+        if self.sizes.numerics.draws_by_rows:
             members["start"] = In(1)
             members["rows"] = In(32)
         if sizes.two_copies:
@@ -124,17 +121,17 @@ class TileQuantiser(wiring.Component):
     @property
     def _copies(self) -> int:
         """Of a tensor, at most."""
-        return 1 + self.geometry.two_copies
+        return 1 + self.sizes.two_copies
 
     @property
     def _ports(self) -> list:
         """Those of the copies."""
-        return [self.first, self.second] if self.geometry.two_copies else [self.first]
+        return [self.first, self.second] if self.sizes.two_copies else [self.first]
 
     @property
     def _beside(self) -> dict:
         """Flags of a word that goes through the lanes."""
-        sizes = self.geometry
+        sizes = self.sizes
         flags = ["last", "strip_last"][: self._copies]
         flags += ["find", "row_end", "last_row"] * any(sizes.finds)
         return {flag: unsigned(1) for flag in flags}
@@ -142,7 +139,7 @@ class TileQuantiser(wiring.Component):
     @property
     def _word_layout(self):
         """A word on its way; its squares' exponents and what they are folded by."""
-        sizes = self.geometry
+        sizes = self.sizes
         flags = {flag: unsigned(1) for flag in ("inside", "drawn", "tile_end")}
         fields = {"at": word_layout(sizes)} | flags | self._beside
         if sizes.squares:
@@ -154,16 +151,15 @@ class TileQuantiser(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        sizes = self.geometry
-        keys = {"numerics": self.numerics, "data_width": self.data_width}
+        sizes = self.sizes
         words = StreamFifo(shape=self._word_layout, depth=words_ahead(sizes.lanes), quick=True)
         m.submodules.words = words
-        m.submodules.passes = passes = Passes(**keys)
+        m.submodules.passes = passes = Passes(sizes)
         trials = None
         if any(sizes.finds):
-            m.submodules.trials = trials = Trials(**keys)
-        of_copy = unsigned(sizes.lanes * self.numerics.random_bits)
-        index = stream.Signature(word_place_layout(self.numerics, **self._drawn)).create()
+            m.submodules.trials = trials = Trials(sizes)
+        of_copy = unsigned(sizes.lanes * self.sizes.numerics.random_bits)
+        index = stream.Signature(word_place_layout(self.sizes.numerics, **self._drawn)).create()
         draws = stream.Signature(data.ArrayLayout(of_copy, sizes.drawn_copies)).create()
         if any(sizes.draws):
             self._connect_draws(m, index, draws)
@@ -192,15 +188,15 @@ class TileQuantiser(wiring.Component):
     @property
     def _drawn(self) -> dict:
         """What the unit of draws is to know of the order of words."""
-        sizes = self.geometry
+        sizes = self.sizes
         return {"block": sizes.block, "rows": sizes.max_tile_rows}
 
     def _connect_draws(self, m, index, draws):
-        sizes = self.geometry
+        sizes = self.sizes
         # Draws wait for their word only where some words before it need none: those of a trial.
         prompt = not any(sizes.finds)
         kinds = {"lanes": sizes.lanes, "copies": sizes.drawn_copies, "prompt": prompt}
-        m.submodules.draws = unit = draw_unit(self.numerics, **kinds, **self._drawn)
+        m.submodules.draws = unit = draw_unit(self.sizes.numerics, **kinds, **self._drawn)
         # Whether the unit takes one hangs on what it is; a word goes to all its targets or none.
         m.submodules.places = places = StreamFifo(shape=index.p.shape(), depth=_PLACES)
         wiring.connect(m, index, places.i)
@@ -213,13 +209,13 @@ class TileQuantiser(wiring.Component):
             draws.valid.eq(unit.o.valid),
             unit.o.ready.eq(draws.ready),
         ]
-        if self.numerics.draws_by_rows:
+        if self.sizes.numerics.draws_by_rows:
             drawn = by_class(m, self.cls, map(int, sizes.draws), "begins_drawn").bool()
             m.d.comb += [unit.start.eq(self.start & drawn), unit.height.eq(self.rows)]
 
     def _feed(self, m, passes, words, index, trials):
         """Say of the words that are given out what the lanes ask for."""
-        sizes = self.geometry
+        sizes = self.sizes
         step = passes.o.p
         m.d.comb += [
             passes.cls.eq(self.cls),
@@ -232,7 +228,7 @@ class TileQuantiser(wiring.Component):
         self._ask(m, index, step)
         stochastic = by_class(m, self.cls, map(int, sizes.draws), "stochastic").bool()
         word = words.i.p
-        drawn = stochastic & step.inside if self.numerics.draws_by_rows else stochastic
+        drawn = stochastic & step.inside if self.sizes.numerics.draws_by_rows else stochastic
         if trials is not None:
             drawn &= ~step.find
             m.d.comb += passes.found.eq(trials.done)
@@ -262,7 +258,7 @@ class TileQuantiser(wiring.Component):
             "goes_on": step.at.word != 0,
             "odd": step.at.word & 1,
         }
-        if self.numerics.draws_by_rows:
+        if self.sizes.numerics.draws_by_rows:
             place_of_word["begins"] = self.tile.p.first_col & (step.at.word == 0)
         m.d.comb += [index.p[name].eq(place_of_word[name]) for name in index.p.shape().members]
 
@@ -293,7 +289,7 @@ class TileQuantiser(wiring.Component):
                 m.d.comb += port.group.p[edge].eq(tile[edge])
         group = self.first.group.p
         m.d.comb += [group.line_end.eq(step.line_end), group.copy_end.eq(step.copy_end)]
-        if self.geometry.two_copies:
+        if self.sizes.two_copies:
             strip = self.second.group.p
             m.d.comb += [strip.copy.eq(1), strip.line_end.eq(1), strip.copy_end.eq(step.strip_end)]
 
@@ -309,7 +305,7 @@ class TileQuantiser(wiring.Component):
 
     def _known(self, m, measured, name):
         """Exponent of a square: where it folds the tensor's, or 0."""
-        sizes = self.geometry
+        sizes = self.sizes
         if not any(sizes.folds):
             return measured
         known = by_class(m, self.cls, map(int, sizes.folds), name).bool()
@@ -328,12 +324,12 @@ class TileQuantiser(wiring.Component):
             *(trials.word[name].eq(word[name]) for name in ("at", "row_end", "last_row")),
             trials.values.eq(self.read_data),
         ]
-        if self.geometry.two_copies:
+        if self.sizes.two_copies:
             m.d.comb += [trials.read_en.eq(self.read_en), trials.read_at.eq(next_at)]
 
     def _quantise(self, m, word, valid, draws, trials):
         """The lanes, and beside them the pulses and the place that belong to their results."""
-        sizes = self.geometry
+        sizes = self.sizes
         vectors = by_class(m, self.cls, map(int, sizes.vectors), "vectors").bool()
         used = [1, vectors][: self._copies]  # whether a copy is there
         sets = []
@@ -369,8 +365,8 @@ class TileQuantiser(wiring.Component):
         seen = valid & Cat(getattr(lane, name) for lane in lanes).any()
         kind = {"nan": "nan", "inf": "ieee"}[name]
         counts = [
-            self.numerics.flags_overflow(each)
-            and self.numerics.tensor_class(each).format.specials == kind
+            self.sizes.numerics.flags_overflow(each)
+            and self.sizes.numerics.tensor_class(each).format.specials == kind
             for each in CLASS_NAMES
         ]
         if not any(counts):
@@ -380,7 +376,7 @@ class TileQuantiser(wiring.Component):
 
     def _monitor(self, stored, lanes):
         """What lies beside the tensor is zeros, and adds nothing."""
-        if not self.geometry.planar:
+        if not self.sizes.planar:
             return []
         return [self.monitor_en.eq(stored)] + [
             value.eq(getattr(lane, name))
@@ -397,20 +393,20 @@ class TileQuantiser(wiring.Component):
     def _lanes(self, m, copy, word, exponents, folds, random):
         """The lanes of a copy."""
         lanes = []
-        for n in range(self.geometry.lanes):
-            monitored = self.geometry.planar and not copy
-            lane = LaneQuantiser(numerics=self.numerics, monitored=monitored)
+        for n in range(self.sizes.lanes):
+            monitored = self.sizes.planar and not copy
+            lane = LaneQuantiser(numerics=self.sizes.numerics, monitored=monitored)
             m.submodules[f"lane{n}_t" if copy else f"lane{n}"] = lane
             lanes.append(lane)
-            bits = self.numerics.random_bits
+            bits = self.sizes.numerics.random_bits
             value = self.read_data.word_select(n, 32)
-            if self.numerics.rounding_kind == "data":
+            if self.sizes.numerics.rounding_kind == "data":
                 drawn = value[:bits]
             else:
                 drawn = random.word_select(n, bits)
             m.d.comb += [
                 lane.cls.eq(self.cls),
-                *([lane.planes.eq(self.planes)] if self.geometry.planar else []),
+                *([lane.planes.eq(self.planes)] if self.sizes.planar else []),
                 lane.scale.eq(self.scale),
                 lane.value.eq(value),
                 lane.blank.eq(~word.inside),
@@ -423,7 +419,7 @@ class TileQuantiser(wiring.Component):
     def _of_units(self, m, copy, word, vectors, trials):
         """Exponent of every lane's unit, and what it is folded by. With two scales to choose from
         that is the one that was found, and the trials are told of both."""
-        sizes = self.geometry
+        sizes = self.sizes
 
         def of_square(n, name, bits):
             of_copy = sizes.squares and not copy
@@ -452,8 +448,8 @@ class TileQuantiser(wiring.Component):
 
     def _write_field(self, m, copy, word, valid, exponents, folds):
         """Write the exponents of the units that a word is the first to have in its group."""
-        sizes, port = self.geometry, self._ports[copy]
-        unit = FieldWord(numerics=self.numerics, data_width=self.data_width, copy=copy)
+        sizes, port = self.sizes, self._ports[copy]
+        unit = FieldWord(sizes, copy=copy)
         m.submodules["field_t" if copy else "field"] = unit
         m.d.comb += [
             unit.cls.eq(self.cls),

@@ -9,7 +9,6 @@ from diastole_hw.convert.lanes.reduction import BelowZero
 from diastole_hw.convert.lanes.scale_trial import TRIAL_CYCLES, WORSE_BITS, ScaleTrial
 from diastole_hw.convert.tile_layouts import word_layout
 from diastole_hw.data_registers import delayed_record
-from diastole_sim.spec.numerics import Numerics
 from diastole_sim.spec.sizes.converter_sizes import ConverterSizes
 
 
@@ -28,9 +27,7 @@ class Trials(wiring.Component):
 
     Parameters
     ----------
-    numerics : Numerics
-    data_width : int
-        As in :class:`ConverterSizes`.
+    sizes : ConverterSizes
 
     Members
     -------
@@ -53,9 +50,8 @@ class Trials(wiring.Component):
         As those of :class:`Gather`.
     """
 
-    def __init__(self, *, numerics: Numerics, data_width: int):
-        self.numerics, self.data_width = numerics, data_width
-        sizes = self.geometry = ConverterSizes(numerics=numerics, data_width=data_width)
+    def __init__(self, sizes: ConverterSizes):
+        self.sizes = sizes
         at = word_layout(sizes)
         measured = data.ArrayLayout(unsigned(16), sizes.lanes)
         members = {
@@ -79,10 +75,9 @@ class Trials(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        sizes = self.geometry
+        sizes = self.sizes
         below = BelowZero(bits=WORSE_BITS, most=sizes.most_elements)
-        keys = {"numerics": self.numerics, "data_width": self.data_width}
-        m.submodules.gather = gather = Gather(**keys, reduction=below, halves=1)
+        m.submodules.gather = gather = Gather(sizes, reduction=below, halves=1)
         word = Signal.like(self.word)
         m.d.comb += word.eq(self.word)
         for cycle in range(TRIAL_CYCLES):
@@ -109,7 +104,7 @@ class Trials(wiring.Component):
 
     def _lanes(self, m, measured, values, suffix):
         """Of a copy."""
-        for n in range(self.geometry.lanes):
+        for n in range(self.sizes.lanes):
             m.submodules[f"trial{n}{suffix}"] = trial = ScaleTrial()
             m.d.comb += [
                 trial.scale.eq(self.scale),

@@ -25,14 +25,6 @@ BEATS_AHEAD = 256
 """Beats of such tiles: more than a far memory takes to answer."""
 
 
-def fed_columns(numerics: Numerics, data_width: int, most: int) -> tuple[int, int, int]:
-    """By class, columns of the widest tensor that a chain may give the converter, which takes
-    ``most`` at all."""
-    sizes = ConverterSizes(numerics=numerics, data_width=data_width)
-    x, w, dy = (min(most, sizes.fed_cols(cls) or most) for cls in range(len(CLASS_NAMES)))
-    return x, w, dy
-
-
 @dataclass(frozen=True, kw_only=True)
 class ConverterSizes:
     """Sizes that follow from the classes of tensors and the width of the bus.
@@ -116,6 +108,12 @@ class ConverterSizes:
         blocks, instead of lying in memory; None where that is any. Tiles that are higher than a
         block begin anew beside each other before they are complete, so there is only one."""
         return self.tile_cols(cls) if self.tile_rows(cls) > self.block else None
+
+    def fed_columns(self, most: int) -> tuple[int, int, int]:
+        """By class, columns of the widest tensor that a chain may give the converter, which takes
+        ``most`` at all."""
+        x, w, dy = (min(most, widest or most) for widest in self.of_classes(self.fed_cols))
+        return x, w, dy
 
     def can_feed(self, cls: int, *, cols: int, scale: int) -> bool:
         """Whether a tensor of so many columns can be given block by block. Not where its scale

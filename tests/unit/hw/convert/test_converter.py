@@ -120,7 +120,7 @@ WINDOWED, EXACT = (("fp8_e4m3", "fp8_e5m2", "e3m4"), 16), (("e2m5", "fp8_e4m3", 
 def test_tensor_scales(formats, window, overflow, special, rng):
     """Measured and given; with a window the blocks' exponents are folded."""
     dut = make(4, 64, formats, window=window, overflow=(overflow,) * 3, special=special, headroom=1)
-    assert any(dut.geometry.folds) == bool(window)
+    assert any(dut.sizes.folds) == bool(window)
     jobs = some_jobs([(3, 5), (9, 34), (5, 33)], rng)
     jobs += given(some_jobs([(3, 5), (5, 33), (1, 1)], rng), rng.randrange(-3, 9))
     convert(dut, jobs, rng, 0.8)
@@ -203,8 +203,8 @@ FOLDED = [(3, 5), (9, 34), (18, 7)]
 def test_folding(block, data_width, formats, keys, special, shapes, rng):
     """The exponents of blocks are lowered to what is in them; of squares and vectors they stay."""
     dut = make(block, data_width, formats, special=special, headroom=1, **keys)
-    assert dut.geometry.folds == tuple(
-        chosen.grouping.kind == "tensor" for chosen in dut.geometry.classes
+    assert dut.sizes.folds == tuple(
+        chosen.grouping.kind == "tensor" for chosen in dut.sizes.classes
     )
     jobs = some_jobs(shapes, rng)
     jobs += [(specials(5, 9, rng), cls, 1, 2, None) for cls in range(3)]
@@ -350,7 +350,7 @@ def test_timing(rng):
     groups = 10
     values = np.random.default_rng(1).standard_normal((4, 32 * groups)).astype(np.float32)
     nearest, stochastic = convert(dut, [(values, cls, 0, 0, None) for cls in (0, 1)], rng)
-    words = dut.geometry.group_words
+    words = dut.sizes.group_words
     maxima = 8 * groups * 1.25  # a cycle per byte and two per beat
     assert nearest <= (groups + 0.5) * words + maxima + 40
     assert stochastic <= nearest + 14  # of a hash, once
@@ -370,8 +370,8 @@ def test_timing_of_passes(formats, passes, cols, rng):
     dut = make(4, 64, formats, rounding=("nearest",) * 3)
     classes = (1, 2)[: len(passes)]
     got = convert(dut, [(values, cls, 0, 0, None) for cls in classes], rng)
-    words = values.size // dut.geometry.lanes
-    tile = 32 * 32 // dut.geometry.lanes
+    words = values.size // dut.sizes.lanes
+    tile = 32 * 32 // dut.sizes.lanes
     for cycles, count in zip(got, passes, strict=True):
         assert cycles <= count * (words + 32) + tile + 250, count
 

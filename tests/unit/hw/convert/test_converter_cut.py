@@ -20,10 +20,10 @@ KEPT = 40
 def cut_jobs(dut, sizes, rng, scale=None):
     """Tensors of so many tiles, the last ones with less, in every class; in patches of 1, 2 or 3
     tiles, in both orders; between them some that come whole, or lie in memory."""
-    jobs, block = [], dut.geometry.block
+    jobs, block = [], dut.sizes.block
     for number, (tall, broad) in enumerate(sizes):
         for cls in range(3):
-            high, wide = dut.geometry.cut_blocks(cls)
+            high, wide = dut.sizes.cut_blocks(cls)
             rows = max(1, tall * high * block - rng.randrange(high * block))
             cols = max(1, broad * wide * block - rng.randrange(wide * block))
             by_columns = number % 2
@@ -32,12 +32,12 @@ def cut_jobs(dut, sizes, rng, scale=None):
             if by_columns and -(-rows // block) > KEPT:
                 by_columns = 0
             values = specials(rows, cols, rng, (0.15, 0.01, 0)[len(jobs) % 3])
-            own = scale if dut.geometry.scanned[cls] else None
+            own = scale if dut.sizes.scanned[cls] else None
             cut = (down, across * wide, by_columns)
             jobs.append((values, cls, rng.getrandbits(32), rng.getrandbits(32), own, cut))
             if rng.random() < 0.3:
                 small = specials(rng.randrange(1, 6), rng.randrange(1, block * wide + 1), rng)
-                fed = dut.geometry.can_feed(cls, cols=small.shape[1], scale=0)
+                fed = dut.sizes.can_feed(cls, cols=small.shape[1], scale=0)
                 jobs.append((small, cls, 1, 2, None, fed and rng.random() < 0.6))
     return jobs
 

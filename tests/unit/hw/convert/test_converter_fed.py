@@ -23,8 +23,8 @@ def fed_jobs(dut, shapes, rng, scale=None, mixed=True):
     jobs = []
     for shape in shapes:
         for cls in range(3):
-            own = scale if dut.geometry.scanned[cls] else None
-            if not dut.geometry.can_feed(cls, cols=shape[1], scale=int(own is not None)):
+            own = scale if dut.sizes.scanned[cls] else None
+            if not dut.sizes.can_feed(cls, cols=shape[1], scale=int(own is not None)):
                 continue
             values = specials(*shape, rng, (0.15, 0.01, 0)[len(jobs) % 3])
             jobs.append((values, cls, rng.getrandbits(32), rng.getrandbits(32), own, True))

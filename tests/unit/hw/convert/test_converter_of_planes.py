@@ -6,6 +6,7 @@ import pytest
 
 from diastole_hw.convert.converter import Converter
 from diastole_sim.spec.numerics import CLASS_NAMES
+from diastole_sim.spec.sizes.converter_sizes import ConverterSizes
 from support.bench import design
 from support.classes import make_numerics
 from support.converter_bench import SEED, ExpectedConversion, rows_of_blocks, run_all
@@ -19,8 +20,8 @@ ODD = np.array([0, 1 << 31, 1, 0x7F800000, 0xFF800000, 0x7FC00000, 0x7F7FFFFF, 0
 
 def make(block, data_width, formats=FAST, rounding=MIXED, fed=False, **keys):
     numerics = make_numerics(*formats, block=block, rounding=rounding, **{"random_bits": 8} | keys)
-    sizes = {"data_width": data_width, "max_col_blocks": 40}
-    return design(Converter, numerics=numerics, **sizes, fed=fed)
+    sizes = ConverterSizes(numerics=numerics, data_width=data_width)
+    return design(Converter, sizes, max_col_blocks=40, fed=fed)
 
 
 def tensor(shape, rng, rate=0.05):
@@ -40,9 +41,9 @@ def convert(dut, jobs, rng, p_read=1.0, p_write=1.0):
         rows, cols = values.shape
         where = {"seed": SEED, "tag": tag, "step": step}
         want = planar_tensor(
-            values, CLASS_NAMES[cls], dut.numerics, planes, dut.data_width, **where
+            values, CLASS_NAMES[cls], dut.sizes.numerics, planes, dut.sizes.data_width, **where
         )
-        fed = dut.fed and dut.geometry.can_feed(cls, cols=cols, scale=0)
+        fed = dut.fed and dut.sizes.can_feed(cls, cols=cols, scale=0)
         command = {"cls": cls, "rows": rows, "cols": cols, "scale": 0, "tag": tag, "step": step}
         command |= {"planes": planes - 1} | ({"fed": fed} if dut.fed else {})
         monitor = dict(zip(("improvement_num", "improvement_den"), want.monitor, strict=True))
@@ -55,7 +56,7 @@ def convert(dut, jobs, rng, p_read=1.0, p_write=1.0):
                 report=report | monitor,
                 counted=[want.saturated, want.underflowed],
                 what=f"{rows}x{cols} class {cls}, {planes} planes, {want.lengths} bytes each",
-                rows=[*rows_of_blocks(values, dut.numerics.block, rng)] if fed else None,
+                rows=[*rows_of_blocks(values, dut.sizes.numerics.block, rng)] if fed else None,
             )
         )
     run_all(dut, conversions, rng, p_read, p_write, p_row=p_read)
@@ -64,7 +65,9 @@ def convert(dut, jobs, rng, p_read=1.0, p_write=1.0):
 def some_jobs(dut, shapes, rng, rate=0.05):
     """The classes in turn, each in all numbers of planes that it may have."""
     turns = [
-        (cls, planes) for cls in range(3) for planes in dut.numerics.planes_of(CLASS_NAMES[cls])
+        (cls, planes)
+        for cls in range(3)
+        for planes in dut.sizes.numerics.planes_of(CLASS_NAMES[cls])
     ]
     rng.shuffle(turns)
     return [

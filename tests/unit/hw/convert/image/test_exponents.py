@@ -9,6 +9,7 @@ from diastole_hw.convert.image.exponents import (
     field_groups,
     field_rows,
 )
+from diastole_sim.spec.sizes.converter_sizes import ConverterSizes
 from support.bench import design
 from support.tiles import MACHINES, class_of, machine
 from support.unit_bench import Unit
@@ -53,8 +54,8 @@ def writes_of(fields, banks, rng):
 def test_fields(name, cls, copy, rng):
     """A half is written when one is free; bytes that are not are zeros."""
     numerics, data_width = machine(name)
-    dut = design(ExponentField, numerics=numerics, data_width=data_width, copy=copy)
-    banks, most = field_banks(dut.geometry, copy), field_groups(dut.geometry, copy)
+    dut = design(ExponentField, ConverterSizes(numerics=numerics, data_width=data_width), copy=copy)
+    banks, most = field_banks(dut.sizes, copy), field_groups(dut.sizes, copy)
     count = field_bytes(numerics, cls)
     halves = [
         [[rng.randrange(256) for _ in range(count)] for _ in range(rng.choice([1, most]))]
@@ -96,7 +97,9 @@ def test_timing(name, copy):
     """The first byte 2 cycles after ``filled``, a byte per cycle, the halves without a gap; a half
     is free with the last byte read, the cycle before it is valid."""
     numerics, data_width = machine(name)
-    unit = Unit(design(ExponentField, numerics=numerics, data_width=data_width, copy=copy))
+    unit = Unit(
+        design(ExponentField, ConverterSizes(numerics=numerics, data_width=data_width), copy=copy)
+    )
     count = field_bytes(numerics, 0)
     given, freed = unit.collect(unit.dut.o), unit.record(unit.dut.freed)
 
@@ -112,7 +115,9 @@ def test_timing(name, copy):
 def test_a_byte_waits_for_nobody():
     """It is valid 2 cycles after ``filled`` whether or not it is asked for, and stays."""
     numerics, data_width = machine("squares")
-    unit = Unit(design(ExponentField, numerics=numerics, data_width=data_width, copy=0))
+    unit = Unit(
+        design(ExponentField, ConverterSizes(numerics=numerics, data_width=data_width), copy=0)
+    )
     byte, shown = unit.collect(unit.dut.o, 0), unit.record(unit.dut.o.p.byte)
     valid = unit.record(unit.dut.o.valid)
     written = {"row": 0, "enable": 1, "values": [77]}
@@ -141,6 +146,6 @@ def test_bytes_that_a_word_brings():
     }
     for (name, copy), sizes in wanted.items():
         numerics, data_width = machine(name)
-        dut = ExponentField(numerics=numerics, data_width=data_width, copy=copy)
+        dut = ExponentField(ConverterSizes(numerics=numerics, data_width=data_width), copy=copy)
         functions = (field_banks, field_rows, field_groups)
-        assert tuple(each(dut.geometry, copy) for each in functions) == sizes, (name, copy)
+        assert tuple(each(dut.sizes, copy) for each in functions) == sizes, (name, copy)

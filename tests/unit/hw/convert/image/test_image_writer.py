@@ -8,6 +8,7 @@ import pytest
 
 from diastole_hw.convert.image.image_writer import ImageWriter
 from diastole_sim.spec.image import StoredCopy, image_layouts
+from diastole_sim.spec.sizes.converter_sizes import ConverterSizes
 from support.bench import design, put, run
 from support.bus import ServiceMemory
 from support.numerics import make_numerics
@@ -138,7 +139,7 @@ class Job:
 
 def write(dut, jobs, rng, p_in=1.0, p_out=1.0):
     """Write tensors one after the other; everything that is written must be asked for."""
-    beat = dut.data_width // 8
+    beat = dut.sizes.data_width // 8
     memory = ServiceMemory(max(job.end for job in jobs) + beat, beat, lambda: rng.random() >= p_out)
     unit = Unit(dut, rng, pace=p_in)
     sources = [unit.give(port) for port in (dut.group, dut.exponents, dut.elements)]
@@ -169,7 +170,9 @@ def write(dut, jobs, rng, p_in=1.0, p_out=1.0):
 def make(name, max_col_blocks=MAX_COL_BLOCKS):
     numerics, data_width = machine(name)
     return numerics, design(
-        ImageWriter, numerics=numerics, data_width=data_width, max_col_blocks=max_col_blocks
+        ImageWriter,
+        ConverterSizes(numerics=numerics, data_width=data_width),
+        max_col_blocks=max_col_blocks,
     )
 
 
@@ -191,7 +194,7 @@ def test_images(name, p_in, p_out, rng):
     """Of all classes in turn: nothing of one tensor is left for the next."""
     numerics, dut = make(name)
     jobs = [
-        Job(numerics, dut.data_width, cls, shape, rng)
+        Job(numerics, dut.sizes.data_width, cls, shape, rng)
         for cls in range(3)
         for shape in shapes_of(numerics, cls, rng)
     ]
@@ -204,7 +207,11 @@ def test_last_byte_is_the_largest(name, rng):
     """It has just come when the maxima go out."""
     numerics, dut = make(name)
     shape = (numerics.block, 8 * numerics.block)
-    write(dut, [Job(numerics, dut.data_width, 2, shape, rng, rising=True) for _ in range(3)], rng)
+    write(
+        dut,
+        [Job(numerics, dut.sizes.data_width, 2, shape, rng, rising=True) for _ in range(3)],
+        rng,
+    )
 
 
 @pytest.mark.parametrize("name", ["squares", "two levels"])
@@ -213,14 +220,14 @@ def test_last_byte_is_the_largest(name, rng):
 )
 def test_one_slow_side(name, p_in, p_out, rng):
     numerics, dut = make(name)
-    write(dut, [Job(numerics, dut.data_width, 0, (9, 40), rng)], rng, p_in, p_out)
+    write(dut, [Job(numerics, dut.sizes.data_width, 0, (9, 40), rng)], rng, p_in, p_out)
 
 
 @pytest.mark.parametrize("name", ["squares", "vectors", "two levels", "words shorter than blocks"])
 def test_timing(name, rng):
     """A cycle per group besides its beats, 2 per beat of maxima and per header."""
     numerics, dut = make(name)
-    job = Job(numerics, dut.data_width, 0, (numerics.block, 8 * numerics.block * 4), rng)
+    job = Job(numerics, dut.sizes.data_width, 0, (numerics.block, 8 * numerics.block * 4), rng)
     unit = Unit(dut)
     for port, items in zip((dut.group, dut.exponents, dut.elements), job.items(), strict=True):
         unit.give(port, items)
@@ -256,7 +263,7 @@ def test_timing(name, rng):
 def test_zeros_need_no_elements(rng):
     """After the last beat that has any, the others of a group follow without a gap."""
     numerics, dut = make("squares")
-    job = Job(numerics, dut.data_width, 0, (4, 32), rng)
+    job = Job(numerics, dut.sizes.data_width, 0, (4, 32), rng)
     unit = Unit(dut)
     unit.give(dut.group, [job.groups[0][-1]])
     unit.give(dut.exponents, [*job.bytes_of_fields()][: job.layouts[0].group.exponent_entries])
@@ -279,7 +286,7 @@ def test_zeros_need_no_elements(rng):
 def test_requests_wait_for_nobody(rng):
     """Neither valid depends on its ready."""
     numerics, dut = make("squares")
-    job = Job(numerics, dut.data_width, 0, (4, 32), rng)
+    job = Job(numerics, dut.sizes.data_width, 0, (4, 32), rng)
 
     async def main(ctx):
         job.set_up(ctx, dut)
@@ -352,7 +359,11 @@ def test_planes(groupings, p_in, p_out, rng):
     maxima that are there early, wait."""
     keys = {"formats": "fast", "widths": (2, 4, 6, 8), "fraction": 30}
     numerics = make_numerics(block=2, groupings=groupings, **keys)
-    dut = design(ImageWriter, numerics=numerics, data_width=512, max_col_blocks=MAX_COL_BLOCKS)
+    dut = design(
+        ImageWriter,
+        ConverterSizes(numerics=numerics, data_width=512),
+        max_col_blocks=MAX_COL_BLOCKS,
+    )
     jobs = [
         PlanarJob(numerics, 512, n % 3, shape, rng, planes)
         for n, (shape, planes) in enumerate(

@@ -6,6 +6,7 @@ from itertools import product
 import pytest
 
 from diastole_hw.convert.image.reorder import Reorder
+from diastole_sim.spec.sizes.converter_sizes import ConverterSizes
 from support.bench import design
 from support.classes import make_numerics
 from support.tiles import joined
@@ -37,9 +38,9 @@ def words_of(rows, block, lanes):
 
 def given_words(dut, groups):
     """The writes of groups, rows of elements as they lie in the tensor."""
-    lanes, bits = dut.geometry.lanes, dut.element_bits
+    lanes, bits = dut.sizes.lanes, dut.element_bits
     for rows in groups:
-        words = words_of(rows, dut.geometry.block, lanes)
+        words = words_of(rows, dut.sizes.block, lanes)
         for row, col in words:
             word = joined(rows[row][col : col + lanes], bits)
             yield {"write_en": 1, "write_data": word, "filled": (row, col) == words[-1]}
@@ -57,7 +58,7 @@ async def hold(ctx, unit, words, rng=None):
 
 def image_words(dut, rows):
     """Words of a group as its image has them."""
-    block, lanes = dut.geometry.block, dut.geometry.lanes
+    block, lanes = dut.sizes.block, dut.sizes.lanes
     blocks = range(len(rows[0]) // block)
     places = product(blocks, range(block), range(block))
     order = [rows[row][j * block + col] for j, row, col in places]
@@ -69,7 +70,7 @@ def image_words(dut, rows):
 def check_reorder(dut, groups, rng):
     """Groups come out block by block; where words wait for others, what takes them does so for a
     cycle after some."""
-    stacks = dut.geometry.word_chunks > 1
+    stacks = dut.sizes.word_chunks > 1
     wanted = [word for rows in groups for word in image_words(dut, rows)]
     ends = [n + 1 for n, word in enumerate(wanted) if word["last"]]
     pauses = ends[1::2] if stacks else []
@@ -95,8 +96,10 @@ def random_rows(rows, cols, bits, rng):
 )
 @pytest.mark.sampled(6)
 def test_reorder(block, data_width, formats, rng):
-    dut = design(Reorder, numerics=numerics_of(block, formats), data_width=data_width)
-    count = 3 if dut.geometry.group_words <= 256 else 1
+    dut = design(
+        Reorder, ConverterSizes(numerics=numerics_of(block, formats), data_width=data_width)
+    )
+    count = 3 if dut.sizes.group_words <= 256 else 1
     bits = dut.element_bits
     groups = [random_rows(block, 8 * block, bits, rng) for _ in range(count)]
     check_reorder(dut, groups, rng)
@@ -106,8 +109,10 @@ def test_reorder(block, data_width, formats, rng):
 @pytest.mark.parametrize("formats", [SQUARES, VECTORS])
 def test_groups_that_the_tensor_ends_in(block, data_width, formats, rng):
     """Their first blocks come, and go, alone; after and before groups that are whole."""
-    dut = design(Reorder, numerics=numerics_of(block, formats), data_width=data_width)
-    bits, step = dut.element_bits, max(1, dut.geometry.lanes // block)
+    dut = design(
+        Reorder, ConverterSizes(numerics=numerics_of(block, formats), data_width=data_width)
+    )
+    bits, step = dut.element_bits, max(1, dut.sizes.lanes // block)
     groups = []
     for blocks in (step, 8, 8 - step or 8, step, 8):
         groups.append(random_rows(block, blocks * block, bits, rng))
@@ -119,8 +124,8 @@ def test_groups_that_the_tensor_ends_in(block, data_width, formats, rng):
 )
 def test_reorder_timing(block, data_width, wait):
     """A word per cycle: the next cycle, or a stack of ``block`` words later and one more."""
-    dut = design(Reorder, numerics=numerics_of(block), data_width=data_width)
-    words = dut.geometry.group_words
+    dut = design(Reorder, ConverterSizes(numerics=numerics_of(block), data_width=data_width))
+    words = dut.sizes.group_words
     unit = Unit(dut)
     given = unit.collect(dut.o)
     writes = [{"write_en": 1, "filled": n == words - 1} for n in range(words)]
@@ -131,7 +136,7 @@ def test_reorder_timing(block, data_width, wait):
 @pytest.mark.parametrize("block, data_width, held", [(4, 512, 16), (1, 64, 4)])
 def test_room(block, data_width, held, rng):
     """So many words are kept while nobody takes them, where several make a stack."""
-    dut = design(Reorder, numerics=numerics_of(block), data_width=data_width)
+    dut = design(Reorder, ConverterSizes(numerics=numerics_of(block), data_width=data_width))
     bits = dut.element_bits
     groups = [random_rows(block, 8 * block, bits, rng) for _ in range(2)]
     words = list(given_words(dut, groups))[:held]

@@ -6,6 +6,7 @@ from itertools import product
 import pytest
 
 from diastole_hw.convert.image.turned import TurnedReorder
+from diastole_sim.spec.sizes.converter_sizes import ConverterSizes
 from support.bench import design
 from support.classes import make_numerics
 from support.tiles import joined
@@ -18,7 +19,7 @@ FORMATS = ("mxfp4_e2m1", "mxint8", "bfp6")
 
 def make(block, data_width, formats=FORMATS, **keys):
     numerics = make_numerics(*formats, block=block, fraction=0, **keys)
-    return design(TurnedReorder, numerics=numerics, data_width=data_width)
+    return design(TurnedReorder, ConverterSizes(numerics=numerics, data_width=data_width))
 
 
 def strip(rows, cols, bits, rng):
@@ -41,8 +42,8 @@ def groups_of(rows, block):
 
 def check(dut, strips, rng, p_ready=0.8):
     """A strip is written when a half is free."""
-    block, lanes, bits = dut.geometry.block, dut.geometry.lanes, dut.element_bits
-    tops = [rng.randrange(dut.geometry.max_tile_rows // (8 * block)) for _ in strips]
+    block, lanes, bits = dut.sizes.block, dut.sizes.lanes, dut.element_bits
+    tops = [rng.randrange(dut.sizes.max_tile_rows // (8 * block)) for _ in strips]
     unit, wanted = Unit(dut, rng), []
     for order in (order for rows in strips for order in groups_of(rows, block)):
         for at in range(0, len(order), lanes):
@@ -74,8 +75,8 @@ def check(dut, strips, rng, p_ready=0.8):
 def test_strips(block, data_width, rng):
     """Whole, and ended by the tensor below, on the right, on both sides."""
     dut = make(block, data_width)
-    bits, most = dut.element_bits, dut.geometry.strip_groups
-    large = dut.geometry.strip_rows * dut.geometry.strip_cols > 2048
+    bits, most = dut.element_bits, dut.sizes.strip_groups
+    large = dut.sizes.strip_rows * dut.sizes.strip_cols > 2048
     shapes = [(8, rng.randrange(1, 4) if large else most), (rng.randrange(1, 8), 1), (1, most)]
     shapes += [(rng.randrange(1, 4), rng.randrange(1, 4)) for _ in range(2)]
     rng.shuffle(shapes)
@@ -86,14 +87,14 @@ def test_strips(block, data_width, rng):
 def test_squares_may_be_wider(rng):
     """What a class without vectors has for tiles says nothing of strips."""
     dut = make(2, 64, grouping=("1x32", "1x32", "128x128"))
-    assert (dut.geometry.strip_cols, dut.geometry.max_tile_cols) == (32, 128)
+    assert (dut.sizes.strip_cols, dut.sizes.max_tile_cols) == (32, 128)
     check(dut, [strip(16, 32, dut.element_bits, rng) for _ in range(3)], rng)
 
 
 def test_timing():
     """The first word 2 cycles after ``filled``, a word per cycle; freed with the last one read."""
     dut = make(2, 64, ("bfp4",) * 3, grouping=("1x16",) * 3)
-    words = dut.geometry.strip_rows * dut.geometry.strip_cols // dut.geometry.lanes
+    words = dut.sizes.strip_rows * dut.sizes.strip_cols // dut.sizes.lanes
     assert words == 128
     unit = Unit(dut)
     unit.hold(write_at={"row": 15, "word": 7})

@@ -4,6 +4,7 @@
 import pytest
 
 from diastole_hw.convert.image.turns import CopyTurns
+from diastole_sim.spec.sizes.converter_sizes import ConverterSizes
 from support.bench import design
 from support.tiles import machine
 from support.unit_bench import Unit
@@ -99,7 +100,7 @@ def ends_of(values):
 
 def make():
     numerics, data_width = machine("vectors")
-    return design(CopyTurns, numerics=numerics, data_width=data_width)
+    return design(CopyTurns, ConverterSizes(numerics=numerics, data_width=data_width))
 
 
 @pytest.mark.parametrize("p_out", [1.0, 0.3])
@@ -147,7 +148,7 @@ def test_waits_for_all_elements():
 def test_room(count):
     """Two of the largest groups of a copy are taken while none goes on."""
     unit = Unit(make())
-    largest = max(unit.dut.geometry.of_classes(unit.dut.geometry.element_beats))
+    largest = max(unit.dut.sizes.of_classes(unit.dut.sizes.element_beats))
     beats = [{"beat": n, "last": n == largest - 1} for n in range(largest)]
     ports = (unit.dut.first.elements, unit.dut.second.elements)[:count]
     given = [unit.give(port, 3 * beats) for port in ports]

@@ -4,6 +4,7 @@
 import pytest
 
 from diastole_hw.convert.intake.feed import Feed, fed_row_layout
+from diastole_sim.spec.sizes.converter_sizes import ConverterSizes
 from support.bench import design
 from support.converter_bench import patches_of
 from support.sweep import alternating
@@ -16,14 +17,14 @@ NAMES = list(MACHINES)
 
 def make(name):
     numerics, data_width = machine(name)
-    return design(Feed, numerics=numerics, data_width=data_width)
+    return design(Feed, ConverterSizes(numerics=numerics, data_width=data_width))
 
 
 class Tensor:
     """Random floats with noise beside them; as rows of blocks, and as the words of these."""
 
     def __init__(self, dut, shape, rng):
-        self.block, self.lanes, self.rng = dut.geometry.block, dut.geometry.lanes, rng
+        self.block, self.lanes, self.rng = dut.sizes.block, dut.sizes.lanes, rng
         self.height, self.width = shape
         self.values = [[rng.getrandbits(32) for _ in range(shape[1])] for _ in range(shape[0])]
 
@@ -97,7 +98,7 @@ def test_words(name, p_row, p_ready, rng):
 def test_timing(name, rng):
     """A row per cycle, or as many cycles as it has words; those below the tensor one each."""
     dut = make(name)
-    block, lanes = dut.geometry.block, dut.geometry.lanes
+    block, lanes = dut.sizes.block, dut.sizes.lanes
     tensor = Tensor(dut, (2 * block + 1, 16 * block), rng)
     blocks = 16 * 3
     asked = 16 * (2 * block + 1) * max(1, block // lanes) + 16 * (block - 1)
@@ -119,7 +120,7 @@ def test_timing(name, rng):
 def test_patches(name, rng):
     """Of as many columns as words, and groups, need; one after the other, in both orders."""
     dut = make(name)
-    block = dut.geometry.block
+    block = dut.sizes.block
     tensors = [Tensor(dut, (3 * block + 1, 20 * block - 1), rng) for _ in range(3)]
     cuts = [(2, 8, 0), (1, 16, 0), (3, 8, 1)]
 

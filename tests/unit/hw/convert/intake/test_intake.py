@@ -7,6 +7,7 @@ import pytest
 
 from diastole_hw.convert.intake.intake import Intake
 from diastole_sim.spec.numerics import CLASS_NAMES
+from diastole_sim.spec.sizes.converter_sizes import ConverterSizes
 from oracle.formats import deficit, element, round_to_code
 from oracle.threefry import draw
 from support.bench import design, put, run
@@ -101,9 +102,11 @@ class Bench:
 
     def __init__(self, name, cls, shape, rng, *, fed=False, by_blocks=False):
         self.numerics, self.data_width = machine(name)
-        self.dut = design(Intake, numerics=self.numerics, data_width=self.data_width, fed=fed)
+        self.dut = design(
+            Intake, ConverterSizes(numerics=self.numerics, data_width=self.data_width), fed=fed
+        )
         self.cls, self.rng, self.by_blocks = cls, rng, by_blocks
-        self.lanes = self.dut.geometry.lanes
+        self.lanes = self.dut.sizes.lanes
         height, width = (max(sides) for sides in zip(*self.shapes(), strict=True))
         self.halves = 1 if height * width > 4096 else 2
         self.tiles = tiles_of(self.numerics, cls, *shape)
@@ -241,7 +244,7 @@ class Bench:
                 ctx.set(dut.by_blocks, self.by_blocks)
                 for other in (dut.words, dut.data):  # the one that does not count
                     ctx.set(other.valid, other is not self.source)
-            if any(dut.geometry.draws_at_intake):
+            if any(dut.sizes.draws_at_intake):
                 ctx.set(dut.cols, len(self.values[0]))
                 for member, value in DRAWN.items():
                     ctx.set(getattr(dut, member), value)

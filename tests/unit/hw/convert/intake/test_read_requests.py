@@ -4,6 +4,7 @@
 import pytest
 
 from diastole_hw.convert.intake.read_requests import ReadRequests
+from diastole_sim.spec.sizes.converter_sizes import ConverterSizes
 from support.bench import design
 from support.sweep import alternating
 from support.tiles import MACHINES, machine, piece_cols, tile_items
@@ -36,7 +37,7 @@ def requests_of(item, pitch, beat, piece):
 def test_requests(name, p_tile, p_ready, rng):
     numerics, data_width = machine(name)
     beat = data_width // 8
-    unit = Unit(design(ReadRequests, numerics=numerics, data_width=data_width), rng)
+    unit = Unit(design(ReadRequests, ConverterSizes(numerics=numerics, data_width=data_width)), rng)
     tiles, taken = unit.give(unit.dut.i, pace=p_tile), unit.take(unit.dut.o, pace=p_ready)
 
     async def script(ctx):
@@ -57,7 +58,7 @@ def test_requests(name, p_tile, p_ready, rng):
 def test_timing_of_requests():
     """In the cycle of the tile already, and one per cycle; the tile is taken with its last."""
     numerics, data_width = machine("squares")
-    dut = design(ReadRequests, numerics=numerics, data_width=data_width)
+    dut = design(ReadRequests, ConverterSizes(numerics=numerics, data_width=data_width))
     (item, *_), pitch = tile_items(numerics, data_width, 0, (3, 5), 64)
     unit = Unit(dut)
     unit.hold(pitch=pitch)

@@ -7,6 +7,7 @@ from amaranth.lib import wiring
 
 from diastole_hw.convert.intake.tensor_walk import TensorWalk
 from diastole_hw.convert.intake.tile_index import TileIndex
+from diastole_sim.spec.sizes.converter_sizes import ConverterSizes
 from support.bench import design
 from support.converter_bench import patches_of
 from support.sweep import alternating
@@ -21,14 +22,14 @@ LARGEST = 2**24 - 1
 class IndexedWalk(wiring.Component):
     """The walk, and what counts the indices of its tiles."""
 
-    def __init__(self, **sizes):
+    def __init__(self, sizes):
         self.sizes = sizes
-        super().__init__(TensorWalk(**sizes).signature)
+        super().__init__(TensorWalk(sizes).signature)
 
     def elaborate(self, platform):
         m = Module()
-        m.submodules.walk = walk = TensorWalk(**self.sizes)
-        m.submodules.count = count = TileIndex(**self.sizes)
+        m.submodules.walk = walk = TensorWalk(self.sizes)
+        m.submodules.count = count = TileIndex(self.sizes)
         for name in ("start", "cls", "rows", "cols", "source", "pitch"):
             m.d.comb += getattr(walk, name).eq(getattr(self, name))
         m.d.comb += [
@@ -47,7 +48,11 @@ class IndexedWalk(wiring.Component):
 def test_tiles(name, p_ready, rng):
     """Tensors of all classes one after the other; nothing of one is left for the next."""
     numerics, data_width = machine(name)
-    unit = Unit(design(IndexedWalk, numerics=numerics, data_width=data_width), rng, pace=p_ready)
+    unit = Unit(
+        design(IndexedWalk, ConverterSizes(numerics=numerics, data_width=data_width)),
+        rng,
+        pace=p_ready,
+    )
     taken = unit.take(unit.dut.o)
     jobs = [(cls, shape) for shape in SHAPES for cls in range(3)]
     rng.shuffle(jobs)
@@ -72,7 +77,9 @@ async def begin(ctx, unit, cls, shape, pitch, source=0):
 def test_patches(name, rng):
     """The tiles of patches of 2 x 1 and 1 x 2 tiles, in both orders; and those of no patches."""
     numerics, data_width = machine(name)
-    dut = design(TensorWalk, numerics=numerics, data_width=data_width, in_patches=True)
+    dut = design(
+        TensorWalk, ConverterSizes(numerics=numerics, data_width=data_width), in_patches=True
+    )
     cuts = [(2, 1, 0), (1, 2, 0), (2, 1, 1), (1, 2, 1), None]
     unit = Unit(dut, rng, pace=0.7)
     taken = unit.take(dut.o)
@@ -100,7 +107,7 @@ def test_patches(name, rng):
 def test_a_long_walk_ends_where_it_should(rng):
     """Largest numbers of columns, rows so far down that an index needs all of its bits."""
     numerics, data_width = machine("squares")
-    dut = design(IndexedWalk, numerics=numerics, data_width=data_width)
+    dut = design(IndexedWalk, ConverterSizes(numerics=numerics, data_width=data_width))
     height, width = tile_shape(numerics, 1)
 
     unit = Unit(dut)
@@ -123,7 +130,7 @@ def test_a_long_walk_ends_where_it_should(rng):
 def test_timing_of_walk(cls):
     """The first tile in the cycle after ``start``, then one per cycle; a tile waits unchanged."""
     numerics, data_width = machine("vectors")
-    dut = design(IndexedWalk, numerics=numerics, data_width=data_width)
+    dut = design(IndexedWalk, ConverterSizes(numerics=numerics, data_width=data_width))
     shape = (37, 100)
     items, pitch = tile_items(numerics, data_width, cls, shape, 0)
     unit = Unit(dut)

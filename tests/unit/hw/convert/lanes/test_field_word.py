@@ -4,6 +4,7 @@
 import pytest
 
 from diastole_hw.convert.lanes.field_word import FieldWord
+from diastole_sim.spec.sizes.converter_sizes import ConverterSizes
 from support.bench import design, run
 from support.tiles import MACHINES, class_of, machine, tile_shape
 
@@ -38,7 +39,7 @@ def fold_of(unit):
 
 
 def lowered(numerics, cls, dut, exponent, fold):
-    if not dut.geometry.folds[cls] or exponent == 255:
+    if not dut.sizes.folds[cls] or exponent == 255:
         return exponent
     depth = class_of(numerics, cls).format.depth
     return 0 if 0 in (exponent, fold) else (exponent - depth - 1 + fold) % 256
@@ -47,8 +48,8 @@ def lowered(numerics, cls, dut, exponent, fold):
 def check(name, cls, copy):
     """Every word of a tile's first strips, in the order of its groups."""
     numerics, data_width = machine(name)
-    dut = design(FieldWord, numerics=numerics, data_width=data_width, copy=copy)
-    block, lanes = numerics.block, dut.geometry.lanes
+    dut = design(FieldWord, ConverterSizes(numerics=numerics, data_width=data_width), copy=copy)
+    block, lanes = numerics.block, dut.sizes.lanes
     height, width = tile_shape(numerics, cls)
     banks = len(dut.o.enable)
 

@@ -96,9 +96,9 @@ def block_by_block(words, sizes):
 async def add(ctx, dut, tile, half, willing):
     """Give all words of a tile; ``willing()`` says in which cycles one comes."""
     ctx.set(dut.cls, tile.cls)
-    words = tile.words(dut.geometry.lanes)
+    words = tile.words(dut.sizes.lanes)
     if dut.by_blocks:
-        words = block_by_block(words, dut.geometry)
+        words = block_by_block(words, dut.sizes)
     for row, word, values, values_t, row_end, last_row in words:
         while not willing():
             await ctx.tick()
@@ -107,7 +107,7 @@ async def add(ctx, dut, tile, half, willing):
         ctx.set(dut.word, word)
         ctx.set(dut.half, half)
         ctx.set(dut.values, values)
-        if dut.geometry.two_copies:
+        if dut.sizes.two_copies:
             ctx.set(dut.values_t, values_t)
         ctx.set(dut.row_end, row_end)
         ctx.set(dut.last_row, last_row)
@@ -120,8 +120,7 @@ def make(name, reduction, by_blocks=False):
     numerics, data_width = machine(name)
     sizes = ConverterSizes(numerics=numerics, data_width=data_width)
     keys = {"halves": 1 if reduction == "sums" else sizes.halves, "by_blocks": by_blocks}
-    keys |= {"numerics": numerics, "data_width": data_width}
-    return numerics, design(Gather, reduction=reduction_of(reduction, sizes), **keys)
+    return numerics, design(Gather, sizes, reduction=reduction_of(reduction, sizes), **keys)
 
 
 WAYS = {
@@ -139,10 +138,10 @@ def test_squares(name, p_add, by_blocks, reduction, rng):
     numerics, dut = make(name, reduction, by_blocks)
     classes = [cls for cls in range(3) if class_of(numerics, cls).grouping.kind != "vector"]
     if not classes:
-        assert not dut.geometry.squares
+        assert not dut.sizes.squares
         assert len(dut.squares.as_value()) == 0
         return
-    bus, count = dut.geometry.data_width, dut.geometry.piece_squares
+    bus, count = dut.sizes.data_width, dut.sizes.piece_squares
     tiles = [Tile(numerics, bus, rng.choice(classes), rng, dut.reduction) for _ in range(5)]
     wanted = [squares for tile in tiles for squares in tile.squares(count)]
     events = []  # of every cycle: whether the last word comes, `done`, the squares
@@ -177,8 +176,8 @@ def test_vectors(name, p_add, by_blocks, reduction, rng):
     other half, if there is one."""
     numerics, dut = make(name, reduction, by_blocks)
     classes = [cls for cls in range(3) if class_of(numerics, cls).grouping.kind == "vector"]
-    lanes, halves = dut.geometry.lanes, dut.halves
-    bus = dut.geometry.data_width
+    lanes, halves = dut.sizes.lanes, dut.halves
+    bus = dut.sizes.data_width
     order = [classes[n // 2 % len(classes)] for n in range(4)]
     tiles = [Tile(numerics, bus, cls, rng, dut.reduction) for cls in order]
     done, read = [0], [0]
@@ -229,19 +228,19 @@ def test_vectors(name, p_add, by_blocks, reduction, rng):
 def test_vectors_can_be_read_at_once(rng):
     """In the cycle of ``done`` itself, the last word's vectors too."""
     numerics, dut = make("vectors", "bytes")
-    tile = Tile(numerics, dut.geometry.data_width, 0, rng, dut.reduction)
+    tile = Tile(numerics, dut.sizes.data_width, 0, rng, dut.reduction)
 
     async def main(ctx):
         await add(ctx, dut, tile, 1, lambda: True)
         await ctx.tick()
         assert ctx.get(dut.done)
-        row, word = tile.rows - 1, (tile.cols - 1) // dut.geometry.lanes
+        row, word = tile.rows - 1, (tile.cols - 1) // dut.sizes.lanes
         ctx.set(dut.read_en, 1)
         ctx.set(dut.read_row, row)
         ctx.set(dut.read_word, word)
         ctx.set(dut.read_half, 1)
         await ctx.tick()
-        first = word * dut.geometry.lanes
+        first = word * dut.sizes.lanes
         assert ctx.get(dut.row_value) == tile.along(row, first)
         assert ctx.get(dut.column_values)[0] == tile.down(row, first)
 

@@ -6,6 +6,7 @@ from itertools import pairwise
 import pytest
 
 from diastole_hw.convert.lanes.passes import Passes
+from diastole_sim.spec.sizes.converter_sizes import ConverterSizes
 from support.bench import design, run
 from support.tiles import (
     MACHINES,
@@ -89,11 +90,11 @@ class Bench:
 
     def __init__(self, name, cls, shape, rng, p_tile=1.0, p_ready=1.0, p_used=1.0, tiles=None):
         numerics, data_width = machine(name)
-        self.dut = design(Passes, numerics=numerics, data_width=data_width)
+        self.dut = design(Passes, ConverterSizes(numerics=numerics, data_width=data_width))
         self.cls, self.shape, self.rng = cls, shape, rng
         self.p_tile, self.p_ready, self.p_used = p_tile, p_ready, p_used
-        self.lanes = self.dut.geometry.lanes
-        self.halves = self.dut.geometry.halves
+        self.lanes = self.dut.sizes.lanes
+        self.halves = self.dut.sizes.halves
         self.finds = finds(numerics, cls)
         self.tiles = tiles or tiles_of(numerics, cls, *shape)
         self.passes = [

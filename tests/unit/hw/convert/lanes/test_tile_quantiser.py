@@ -12,6 +12,7 @@ from diastole_hw.convert.lanes.tile_quantiser import TileQuantiser
 from diastole_sim.device.conversion import Conversion
 from diastole_sim.golden.convert import quantise
 from diastole_sim.spec.numerics import CLASS_NAMES
+from diastole_sim.spec.sizes.converter_sizes import ConverterSizes
 from oracle.formats import scale_code
 from support.bench import design, get, put, run
 from support.sweep import alternating
@@ -193,7 +194,7 @@ class Memories:
     def __init__(self, bench, copy):
         self.bench, self.copy = bench, copy
         self.port = bench.dut.second if copy else bench.dut.first
-        self.banks = field_banks(bench.dut.geometry, copy)
+        self.banks = field_banks(bench.dut.sizes, copy)
         self.elements, self.fields = {}, [{}, {}]
         self.written = []  # elements and exponents of every half
         self.held = [0, 0]  # halves of the reorder memory, and of the memory of exponents
@@ -272,13 +273,15 @@ class Bench:
 
     def __init__(self, name, rng, p=1.0, p_free=1.0):
         self.numerics, data_width = machine(name)
-        self.dut = design(TileQuantiser, numerics=self.numerics, data_width=data_width)
+        self.dut = design(
+            TileQuantiser, ConverterSizes(numerics=self.numerics, data_width=data_width)
+        )
         self.rng, self.p, self.p_free = rng, p, p_free
-        self.lanes = self.dut.geometry.lanes
+        self.lanes = self.dut.sizes.lanes
         self.bits = max(class_of(self.numerics, cls).format.element_bits for cls in range(3))
         self.tensor = None
         self.cycle, self.reads, self.done, self.counts = 0, [], 0, [0, 0, 0, 0]
-        self.copies = [Memories(self, copy) for copy in range(1 + self.dut.geometry.two_copies)]
+        self.copies = [Memories(self, copy) for copy in range(1 + self.dut.sizes.two_copies)]
         self.begun = self.tiles_read = 0
 
     def willing(self):
@@ -314,11 +317,11 @@ class Bench:
             if read:
                 self.reads.append(self.cycle)
                 tile = self.tensor.tiles[self.done]
-                half = self.tiles_read % 2 if self.dut.geometry.halves == 2 else 0
+                half = self.tiles_read % 2 if self.dut.sizes.halves == 2 else 0
                 assert at.half == half
                 data, along, down = self.word(at, tile)
                 ctx.set(dut.read_data, data)
-                if self.dut.geometry.two_copies:
+                if self.dut.sizes.two_copies:
                     ctx.set(dut.row_value, along)
                     ctx.set(dut.column_values, down)
             if done:
@@ -391,8 +394,8 @@ class Bench:
         run(self.dut, *benches, background=background, limit=60_000)
 
     def squares(self, tensor):
-        piece = piece_cols(self.numerics, self.dut.geometry.data_width, tensor.cls)
-        count = self.dut.geometry.piece_squares
+        piece = piece_cols(self.numerics, self.dut.sizes.data_width, tensor.cls)
+        count = self.dut.sizes.piece_squares
         for tile in tensor.tiles:
             yield from tensor.squares(tile, piece, count)
 

@@ -4,6 +4,7 @@
 import pytest
 
 from diastole_hw.convert.lanes.trials import Trials
+from diastole_sim.spec.sizes.converter_sizes import ConverterSizes
 from support.bench import design, run
 from support.tiles import class_of, machine, tile_shape
 from support.two_scales import worse
@@ -60,7 +61,7 @@ class Tile:
 
 async def give(ctx, dut, tile):
     """All words of a tile, row by row."""
-    lanes = dut.geometry.lanes
+    lanes = dut.sizes.lanes
     for row in range(tile.rows):
         for first in range(0, tile.cols, lanes):
             here = [(row, first + n) for n in range(lanes) if first + n < tile.cols]
@@ -85,8 +86,8 @@ async def give(ctx, dut, tile):
 def test_units(name, cls, rng):
     """Of some tiles, one after the other, each read when it is done."""
     numerics, data_width = machine(name)
-    dut = design(Trials, numerics=numerics, data_width=data_width)
-    lanes, found = dut.geometry.lanes, set()
+    dut = design(Trials, ConverterSizes(numerics=numerics, data_width=data_width))
+    lanes, found = dut.sizes.lanes, set()
 
     async def bench(ctx):
         ctx.set(dut.cls, cls)
