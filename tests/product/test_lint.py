@@ -16,7 +16,7 @@ from diastole.config.keys import Config
 from diastole.config.presets import PRESETS
 from diastole.product.collateral import VERILATOR_WAIVERS
 from support import product_lint as lint
-from support.products import STEPS_1X1
+from support.products import MACHINES, STEPS_1X1
 from support.sweep import sweep
 
 
@@ -42,6 +42,11 @@ def test_presets_as_they_are_pass_the_lint_of_their_readme(name, capfd):
     assert lint.verilator(product) == []
     assert lint.slang(product, capfd)[0] == []
     assert lint.yosys(product) == ""
+
+
+def test_two_ports_behind_registers_have_no_loop():
+    """Whether a bank takes a word hangs on the word that waits before it, never the other way."""
+    assert lint.yosys(cached_product(MACHINES["registered"])) == ""
 
 
 def test_every_waived_class_says_why(product):

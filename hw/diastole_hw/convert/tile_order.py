@@ -1,10 +1,18 @@
-"""The order in which a chain gives the tiles of a tensor: patch by patch, or row by row."""
+"""The order in which the tiles of a tensor come: row by row, or patch by patch, as a chain gives
+them.
 
-from amaranth.hdl import Array, Module, Mux, Signal, Value, unsigned
+A unit makes its order by :func:`make_tile_order`; ``follow`` of the order numbers its tiles. The
+order by rows is no unit, but a third of the gates: machines without patches have no more.
+"""
+
+from typing import Any
+
+from amaranth.hdl import Array, Module, Mux, Signal, Value, ValueLike, unsigned
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
 from diastole_hw.data_registers import data_register
+from diastole_hw.transfer.address import whole_beats
 
 LENGTH_BITS = 16
 """Of a length in blocks, or tiles: those of the loops of products."""
@@ -62,6 +70,10 @@ class TileOrder(wiring.Component):
         outputs = dict.fromkeys(("opens", "leftmost", "first_row", "first_col"), Out(1))
         super().__init__(inputs | outputs | {"cut": In(cut_layout()), "move": Out(2)})
 
+    def firsts(self, m: Module) -> tuple[Signal, Signal]:
+        """As :meth:`LineOrder.firsts`."""
+        return self.first_row, self.first_col
+
     def elaborate(self, platform):
         m = Module()
         cut = self.cut
@@ -99,29 +111,122 @@ class TileOrder(wiring.Component):
             m.d.sync += [row.eq(0), column.eq(0), topmost.eq(1), leftmost.eq(1)]
         return m
 
+    def follow(
+        self, m: Module, origin: ValueLike, beside: ValueLike, below: ValueLike, name: str, **_: Any
+    ) -> tuple[Signal, Value]:
+        """A number of each tile, and that of the next one, modulo its width: the first tile has
+        ``origin``, the tile beside has ``beside`` more, the one below ``below`` more.
 
-def follow_tiles(m, order: TileOrder, origin, beside, below, name: str) -> tuple[Signal, Signal]:
-    """A number of each tile, and that of the next one: of the first it is ``origin``, from there on
-    ``beside`` more in the tile beside, ``below`` more in that below it. Modulo its width."""
-    bits = len(Value.cast(origin))
-    here, left, across, down = (
-        data_register(bits, name=f"{name}_{part}") for part in ("here", "left", "across", "down")
-    )
-    after, back, opened, following = (
-        Signal(bits, name=f"{name}_{part}") for part in ("after", "back", "opened", "next")
-    )
-    lower = Signal(bits, name=f"{name}_lower")
-    m.d.comb += [
-        after.eq(here + beside),
-        back.eq(left + below),
-        opened.eq(Mux(order.opens, after, across)),
-        lower.eq(Mux(order.leftmost, back, down)),
-        following.eq(Array([after, back, opened, lower])[order.move]),
-    ]
-    with m.If(order.taken):
-        m.d.sync += [here.eq(following), across.eq(opened), down.eq(lower)]
-        with m.If(order.move != BESIDE):
-            m.d.sync += left.eq(following)
-    with m.If(order.start):
-        m.d.sync += [here.eq(origin), left.eq(origin)]
-    return here, following
+        Keywords that save gates of :meth:`LineOrder.follow` are taken, and change nothing."""
+        bits = len(Value.cast(origin))
+        here, left, across, down = (
+            data_register(bits, name=f"{name}_{part}")
+            for part in ("here", "left", "across", "down")
+        )
+        after, back, opened, following = (
+            Signal(bits, name=f"{name}_{part}") for part in ("after", "back", "opened", "next")
+        )
+        lower = Signal(bits, name=f"{name}_lower")
+        m.d.comb += [
+            after.eq(here + beside),
+            back.eq(left + below),
+            opened.eq(Mux(self.opens, after, across)),
+            lower.eq(Mux(self.leftmost, back, down)),
+            following.eq(Array([after, back, opened, lower])[self.move]),
+        ]
+        with m.If(self.taken):
+            m.d.sync += [here.eq(following), across.eq(opened), down.eq(lower)]
+            with m.If(self.move != BESIDE):
+                m.d.sync += left.eq(following)
+        with m.If(self.start):
+            m.d.sync += [here.eq(origin), left.eq(origin)]
+        return here, following
+
+
+class LineOrder:
+    """The same of tensors that are not cut: tiles come row by row, from left to right.
+
+    Parameters
+    ----------
+    start, taken, last_row, last_col : Value
+        As the members of :class:`TileOrder`.
+    """
+
+    def __init__(self, *, start: Value, taken: Value, last_row: Value, last_col: Value):
+        self.start, self.taken = start, taken
+        self.last_row, self.last_col = last_row, last_col
+
+    def follow(
+        self,
+        m: Module,
+        origin: Value,
+        beside: ValueLike,
+        below: ValueLike,
+        name: str,
+        *,
+        after: Value | None = None,
+        lower: Value | None = None,
+        dense: bool = False,
+        unit: int = 1,
+    ) -> tuple[Signal, Value]:
+        """As :meth:`TileOrder.follow`; ``origin`` must hold.
+
+        ``after``, ``lower``: the number of the tile beside the one at hand, and of that below it
+        when the row of tiles ends, where a unit has them anyway. ``dense``: a row of tiles goes on
+        where the one above ended, so ``below`` is not looked at. ``unit``: a power of two that
+        divides all numbers; bits below it are constants."""
+        bits = len(Value.cast(origin))
+        here = data_register(bits, name=f"{name}_here")
+        kept = [here]  # the last of them: of the first tile of the row of tiles
+        if after is None:
+            after = here if _is_zero(beside) else here + beside
+        if dense:
+            lower = after
+        elif lower is None and _is_zero(below):
+            lower = origin
+        elif lower is None:
+            if not _is_zero(beside):
+                kept.append(data_register(bits, name=f"{name}_left"))
+            lower = kept[-1] + below
+        # Few synthesisers see that a multiplexer between a register and itself is an enable.
+        with m.If(self.taken):
+            if after is not here:
+                m.d.sync += here.eq(whole_beats(after, unit))
+            if lower is not after:
+                with m.If(self.last_col):
+                    m.d.sync += [each.eq(whole_beats(lower, unit)) for each in kept]
+        with m.If(self.start):
+            m.d.sync += [each.eq(whole_beats(origin, unit)) for each in kept]
+        return here, Mux(self.last_col, lower, after)[:bits]
+
+    def firsts(self, m: Module) -> tuple[Signal, Signal]:
+        """Whether the tensor begins with the tile at hand, in its rows, and in its columns."""
+        first_row, first_col = data_register(name="first_row"), data_register(name="first_col")
+        with m.If(self.taken):
+            m.d.sync += first_col.eq(self.last_col)
+            with m.If(self.last_col):
+                m.d.sync += first_row.eq(0)
+        with m.If(self.start):
+            m.d.sync += [first_row.eq(1), first_col.eq(1)]
+        return first_row, first_col
+
+
+def _is_zero(step: ValueLike) -> bool:
+    return isinstance(step, int) and step == 0
+
+
+def make_tile_order(
+    m: Module, name: str, *, cut: Value | None = None, **members: Value
+) -> TileOrder | LineOrder:
+    """The order of a tensor's tiles: ``cut`` into patches, or row by row where it is None.
+
+    ``members``: ``start``, ``taken``, ``last_row`` and ``last_col`` of :class:`TileOrder`.
+    """
+    if cut is None:
+        taken = Signal(name=f"{name}_taken")
+        m.d.comb += taken.eq(members["taken"])
+        return LineOrder(**members | {"taken": taken})
+    m.submodules[name] = order = TileOrder()
+    m.d.comb += order.cut.eq(cut)
+    m.d.comb += [getattr(order, member).eq(value) for member, value in members.items()]
+    return order

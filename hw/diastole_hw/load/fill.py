@@ -150,12 +150,9 @@ class Fill(wiring.Component):
         """Before the banks, which lie far from here; whether it takes a word."""
         goes = taken | ~self.write_en
         waits, ends = Signal(name="written_en"), Signal(name="written_last")
+        written = data_output(m, self.write, "written")  # shown while the word waits, too
         with m.If(goes):
-            m.d.sync += [
-                waits.eq(en),
-                ends.eq(last),
-                data_output(m, self.write, "written").eq(write),
-            ]
+            m.d.sync += [waits.eq(en), ends.eq(last), written.eq(write)]
         m.d.comb += [self.write_en.eq(waits), self.blocks_loaded.eq(ends & goes)]
         return goes
 

@@ -8,7 +8,7 @@ from amaranth.utils import exact_log2
 from diastole_hw.convert.by_class import by_class
 from diastole_hw.convert.image.copy_port import image_group_layout
 from diastole_hw.convert.image.pack_bytes import PackBytes
-from diastole_hw.convert.tile_order import BACK, BESIDE, TileOrder, cut_layout, follow_tiles
+from diastole_hw.convert.tile_order import BACK, BESIDE, cut_layout, make_tile_order
 from diastole_hw.data_registers import data_register, delayed_record
 from diastole_hw.memory.ram import Ram
 from diastole_sim.spec.image import EXTENT_BITS, GROUP_BLOCKS
@@ -119,9 +119,9 @@ class ImageMaxima(wiring.Component):
     Members
     -------
     start : In(1)
+        A pulse before the first group of a tensor.
     cut : In(:func:`diastole_hw.convert.tile_order.cut_layout`)
-        A pulse before the first group of a tensor, and its patches, as ``cols``; there with
-        ``kept_rows``.
+        The tensor's patches, as ``cols``; there with ``kept_rows``.
     cls : In(2)
     cols : In(24)
         Of the tensor; must hold until the last beat is taken.
@@ -139,8 +139,9 @@ class ImageMaxima(wiring.Component):
         self.sizes = sizes
         byte = data.StructLayout({"byte": unsigned(8), "last": 1})
         super().__init__(
-            ({"start": In(1), "cut": In(cut_layout())} if kept_rows else {})
+            ({"cut": In(cut_layout())} if kept_rows else {})
             | {
+                "start": In(1),
                 "cls": In(2),
                 "cols": In(EXTENT_BITS),
                 "group": In(stream.Signature(image_group_layout())),
@@ -200,10 +201,8 @@ class ImageMaxima(wiring.Component):
             with m.If(~group.copy):
                 m.d.sync += fresh.eq(group.line_end)
         m.d.comb += [rows.entry.eq(self._counted(m)), columns.entry.eq(rows.entry)]
-        top, order_t = Const(0), None
-        if self.kept_rows:
-            order, order_t = self._orders(m, vectors)
-            top = self._top(m, order)
+        order, order_t = self._orders(m, vectors)
+        top = self._top(m, order) if self.kept_rows else Const(0)
         of_rows = top + line if self.kept_rows else line
         self._add_rows(m, rows, took, number, fresh, of_rows, vectors)
         self._add_columns(m, columns, took, number, line, line_t, vectors, order_t)
@@ -212,18 +211,19 @@ class ImageMaxima(wiring.Component):
 
     def _orders(self, m, vectors):
         """The tiles of the first copy, and those of which columns come."""
-        group, orders = self.group.p, []
-        for name, here in (("order", ~group.copy), ("order_t", group.copy | ~vectors)):
-            m.submodules[name] = order = TileOrder()
-            m.d.comb += [
-                order.start.eq(self.start),
-                order.cut.eq(self.cut),
-                order.taken.eq(self.group.ready & group.copy_end & here),
-                order.last_row.eq(group.last_row),
-                order.last_col.eq(group.last_col),
-            ]
-            orders.append(order)
-        return orders
+        group = self.group.p
+        return [
+            make_tile_order(
+                m,
+                name,
+                cut=self.cut if self.kept_rows else None,
+                start=self.start,
+                taken=self.group.ready & group.copy_end & here,
+                last_row=group.last_row,
+                last_col=group.last_col,
+            )
+            for name, here in (("order", ~group.copy), ("order_t", group.copy | ~vectors))
+        ]
 
     def _top(self, m, order):
         """Row of blocks, among those that wait, with which the tile at hand begins."""
@@ -262,18 +262,7 @@ class ImageMaxima(wiring.Component):
         row_bits = exact_log2(sizes.block)
         here = Signal.like(columns.addr, name="column")  # of the group's first byte, in its units
         goes_on = self.group.ready & (group.copy | ~vectors)
-        if order is not None:
-            self._follow_columns(m, order, here, goes_on)
-        else:
-            tile = Signal.like(columns.addr, name="tile_column")
-            with m.If(goes_on):
-                m.d.sync += here.eq(here + 1)
-                with m.If(group.copy_end):
-                    m.d.sync += tile.eq(here + 1)
-                with m.Elif(group.line_end):
-                    m.d.sync += here.eq(tile)
-                with m.If(group.copy_end & group.last_col):
-                    m.d.sync += [here.eq(0), tile.eq(0)]
+        self._follow_columns(m, order, here, goes_on)
         m.d.comb += [
             columns.add.eq(took & ~vectors),
             columns.addr.eq(Cat(number[: exact_log2(GROUP_BLOCKS)], here)),
@@ -288,7 +277,7 @@ class ImageMaxima(wiring.Component):
                 ]
 
     def _follow_columns(self, m, order, here, goes_on):
-        """Where a group's columns lie, in a tensor that may come in patches."""
+        """Where a group's columns lie, of a tensor whose tiles come in this order."""
         sizes, group = self.sizes, self.group.p
         counts = [
             sizes.tile_cols(cls) // (sizes.block if vectors else sizes.group_cols)
@@ -296,7 +285,7 @@ class ImageMaxima(wiring.Component):
         ]
         beside = by_class(m, self.cls, counts, "tile_columns")
         origin = Const(0, len(here))
-        tile, following = follow_tiles(m, order, origin, beside, 0, "columns")
+        tile, following = order.follow(m, origin, beside, 0, "columns", after=here + 1)
         with m.If(goes_on):
             m.d.sync += here.eq(here + 1)
             with m.If(group.line_end):

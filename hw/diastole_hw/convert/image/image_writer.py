@@ -14,10 +14,10 @@ from diastole_hw.convert.image.image_maxima import MAX_COL_BLOCKS, MAX_KEPT_ROWS
 from diastole_hw.convert.image.pack import packed_layout
 from diastole_hw.convert.image.pack_bytes import PackBytes
 from diastole_hw.convert.image.plane_turns import PlaneTurns
-from diastole_hw.convert.tile_order import TileOrder, cut_layout, follow_tiles
+from diastole_hw.convert.tile_order import cut_layout, make_tile_order
 from diastole_hw.data_registers import data_register
 from diastole_hw.stream.fifo import StreamFifo
-from diastole_hw.transfer.address import Locate, whole_beats
+from diastole_hw.transfer.address import Locate
 from diastole_hw.transfer.times import times
 from diastole_sim.spec.command_table import ADDRESS_BITS
 from diastole_sim.spec.formats import NVFP4
@@ -130,7 +130,8 @@ class ImageWriter(wiring.Component):
         connect(m, of_maxima.o, maxima.group)
         connect(m, flipped(self.exponents), maxima.i)
         m.d.comb += [
-            *([maxima.start.eq(self.start), maxima.cut.eq(self.cut)] if self.kept_rows else []),
+            maxima.start.eq(self.start),
+            *([maxima.cut.eq(self.cut)] if self.kept_rows else []),
             maxima.cls.eq(self.cls),
             maxima.cols.eq(self.cols),
             packer.i.valid.eq(maxima.o.valid),
@@ -403,37 +404,31 @@ class ImageWriter(wiring.Component):
 
     def _locate_groups(self, m, groups, done):
         """Address of the next group; ``done`` when it is used."""
-        sizes = self.sizes
+        sizes, group = self.sizes, groups.p
         group_bytes, pitch, pitch_t = self._pitches(m)
-        start = self.destination + sizes.beat_bytes * sizes.header
+        start = (self.destination + sizes.beat_bytes * sizes.header)[:ADDRESS_BITS]
         if (sizes.max_tile_rows, sizes.max_tile_cols) == (sizes.block, sizes.group_cols):
             # Tiles are groups, and come in the order of the image, or of its patches.
-            if self.kept_rows:
-                order = self._order(m, groups.p, done, "order")
-                return follow_tiles(m, order, start[:ADDRESS_BITS], group_bytes, pitch, "group")[0]
-            here = data_register(ADDRESS_BITS)
-            with m.If(done):
-                m.d.sync += here.eq(whole_beats(here + group_bytes, sizes.beat_bytes))
-            with m.If(self.start):
-                m.d.sync += here.eq(whole_beats(start, sizes.beat_bytes))
-            return here
-        first = self._locate_first(m, groups.p, done, group_bytes, pitch)
+            order = self._order(m, group, done, "order")
+            keys = {"dense": True, "unit": sizes.beat_bytes}
+            return order.follow(m, start, group_bytes, pitch, "group", **keys)[0]
+        first = self._locate_first(m, group, done & ~group.copy, start, group_bytes, pitch)
         if not sizes.two_copies:
             return first
-        second = self._locate_second(m, groups.p, done, group_bytes, pitch_t)
-        return Mux(groups.p.copy, second, first)
+        second = self._locate_second(m, group, done & group.copy, group_bytes, pitch_t)
+        return Mux(group.copy, second, first)
 
     def _order(self, m, group, done, name):
         """The tiles, of a copy whose group is ``done``."""
-        m.submodules[name] = order = TileOrder()
-        m.d.comb += [
-            order.start.eq(self.start),
-            order.cut.eq(self.cut),
-            order.taken.eq(done & group.copy_end),
-            order.last_row.eq(group.last_row),
-            order.last_col.eq(group.last_col),
-        ]
-        return order
+        return make_tile_order(
+            m,
+            name,
+            cut=self.cut if self.kept_rows else None,
+            start=self.start,
+            taken=done & group.copy_end,
+            last_row=group.last_row,
+            last_col=group.last_col,
+        )
 
     def _shifted(self, m, value, counts, name):
         """``value`` times a count of each class, all powers of two."""
@@ -442,45 +437,16 @@ class ImageWriter(wiring.Component):
         m.d.comb += shifted.eq(value << shift)
         return shifted
 
-    def _locate_first(self, m, group, done, group_bytes, pitch):
+    def _locate_first(self, m, group, done, start, group_bytes, pitch):
         """In a tile of the first copy: rows of blocks, from top to bottom."""
         sizes = self.sizes
         row_counts = [sizes.tile_rows(cls) // sizes.block for cls in range(3)]
         col_counts = [sizes.tile_cols(cls) // sizes.group_cols for cls in range(3)]
         row_bytes = self._shifted(m, pitch, row_counts, "tile_row_bytes")
         tile_bytes = self._shifted(m, group_bytes, col_counts, "tile_bytes")
-        if self.kept_rows:
-            order = self._order(m, group, done & ~group.copy, "order")
-            steps, tiles = (group_bytes, pitch), (tile_bytes, row_bytes)
-            return self._follow_first(m, order, group, done & ~group.copy, steps, tiles)
-        # The first group of this row of tiles, of this tile, of this row of blocks in the tile, and
-        # the next.
-        tiles, tile, line, here = (
-            data_register(ADDRESS_BITS, name=name) for name in ("tiles", "tile", "line", "here")
-        )
-        next_tile = Signal(ADDRESS_BITS)
-        m.d.comb += next_tile.eq(tile + tile_bytes)
-        with m.If(group.last_col):
-            m.d.comb += next_tile.eq(tiles + row_bytes)
-        with m.If(done & ~group.copy):
-            m.d.sync += here.eq(here + group_bytes)
-            with m.If(group.copy_end):
-                m.d.sync += [here.eq(next_tile), line.eq(next_tile), tile.eq(next_tile)]
-                with m.If(group.last_col):
-                    m.d.sync += tiles.eq(next_tile)
-            with m.Elif(group.line_end):
-                m.d.sync += [here.eq(line + pitch), line.eq(line + pitch)]
-        with m.If(self.start):
-            start = self.destination + sizes.beat_bytes * sizes.header
-            m.d.sync += [signal.eq(start) for signal in (tiles, tile, line, here)]
-        return here
-
-    def _follow_first(self, m, order, group, done, steps, tiles):
-        """The same where tiles come in patches; ``steps``: to the next group and line, ``tiles``:
-        to those beside and below."""
-        (group_bytes, pitch), (beside, below) = steps, tiles
-        start = (self.destination + self.sizes.beat_bytes * self.sizes.header)[:ADDRESS_BITS]
-        _, following = follow_tiles(m, order, start, beside, below, "tile")
+        order = self._order(m, group, done, "order")
+        _, following = order.follow(m, start, tile_bytes, row_bytes, "tile")
+        # The first group of this row of blocks in the tile, and the next.
         line, here = (data_register(ADDRESS_BITS, name=name) for name in ("line", "here"))
         with m.If(order.taken):
             m.d.sync += [here.eq(following), line.eq(following)]
@@ -494,56 +460,27 @@ class ImageWriter(wiring.Component):
 
     def _locate_second(self, m, group, done, group_bytes, pitch):
         """In a tile of the second copy: strips, each by columns of blocks from left to right."""
-        if self.kept_rows:
-            order = self._order(m, group, done & group.copy, "order_t")
-            return self._follow_second(m, order, group, done & group.copy, group_bytes, pitch)
-        # First row of this tile in the image, and this row; bytes from there to the first strip of
-        # this row of tiles, and to this strip.
-        tile, column, row_strip, strip = (
-            data_register(ADDRESS_BITS, name=name)
-            for name in ("tile_t", "column", "row_strip", "strip")
-        )
-        below, after = strip + group_bytes, column + pitch
-        with m.If(done & group.copy):
-            m.d.sync += column.eq(after)
-            with m.If(group.line_end):
-                m.d.sync += [column.eq(tile), strip.eq(below)]
-            with m.If(group.copy_end):
-                m.d.sync += [column.eq(after), tile.eq(after), strip.eq(row_strip)]
-                with m.If(group.last_col):
-                    start = self._start_second()
-                    m.d.sync += [column.eq(start), tile.eq(start)]
-                    m.d.sync += [strip.eq(below), row_strip.eq(below)]
-        with m.If(self.start):
-            start = self._start_second()
-            m.d.sync += [column.eq(start), tile.eq(start), strip.eq(0), row_strip.eq(0)]
-        return (column + strip)[:ADDRESS_BITS]
-
-    def _follow_second(self, m, order, group, done, group_bytes, pitch):
-        """The same where tiles come in patches."""
         sizes = self.sizes
         col_counts = [cols // sizes.block for cols in sizes.of_classes(sizes.tile_cols)]
         # Only of classes with vectors, whose tiles are strips or more.
         row_counts = [
             max(1, rows // sizes.strip_rows) for rows in sizes.of_classes(sizes.tile_rows)
         ]
+        order = self._order(m, group, done, "order_t")
+        column, strip = (data_register(ADDRESS_BITS, name=name) for name in ("column", "strip"))
         beside = self._shifted(m, pitch, col_counts, "tile_t_bytes")
         below = self._shifted(m, group_bytes, row_counts, "tile_strips")
-        start = self._start_second()[:ADDRESS_BITS]
-        tile, next_tile = follow_tiles(m, order, start, beside, 0, "tile_t")
+        after, lower = column + pitch, strip + group_bytes
+        start = (self.destination_t + sizes.beat_bytes * sizes.header)[:ADDRESS_BITS]
+        tile, next_tile = order.follow(m, start, beside, 0, "tile_t", after=after)
         origin = Const(0, ADDRESS_BITS)
-        _, next_strip = follow_tiles(m, order, origin, 0, below, "strips")
-        column, strip = (data_register(ADDRESS_BITS, name=name) for name in ("column", "strip"))
+        _, next_strip = order.follow(m, origin, 0, below, "strips", lower=lower)
         with m.If(order.taken):
             m.d.sync += [column.eq(next_tile), strip.eq(next_strip)]
         with m.Elif(done):
-            m.d.sync += column.eq(column + pitch)
+            m.d.sync += column.eq(after)
             with m.If(group.line_end):
-                m.d.sync += [column.eq(tile), strip.eq(strip + group_bytes)]
+                m.d.sync += [column.eq(tile), strip.eq(lower)]
         with m.If(self.start):
             m.d.sync += [column.eq(start), strip.eq(0)]
         return (column + strip)[:ADDRESS_BITS]
-
-    def _start_second(self):
-        """Address of the first group of the second copy's image."""
-        return self.destination_t + self.sizes.beat_bytes * self.sizes.header

@@ -9,10 +9,8 @@ from diastole_hw.convert.intake.tile_index import of_tile_rows
 from diastole_hw.convert.tile_layouts import (
     walked_layout,
 )
-from diastole_hw.convert.tile_order import TileOrder, cut_layout, follow_tiles
-from diastole_hw.data_registers import data_register
+from diastole_hw.convert.tile_order import cut_layout, make_tile_order
 from diastole_hw.random.draws import INDEX_BITS
-from diastole_hw.transfer.address import whole_beats
 from diastole_sim.spec.command_table import ADDRESS_BITS
 from diastole_sim.spec.image import EXTENT_BITS, PITCH_BITS
 from diastole_sim.spec.sizes.converter_sizes import ConverterSizes
@@ -69,27 +67,29 @@ class TensorWalk(wiring.Component):
         sizes = self.sizes
         tile_rows = by_class(m, self.cls, sizes.of_classes(sizes.tile_rows), "tile_rows")
         tile_cols = by_class(m, self.cls, sizes.of_classes(sizes.tile_cols), "tile_cols")
-        (self._by_patches if self.in_patches else self._by_rows)(m, tile_rows, tile_cols)
-        some = self.rows.any() & self.cols.any()
-        m.d.sync += Assert(~self.start | ~self.o.valid, "started with tiles left")
-        m.d.sync += Assert(~self.start | some, "started without elements")
-        return m
-
-    def _by_rows(self, m, tile_rows, tile_cols):
-        """The tiles row by row, from left to right."""
-        sizes = self.sizes
-        aligned = min(4 * min(sizes.of_classes(sizes.tile_cols)), sizes.beat_bytes)  # every tile
-
-        def whole(value):
-            return whole_beats(value, aligned)
-
-        rows_left = data_register(EXTENT_BITS)
-        cols_left = data_register(EXTENT_BITS)
-        row_address = data_register(ADDRESS_BITS)
-        address = data_register(ADDRESS_BITS)
-        first_row = data_register()
-        first_col = data_register()
         tile = self.o.p
+        order = make_tile_order(
+            m,
+            "order",
+            cut=self.cut if self.in_patches else None,
+            start=self.start,
+            taken=self.o.valid & self.o.ready,
+            last_row=tile.last_row,
+            last_col=tile.last_col,
+        )
+        row_bytes = of_tile_rows(m, sizes, self.cls, self.pitch, "pitch")
+        rows_left, _ = order.follow(m, self.rows, 0, -tile_rows, "rows_left")
+        cols_left, _ = order.follow(m, self.cols, -tile_cols, 0, "cols_left")
+        if self.in_patches:
+            row_elements = of_tile_rows(m, sizes, self.cls, self.cols)
+            origin = Const(0, INDEX_BITS)
+            index, _ = order.follow(m, origin, tile_cols, row_elements, "index")
+            m.d.comb += tile.index.eq(index)
+        aligned = min(4 * min(sizes.of_classes(sizes.tile_cols)), sizes.beat_bytes)  # every tile
+        address, _ = order.follow(
+            m, self.source, tile_cols << 2, row_bytes, "address", unit=aligned
+        )
+        first_row, first_col = order.firsts(m)
         m.d.comb += [
             tile.first_row.eq(first_row),
             tile.first_col.eq(first_col),
@@ -99,52 +99,11 @@ class TensorWalk(wiring.Component):
             tile.last_row.eq(rows_left <= tile_rows),
             tile.last_col.eq(cols_left <= tile_cols),
         ]
-        row_bytes = of_tile_rows(m, sizes, self.cls, self.pitch, "pitch")
-        next_address = (row_address + row_bytes)[:ADDRESS_BITS]
-        with m.If(self.o.valid & self.o.ready):
-            m.d.sync += [
-                cols_left.eq(cols_left - tile_cols),
-                address.eq(whole(address + (tile_cols << 2))),
-                first_col.eq(0),
-            ]
-            with m.If(tile.last_col):
-                m.d.sync += [rows_left.eq(rows_left - tile_rows), cols_left.eq(self.cols)]
-                m.d.sync += [row_address.eq(whole(next_address)), address.eq(whole(next_address))]
-                m.d.sync += [first_row.eq(0), first_col.eq(1)]
-                with m.If(tile.last_row):
-                    m.d.sync += self.o.valid.eq(0)
-        with m.If(self.start):
-            m.d.sync += [rows_left.eq(self.rows), cols_left.eq(self.cols)]
-            m.d.sync += [row_address.eq(whole(self.source)), address.eq(whole(self.source))]
-            m.d.sync += [first_row.eq(1), first_col.eq(1), self.o.valid.eq(1)]
-
-    def _by_patches(self, m, tile_rows, tile_cols):
-        """The tiles in the order of a chain."""
-        m.submodules.order = order = TileOrder()
-        tile = self.o.p
-        row_bytes = of_tile_rows(m, self.sizes, self.cls, self.pitch, "pitch")
-        row_elements = of_tile_rows(m, self.sizes, self.cls, self.cols)
-        rows_left, _ = follow_tiles(m, order, self.rows, 0, -tile_rows, "rows_left")
-        cols_left, _ = follow_tiles(m, order, self.cols, -tile_cols, 0, "cols_left")
-        origin = Const(0, INDEX_BITS)
-        index, _ = follow_tiles(m, order, origin, tile_cols, row_elements, "index")
-        address, _ = follow_tiles(m, order, self.source, tile_cols << 2, row_bytes, "address")
-        m.d.comb += [
-            order.start.eq(self.start),
-            order.cut.eq(self.cut),
-            order.taken.eq(self.o.valid & self.o.ready),
-            order.last_row.eq(tile.last_row),
-            order.last_col.eq(tile.last_col),
-            tile.first_row.eq(order.first_row),
-            tile.first_col.eq(order.first_col),
-            tile.address.eq(address),
-            tile.index.eq(index),
-            tile.rows.eq(Mux(tile.last_row, rows_left, tile_rows)),
-            tile.cols.eq(Mux(tile.last_col, cols_left, tile_cols)),
-            tile.last_row.eq(rows_left <= tile_rows),
-            tile.last_col.eq(cols_left <= tile_cols),
-        ]
         with m.If(order.taken & tile.last_row & tile.last_col):
             m.d.sync += self.o.valid.eq(0)
         with m.If(self.start):
             m.d.sync += self.o.valid.eq(1)
+        some = self.rows.any() & self.cols.any()
+        m.d.sync += Assert(~self.start | ~self.o.valid, "started with tiles left")
+        m.d.sync += Assert(~self.start | some, "started without elements")
+        return m

@@ -2,11 +2,11 @@
 """The order of a tensor's tiles, and numbers that follow it, against loops over patches."""
 
 import pytest
-from amaranth.hdl import Const, Module
+from amaranth.hdl import Const, Module, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from diastole_hw.convert.tile_order import TileOrder, cut_layout, follow_tiles
+from diastole_hw.convert.tile_order import cut_layout, make_tile_order
 from support.bench import design, run
 from support.converter_bench import patches_of
 
@@ -15,34 +15,52 @@ CUTS = [True, *[(h, w, by) for h, w in [(1, 1), (2, 3), (4, 2), (9, 3), (3, 9)] 
 
 
 class Tiles(wiring.Component):
-    """Numbers of the tiles of a tensor of ``high`` x ``wide`` tiles, until it ends."""
+    """Numbers of the tiles of a tensor of ``high`` x ``wide`` tiles, until it ends.
 
-    def __init__(self):
+    ``column`` and ``sum`` are told what comes after, as units do that have it anyway."""
+
+    def __init__(self, *, in_patches):
+        self.in_patches = in_patches
         members = dict.fromkeys(("high", "wide"), In(8))
-        members |= dict.fromkeys(("row", "column", "next_column"), Out(8))
+        members |= dict.fromkeys(("row", "column", "next_column", "place"), Out(8))
         members |= dict.fromkeys(("first_row", "first_col", "last"), Out(1))
         super().__init__(
-            members | {"start": In(1), "taken": In(1), "cut": In(cut_layout()), "sum": Out(12)}
+            members
+            | {"start": In(1), "taken": In(1), "cut": In(cut_layout())}
+            | {"sum": Out(12), "unit": Out(12)}
         )
 
     def elaborate(self, platform):
         m = Module()
-        m.submodules.order = order = TileOrder()
-        row, _ = follow_tiles(m, order, Const(0, 8), 0, 1, "row")
-        column, next_column = follow_tiles(m, order, Const(0, 8), 1, 0, "column")
-        total, _ = follow_tiles(m, order, Const(4095, 12), -3, 50, "sum")
+        row, column, total = (Signal(bits) for bits in (8, 8, 12))
+        order = make_tile_order(
+            m,
+            "order",
+            cut=self.cut if self.in_patches else None,
+            start=self.start,
+            taken=self.taken,
+            last_row=row == self.high - 1,
+            last_col=column == self.wide - 1,
+        )
+        rows, _ = order.follow(m, Const(0, 8), 0, 1, "row")
+        after = column + 1
+        columns, next_column = order.follow(m, Const(0, 8), 1, 0, "column", after=after)
+        sums, _ = order.follow(m, Const(4095, 12), -3, 50, "sum")
+        units, _ = order.follow(m, Const(16, 12), 8, 24, "unit", unit=8)
+        places, _ = order.follow(m, Const(5, 8), 1, self.wide, "place", dense=True)
+        first_row, first_col = order.firsts(m)
         m.d.comb += [
+            row.eq(rows),
+            column.eq(columns),
+            total.eq(sums),
             self.row.eq(row),
             self.column.eq(column),
             self.next_column.eq(next_column),
             self.sum.eq(total),
-            order.start.eq(self.start),
-            order.taken.eq(self.taken),
-            order.cut.eq(self.cut),
-            order.last_row.eq(row == self.high - 1),
-            order.last_col.eq(column == self.wide - 1),
-            self.first_row.eq(order.first_row),
-            self.first_col.eq(order.first_col),
+            self.unit.eq(units),
+            self.place.eq(places),
+            self.first_row.eq(first_row),
+            self.first_col.eq(first_col),
             self.last.eq(order.last_row & order.last_col),
         ]
         return m
@@ -54,11 +72,12 @@ def walked(high, wide, cut):
         yield from ((row, column) for row in range(top, bottom) for column in range(left, right))
 
 
+@pytest.mark.parametrize("in_patches", [True, False], ids=["patches", "lines"])
 @pytest.mark.parametrize("p_taken", [1.0, 0.4], ids=["free", "stalled"])
-def test_patches_in_both_orders(p_taken, rng):
+def test_every_order(p_taken, in_patches, rng):
     """One tensor after the other; nothing of one is left for the next."""
-    dut = design(Tiles)
-    jobs = [(shape, cut) for shape in SHAPES for cut in CUTS]
+    dut = design(Tiles, in_patches=in_patches)
+    jobs = [(shape, cut) for shape in SHAPES for cut in (CUTS if in_patches else [True] * 3)]
     rng.shuffle(jobs)
 
     async def main(ctx):
@@ -78,6 +97,8 @@ def test_patches_in_both_orders(p_taken, rng):
                 where = f"tile {number} of {high} x {wide} in patches {cut}"
                 assert (ctx.get(dut.row), ctx.get(dut.column)) == (row, column), where
                 assert ctx.get(dut.sum) == (4095 - 3 * column + 50 * row) % 4096, where
+                assert ctx.get(dut.place) == 5 + row * wide + column, where
+                assert ctx.get(dut.unit) == 16 + 8 * column + 24 * row, where
                 assert ctx.get(dut.first_row) == (row == 0), where
                 assert ctx.get(dut.first_col) == (column == 0), where
                 assert ctx.get(dut.last) == (number == len(tiles) - 1), where
