@@ -4,7 +4,7 @@
 import pytest
 
 from diastole_hw.bus.gather import DEPTH, GatheredWrites
-from support.bench import design, run
+from support.bench import design, simulation
 from support.unit_bench import Unit
 
 WIDTH = 32
@@ -144,7 +144,7 @@ def test_a_beat_every_cycle(rng):
     assert beats.cycles[0] == requests.cycles[0] + 1
 
 
-def test_neither_valid_nor_ready_depends_on_the_other_side(rng):
+async def test_neither_valid_nor_ready_depends_on_the_other_side(rng):
     """In any state: all of them are functions of registers."""
     dut = design(GatheredWrites, data_width=WIDTH)
     inputs = (
@@ -153,22 +153,19 @@ def test_neither_valid_nor_ready_depends_on_the_other_side(rng):
     outputs = (
         dut.source.requests.ready, dut.source.beats.ready, dut.requests.valid, dut.beats.valid,
     )  # fmt: skip
-
-    async def bench(ctx):
-        ctx.set(dut.slow, DEPTH)
-        ctx.set(dut.source.requests.payload, {"addr": 0, "beats": 3})
-        owed = 0  # beats are taken once their request was
-        for _ in range(200):
-            found = set()
-            for _ in range(4):
-                for signal in inputs:
-                    ctx.set(signal, rng.randrange(2))
-                found.add(tuple(ctx.get(signal) for signal in outputs))
-            assert len(found) == 1
-            if not owed:
-                ctx.set(dut.beats.ready, 0)
-            asks = ctx.get(dut.requests.valid & dut.requests.ready)
-            owed += 3 * asks - ctx.get(dut.beats.valid & dut.beats.ready)
-            await ctx.tick()
-
-    run(dut, bench)
+    ctx = await simulation(dut)
+    ctx.set(dut.slow, DEPTH)
+    ctx.set(dut.source.requests.payload, {"addr": 0, "beats": 3})
+    owed = 0  # beats are taken once their request was
+    for _ in range(200):
+        found = set()
+        for _ in range(4):
+            for signal in inputs:
+                ctx.set(signal, rng.randrange(2))
+            found.add(tuple(ctx.get(signal) for signal in outputs))
+        assert len(found) == 1
+        if not owed:
+            ctx.set(dut.beats.ready, 0)
+        asks = ctx.get(dut.requests.valid & dut.requests.ready)
+        owed += 3 * asks - ctx.get(dut.beats.valid & dut.beats.ready)
+        await ctx.tick()

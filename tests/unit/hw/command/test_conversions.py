@@ -12,7 +12,7 @@ from diastole_sim.golden.convert import quantise
 from diastole_sim.golden.improvement import Improvement
 from diastole_sim.spec.command import scale_field
 from diastole_sim.spec.scales import amax_exponent
-from support.bench import design, get, put, run
+from support.bench import design, get, put, run, simulation
 from support.plans import make_numerics, make_plan, with_vector
 
 NUMERICS = make_numerics(
@@ -189,7 +189,7 @@ def test_an_image_without_a_slot_has_the_scale_1(plan):
 FAST = make_numerics(block=4, formats=("fast", "bfp2", "fast"), headroom=8)
 
 
-def test_widths_of_slots(rng):
+async def test_widths_of_slots(rng):
     """By the slot's next; the decision, of what was counted, is the one after that."""
     dut = design(Conversions, with_vector(make_plan(FAST)))
     eps = {slot: rng.choice([0, 2**15, 2**18 - 1]) for slot in range(3)}
@@ -226,47 +226,45 @@ def test_widths_of_slots(rng):
                 assert put_en
                 widths[put_at] = width
 
-    async def bench(ctx):
-        for number, job in enumerate(jobs):
-            before = dict(widths)
-            if images[number]:
-                await put(ctx, dut.image, [job])
-            else:
-                await put(ctx, dut.asked, [job | {"planes": chosen[number]}])
-            given = await get(ctx, dut.converter.command)
-            slot = job["slot"] - 1
-            planes = chosen[number]
-            if images[number]:
-                planes = 0 if job["cls"] == 1 else 1  # the most
-            if job["by_slot"]:
-                planes = before[slot] >> 1
-            assert given.planes == planes
-            num, den = counted[number]
-            ctx.set(dut.converter.improvement_num, num)
-            ctx.set(dut.converter.improvement_den, den)
-            ctx.set(dut.converter.amax, number)
-            done = dut.image_done if images[number] else dut.done
-            other = dut.done if images[number] else dut.image_done
-            ctx.set(dut.converter.done, 1)
-            cycles = 0
-            while not ctx.get(done):
-                assert not ctx.get(dut.amax_put_en)
-                await ctx.tick()
-                ctx.set(dut.converter.done, 0)
-                cycles += 1
-            assert not ctx.get(other)
-            assert cycles == (19 if job["decides"] else 0)
+    ctx = await simulation(dut, background=[slots], limit=5000)
+    for number, job in enumerate(jobs):
+        before = dict(widths)
+        if images[number]:
+            await put(ctx, dut.image, [job])
+        else:
+            await put(ctx, dut.asked, [job | {"planes": chosen[number]}])
+        given = await get(ctx, dut.converter.command)
+        slot = job["slot"] - 1
+        planes = chosen[number]
+        if images[number]:
+            planes = 0 if job["cls"] == 1 else 1  # the most
+        if job["by_slot"]:
+            planes = before[slot] >> 1
+        assert given.planes == planes
+        num, den = counted[number]
+        ctx.set(dut.converter.improvement_num, num)
+        ctx.set(dut.converter.improvement_den, den)
+        ctx.set(dut.converter.amax, number)
+        done = dut.image_done if images[number] else dut.done
+        other = dut.done if images[number] else dut.image_done
+        ctx.set(dut.converter.done, 1)
+        cycles = 0
+        while not ctx.get(done):
+            assert not ctx.get(dut.amax_put_en)
             await ctx.tick()
             ctx.set(dut.converter.done, 0)
-            await ctx.tick()  # until the table has it
-            if slot < 0:
-                continue
-            last, following = before[slot] & 1, before[slot] >> 1
-            last = following if job["by_slot"] else last
-            if job["decides"]:
-                seen = Improvement(num=num, den=4 * den)
-                following = int(seen.exceeds(eps[slot]))
-            assert widths == before | {slot: last | following << 1}
-            assert amax[slot] == number
-
-    run(dut, bench, background=[slots], limit=5000)
+            cycles += 1
+        assert not ctx.get(other)
+        assert cycles == (19 if job["decides"] else 0)
+        await ctx.tick()
+        ctx.set(dut.converter.done, 0)
+        await ctx.tick()  # until the table has it
+        if slot < 0:
+            continue
+        last, following = before[slot] & 1, before[slot] >> 1
+        last = following if job["by_slot"] else last
+        if job["decides"]:
+            seen = Improvement(num=num, den=4 * den)
+            following = int(seen.exceeds(eps[slot]))
+        assert widths == before | {slot: last | following << 1}
+        assert amax[slot] == number

@@ -9,7 +9,7 @@ from diastole_hw.command.fetch import CommandFetch
 from diastole_sim.spec.command import Command
 from diastole_sim.spec.command_errors import ErrorCode
 from diastole_sim.spec.command_table import COMMAND_BYTES, Opcode
-from support.bench import design, run
+from support.bench import design, simulation
 from support.command_host import Host, pulse
 from support.commands import good, limits_of
 
@@ -145,20 +145,17 @@ def commands_of(kinds, rng, data_width=512):
 @pytest.mark.parametrize("data_width", [64, 512])
 @pytest.mark.parametrize("slow", [0.0, 0.5, 0.9])
 @pytest.mark.sampled(4)
-def test_every_step_in_its_order(shape, data_width, slow, rng):
+async def test_every_step_in_its_order(shape, data_width, slow, rng):
     kinds, first, count, step, end = SHAPES[shape]
     dut = design(CommandFetch, limits_of(data_width, vector=True))
     commands = commands_of(kinds, rng, data_width)
     host = Host(dut, commands, BASE, lambda: rng.random() >= slow / 2)
     engine = Machine(dut, rng, slow, step)
     fetched, steps = order(commands, first, count, step, end)
-
-    async def bench(ctx):
-        await begin(ctx, dut, count, first, end)
-        await ended(ctx, dut)
-        assert not ctx.get(dut.error_code)
-
-    run(dut, bench, background=[host.serve, engine.work], limit=20_000)
+    ctx = await simulation(dut, background=[host.serve, engine.work], limit=20_000)
+    await begin(ctx, dut, count, first, end)
+    await ended(ctx, dut)
+    assert not ctx.get(dut.error_code)
     assert [(address - BASE) // COMMAND_BYTES for address, _ in host.requests] == fetched
     offered = [commands[index] for index in fetched if commands[index].opcode != Opcode.NEXT]
     assert engine.taken == [fields_of(command, dut) for command in offered]
@@ -185,63 +182,34 @@ def _check_cycles(engine, fetched):
 
 
 @pytest.mark.parametrize("first, count", [(0, 0), (1, 1), (2, 1), (2**32 - 1, 5)])
-def test_no_command_at_all(first, count):
+async def test_no_command_at_all(first, count):
     dut = design(CommandFetch, limits_of(64, vector=True))
-
-    async def bench(ctx):
-        await begin(ctx, dut, count, first, 0)
-        assert (ctx.get(dut.error_code), ctx.get(dut.error_index)) == (ErrorCode.ZERO_SIZE, 0)
-        assert not ctx.get(dut.busy)
-
-    run(dut, bench)
+    ctx = await simulation(dut)
+    await begin(ctx, dut, count, first, 0)
+    assert (ctx.get(dut.error_code), ctx.get(dut.error_index)) == (ErrorCode.ZERO_SIZE, 0)
+    assert not ctx.get(dut.busy)
 
 
 @pytest.mark.parametrize("kinds", ["x0b", "xx0b", "x3xb", "0b"])
-def test_a_command_is_refused_after_a_step(kinds, rng):
+async def test_a_command_is_refused_after_a_step(kinds, rng):
     """The index is that of the command, the parity of which may be that of the one before it."""
     dut = design(CommandFetch, limits_of(512, vector=True))
     commands = [BAD if kind == "b" else commands_of(kind, rng)[0] for kind in kinds]
     host = Host(dut, commands, BASE)
     engine = Machine(dut, rng, 0.5, 0)
-
-    async def bench(ctx):
-        await begin(ctx, dut, len(kinds), 0, 3)
-        await ended(ctx, dut)
-        assert ctx.get(dut.error_code) == ErrorCode.BAD_OPCODE
-        assert ctx.get(dut.error_index) == len(kinds) - 1
-
-    run(dut, bench, background=[host.serve, engine.work])
+    ctx = await simulation(dut, background=[host.serve, engine.work])
+    await begin(ctx, dut, len(kinds), 0, 3)
+    await ended(ctx, dut)
+    assert ctx.get(dut.error_code) == ErrorCode.BAD_OPCODE
+    assert ctx.get(dut.error_index) == len(kinds) - 1
 
 
 @pytest.mark.parametrize("kinds", ["x0", "xx0", "xxx0"])
 @pytest.mark.parametrize("code", [ErrorCode.NOT_FINITE, ErrorCode.WRITE_RESPONSE])
-def test_a_fault_in_a_later_step(kinds, code, rng):
+async def test_a_fault_in_a_later_step(kinds, code, rng):
     """Of any command, by its number, while another is in flight or a ``next`` waits."""
     dut = design(CommandFetch, limits_of(512, vector=True))
     commands = commands_of(kinds, rng)
-
-    async def bench(ctx):
-        ctx.set(dut.command.ready, 1)
-        for wrong in range(len(kinds) - 1):
-            await begin(ctx, dut, len(kinds), 0, 2**32 - 1)
-            taken = done = steps = 0
-            ctx.set(dut.step, 0)
-            for _ in range(400):
-                oldest = (done % (len(kinds) - 1), steps)
-                hits = oldest == (wrong, 2) and taken > done
-                ends = taken - done == 2 or (taken > done and rng.random() < 0.1)
-                ctx.set(dut.done, ends and not hits)
-                if hits:
-                    ctx.set(dut.fault_number, wrong % 2)
-                    await pulse(ctx, dut.fault, code)
-                    break
-                _, _, offered, stepped = await ctx.tick().sample(dut.command.valid, dut.step_set)
-                taken += offered
-                done += ends
-                steps += stepped
-            assert (ctx.get(dut.error_code), ctx.get(dut.error_index)) == (code, wrong)
-            assert not ctx.get(dut.step_set)
-            await pulse(ctx, dut.clear)
 
     async def serve(ctx):
         """Whatever is asked for, anew after each error."""
@@ -264,29 +232,47 @@ def test_a_fault_in_a_later_step(kinds, code, rng):
             if found:
                 waiting.clear()
 
-    run(dut, bench, background=[serve], limit=20_000)
+    ctx = await simulation(dut, background=[serve], limit=20_000)
+    ctx.set(dut.command.ready, 1)
+    for wrong in range(len(kinds) - 1):
+        await begin(ctx, dut, len(kinds), 0, 2**32 - 1)
+        taken = done = steps = 0
+        ctx.set(dut.step, 0)
+        for _ in range(400):
+            oldest = (done % (len(kinds) - 1), steps)
+            hits = oldest == (wrong, 2) and taken > done
+            ends = taken - done == 2 or (taken > done and rng.random() < 0.1)
+            ctx.set(dut.done, ends and not hits)
+            if hits:
+                ctx.set(dut.fault_number, wrong % 2)
+                await pulse(ctx, dut.fault, code)
+                break
+            _, _, offered, stepped = await ctx.tick().sample(dut.command.valid, dut.step_set)
+            taken += offered
+            done += ends
+            steps += stepped
+        assert (ctx.get(dut.error_code), ctx.get(dut.error_index)) == (code, wrong)
+        assert not ctx.get(dut.step_set)
+        await pulse(ctx, dut.clear)
 
 
 @pytest.mark.parametrize("what", ["clear", "fault"])
-def test_a_step_does_not_end_with_what_stops_the_machine(what):
+async def test_a_step_does_not_end_with_what_stops_the_machine(what):
     """In the cycle in which it would."""
     dut = design(CommandFetch, limits_of(512, vector=True))
-
-    async def bench(ctx):
-        for wait in range(8):
-            bits = int.from_bytes(Command.next(0).encode(), "little")
-            ctx.set(dut.read.beats.payload, bits)
-            for signal in (dut.read.requests.ready, dut.read.beats.valid):
-                ctx.set(signal, 1)
-            await begin(ctx, dut, 1, 0, 5)
-            for _ in range(wait):
-                await ctx.tick()
-            stop = dut.clear if what == "clear" else dut.fault
-            ctx.set(stop, 1 if what == "clear" else ErrorCode.READ_RESPONSE)
-            _, _, stepped = await ctx.tick().sample(dut.step_set)
-            assert not stepped
-            ctx.set(stop, 0)
-            assert not ctx.get(dut.busy)
-            await pulse(ctx, dut.clear)
-
-    run(dut, bench)
+    ctx = await simulation(dut)
+    for wait in range(8):
+        bits = int.from_bytes(Command.next(0).encode(), "little")
+        ctx.set(dut.read.beats.payload, bits)
+        for signal in (dut.read.requests.ready, dut.read.beats.valid):
+            ctx.set(signal, 1)
+        await begin(ctx, dut, 1, 0, 5)
+        for _ in range(wait):
+            await ctx.tick()
+        stop = dut.clear if what == "clear" else dut.fault
+        ctx.set(stop, 1 if what == "clear" else ErrorCode.READ_RESPONSE)
+        _, _, stepped = await ctx.tick().sample(dut.step_set)
+        assert not stepped
+        ctx.set(stop, 0)
+        assert not ctx.get(dut.busy)
+        await pulse(ctx, dut.clear)

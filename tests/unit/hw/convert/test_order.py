@@ -7,7 +7,7 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from diastole_hw.convert.order import TileOrder, cut_layout, follow_tiles
-from support.bench import design, run
+from support.bench import design, simulation
 from support.converter_bench import patches_of
 
 SHAPES = [(1, 1), (1, 7), (6, 1), (5, 7), (4, 6)]
@@ -55,36 +55,33 @@ def walked(high, wide, cut):
 
 
 @pytest.mark.parametrize("p_taken", [1.0, 0.4], ids=["free", "stalled"])
-def test_patches_in_both_orders(p_taken, rng):
+async def test_patches_in_both_orders(p_taken, rng):
     """One tensor after the other; nothing of one is left for the next."""
     dut = design(Tiles)
     jobs = [(shape, cut) for shape in SHAPES for cut in CUTS]
     rng.shuffle(jobs)
-
-    async def main(ctx):
-        for (high, wide), cut in jobs:
-            ctx.set(dut.high, high)
-            ctx.set(dut.wide, wide)
-            lengths = (0, 0, 0) if cut is True else cut
-            fields = dict(zip(("high", "wide", "by_columns"), lengths, strict=True))
-            ctx.set(dut.cut, {"cut": int(cut is not True)} | fields)
-            ctx.set(dut.start, 1)
-            await ctx.tick()
-            ctx.set(dut.start, 0)
-            tiles = list(walked(high, wide, cut))
-            for number, (row, column) in enumerate(tiles):
-                while rng.random() >= p_taken:
-                    await ctx.tick()
-                where = f"tile {number} of {high} x {wide} in patches {cut}"
-                assert (ctx.get(dut.row), ctx.get(dut.column)) == (row, column), where
-                assert ctx.get(dut.sum) == (4095 - 3 * column + 50 * row) % 4096, where
-                assert ctx.get(dut.first_row) == (row == 0), where
-                assert ctx.get(dut.first_col) == (column == 0), where
-                assert ctx.get(dut.last) == (number == len(tiles) - 1), where
-                if number + 1 < len(tiles):
-                    assert ctx.get(dut.next_column) == tiles[number + 1][1], where
-                ctx.set(dut.taken, 1)
+    ctx = await simulation(dut)
+    for (high, wide), cut in jobs:
+        ctx.set(dut.high, high)
+        ctx.set(dut.wide, wide)
+        lengths = (0, 0, 0) if cut is True else cut
+        fields = dict(zip(("high", "wide", "by_columns"), lengths, strict=True))
+        ctx.set(dut.cut, {"cut": int(cut is not True)} | fields)
+        ctx.set(dut.start, 1)
+        await ctx.tick()
+        ctx.set(dut.start, 0)
+        tiles = list(walked(high, wide, cut))
+        for number, (row, column) in enumerate(tiles):
+            while rng.random() >= p_taken:
                 await ctx.tick()
-                ctx.set(dut.taken, 0)
-
-    run(dut, main)
+            where = f"tile {number} of {high} x {wide} in patches {cut}"
+            assert (ctx.get(dut.row), ctx.get(dut.column)) == (row, column), where
+            assert ctx.get(dut.sum) == (4095 - 3 * column + 50 * row) % 4096, where
+            assert ctx.get(dut.first_row) == (row == 0), where
+            assert ctx.get(dut.first_col) == (column == 0), where
+            assert ctx.get(dut.last) == (number == len(tiles) - 1), where
+            if number + 1 < len(tiles):
+                assert ctx.get(dut.next_column) == tiles[number + 1][1], where
+            ctx.set(dut.taken, 1)
+            await ctx.tick()
+            ctx.set(dut.taken, 0)

@@ -8,7 +8,7 @@ from diastole_hw.engine.chain import ChainedResults
 from diastole_hw.plan.uses import PRODUCTS
 from diastole_hw.schedule.lengths import longest_lengths
 from diastole_hw.schedule.tokens import GIVEN_RESULTS, product_layout
-from support.bench import design, get, run
+from support.bench import design, get, run, simulation
 from support.plans import make_numerics, make_plan, with_vector
 
 BOTH = with_vector(make_plan(make_numerics(block=4), 2, 2))
@@ -17,7 +17,7 @@ EAST = with_vector(make_plan(make_numerics(block=2), 2, 2, in_place=False))
 
 @pytest.mark.parametrize("plan", [BOTH, EAST], ids=["both", "east"])
 @pytest.mark.parametrize("p_ready", [1.0, 0.4])
-def test_rows_in_the_order_of_products(plan, p_ready, rng):
+async def test_rows_in_the_order_of_products(plan, p_ready, rng):
     """The bench plays the drains: both may have rows, and only those of the oldest may go."""
     dut = design(ChainedResults, plan)
     rows = [
@@ -26,30 +26,27 @@ def test_rows_in_the_order_of_products(plan, p_ready, rng):
     ]
     queues = {name: deque(row for at, row in rows if at == name) for name in plan.directions}
     due, got = deque(rows), []
-
-    async def bench(ctx):
-        while due:
-            oldest = due[0][0]
-            shown = {name: bool(queue) and rng.random() < 0.8 for name, queue in queues.items()}
-            for name, queue in queues.items():
-                side = getattr(dut, name)
-                ctx.set(side.valid, shown[name])
-                ctx.set(side.payload, queue[0] if shown[name] else [7] * plan.block)
-                ctx.set(getattr(dut, f"{name}_first"), name == oldest)
-            ready = rng.random() < p_ready
-            ctx.set(dut.rows.ready, ready)
-            sides = [getattr(dut, name).ready for name in plan.directions]
-            _, _, valid, payload, *taken = await ctx.tick().sample(
-                dut.rows.valid, dut.rows.payload, *sides
-            )
-            assert valid == shown[oldest]
-            assert taken == [ready and name == oldest for name in plan.directions]
-            if valid and ready:
-                got.append((oldest, list(payload)))
-                queues[oldest].popleft()
-                due.popleft()
-
-    run(dut, bench)
+    ctx = await simulation(dut)
+    while due:
+        oldest = due[0][0]
+        shown = {name: bool(queue) and rng.random() < 0.8 for name, queue in queues.items()}
+        for name, queue in queues.items():
+            side = getattr(dut, name)
+            ctx.set(side.valid, shown[name])
+            ctx.set(side.payload, queue[0] if shown[name] else [7] * plan.block)
+            ctx.set(getattr(dut, f"{name}_first"), name == oldest)
+        ready = rng.random() < p_ready
+        ctx.set(dut.rows.ready, ready)
+        sides = [getattr(dut, name).ready for name in plan.directions]
+        _, _, valid, payload, *taken = await ctx.tick().sample(
+            dut.rows.valid, dut.rows.payload, *sides
+        )
+        assert valid == shown[oldest]
+        assert taken == [ready and name == oldest for name in plan.directions]
+        if valid and ready:
+            got.append((oldest, list(payload)))
+            queues[oldest].popleft()
+            due.popleft()
     assert got == rows
 
 
