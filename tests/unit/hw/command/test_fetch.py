@@ -1,81 +1,26 @@
 # amaranth: UnusedElaboratable=no
 """Commands as they are fetched, offered, done and refused: two in flight, by their cycles."""
 
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
 import pytest
 
-from diastole_hw.command.decode import command_layout
 from diastole_hw.command.fetch import CommandFetch
 from diastole_sim.spec.command import Command
 from diastole_sim.spec.command_check import decode
 from diastole_sim.spec.command_errors import ErrorCode, MalformedCommandError
 from diastole_sim.spec.command_table import COMMAND_BYTES, Opcode
 from diastole_sim.spec.nest import Nest
-from support.bench import design, get, put, simulation
-from support.command_host import Host, pulse
+from support.bench import design, get, pulse, put, simulation
+from support.command_host import Host, Machine, begin, fields_of
 from support.commands import ON_MACHINES, good, limits_of
+from support.unit_bench import until
+from support.unit_values import plain
 
 BAD = Command.product(Opcode.DX, m=1, n=1, k=1, address_w=4, address_dy=0, out_a=0)
 FAULTS = [ErrorCode.WINDOW, ErrorCode.READ_RESPONSE, ErrorCode.WRITE_RESPONSE]
 QUICK = (Opcode.CONVERT, Opcode.BACKWARD)
 """Of commands that keep nothing on chip: nothing is counted before they are offered."""
-
-
-@dataclass
-class Seen:
-    """The cycles of what happened, by command; a background bench notes them. ``flight``: most
-    commands in flight, with that which is fetched or offered."""
-
-    dut: CommandFetch
-    asked: list = field(default_factory=list)  # first offer of the request
-    fetched: list = field(default_factory=list)  # last beat
-    offered: list = field(default_factory=list)
-    taken: list = field(default_factory=list)
-    done: list = field(default_factory=list)
-    finished: list = field(default_factory=list)
-    commands: list = field(default_factory=list)
-    flight: int = 0
-    cycle: int = 0
-
-    async def watch(self, ctx):
-        dut = self.dut
-        asks, beats, command = dut.read.requests, dut.read.beats, dut.command
-        watched = (
-            asks.valid, beats.valid & beats.ready, command.valid, command.ready, command.payload,
-            dut.done, dut.finished, dut.number, dut.busy,
-        )  # fmt: skip
-        before = 0, 0  # valid of request and of command
-        count = 0
-        async for _, _, *values in ctx.tick().sample(*watched):
-            asks, beat, offers, ready, payload, done, finished, number, busy = values
-            if asks and not before[0]:
-                self.asked.append(self.cycle)
-            if offers and not before[1]:
-                self.offered.append(self.cycle)
-            count += beat
-            if beat and count % (512 // dut.limits.data_width) == 0:
-                self.fetched.append(self.cycle)
-            before = asks, offers and not ready
-            if len(self.asked) > len(self.taken):
-                assert number == len(self.taken) % 2, "number of what is fetched or offered"
-            self.flight = max(self.flight, len(self.asked) - len(self.done))
-            assert busy or not (asks or offers)
-            if offers and ready:
-                self.taken.append(self.cycle)
-                self.commands.append({name: payload[name] for name in payload.shape().members})
-            for times, now in ((self.done, done), (self.finished, finished)):
-                if now:
-                    times.append(self.cycle)
-            self.cycle += 1
-
-
-async def start(ctx, dut, address, count):
-    ctx.set(dut.address, address)
-    ctx.set(dut.count, count)
-    ctx.set(dut.base, 0)
-    ctx.set(dut.limit, 2**40 - 1)
-    await pulse(ctx, dut.start)
 
 
 async def quiet(ctx, dut, cycles=40):
@@ -91,63 +36,36 @@ async def quiet(ctx, dut, cycles=40):
         ctx.set(signal, 0)
 
 
-async def until(ctx, signal):
-    """Wait until a signal is high after an edge."""
-    while not ctx.get(signal):
-        await ctx.tick()
-
-
-def as_command(payload):
-    return {name: payload[name] for name in payload.shape().members}
-
-
-def fields_of(command, *, vector=False):
-    return {name: getattr(command, name) for name in command_layout(vector=vector).members}
-
-
-async def engines(ctx, dut, seen, count, rng, slow):
-    """Takes commands and ends them in their order, each in the cycle after it was taken at the
-    earliest; ``slow`` is the chance to wait. Until all are done, or there is an error."""
-    taken = done = 0
-    while done < count and not ctx.get(dut.error_code):
-        ends = done < taken and rng.random() >= slow
-        ready = rng.random() >= slow
-        ctx.set(dut.done, ends)
-        ctx.set(dut.command.ready, ready)
-        _, _, offered = await ctx.tick().sample(dut.command.valid)
-        taken += offered and ready
-        done += ends
-    ctx.set(dut.done, 0)
-    ctx.set(dut.command.ready, 0)
-
-
 @pytest.mark.parametrize("count", [1, 2, 3, 8])
 @pytest.mark.parametrize("data_width", [32, 64, 128, 256, 512])
 @pytest.mark.parametrize("slow", [0.0, 0.5, 0.9, 0.97])
 @pytest.mark.sampled(5)
-async def test_every_command_in_its_cycle(data_width, count, slow, rng):
+def test_every_command_in_its_cycle(data_width, count, slow, rng):
     dut = design(CommandFetch, limits_of(data_width))
     ahead = [rng.randrange(2) for _ in range(count)]
     commands = [replace(good(rng.choice(QUICK), data_width), ahead=bit) for bit in ahead]
-    base = 0x98_0000_0000 + data_width // 8
-    host = Host(dut, commands, base, lambda: rng.random() < 0.8 - slow / 2)
-    seen = Seen(dut)
-    ctx = await simulation(dut, background=[host.serve, seen.watch])
-    await start(ctx, dut, base, count)
-    await engines(ctx, dut, seen, count, rng, slow)
-    assert not ctx.get(dut.busy)
-    assert not ctx.get(dut.error_code)
-    await ctx.tick().repeat(30)
     size = data_width // 8
-    assert host.requests == [(base + 64 * n, 64 // size) for n in range(count)]
-    assert seen.commands == [fields_of(command) for command in commands]
-    assert seen.asked[0] == 3
+    base = 0x98_0000_0000 + size
+    machine = Machine(dut, commands, rng, base=base, slow=slow)
+    number = machine.record(dut.number)
+
+    async def script(ctx):
+        await begin(ctx, dut, address=base, count=count)
+        await machine.ended(ctx)
+        assert not ctx.get(dut.error_code)
+
+    machine.run(script, silence=30)
+    asked, taken, ends = machine.asked, machine.taken.cycles, machine.ends
+    assert machine.host.requests == [(base + 64 * n, 64 // size) for n in range(count)]
+    assert machine.taken.items == [fields_of(command, dut.command.p) for command in commands]
+    assert asked[0] == 3
     for n in range(1, count):
-        free = [seen.taken[n - 1]] + [seen.done[n - 2]] * (n > 1)
-        assert seen.asked[n] == max(free) + 1, f"request of command {n}"
-    assert seen.offered == [cycle + 3 for cycle in seen.fetched]
-    assert seen.finished == [seen.done[-1] + 1]
-    assert seen.flight == min(count, 2)
+        free = [taken[n - 1]] + [ends[n - 2]] * (n > 1)
+        assert asked[n] == max(free) + 1, f"request of command {n}"
+    for n in range(count):
+        assert {*number.raw[asked[n] : taken[n] + 1]} == {n % 2}
+    assert machine.offered == [cycle + 3 for cycle in machine.fetched]
+    assert machine.finished == [ends[-1] + 1]
 
 
 @pytest.mark.parametrize(
@@ -163,10 +81,10 @@ async def test_all_fields_come_as_the_host_has_set_them(opcode, vector):
     commands = [good(opcode), replace(good(opcode), ahead=1, **sized), good(Opcode.CONVERT)]
     host = Host(dut, commands, 0x40)
     ctx = await simulation(dut, background=[host.serve])
-    await start(ctx, dut, 0x40, 3)
+    await begin(ctx, dut, address=0x40, count=3)
     for number, command in enumerate(commands):
         got = await get(ctx, dut.command)
-        assert as_command(got) == fields_of(command, vector=vector), f"command {number}"
+        assert plain(got) == fields_of(command, dut.command.p), f"command {number}"
         if number:
             await pulse(ctx, dut.done)
     assert ctx.get(dut.busy)
@@ -198,7 +116,7 @@ async def test_a_command_is_refused_when_those_before_it_are_done(what, bad):
     commands[bad] = refused
     host = Host(dut, commands, 0x1000)
     ctx = await simulation(dut, background=[host.serve])
-    await start(ctx, dut, 0x1000, 4)
+    await begin(ctx, dut, address=0x1000, count=4)
     for number in range(bad):
         await get(ctx, dut.command)
         if number:
@@ -228,7 +146,7 @@ async def test_nothing_of_a_refused_command_is_left(what):
     commands = [good(Opcode.DW), REFUSED[what][0], last]
     host = Host(dut, commands, 0x1000)
     ctx = await simulation(dut, background=[host.serve])
-    await start(ctx, dut, 0x1040, 2)
+    await begin(ctx, dut, address=0x1040, count=2)
     await until(ctx, dut.error_code)
     assert ctx.get(dut.error_index) == 0
     await pulse(ctx, dut.done)
@@ -236,8 +154,8 @@ async def test_nothing_of_a_refused_command_is_left(what):
     assert not ctx.get(dut.error_code)
     assert not ctx.get(dut.error_index)
     await pulse(ctx, dut.done)
-    await start(ctx, dut, 0x1080, 1)
-    assert as_command(await get(ctx, dut.command)) == fields_of(last)
+    await begin(ctx, dut, address=0x1080, count=1)
+    assert plain(await get(ctx, dut.command)) == fields_of(last, dut.command.p)
     await ctx.tick().repeat(3)
     assert ctx.get(dut.busy)
     await pulse(ctx, dut.done)
@@ -253,7 +171,7 @@ async def test_nothing_of_a_refused_command_is_left(what):
 async def test_a_malformed_start(address, count, code):
     dut = design(CommandFetch, limits_of(64))
     ctx = await simulation(dut)
-    await start(ctx, dut, address, count)
+    await begin(ctx, dut, address=address, count=count)
     assert (ctx.get(dut.error_code), ctx.get(dut.error_index)) == (code, 0)
     assert not ctx.get(dut.busy)
     assert not ctx.get(dut.read.requests.valid)
@@ -273,7 +191,7 @@ async def test_a_fault_of_the_bus_is_that_of_its_command(count, slow, rng):
         """Raise a fault in this cycle after the start, if the commands are not done by then."""
         await pulse(ctx, dut.fault, rng.choice(FAULTS))
         assert not ctx.get(dut.error_code)
-        await start(ctx, dut, 0, count)
+        await begin(ctx, dut, count=count)
         taken = done = 0
         for cycle in range(when + 1):
             if done == count:
@@ -301,27 +219,8 @@ async def test_a_fault_of_the_bus_is_that_of_its_command(count, slow, rng):
         ctx.set(dut.fault, 0)
         assert (ctx.get(dut.error_code), ctx.get(dut.error_index)) == (code, index)
 
-    async def serve(ctx):
-        """Anew after each ``clear``, as a reader that is cleared with it."""
-        waiting = []
-        while True:
-            ctx.set(dut.read.requests.ready, rng.random() < 0.7)
-            ctx.set(dut.read.beats.valid, bool(waiting))
-            if waiting:
-                ctx.set(dut.read.beats.payload, waiting[0])
-            reads = dut.read
-            _, _, asks, ready, address, taken, clear, code = await ctx.tick().sample(
-                reads.requests.valid, reads.requests.ready, reads.requests.p.addr,
-                reads.beats.valid & reads.beats.ready, dut.clear, dut.error_code,
-            )  # fmt: skip
-            if taken:
-                waiting.pop(0)
-            if asks and ready:
-                waiting.append(int.from_bytes(commands[address // 64].encode(), "little"))
-            if clear or code:
-                waiting.clear()
-
-    ctx = await simulation(dut, background=[serve])
+    host = Host(dut, commands, 0, lambda: rng.random() < 0.7)
+    ctx = await simulation(dut, background=[host.serve])
     for when in [*range(25)] * 6:
         await once(ctx, when)
         ctx.set(dut.command.ready, 0)
@@ -338,7 +237,7 @@ async def test_a_fault_of_the_one_before_a_refused_command(code, with_done):
     dut = design(CommandFetch, limits_of(64))
     host = Host(dut, [good(Opcode.CONVERT), BAD], 0)
     ctx = await simulation(dut, background=[host.serve])
-    await start(ctx, dut, 0, 2)
+    await begin(ctx, dut, count=2)
     await get(ctx, dut.command)
     await ctx.tick().repeat(40)
     ctx.set(dut.done, with_done)
@@ -356,7 +255,7 @@ async def test_a_fault_with_the_last_end(code):
     dut = design(CommandFetch, limits_of(64))
     host = Host(dut, [good(Opcode.CONVERT)], 0)
     ctx = await simulation(dut, background=[host.serve])
-    await start(ctx, dut, 0, 1)
+    await begin(ctx, dut)
     await get(ctx, dut.command)
     ctx.set(dut.done, 1)
     await pulse(ctx, dut.fault, code)
@@ -375,18 +274,18 @@ async def test_clear_stops_at_any_time(wait):
     ctx.set(dut.read.beats.payload, int.from_bytes(command.encode(), "little"))
     for signal in (dut.read.requests.ready, dut.read.beats.valid, dut.command.ready):
         ctx.set(signal, 1)  # whatever is asked for is had at once
-    await start(ctx, dut, 0, 4)
+    await begin(ctx, dut, count=4)
     await ctx.tick().repeat(wait)
     await pulse(ctx, dut.clear)
     await quiet(ctx, dut, 10)
     assert not ctx.get(dut.error_code)
     for signal in (dut.read.requests.ready, dut.read.beats.valid):
         ctx.set(signal, 1)
-    await start(ctx, dut, 0, 2)
+    await begin(ctx, dut, count=2)
     assert ctx.get(dut.number) == 0
     for _ in range(2):
         got = await get(ctx, dut.command)
-        assert as_command(got) == fields_of(command)
+        assert plain(got) == fields_of(command, dut.command.p)
     await ctx.tick().repeat(3)
     for number in range(2):
         assert ctx.get(dut.busy)
@@ -425,13 +324,12 @@ async def test_a_command_that_cannot_be_read(what, index):
             await pulse(ctx, dut.done)
 
     ctx = await simulation(dut, background=(memory, engine))
-    ctx.set(dut.address, first)
-    ctx.set(dut.count, 3)
-    ctx.set(dut.base, first + COMMAND_BYTES * index + 8 if what == "below" else 0)
-    end = first + COMMAND_BYTES * (index + 1) - 8
-    ctx.set(dut.limit, end if what == "beyond" else 2**40 - 1)
-    ctx.set(dut.read.requests.ready, 1)
-    await pulse(ctx, dut.start)
+    window = {}
+    if what == "below":
+        window["base"] = first + COMMAND_BYTES * index + 8
+    if what == "beyond":
+        window["limit"] = first + COMMAND_BYTES * (index + 1) - 8
+    await begin(ctx, dut, address=first, count=3, **window)
     for _ in range(400):
         if ctx.get(dut.error_code):
             break
@@ -444,11 +342,7 @@ async def test_a_command_that_cannot_be_read(what, index):
 async def test_the_code_and_the_index_of_what_cannot_be_read():
     dut = design(CommandFetch, limits_of(64))
     ctx = await simulation(dut)
-    ctx.set(dut.address, 0x1000)
-    ctx.set(dut.count, 2)
-    ctx.set(dut.base, 0x1008)
-    ctx.set(dut.limit, 2**40 - 1)
-    await pulse(ctx, dut.start)
+    await begin(ctx, dut, address=0x1000, count=2, base=0x1008)
     await ctx.tick().repeat(4)
     assert (ctx.get(dut.error_code), ctx.get(dut.error_index)) == (ErrorCode.WINDOW, 0)
 
@@ -470,7 +364,7 @@ async def test_every_bit_of_a_command_counts(data_width, rng):
         except MalformedCommandError as error:
             want = error.code
         await pulse(ctx, dut.clear)
-        await start(ctx, dut, 0, 2)
+        await begin(ctx, dut, count=2)
         for data in (command, changed):
             await get(ctx, dut.read.requests)
             words = [data[n : n + data_width // 8] for n in range(0, len(data), data_width // 8)]

@@ -7,7 +7,6 @@ from math import ceil
 
 import pytest
 
-from diastole_hw.command.decode import command_layout, layout_for
 from diastole_hw.command.fetch import CommandFetch
 from diastole_hw.command.panels import Panels
 from diastole_sim.spec.command import Command
@@ -16,10 +15,12 @@ from diastole_sim.spec.command_table import Opcode
 from diastole_sim.spec.limits import Limits, VectorLimits
 from diastole_sim.spec.nest import KEPT, LENGTHS, OUTER, Nest
 from diastole_sim.spec.operations import OPERATIONS
-from support.bench import design, get, put, run, simulation
+from support.bench import design, get, pulse, simulation
+from support.command_host import Host, Machine, begin, fields_of
 from support.nests import blocks_of, cycles_of
 from support.plans import make_numerics, make_plan
 from support.sweep import sweep
+from support.unit_values import plain
 
 MACHINES = {
     "square": {"rows": 2, "cols": 2},
@@ -79,12 +80,6 @@ def command_of(operation, nest, sizes):
     return Command.product(opcode, m=m, n=n, k=k, nest=nest, **addresses)
 
 
-async def pulse(ctx, signal):
-    ctx.set(signal, 1)
-    await ctx.tick()
-    ctx.set(signal, 0)
-
-
 async def counted(ctx, dut):
     """Cycles from ``start`` to ``done``, and whether it fits."""
     await pulse(ctx, dut.start)
@@ -109,8 +104,7 @@ async def test_what_is_kept_fits_or_not(machine, rng):
     for operation in NESTED:
         for nest, sizes in cases_of(rng, limits, operation, 25):
             command = command_of(operation, nest, sizes)
-            for name in command_layout().members:
-                ctx.set(dut.command[name], getattr(command, name))
+            ctx.set(dut.command, fields_of(command, dut.command))
             cycles, found = await counted(ctx, dut)
             want = fits(limits, operation, nest, sizes)
             assert found == want or nest.keep == "none", f"{operation} {nest} {sizes}"
@@ -124,15 +118,6 @@ def test_the_host_says_the_same_of_every_operation():
     """So that none that takes a nest is left out above."""
     nests = limits_of("square").nests
     assert tuple(name for name in OPERATIONS if nests.of(name) is not None) == NESTED
-
-
-async def serve(ctx, dut, commands):
-    """Each as it is asked for, without a wait."""
-    for command in commands:
-        await get(ctx, dut.read.requests)
-        data, size = command.encode(), dut.limits.data_width // 8
-        beats = [data[n : n + size] for n in range(0, len(data), size)]
-        await put(ctx, dut.read.beats, (int.from_bytes(beat, "little") for beat in beats))
 
 
 @pytest.mark.parametrize("bad", [0, 2])
@@ -152,18 +137,10 @@ async def test_a_command_that_keeps_too_much_stops_the_machine(operation, bad, r
             (good if fits(limits, operation, nest, sizes) else refused).append(command)
     commands = [*good[:bad], refused[0], good[0]]
 
-    async def feed(ctx):
-        await serve(ctx, dut, commands[: bad + 1])
-
-    ctx = await simulation(dut, background=[feed])
-    ctx.set(dut.count, len(commands))
-    ctx.set(dut.limit, 2**40 - 1)
-    await pulse(ctx, dut.start)
+    ctx = await simulation(dut, background=[Host(dut, commands).serve])
+    await begin(ctx, dut, count=len(commands))
     for command in commands[:bad]:
-        got = await get(ctx, dut.command)
-        assert {name: got[name] for name in got.shape().members} == {
-            name: getattr(command, name) for name in got.shape().members
-        }
+        assert plain(await get(ctx, dut.command)) == fields_of(command, dut.command.p)
         await pulse(ctx, dut.done)
     ctx.set(dut.command.ready, 1)
     for _ in range(1000):
@@ -182,7 +159,7 @@ async def test_a_command_that_keeps_too_much_stops_the_machine(operation, bad, r
 
 
 @pytest.mark.parametrize("keep", KEPT)
-async def test_cycles_until_a_command_is_offered(keep):
+def test_cycles_until_a_command_is_offered(keep, rng):
     """2 from its last beat where nothing is kept; else as many more as counting takes, and 1."""
     limits = limits_of("square")
     dut = design(CommandFetch, limits)
@@ -193,30 +170,17 @@ async def test_cycles_until_a_command_is_offered(keep):
     counting = 0
     if keep != "none":
         counting = cycles_of(limits, "forward", nest, (command.m, command.n, command.k)) + 1
-    events = {}
+    machine = Machine(dut, [command], rng)
 
-    async def watch(ctx):
-        cycle = 0
-        beats = dut.read.beats
-        async for _, _, beat, valid in ctx.tick().sample(
-            beats.valid & beats.ready, dut.command.valid
-        ):
-            if beat:
-                events["beat"] = cycle
-            if valid:
-                events.setdefault("offered", cycle)
-            cycle += 1
+    async def script(ctx):
+        await begin(ctx, dut)
+        await machine.ended(ctx)
 
-    ctx = await simulation(dut, background=[watch])
-    ctx.set(dut.count, 1)
-    ctx.set(dut.limit, 2**40 - 1)
-    await pulse(ctx, dut.start)
-    await serve(ctx, dut, [command])
-    await ctx.tick().repeat(counting + 10)
-    assert events["offered"] - events["beat"] == 3 + counting
+    machine.run(script)
+    assert machine.offered == [machine.fetched[0] + 3 + counting]
 
 
-def test_a_machine_with_less_room_takes_less(rng):
+async def test_a_machine_with_less_room_takes_less():
     """The same command on memories that are a block too small for it."""
     limits = limits_of("square")
     sizes = (limits.block * 40, limits.block * 30, limits.block * 16)
@@ -230,15 +194,10 @@ def test_a_machine_with_less_room_takes_less(rng):
             for name in NESTED
         }
         dut = Panels(replace(limits, nests=type(limits.nests)(**nests)))
-
-        async def bench(ctx, dut=dut, short=short):
-            command = command_of("dw", nest, sizes)
-            for name in command_layout().members:
-                ctx.set(dut.command[name], getattr(command, name))
-            _, fits = await counted(ctx, dut)
-            assert fits == (short == (0, 0))
-
-        run(dut, bench)
+        ctx = await simulation(dut)
+        ctx.set(dut.command, fields_of(command_of("dw", nest, sizes), dut.command))
+        _, fits = await counted(ctx, dut)
+        assert fits == (short == (0, 0))
 
 
 # Tensors in planes: each takes a slab of its own.
@@ -267,8 +226,7 @@ async def test_planes_take_as_many_slabs(count, rows, cols, by_slot, rng):
         slots = {f"slot_{name}": rng.choice([0, 1, 255]) for name in planes if by_slot}
         command = replace(command, **widths, **slots)
         planes |= {name: 2 for name in planes if slots.get(f"slot_{name}")}
-        for name in layout_for(limits).members:
-            ctx.set(dut.command[name], getattr(command, name))
+        ctx.set(dut.command, fields_of(command, dut.command))
         cycles, found = await counted(ctx, dut)
         # A slab for each plane of each chunk, of every tile of the loop inside.
         taken = limits.nests.of(operation)
