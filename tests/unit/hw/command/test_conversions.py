@@ -12,8 +12,9 @@ from diastole_sim.golden.convert import quantise
 from diastole_sim.golden.improvement import Improvement
 from diastole_sim.spec.command import scale_field
 from diastole_sim.spec.scales import amax_exponent
-from support.bench import design, get, put, run, simulation
+from support.bench import design, get, pulse, put, simulation
 from support.plans import make_numerics, make_plan, with_vector
+from support.unit_bench import Unit, until
 
 NUMERICS = make_numerics(
     block=4,
@@ -100,10 +101,9 @@ def test_conversions(plan, images, rng):
     ]
     told, done = [], {"done": 0, "image_done": 0}
 
-    async def converter(ctx):
-        ctx.set(dut.step, 9)
+    async def converter(ctx, stream):
         while True:
-            given = await get(ctx, dut.converter.command, lambda: rng.random() < 0.5)
+            given = await get(ctx, stream, lambda: rng.random() < 0.5)
             told.append({name: given[name] for name in given.shape().members})
             told[-1]["cut"] = {name: given.cut[name] for name in cuts[0]}
             for _ in range(rng.randrange(4)):
@@ -118,17 +118,18 @@ def test_conversions(plan, images, rng):
             ctx.set(dut.converter.done, 0)
             told[-1]["left"] = magnitude
 
-    async def ask(ctx):
-        await put(ctx, dut.asked, commands, lambda: rng.random() < 0.5)
+    unit = Unit(dut, rng, pace=0.5)
+    unit.hold(step=9)
+    unit.give(dut.asked, commands)
+    unit.give(dut.image, chains if images else [])
+    unit.serve(converter, dut.converter.command)
+    unit.background.append(slots.play)
 
-    async def image(ctx):
-        await put(ctx, dut.image, chains if images else [], lambda: rng.random() < 0.5)
-
-    async def end(ctx):
+    async def script(ctx):
         while sum(done.values()) < len(commands) + images * len(chains):
             await ctx.tick()
 
-    run(dut, ask, image, end, background=[converter, slots.play])
+    unit.run(script)
     waiting = {0: list(commands), 1: list(chains) if images else []}
     kept = {3: [0, 0, 0x42C80000]}  # largest, step, that of the step before
     for each in told:
@@ -168,20 +169,19 @@ def test_an_image_without_a_slot_has_the_scale_1(plan):
     dut = design(Conversions, plan)
     slots = Slots(dut, {9: 0x42C80000, 10: 5})
     job = {"cls": 0, "rows": 1, "cols": 1, "address": 0, "offset": 0, "tag": 0}
-    told = []
+    unit = Unit(dut)
+    unit.give(dut.image, [job | {"slot": 4}, job | {"slot": 0}])
+    commands = unit.collect(dut.converter.command)
+    unit.background.append(slots.play)
 
-    async def ask(ctx):
-        await put(ctx, dut.image, [job | {"slot": 4}, job | {"slot": 0}])
-
-    async def converter(ctx):
+    async def script(ctx):
         for _ in range(2):
-            told.append((await get(ctx, dut.converter.command)).scale)
+            await until(ctx, dut.converter.command.valid)
             ctx.set(dut.converter.amax, 0x42C80000)
-            ctx.set(dut.converter.done, 1)
-            await ctx.tick()
-            ctx.set(dut.converter.done, 0)
+            await pulse(ctx, dut.converter.done)
 
-    run(dut, ask, converter, background=[slots.play])
+    unit.run(script)
+    told = [command["scale"] for command in commands.items]
     assert told == [field_of(plan, 0, 0x42C80000), field_of(plan, 0, None)]
     assert told[0] != told[1]
 

@@ -6,7 +6,7 @@ import pytest
 from diastole_hw.convert.gather import Gather
 from diastole_hw.convert.reduction import BelowZero, Largest
 from diastole_sim.spec.sizes.converter import ConverterSizes
-from support.bench import design, run, simulation
+from support.bench import design, simulation
 from support.sweep import alternating
 from support.tiles import MACHINES, class_of, machine, piece_cols, tile_shape
 
@@ -170,7 +170,7 @@ async def test_squares(name, p_add, by_blocks, reduction, rng):
 
 
 @pytest.mark.parametrize("name, p_add, by_blocks, reduction", alternating(WITH_VECTORS, WAYS))
-def test_vectors(name, p_add, by_blocks, reduction, rng):
+async def test_vectors(name, p_add, by_blocks, reduction, rng):
     """Read from ``done`` on, in any order and with gaps, while the next tile is on its way into the
     other half, if there is one."""
     numerics, dut = make(name, reduction, by_blocks)
@@ -194,34 +194,32 @@ def test_vectors(name, p_add, by_blocks, reduction, rng):
             while done[0] <= number:
                 await ctx.tick()
 
-    async def check(ctx):
-        for number, tile in enumerate(tiles):
-            while done[0] <= number:
+    ctx = await simulation(dut, drive, background=[count_done], limit=40_000)
+    for number, tile in enumerate(tiles):
+        while done[0] <= number:
+            await ctx.tick()
+        places = [(row, word) for row, word, *_ in tile.words(lanes)]
+        for row, word in rng.sample(places, min(len(places), 60)):
+            ctx.set(dut.read_en, 1)
+            ctx.set(dut.read_row, row)
+            ctx.set(dut.read_word, word)
+            ctx.set(dut.read_half, number % halves)
+            await ctx.tick()
+            ctx.set(dut.read_en, 0)
+            for port in (dut.read_row, dut.read_word, dut.read_half):
+                ctx.set(port, 0)
+            for _ in range(1 + rng.randrange(2)):
+                where = f"tile {number} row {row} word {word}"
+                assert ctx.get(dut.row_value) == tile.along(row, word * lanes), where
+                columns = ctx.get(dut.column_values)
+                for n in range(lanes):
+                    if word * lanes + n < tile.cols:
+                        wanted = tile.down(row, word * lanes + n)
+                        assert columns[n] == wanted, f"{where} lane {n}"
+                if rng.random() < 0.7:
+                    break
                 await ctx.tick()
-            places = [(row, word) for row, word, *_ in tile.words(lanes)]
-            for row, word in rng.sample(places, min(len(places), 60)):
-                ctx.set(dut.read_en, 1)
-                ctx.set(dut.read_row, row)
-                ctx.set(dut.read_word, word)
-                ctx.set(dut.read_half, number % halves)
-                await ctx.tick()
-                ctx.set(dut.read_en, 0)
-                for port in (dut.read_row, dut.read_word, dut.read_half):
-                    ctx.set(port, 0)
-                for _ in range(1 + rng.randrange(2)):
-                    where = f"tile {number} row {row} word {word}"
-                    assert ctx.get(dut.row_value) == tile.along(row, word * lanes), where
-                    columns = ctx.get(dut.column_values)
-                    for n in range(lanes):
-                        if word * lanes + n < tile.cols:
-                            wanted = tile.down(row, word * lanes + n)
-                            assert columns[n] == wanted, f"{where} lane {n}"
-                    if rng.random() < 0.7:
-                        break
-                    await ctx.tick()
-            read[0] += 1
-
-    run(dut, drive, check, background=[count_done], limit=40_000)
+        read[0] += 1
 
 
 async def test_vectors_can_be_read_at_once(rng):

@@ -8,7 +8,7 @@ from diastole_hw.engine.chain import ChainedResults
 from diastole_hw.plan.uses import PRODUCTS
 from diastole_hw.schedule.lengths import longest_lengths
 from diastole_hw.schedule.tokens import GIVEN_RESULTS, product_layout
-from support.bench import design, get, run, simulation
+from support.bench import design, get, simulation
 from support.plans import make_numerics, make_plan, with_vector
 
 BOTH = with_vector(make_plan(make_numerics(block=4), 2, 2))
@@ -50,7 +50,7 @@ async def test_rows_in_the_order_of_products(plan, p_ready, rng):
     assert got == rows
 
 
-def test_how_results_are_cut(rng):
+async def test_how_results_are_cut(rng):
     """Of the direction in which they leave; two products may be ahead of who asks."""
     dut = design(ChainedResults, BOTH)
     products = []
@@ -82,13 +82,10 @@ def test_how_results_are_cut(rng):
             ctx.set(dut.product, {})
 
     seen = []
-
-    async def check(ctx):
-        for sizes, nest in products:
-            got = await get(ctx, dut.tiles, lambda: rng.random() < 0.5)
-            want = sizes | nest
-            assert {name: got[name] for name in want} == want
-            seen.append(got)
-
-    run(dut, starts, check)
+    ctx = await simulation(dut, starts)
+    for sizes, nest in products:
+        got = await get(ctx, dut.tiles, lambda: rng.random() < 0.5)
+        want = sizes | nest
+        assert {name: got[name] for name in want} == want
+        seen.append(got)
     assert len(seen) == len(products)

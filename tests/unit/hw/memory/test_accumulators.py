@@ -4,7 +4,7 @@
 import pytest
 
 from diastole_hw.memory.accumulators import Accumulators
-from support.bench import design, run, simulation
+from support.bench import design, simulation
 from support.floats import decoded, nearest
 from support.plans import make_numerics, make_plan
 
@@ -133,7 +133,7 @@ async def drain(ctx, dut, sums, rng):
 @pytest.mark.parametrize("latency", [2, 3, 7])
 @pytest.mark.parametrize("special, registers", [("flag", False), ("poison", False), ("flag", True)])
 @pytest.mark.sampled(16)
-def test_sums_while_other_tiles_drain(banks, drained, latency, special, registers, rng):
+async def test_sums_while_other_tiles_drain(banks, drained, latency, special, registers, rng):
     plan = make_plan(make_numerics(block=2, special=special), output_register=registers)
     sizes = {"banks": banks, "drained": drained, "latency": latency + registers}
     dut = design(Accumulators, plan, psum_bits=PSUM_BITS, **sizes)
@@ -151,15 +151,13 @@ def test_sums_while_other_tiles_drain(banks, drained, latency, special, register
             while len(drained) <= max(before, default=-1):
                 await ctx.tick()
 
-    async def check(ctx):
-        for number, one in enumerate(runs, 1):
-            while len(finished) < min(number + 1, len(runs)):  # so the next but one is at work
-                await ctx.tick()
-            await drain(ctx, dut, one.sums, rng)
-            drained.append(one)
-
     drained = []
-    run(dut, work, check)
+    ctx = await simulation(dut, work)
+    for number, one in enumerate(runs, 1):
+        while len(finished) < min(number + 1, len(runs)):  # so the next but one is at work
+            await ctx.tick()
+        await drain(ctx, dut, one.sums, rng)
+        drained.append(one)
 
 
 @pytest.mark.parametrize("registers", [0, 1])

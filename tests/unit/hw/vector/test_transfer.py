@@ -9,7 +9,7 @@ from diastole_hw.vector.shape import VectorShape
 from diastole_hw.vector.tables import entries, entry_bits
 from diastole_sim.spec.limits import COUNTED_BITS, STORED, VectorTable, vector_tables
 from diastole_sim.spec.micro import INVERSE, SCALE
-from support.bench import design, run, simulation
+from support.bench import design, simulation
 from support.bus import ServiceMemory
 from support.tables_unit import TablesWithTransfer
 
@@ -203,7 +203,7 @@ async def test_addresses_wrap_at_forty_bits(rng):
 
 
 @pytest.mark.parametrize("table", [VectorTable.AMAX, VectorTable.WIDTHS])
-def test_scales_are_used_from_outside_meanwhile(table, rng):
+async def test_scales_are_used_from_outside_meanwhile(table, rng):
     """Each user gets its own entries, whenever it asks."""
     shape = shape_of(64, 2, decides=table == VectorTable.WIDTHS)
     dut = design(TablesWithTransfer, shape)
@@ -227,20 +227,18 @@ def test_scales_are_used_from_outside_meanwhile(table, rng):
                 at = rng.choice(list(words))
                 assert await read_entry(ctx, dut, table, at) == words[at]
 
-    async def bench(ctx):
-        for _ in range(6):
-            fields = {"table": table, "first": 17, "count": 31}
-            await transfer(ctx, dut, store=0, address=0, **fields)
-            await transfer(ctx, dut, store=1, address=4096, **fields)
-            for _ in range(3):
-                await ctx.tick()
-            entries_ = (memory.bytes[n : n + 4] for n in range(0, 124, 4))
-            expected = b"".join(counted(table, each) for each in entries_)
-            assert memory.bytes[4096 : 4096 + 124] == expected
-            memory.bytes[:124] = rng.randbytes(124)
-
     memory = ServiceMemory(SIZE, 8, lambda: rng.random() < 0.3)
-    run(dut, outside, bench, background=services(dut, memory), limit=50_000)
+    ctx = await simulation(dut, outside, background=services(dut, memory), limit=50_000)
+    for _ in range(6):
+        fields = {"table": table, "first": 17, "count": 31}
+        await transfer(ctx, dut, store=0, address=0, **fields)
+        await transfer(ctx, dut, store=1, address=4096, **fields)
+        for _ in range(3):
+            await ctx.tick()
+        entries_ = (memory.bytes[n : n + 4] for n in range(0, 124, 4))
+        expected = b"".join(counted(table, each) for each in entries_)
+        assert memory.bytes[4096 : 4096 + 124] == expected
+        memory.bytes[:124] = rng.randbytes(124)
 
 
 async def test_a_store_is_not_done_before_it_has_asked(rng):
