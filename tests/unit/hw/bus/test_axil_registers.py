@@ -8,7 +8,7 @@ import pytest
 from amaranth.hdl import Signal
 
 from diastole_hw.bus.axil_registers import AxilRegisters
-from support.bench import simulation
+from support.bench import pulse, simulation
 
 CONTROL, STATUS, ERROR_CODE, COUNT, ADDRESS, FLAGS = 0x0C, 0x10, 0x14, 0x1C, 0x20, 0x50
 START, RESET, CLEAR, IRQ = 1, 2, 4, 256
@@ -314,12 +314,6 @@ async def test_control_bits_are_pulses_of_one_cycle(word, strobes, busy, error, 
     assert pulses.take() == expected
     readback = IRQ if word & IRQ and strobes & 2 else 0
     assert await value(ctx, dut, CONTROL) == readback
-
-
-async def pulse(ctx, signal, bits=1):
-    ctx.set(signal, bits)
-    await ctx.tick()
-    ctx.set(signal, 0)
 
 
 async def test_done_and_interrupt():

@@ -24,17 +24,6 @@ SINGLE = {Opcode.FORWARD: Mode.FORWARD, Opcode.DX: Mode.DX, Opcode.DW: Mode.DW}
 
 
 KINDS = ("convert", "forward", "dx", "dw", "backward", "two products")
-CONVERSION = (
-    "cls",
-    "rows",
-    "cols",
-    "source",
-    "destination",
-    "destination_t",
-    "tag",
-    "step",
-    "scale",
-)
 FLAG_NAMES = ("x_nan", "x_inf", "w_nan", "w_inf", "dy_nan", "dy_inf", "overflow", "inexact")
 REPORT = ("amax",)
 

@@ -330,21 +330,12 @@ async def test_a_command_that_cannot_be_read(what, index):
     if what == "beyond":
         window["limit"] = first + COMMAND_BYTES * (index + 1) - 8
     await begin(ctx, dut, address=first, count=3, **window)
-    for _ in range(400):
-        if ctx.get(dut.error_code):
-            break
-        await ctx.tick()
+    await until(ctx, dut.error_code)
     failing = 0 if what == "below" else index
+    code = ErrorCode.READ_RESPONSE if what == "failed" else ErrorCode.WINDOW
+    assert (ctx.get(dut.error_code), ctx.get(dut.error_index)) == (code, failing)
     assert taken == list(range(failing))
     assert asked == list(range(failing + (what == "failed")))
-
-
-async def test_the_code_and_the_index_of_what_cannot_be_read():
-    dut = design(CommandFetch, limits_of(64))
-    ctx = await simulation(dut)
-    await begin(ctx, dut, address=0x1000, count=2, base=0x1008)
-    await ctx.tick().repeat(4)
-    assert (ctx.get(dut.error_code), ctx.get(dut.error_index)) == (ErrorCode.WINDOW, 0)
 
 
 @pytest.mark.parametrize("data_width", [32, 128, 512])
