@@ -24,6 +24,7 @@ from amaranth.hdl import ClockDomain, Module, ShapeCastable, Value
 from amaranth.sim import Simulator
 
 LIMIT_CYCLES = 20_000
+END = object()
 MOST_BENCHES = 12
 """Of each kind that a design is run with."""
 
@@ -46,25 +47,35 @@ def run(dut, *benches, limit: int = LIMIT_CYCLES, background=()):
     _simulations[dut] = simulation  # unless it has failed
 
 
-@coroutine
 def simulation(dut, *benches, **options):
     """Begin a simulation in a test that is a coroutine; returns its context. The test is the last
     of the benches; other parameters are those of :func:`run`."""
-    return (yield partial(run, dut, *benches, **options))
+    return requested(partial(run, dut, *benches, **options))
+
+
+def end():
+    """Wait in a test that is a coroutine until all other benches of its simulation have ended."""
+    return requested(END)
+
+
+@coroutine
+def requested(request):
+    """Ask :func:`simulate` for an end, or to call ``request`` with the rest of the test."""
+    return (yield request)
 
 
 def simulate(test):
     """Run a test that is a coroutine, one simulation after the other."""
-    begun: list = []
+    requests: list = []
 
     def resume(step, value):
-        """What the test waits for, unless it has ended or begins another simulation."""
+        """What the test waits for, unless it has ended or asks for something."""
         try:
             request = step(value)
         except StopIteration:
             return None
-        if isinstance(request, partial):
-            begun.append(request)
+        if isinstance(request, partial) or request is END:
+            requests.append(request)
             return None
         return request
 
@@ -75,12 +86,16 @@ def simulate(test):
             request = resume(test.send, (yield request))
 
     resume(test.send, None)
-    while begun:
+    while requests:
         try:
-            begun.pop()(bench)
+            if (request := requests.pop()) is END:
+                resume(test.send, None)
+            else:
+                request(bench)
         except Exception as error:  # of another bench, an assertion of the hardware, the watchdog
             if getcoroutinestate(test) != CORO_SUSPENDED:
                 raise
+            requests.clear()
             resume(test.throw, error)  # where the test waits, which may expect it
 
 

@@ -21,13 +21,14 @@ Units without handshakes are checked by :mod:`support.pipelines`.
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from amaranth.hdl import Cat, ShapeCastable, Value
 from amaranth.lib import stream
 from amaranth.lib.wiring import Out
 
-from support.bench import LIMIT_CYCLES, run
+from support.bench import LIMIT_CYCLES, end, requested, run
 from support.unit_values import assign, differences, parts_of, plain, set_members, shown
 
 SILENCE = 8  # cycles at the end
@@ -211,6 +212,15 @@ class Unit:
         except AssertionError as error:
             error.add_note(self._state())
             raise
+
+    def simulation(self, *scripts, **options):
+        """Begin a run in a test that is a coroutine, the last of its scripts; returns its context.
+        The parameters are those of :meth:`run`."""
+        return requested(partial(self.run, *scripts, **options))
+
+    def end(self):
+        """Wait in such a test until the run has ended."""
+        return end()
 
     def _willing(self, pace):
         pace = self.pace if pace is None else pace

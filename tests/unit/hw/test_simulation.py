@@ -5,7 +5,7 @@ import pytest
 from amaranth.hdl import Assert
 from amaranth.lib import wiring
 
-from support.bench import pulse, simulation
+from support.bench import end, pulse, simulation
 from support.pipelines import Built
 from support.unit_bench import until
 
@@ -41,8 +41,11 @@ async def test_benches_beside_the_test(dut):
 
     ctx = await simulation(dut, drive, background=[watch])
     assert await until(ctx, dut.count) == 1
-    await simulation(dut)
+    await end()
     assert counts == [0, 1]
+    ctx = await simulation(dut, background=[watch])
+    await ctx.tick().repeat(2)
+    assert counts == [0, 1, 0]
 
 
 @pytest.mark.parametrize("limit, message", [(9, "no end after 9 cycles"), (99, "too much")])

@@ -86,7 +86,7 @@ def test_a_request_comes_when_its_beats_are_there(sizes, p_ask, p_give, p_ready,
 @pytest.mark.parametrize("beats", [1, 2, DEPTH - 1, DEPTH, DEPTH + 1, 100])
 @pytest.mark.parametrize("slow", [1, 5, DEPTH])
 @pytest.mark.sampled(3)
-def test_a_request_waits_for_its_slow_beats(beats, slow):
+async def test_a_request_waits_for_its_slow_beats(beats, slow):
     """All of it, or the last that there is room for, if all are; while it waits, requests and beats
     are taken."""
     needed = min(beats, slow)
@@ -97,20 +97,17 @@ def test_a_request_waits_for_its_slow_beats(beats, slow):
     unit.collect(dut.beats, 0)
     asked.add([{"addr": 0, "beats": beats}])
     given.add({"data": n} for n in range(needed - 1))
-
-    async def script(ctx):
-        await unit.settled(ctx)
-        for _ in range(5):
-            assert not ctx.get(dut.requests.valid)
-            assert ctx.get(dut.source.beats.ready)
-            assert ctx.get(dut.source.requests.ready)
-            await ctx.tick()
-        given.add([{"data": needed}])
-        await unit.settled(ctx)
+    ctx = await unit.simulation()
+    await unit.settled(ctx)
+    for _ in range(5):
+        assert not ctx.get(dut.requests.valid)
+        assert ctx.get(dut.source.beats.ready)
+        assert ctx.get(dut.source.requests.ready)
         await ctx.tick()
-        assert ctx.get(dut.requests.valid)
-
-    unit.run(script)
+    given.add([{"data": needed}])
+    await unit.settled(ctx)
+    await ctx.tick()
+    assert ctx.get(dut.requests.valid)
 
 
 @pytest.mark.parametrize("gap", [0, 1, 5])

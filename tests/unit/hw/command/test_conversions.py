@@ -74,7 +74,7 @@ def test_it_is_the_scale_of_the_golden_model():
 
 
 @pytest.mark.parametrize("images", [False, True], ids=["commands", "both"])
-def test_conversions(plan, images, rng):
+async def test_conversions(plan, images, rng):
     dut = design(Conversions, plan)
     slots = Slots(dut, {11: 0x42C80000})
     jobs = [
@@ -124,12 +124,10 @@ def test_conversions(plan, images, rng):
     unit.give(dut.image, chains if images else [])
     unit.serve(converter, dut.converter.command)
     unit.background.append(slots.play)
-
-    async def script(ctx):
-        while sum(done.values()) < len(commands) + images * len(chains):
-            await ctx.tick()
-
-    unit.run(script)
+    ctx = await unit.simulation()
+    while sum(done.values()) < len(commands) + images * len(chains):
+        await ctx.tick()
+    await unit.end()
     waiting = {0: list(commands), 1: list(chains) if images else []}
     kept = {3: [0, 0, 0x42C80000]}  # largest, step, that of the step before
     for each in told:
@@ -164,7 +162,7 @@ def test_conversions(plan, images, rng):
     assert done == {"done": len(commands), "image_done": images * len(chains)}
 
 
-def test_an_image_without_a_slot_has_the_scale_1(plan):
+async def test_an_image_without_a_slot_has_the_scale_1(plan):
     """And nothing of the slot before."""
     dut = design(Conversions, plan)
     slots = Slots(dut, {9: 0x42C80000, 10: 5})
@@ -173,14 +171,12 @@ def test_an_image_without_a_slot_has_the_scale_1(plan):
     unit.give(dut.image, [job | {"slot": 4}, job | {"slot": 0}])
     commands = unit.collect(dut.converter.command)
     unit.background.append(slots.play)
-
-    async def script(ctx):
-        for _ in range(2):
-            await until(ctx, dut.converter.command.valid)
-            ctx.set(dut.converter.amax, 0x42C80000)
-            await pulse(ctx, dut.converter.done)
-
-    unit.run(script)
+    ctx = await unit.simulation()
+    for _ in range(2):
+        await until(ctx, dut.converter.command.valid)
+        ctx.set(dut.converter.amax, 0x42C80000)
+        await pulse(ctx, dut.converter.done)
+    await unit.end()
     told = [command["scale"] for command in commands.items]
     assert told == [field_of(plan, 0, 0x42C80000), field_of(plan, 0, None)]
     assert told[0] != told[1]

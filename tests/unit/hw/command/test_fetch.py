@@ -40,7 +40,7 @@ async def quiet(ctx, dut, cycles=40):
 @pytest.mark.parametrize("data_width", [32, 64, 128, 256, 512])
 @pytest.mark.parametrize("slow", [0.0, 0.5, 0.9, 0.97])
 @pytest.mark.sampled(5)
-def test_every_command_in_its_cycle(data_width, count, slow, rng):
+async def test_every_command_in_its_cycle(data_width, count, slow, rng):
     dut = design(CommandFetch, limits_of(data_width))
     ahead = [rng.randrange(2) for _ in range(count)]
     commands = [replace(good(rng.choice(QUICK), data_width), ahead=bit) for bit in ahead]
@@ -48,13 +48,11 @@ def test_every_command_in_its_cycle(data_width, count, slow, rng):
     base = 0x98_0000_0000 + size
     machine = Machine(dut, commands, rng, base=base, slow=slow)
     number = machine.record(dut.number)
-
-    async def script(ctx):
-        await begin(ctx, dut, address=base, count=count)
-        await machine.ended(ctx)
-        assert not ctx.get(dut.error_code)
-
-    machine.run(script, silence=30)
+    ctx = await machine.simulation(silence=30)
+    await begin(ctx, dut, address=base, count=count)
+    await machine.ended(ctx)
+    assert not ctx.get(dut.error_code)
+    await machine.end()
     asked, taken, ends = machine.asked, machine.taken.cycles, machine.ends
     assert machine.host.requests == [(base + 64 * n, 64 // size) for n in range(count)]
     assert machine.taken.items == [fields_of(command, dut.command.p) for command in commands]

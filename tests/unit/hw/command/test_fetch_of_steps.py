@@ -62,19 +62,17 @@ def commands_of(kinds, rng, data_width=512):
 @pytest.mark.parametrize("data_width", [64, 512])
 @pytest.mark.parametrize("slow", [0.0, 0.5, 0.9])
 @pytest.mark.sampled(4)
-def test_every_step_in_its_order(shape, data_width, slow, rng):
+async def test_every_step_in_its_order(shape, data_width, slow, rng):
     kinds, first, count, step, end = SHAPES[shape]
     dut = design(CommandFetch, limits_of(data_width, vector=True))
     commands = commands_of(kinds, rng, data_width)
     machine = Machine(dut, commands, rng, base=BASE, slow=slow, step=step)
     fetched, steps = order(commands, first, count, step, end)
-
-    async def script(ctx):
-        await begin(ctx, dut, address=BASE, count=count, first=first, step_end=end)
-        await machine.ended(ctx)
-        assert not ctx.get(dut.error_code)
-
-    machine.run(script)
+    ctx = await machine.simulation()
+    await begin(ctx, dut, address=BASE, count=count, first=first, step_end=end)
+    await machine.ended(ctx)
+    assert not ctx.get(dut.error_code)
+    await machine.end()
     requests = machine.host.requests
     assert [(address - BASE) // COMMAND_BYTES for address, _ in requests] == fetched
     offered = [commands[index] for index in fetched if commands[index].opcode != Opcode.NEXT]
@@ -111,19 +109,16 @@ async def test_no_command_at_all(first, count):
 
 
 @pytest.mark.parametrize("kinds", ["x0b", "xx0b", "x3xb", "0b"])
-def test_a_command_is_refused_after_a_step(kinds, rng):
+async def test_a_command_is_refused_after_a_step(kinds, rng):
     """The index is that of the command, the parity of which may be that of the one before it."""
     dut = design(CommandFetch, limits_of(512, vector=True))
     commands = [BAD if kind == "b" else commands_of(kind, rng)[0] for kind in kinds]
     machine = Machine(dut, commands, rng, base=BASE, slow=0.5)
-
-    async def script(ctx):
-        await begin(ctx, dut, address=BASE, count=len(kinds), step_end=3)
-        await machine.ended(ctx)
-        assert ctx.get(dut.error_code) == ErrorCode.BAD_OPCODE
-        assert ctx.get(dut.error_index) == len(kinds) - 1
-
-    machine.run(script)
+    ctx = await machine.simulation()
+    await begin(ctx, dut, address=BASE, count=len(kinds), step_end=3)
+    await machine.ended(ctx)
+    assert ctx.get(dut.error_code) == ErrorCode.BAD_OPCODE
+    assert ctx.get(dut.error_index) == len(kinds) - 1
 
 
 @pytest.mark.parametrize("kinds", ["x0", "xx0", "xxx0"])

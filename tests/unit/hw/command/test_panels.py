@@ -159,7 +159,7 @@ async def test_a_command_that_keeps_too_much_stops_the_machine(operation, bad, r
 
 
 @pytest.mark.parametrize("keep", KEPT)
-def test_cycles_until_a_command_is_offered(keep, rng):
+async def test_cycles_until_a_command_is_offered(keep, rng):
     """2 from its last beat where nothing is kept; else as many more as counting takes, and 1."""
     limits = limits_of("square")
     dut = design(CommandFetch, limits)
@@ -171,12 +171,10 @@ def test_cycles_until_a_command_is_offered(keep, rng):
     if keep != "none":
         counting = cycles_of(limits, "forward", nest, (command.m, command.n, command.k)) + 1
     machine = Machine(dut, [command], rng)
-
-    async def script(ctx):
-        await begin(ctx, dut)
-        await machine.ended(ctx)
-
-    machine.run(script)
+    ctx = await machine.simulation()
+    await begin(ctx, dut)
+    await machine.ended(ctx)
+    await machine.end()
     assert machine.offered == [machine.fetched[0] + 3 + counting]
 
 
