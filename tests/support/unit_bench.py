@@ -11,6 +11,15 @@
         unit.run()
         assert sums.cycles[0] == given.cycles[0] + 1  # cycles in which a stream moved
 
+A test in which something happens in an order is a coroutine, and a script of the run:
+
+    async def test_a_pause():
+        ...
+        ctx = await unit.simulation()
+        await unit.settled(ctx)
+        given.add(others)
+        await unit.end()
+
 What holds for every stream of a unit is checked without being asked for: an offer stays as it is
 until it is taken, an output that no test names offers nothing, a value that an input is given fits
 into it, and once all is given and taken, the unit stays silent. A mismatch names the unit, the
