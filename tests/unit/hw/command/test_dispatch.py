@@ -11,7 +11,7 @@ from diastole_hw.command.dispatch import Dispatch
 from diastole_hw.engine.control import STALLS
 from diastole_hw.plan.uses import Mode
 from diastole_sim.spec.command_table import Opcode
-from support.bench import design, run, simulation
+from support.bench import design, pulse, run, simulation
 from support.plans import make_numerics, make_plan
 
 SIZE_BITS, ADDRESS_BITS = 24, 40
@@ -380,9 +380,7 @@ async def test_only_two_are_in_flight(rng):
         if number < 2:
             _, _, ready = await ctx.tick().sample(dut.command.ready)
             assert ready
-    ctx.set(dut.convert.done, 1)
-    await ctx.tick()
-    ctx.set(dut.convert.done, 0)
+    await pulse(ctx, dut.convert.done)
     for _ in range(5):
         _, _, ready, starts, done = await ctx.tick().sample(
             dut.command.ready, control.start, dut.done

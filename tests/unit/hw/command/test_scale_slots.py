@@ -7,7 +7,7 @@ import pytest
 
 from diastole_hw.command.scale_slots import ScaleSlots
 from diastole_sim.spec.sizes.vector import VectorShape
-from support.bench import design, simulation
+from support.bench import design, pulse, simulation
 
 SLOTS = (0, 3, 254)
 
@@ -53,9 +53,7 @@ async def test_the_largest_of_the_steps_before(history, rng):
         before = [magnitude for _, group in others[:history] for magnitude in group]
         ctx.set(dut.slot, slot)
         ctx.set(dut.step, step)
-        ctx.set(dut.start, 1)
-        await ctx.tick()
-        ctx.set(dut.start, 0)
+        await pulse(ctx, dut.start)
         cycles = 1
         while not ctx.get(dut.done):
             await ctx.tick()
@@ -64,9 +62,7 @@ async def test_the_largest_of_the_steps_before(history, rng):
         await ctx.tick().repeat(1 + rng.randrange(3))
         assert ctx.get(dut.largest) == max(before, default=0)
         ctx.set(dut.amax, amax)
-        ctx.set(dut.note, 1)
-        await ctx.tick()
-        ctx.set(dut.note, 0)
+        await pulse(ctx, dut.note)
         seen[slot].append((step, amax))
         await ctx.tick().repeat(1 + rng.randrange(3))
     assert {at // (2 + history) for at in table.words} == set(SLOTS)
@@ -79,15 +75,11 @@ async def test_the_sign_of_a_loaded_word_does_not_count():
     async def convert(ctx, step, amax):
         ctx.set(dut.slot, 3)
         ctx.set(dut.step, step)
-        ctx.set(dut.start, 1)
-        await ctx.tick()
-        ctx.set(dut.start, 0)
+        await pulse(ctx, dut.start)
         await ctx.tick().until(dut.done)
         found = ctx.get(dut.largest)
         ctx.set(dut.amax, amax)
-        ctx.set(dut.note, 1)
-        await ctx.tick()
-        ctx.set(dut.note, 0)
+        await pulse(ctx, dut.note)
         await ctx.tick()
         return found
 

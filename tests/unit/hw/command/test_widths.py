@@ -3,7 +3,7 @@
 
 from diastole_hw.command.widths import WidthDecision
 from diastole_sim.golden.improvement import Improvement
-from support.bench import simulation
+from support.bench import pulse, simulation
 
 CASES = [
     (0, 0, 0),
@@ -38,9 +38,7 @@ async def test_decisions(rng):
         ctx.set(dut.num, num)
         ctx.set(dut.den, den)
         ctx.set(dut.threshold, threshold)
-        ctx.set(dut.start, 1)
-        await ctx.tick()
-        ctx.set(dut.start, 0)
+        await pulse(ctx, dut.start)
         ctx.set(dut.threshold, rng.getrandbits(18))
         cycles = 1
         while not ctx.get(dut.done):
@@ -63,9 +61,7 @@ async def test_a_decision_may_begin_in_the_cycle_after_another():
     ctx.set(dut.den, 1)
     for threshold in (2**14 - 1, 2**14, 2**14 - 1):
         ctx.set(dut.threshold, threshold)
-        ctx.set(dut.start, 1)
-        await ctx.tick()
-        ctx.set(dut.start, 0)
+        await pulse(ctx, dut.start)
         await ctx.tick().repeat(18)
         assert ctx.get(dut.done)
         assert ctx.get(dut.wide) == (threshold < 2**14)

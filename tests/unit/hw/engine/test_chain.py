@@ -8,7 +8,7 @@ from diastole_hw.engine.chain import ChainedResults
 from diastole_hw.plan.uses import PRODUCTS
 from diastole_hw.schedule.lengths import longest_lengths
 from diastole_hw.schedule.tokens import GIVEN_RESULTS, product_layout
-from support.bench import design, get, simulation
+from support.bench import design, get, pulse, simulation
 from support.plans import make_numerics, make_plan, with_vector
 
 BOTH = with_vector(make_plan(make_numerics(block=4), 2, 2))
@@ -72,9 +72,7 @@ async def test_how_results_are_cut(rng):
                 results = {"north": other, "east": sizes}
             ctx.set(dut.results, GIVEN_RESULTS.const(results))
             ctx.set(dut.mode, mode)
-            ctx.set(dut.started, 1)
-            await ctx.tick()
-            ctx.set(dut.started, 0)
+            await pulse(ctx, dut.started)
             ctx.set(dut.results, {})
             await ctx.tick()
             ctx.set(dut.product, product_layout(BOTH).const(nest))

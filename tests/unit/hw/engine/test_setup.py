@@ -9,7 +9,7 @@ from diastole_hw.plan.uses import Mode
 from diastole_hw.schedule.lengths import longest_lengths
 from diastole_hw.schedule.tokens import LENGTH
 from diastole_sim.spec.image import EXTENT_BITS, FloatLayout, ImageLayout
-from support.bench import design, simulation
+from support.bench import design, pulse, simulation
 from support.plans import make_numerics, make_plan, with_vector
 
 SHAPES = {"x": "mk", "w": "kn", "dy": "mn"}  # rows and columns, by class
@@ -274,9 +274,7 @@ async def test_what_a_chain_asks_of_is_known_early(mode, chain, rng):
     for name, value in (operands | {"chain": chain}).items():
         ctx.set(dut.operands[name], value)
     ctx.set(dut.mode, mode)
-    ctx.set(dut.start, 1)
-    await ctx.tick()
-    ctx.set(dut.start, 0)
+    await pulse(ctx, dut.start)
     ctx.set(dut.operands, {})
     await ctx.tick()
     assert not ctx.get(dut.done)

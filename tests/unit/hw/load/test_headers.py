@@ -4,7 +4,7 @@ import pytest
 
 from diastole_hw.load.headers import Headers
 from diastole_hw.plan.uses import Mode
-from support.bench import design, simulation
+from support.bench import design, pulse, simulation
 from support.bus import ServiceMemory
 from support.plans import make_numerics, make_plan
 
@@ -35,9 +35,7 @@ async def test_reads_the_tensors_of_the_mode(mode, data_width, rng):
             ctx.set(dut.operands[name], address)
             want[number] = exponent if letter in READ[mode] else 0
         before = len(memory.reads)
-        ctx.set(dut.start, 1)
-        await ctx.tick()
-        ctx.set(dut.start, 0)
+        await pulse(ctx, dut.start)
         assert ctx.get(dut.busy)
         while ctx.get(dut.busy):
             await ctx.tick()

@@ -6,7 +6,7 @@ from itertools import product
 import pytest
 
 from diastole_hw.memory.port_sums import PortSums
-from support.bench import design, simulation
+from support.bench import design, pulse, simulation
 from support.plans import make_numerics, make_plan
 from support.sweep import alternating
 
@@ -91,9 +91,7 @@ async def test_what_is_shown_goes(registers):
         ctx.set(dut.en, 0)
         ctx.set(dut.psums.sums, [5, -7])
         await ctx.tick().repeat(2 + registers)
-    ctx.set(dut.read, 1)
-    await ctx.tick()
-    ctx.set(dut.read, 0)
+    await pulse(ctx, dut.read)
     ctx.set(dut.en, 1)
     for word in range(8):
         ctx.set(dut.addr, plan.tile_sums * (word % 2) + word)

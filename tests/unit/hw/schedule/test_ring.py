@@ -3,7 +3,7 @@
 import pytest
 
 from diastole_hw.schedule.ring import RingSpace, following
-from support.bench import design, simulation
+from support.bench import design, pulse, simulation
 from support.pipelines import Function, check_pipeline
 
 
@@ -31,9 +31,7 @@ async def one_product(ctx, dut, slab, rng, cycles):
     next_place = 0  # number
     ctx.set(dut.slab, slab)
     ctx.set(dut.place, 0)
-    ctx.set(dut.start, 1)
-    await ctx.tick()
-    ctx.set(dut.start, 0)
+    await pulse(ctx, dut.start)
     was_full = False
     for cycle in range(cycles):
         place = starts[next_place % len(starts)]
@@ -108,9 +106,7 @@ async def test_one_is_taken_while_another_is_given():
     dut = design(RingSpace, 5)
     ctx = await simulation(dut)
     ctx.set(dut.slab, 2)
-    ctx.set(dut.start, 1)
-    await ctx.tick()
-    ctx.set(dut.start, 0)
+    await pulse(ctx, dut.start)
     for place, take, give, room, empty in [
         (0, 1, 0, 1, 1),
         (2, 1, 0, 1, 0),

@@ -8,7 +8,7 @@ import pytest
 from diastole_hw.plan.uses import PRODUCTS, Mode
 from diastole_hw.schedule.walk import TileWalk
 from diastole_sim.spec.nest import KEPT, OUTER, Nest
-from support.bench import design, get, simulation
+from support.bench import design, get, pulse, simulation
 from support.nests import drawn_nest
 from support.plans import make_numerics, make_plan
 
@@ -126,9 +126,7 @@ async def check_walk(ctx, dut, steps, sizes, willing, wanted=None):
     behind another one."""
     describe(ctx, dut, steps, sizes)
     ctx.set(dut.anew, wanted is None)
-    ctx.set(dut.start, 1)
-    await ctx.tick()
-    ctx.set(dut.start, 0)
+    await pulse(ctx, dut.start)
     for want in expected(dut.plan, steps, sizes) if wanted is None else wanted:
         chunk = await get(ctx, dut.chunks, willing=willing)
         got = {name: chunk[name] for name in want}

@@ -13,7 +13,7 @@ from diastole_hw.plan.uses import PRODUCTS, Mode
 from diastole_hw.schedule.walk import TileWalk
 from diastole_sim.spec.nest import Nest
 from diastole_sim.spec.sizes.uses import DY, W, X
-from support.bench import design, get, simulation
+from support.bench import design, get, pulse, simulation
 from support.nests import drawn_nest
 from support.plans import make_numerics, make_plan
 
@@ -175,9 +175,7 @@ async def walk_through(ctx, dut, walk, mode, sizes, planes, rng, nest=None, *, f
     steps = walk.nest(mode, nest)
     describe(ctx, dut, mode, steps, sizes, planes)
     ctx.set(dut.anew, fresh)
-    ctx.set(dut.start, 1)
-    await ctx.tick()
-    ctx.set(dut.start, 0)
+    await pulse(ctx, dut.start)
     for number, want in enumerate(walk.chunks(mode, steps, sizes, planes, fresh=fresh)):
         chunk = await get(ctx, dut.chunks, willing=lambda: rng.random() < 0.9)
         got = {name: chunk[name] for name in want}

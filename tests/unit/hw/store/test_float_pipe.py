@@ -8,7 +8,7 @@ import pytest
 from diastole_hw.memory.maxima import drain_entries
 from diastole_hw.store.float_pipe import QUEUED, FloatPipe
 from oracle.product import binary32_bits
-from support.bench import design, simulation
+from support.bench import design, pulse, simulation
 from support.floats import encoded, nearest
 from support.plans import make_numerics, make_plan, with_vector
 
@@ -255,9 +255,7 @@ async def test_offsets_go_with_their_direction(direction):
         ctx.set(port.held, [100] * drain_entries(plan, name)["held"].count)
         ctx.set(port.rows.ready, 1)
     port = getattr(dut, direction)
-    ctx.set(port.wanted, 1)
-    await ctx.tick()
-    ctx.set(port.wanted, 0)
+    await pulse(ctx, port.wanted)
     ctx.set(port.sums, [4] * len(port.sums))
     for _ in range(12):
         _, _, valid, word = await ctx.tick().sample(port.rows.valid, port.rows.payload)

@@ -4,7 +4,7 @@
 import pytest
 
 from diastole_hw.transfer.address import Locate
-from support.bench import design, simulation
+from support.bench import design, pulse, simulation
 
 BITS = 40
 EDGES = [
@@ -75,9 +75,7 @@ async def test_of_whole_beats(beat, quick, rng):
         ctx.set(dut.step, step)
         await locate(ctx, dut, base, count, pitch)
         assert ctx.get(dut.address) == (base + count * pitch) % 2**BITS
-        ctx.set(dut.next, 1)
-        await ctx.tick()
-        ctx.set(dut.next, 0)
+        await pulse(ctx, dut.next)
         assert ctx.get(dut.address) == (base + count * pitch + step) % 2**BITS
         assert ctx.get(dut.ready)
 
