@@ -9,6 +9,7 @@ from amaranth.hdl import Signal
 
 from diastole_hw.bus.axil_registers import AxilRegisters
 from support.bench import pulse, simulation
+from support.unit_bench import Unit
 
 CONTROL, STATUS, ERROR_CODE, COUNT, ADDRESS, FLAGS = 0x0C, 0x10, 0x14, 0x1C, 0x20, 0x50
 START, RESET, CLEAR, IRQ = 1, 2, 4, 256
@@ -269,23 +270,6 @@ async def test_the_machine_changes_what_is_state(rng):
         assert await value(ctx, dut, VECTOR_SETTINGS[name][0]) == held[name]
 
 
-class Pulses:
-    """Counts the cycles in which start, reset and clear are high; a background bench."""
-
-    def __init__(self, dut):
-        self.dut, self.seen = dut, [0, 0, 0]
-
-    async def watch(self, ctx):
-        dut = self.dut
-        while True:
-            _, _, *now = await ctx.tick().sample(dut.start, dut.reset, dut.clear)
-            self.seen = [count + high for count, high in zip(self.seen, now, strict=True)]
-
-    def take(self):
-        seen, self.seen = self.seen, [0, 0, 0]
-        return seen
-
-
 @pytest.mark.parametrize(
     "word, strobes, busy, error, expected",
     [
@@ -302,16 +286,15 @@ class Pulses:
     ],
 )
 async def test_control_bits_are_pulses_of_one_cycle(word, strobes, busy, error, expected):
-    dut = registers()
-    pulses = Pulses(dut)
-    ctx = await simulation(dut, background=[pulses.watch])
-    ctx.set(dut.busy, busy)
-    ctx.set(dut.error_code, error)
+    unit = Unit(dut := registers())
+    unit.hold(busy=busy, error_code=error)
+    pulses = [unit.record(signal) for signal in (dut.start, dut.reset, dut.clear)]
+    ctx = await unit.simulation()
     await write(ctx, dut, STATUS, word)  # another register: nothing
-    assert pulses.take() == [0, 0, 0]
+    assert not any(each.cycles for each in pulses)
     await write(ctx, dut, CONTROL, word, strobes, delay=3)
     await ctx.tick().repeat(5)
-    assert pulses.take() == expected
+    assert [len(each.cycles) for each in pulses] == expected
     readback = IRQ if word & IRQ and strobes & 2 else 0
     assert await value(ctx, dut, CONTROL) == readback
 
