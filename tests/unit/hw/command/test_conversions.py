@@ -188,7 +188,7 @@ FAST = make_numerics(block=4, formats=("fast", "bfp2", "fast"), headroom=8)
 async def test_widths_of_slots(rng):
     """By the slot's next; the decision, of what was counted, is the one after that."""
     dut = design(Conversions, with_vector(make_plan(FAST)))
-    eps = {slot: rng.choice([0, 2**15, 2**18 - 1]) for slot in range(3)}
+    eps = dict(enumerate(rng.sample([0, 2**15, 2**18 - 1], 3)))
     widths = {slot: rng.randrange(4) for slot in range(3)}
     jobs = [
         {
