@@ -366,7 +366,7 @@ class Case:
 @pytest.mark.parametrize(
     "machine, mode, p_data", alternating(CASES, {"free": (1.0,), "stalled": (0.6,)})
 )
-@pytest.mark.sampled(10)
+@pytest.mark.sampled(3)
 def test_chunks(machine, mode, p_data, rng):
     plan, port = make(machine), port_of(machine)
     tile = rng.randrange(4)  # their maxima lie apart; in the fused pass those of dY are loaded once
@@ -376,6 +376,7 @@ def test_chunks(machine, mode, p_data, rng):
     unit.give(dut.regions, [region for case in cases for region in case.regions])
     unit.give(dut.data, [beat for case in cases for beat in case.beats], p_data)
     words = unit.collect(dut.writes, 0.5 if port else 1)
+    words.stable = not plan.output_register  # behind a register zeros are shown while a word waits
     ends, maxima_ends = unit.record(dut.blocks_loaded), unit.record(dut.maxima_loaded)
     maxima = unit.record(dut.maxima_written)
     unit.run(silence=60, limit=60_000)
