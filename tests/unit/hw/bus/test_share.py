@@ -164,3 +164,11 @@ async def test_a_beat_passes_in_its_cycle_to_its_unit_alone(units, rng):
         assert ctx.get(ports[owner].payload) == data
         assert ctx.get(dut.beats.ready) == ready[owner]
         await ctx.tick()
+
+
+async def test_a_beat_is_for_a_unit():
+    dut = design(ReadShare, data_width=WIDTH, units=2)
+    ctx = await simulation(dut)
+    ctx.set(dut.beats.valid, 1)
+    with pytest.raises(AssertionError, match="a beat that is for no unit"):
+        await ctx.tick().repeat(2)

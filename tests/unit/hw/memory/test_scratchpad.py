@@ -3,7 +3,7 @@
 import pytest
 
 from diastole_hw.memory.scratchpad import HeldScratchpad, StreamScratchpad
-from support.bench import design, run, simulation
+from support.bench import design, simulation
 from support.plans import make_numerics, make_plan
 
 MIXED = {"formats": ("bfp3", "bfp5", "bfp2")}
@@ -238,18 +238,15 @@ async def test_held(case, cls, registered, rng):
 
 
 @pytest.mark.parametrize("words", [(0, 4), (2, 7)], ids=["even", "odd"])
-def test_two_words_for_one_part_of_a_bank(words):
+async def test_two_words_for_one_part_of_a_bank(words):
     """Blocks of two words each."""
     plan = make_plan(make_numerics(block=4), rows=2, cols=2, data_width=32, ports=2)
     dut = design(StreamScratchpad, plan, side="south")
     assert plan.fill_vectors == 2
-
-    async def bench(ctx):
-        for write, word in zip((dut.write, dut.write_1), words, strict=True):
-            ctx.set(write.en, 1)
-            ctx.set(write.bank, 1)
-            ctx.set(write.word, word)
-        await ctx.tick()
-
+    ctx = await simulation(dut)
+    for write, word in zip((dut.write, dut.write_1), words, strict=True):
+        ctx.set(write.en, 1)
+        ctx.set(write.bank, 1)
+        ctx.set(write.word, word)
     with pytest.raises(AssertionError, match="two words for one part of a bank"):
-        run(dut, bench)
+        await ctx.tick()

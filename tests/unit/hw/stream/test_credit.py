@@ -4,7 +4,7 @@
 import pytest
 
 from diastole_hw.stream.credit import Credit
-from support.bench import design, run, simulation
+from support.bench import design, simulation
 
 
 @pytest.mark.parametrize("most", [1, 2, 4, 255])
@@ -30,13 +30,9 @@ async def test_counts_what_is_taken_and_not_given_back(most, rng):
 @pytest.mark.parametrize(
     "signal, message", [("take", "more taken than there is"), ("give", "given back, but not taken")]
 )
-def test_what_is_not_allowed_is_noticed(signal, message):
+async def test_what_is_not_allowed_is_noticed(signal, message):
     dut = Credit(most=2)
-
-    async def bench(ctx):
-        for _ in range(4):
-            ctx.set(getattr(dut, signal), 1)
-            await ctx.tick()
-
+    ctx = await simulation(dut)
+    ctx.set(getattr(dut, signal), 1)
     with pytest.raises(AssertionError, match=message):
-        run(dut, bench)
+        await ctx.tick().repeat(4)
