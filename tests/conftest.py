@@ -6,6 +6,7 @@ put not all of them where other programs find them.
 """
 
 import gc
+import inspect
 import random
 import zlib
 from collections import defaultdict
@@ -42,6 +43,18 @@ def pytest_collection_modifyitems(items):
         for number, case in enumerate(cases):
             if number not in always:
                 case.add_marker("sweep")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pyfunc_call(pyfuncitem):
+    """Runs a test that is a coroutine: it begins its simulations by ``support.bench``."""
+    if not inspect.iscoroutinefunction(test := pyfuncitem.obj):
+        return None
+    from support.bench import simulate
+
+    names = pyfuncitem._fixtureinfo.argnames
+    simulate(test(**{name: pyfuncitem.funcargs[name] for name in names}))
+    return True
 
 
 def pytest_collection_finish(session):

@@ -1,17 +1,30 @@
 # amaranth: UnusedElaboratable=no
 """Benches for Amaranth's simulator: a clock, a watchdog, and streams that may stall.
 
+A test that drives a unit by hand is a coroutine. It begins a simulation, or one after the other;
+what follows happens in that simulation:
+
+    async def test_sums():
+        dut = design(Adder, width=8)
+        ctx = await simulation(dut)
+        ctx.set(dut.a, 3)
+        await ctx.tick()
+        assert ctx.get(dut.sum) == 3
+
 A design is compiled once, however often it is run: tests that run the same one with several inputs
 get the same object from :func:`design`.
 """
 
-from functools import lru_cache
+from functools import lru_cache, partial
+from inspect import CORO_SUSPENDED, getcoroutinestate
+from types import coroutine
 from weakref import WeakKeyDictionary
 
 from amaranth.hdl import ClockDomain, Module, ShapeCastable, Value
 from amaranth.sim import Simulator
 
 LIMIT_CYCLES = 20_000
+END = object()
 MOST_BENCHES = 12
 """Of each kind that a design is run with."""
 
@@ -32,6 +45,58 @@ def run(dut, *benches, limit: int = LIMIT_CYCLES, background=()):
     simulation = _simulations.pop(dut, None) or _Simulation(dut)
     simulation.run(benches, (watchdog, *background))
     _simulations[dut] = simulation  # unless it has failed
+
+
+def simulation(dut, *benches, **options):
+    """Begin a simulation in a test that is a coroutine; returns its context. The test is the last
+    of the benches; other parameters are those of :func:`run`."""
+    return requested(partial(run, dut, *benches, **options))
+
+
+def end():
+    """Wait in a test that is a coroutine until all other benches of its simulation have ended."""
+    return requested(END)
+
+
+@coroutine
+def requested(request):
+    """Ask :func:`simulate` for an end, or to call ``request`` with the rest of the test."""
+    return (yield request)
+
+
+def simulate(test):
+    """Run a test that is a coroutine, one simulation after the other."""
+    requests: list = []
+
+    def resume(step, value):
+        """What the test waits for, unless it has ended or asks for something."""
+        try:
+            request = step(value)
+        except StopIteration:
+            return None
+        if isinstance(request, partial) or request is END:
+            requests.append(request)
+            return None
+        return request
+
+    @coroutine
+    def bench(ctx):
+        request = resume(test.send, ctx)
+        while request is not None:
+            request = resume(test.send, (yield request))
+
+    resume(test.send, None)
+    while requests:
+        try:
+            if (request := requests.pop()) is END:
+                resume(test.send, None)
+            else:
+                request(bench)
+        except Exception as error:  # of another bench, an assertion of the hardware, the watchdog
+            if getcoroutinestate(test) != CORO_SUSPENDED:
+                raise
+            requests.clear()
+            resume(test.throw, error)  # where the test waits, which may expect it
 
 
 class _Simulation:
@@ -72,6 +137,13 @@ _simulations: WeakKeyDictionary[object, _Simulation] = WeakKeyDictionary()
 
 def always() -> bool:
     return True
+
+
+async def pulse(ctx, signal, value=1):
+    """Set a signal for one cycle."""
+    ctx.set(signal, value)
+    await ctx.tick()
+    ctx.set(signal, 0)
 
 
 async def put(ctx, stream, items, willing=always):

@@ -11,6 +11,15 @@
         unit.run()
         assert sums.cycles[0] == given.cycles[0] + 1  # cycles in which a stream moved
 
+A test in which something happens in an order is a coroutine, and a script of the run:
+
+    async def test_a_pause():
+        ...
+        ctx = await unit.simulation()
+        await unit.settled(ctx)
+        given.add(others)
+        await unit.end()
+
 What holds for every stream of a unit is checked without being asked for: an offer stays as it is
 until it is taken, an output that no test names offers nothing, a value that an input is given fits
 into it, and once all is given and taken, the unit stays silent. A mismatch names the unit, the
@@ -21,13 +30,14 @@ Units without handshakes are checked by :mod:`support.pipelines`.
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from amaranth.hdl import Cat, ShapeCastable, Value
 from amaranth.lib import stream
 from amaranth.lib.wiring import Out
 
-from support.bench import LIMIT_CYCLES, run
+from support.bench import LIMIT_CYCLES, end, requested, run
 from support.unit_values import assign, differences, parts_of, plain, set_members, shown
 
 SILENCE = 8  # cycles at the end
@@ -211,6 +221,15 @@ class Unit:
         except AssertionError as error:
             error.add_note(self._state())
             raise
+
+    def simulation(self, *scripts, **options):
+        """Begin a run in a test that is a coroutine, the last of its scripts; returns its context.
+        The parameters are those of :meth:`run`."""
+        return requested(partial(self.run, *scripts, **options))
+
+    def end(self):
+        """Wait in such a test until the run has ended."""
+        return end()
 
     def _willing(self, pace):
         pace = self.pace if pace is None else pace

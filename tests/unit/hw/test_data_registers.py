@@ -6,7 +6,7 @@ from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
 from diastole_hw.data_registers import data_output, data_register, delayed_record
-from support.bench import run
+from support.bench import simulation
 
 RECORD = data.StructLayout({"valid": 1, "value": 8, "place": 3})
 
@@ -38,22 +38,19 @@ class Registers(wiring.Component):
         return m
 
 
-def test_a_reset_reaches_control_only():
+async def test_a_reset_reaches_control_only():
     dut, reset = Registers(), Signal()
-
-    async def bench(ctx):
-        for cycle, given in enumerate([0, 0, 1, 0, 1]):
-            ctx.set(reset, given)
-            ctx.set(dut.value, 100 + cycle)
-            ctx.set(dut.record, {"valid": 1, "value": 50 + cycle, "place": cycle})
-            await ctx.tick()
-            shown = [ctx.get(port) for port in (dut.kept, dut.shown)]
-            assert shown == [100 + cycle] * 2
-            record = ctx.get(dut.record_later)
-            assert (record.value, record.place) == (50 + cycle, cycle)
-            assert record.valid == (not given)
-
-    run(ResetInserter(reset)(dut), bench)
+    ctx = await simulation(ResetInserter(reset)(dut))
+    for cycle, given in enumerate([0, 0, 1, 0, 1]):
+        ctx.set(reset, given)
+        ctx.set(dut.value, 100 + cycle)
+        ctx.set(dut.record, {"valid": 1, "value": 50 + cycle, "place": cycle})
+        await ctx.tick()
+        shown = [ctx.get(port) for port in (dut.kept, dut.shown)]
+        assert shown == [100 + cycle] * 2
+        record = ctx.get(dut.record_later)
+        assert (record.value, record.place) == (50 + cycle, cycle)
+        assert record.valid == (not given)
 
 
 def test_no_gates_for_a_reset():

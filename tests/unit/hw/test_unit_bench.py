@@ -113,31 +113,27 @@ def test_a_list_is_compared_with_the_parts_of_an_integer():
     unit.run()
 
 
-def test_values_that_are_dropped_are_not_offered(rng):
+async def test_values_that_are_dropped_are_not_offered(rng):
     unit, given, taken = bench(rng, STUCK)
-
-    async def script(ctx):
-        await ctx.tick()
-        given.drop()
-        taken.drop()
-
-    unit.run(script)
+    ctx = await unit.simulation()
+    await ctx.tick()
+    given.drop()
+    taken.drop()
+    await unit.end()
     assert not given.items
 
 
-def test_scripts_add_values_as_they_go(rng):
+async def test_scripts_add_values_as_they_go(rng):
     unit, given, taken = bench(rng, pace=0.5)
     going = unit.record(unit.dut.going)
-
-    async def script(ctx):
-        await unit.settled(ctx, silence=3)
-        given.add(PAIRS)
-        taken.add(EXCHANGED)
-        await unit.settled(ctx)
-        await unit.pulse(ctx, "start", fault=GOOD)
-        assert await until(ctx, unit.dut.going) == 0
-
-    unit.run(script)
+    ctx = await unit.simulation()
+    await unit.settled(ctx, silence=3)
+    given.add(PAIRS)
+    taken.add(EXCHANGED)
+    await unit.settled(ctx)
+    await unit.pulse(ctx, "start", fault=GOOD)
+    assert await until(ctx, unit.dut.going) == 0
+    await unit.end()
     assert len(taken.items) == 12
     assert going.values[-1] == 1
 

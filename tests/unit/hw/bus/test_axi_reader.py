@@ -126,7 +126,7 @@ def watch_open(unit):
 
 @pytest.mark.parametrize("outstanding", [1, 2, 3, 5])
 @pytest.mark.parametrize("p_stall", [0.0, 0.4], ids=["free", "stalled"])
-def test_the_count_of_open_bursts_does_not_drift(outstanding, p_stall, rng):
+async def test_the_count_of_open_bursts_does_not_drift(outstanding, p_stall, rng):
     """Bursts are asked for as others end; afterwards as many may be open as before."""
     cases = [(n * 256, rng.choice([1, 1, 2, 5])) for n in range(80)]
     last = [(n * 256, 1) for n in range(4 * outstanding)]
@@ -134,60 +134,54 @@ def test_the_count_of_open_bursts_does_not_drift(outstanding, p_stall, rng):
     unit = Reader(cases, **sizes, rng=rng, p_stall=p_stall, latency=1)
     memory, data = unit.memory, unit.take(unit.dut.data, unit.beats(cases))
     watch_open(unit)
-
-    async def script(ctx):
-        await unit.settled(ctx)
-        assert ctx.get(unit.dut.idle), "bursts counted that are not open"
-        memory.stall, memory.latency, memory.most_open = lambda: False, 60, 0
-        unit.asked.pace = data.pace = lambda: True
-        data.add(unit.beats(last))
-        unit.asked.add(requests(last))
-        await unit.settled(ctx)
-        assert ctx.get(unit.dut.idle)
-
-    unit.run(script)
+    ctx = await unit.simulation()
+    await unit.settled(ctx)
+    assert ctx.get(unit.dut.idle), "bursts counted that are not open"
+    memory.stall, memory.latency, memory.most_open = lambda: False, 60, 0
+    unit.asked.pace = data.pace = lambda: True
+    data.add(unit.beats(last))
+    unit.asked.add(requests(last))
+    await unit.settled(ctx)
+    assert ctx.get(unit.dut.idle)
+    await unit.end()
     assert memory.most_open == outstanding
 
 
 @pytest.mark.parametrize("p_stall", [0.0, 0.6], ids=["free", "stalled"])
 @pytest.mark.parametrize("case", [(0x0FF8, 1), (0x2000, 1), (0x1F00, 33), (0x1000, 600)])
-def test_outside_the_window_nothing_is_read(case, p_stall, rng):
+async def test_outside_the_window_nothing_is_read(case, p_stall, rng):
     unit = Reader([case], rng=rng, p_stall=p_stall, base=0x1000, limit=0x2000)
     data = unit.collect(unit.dut.data, 1)
     data.stable = False
     unit.asked.pace = lambda: True
-
-    async def script(ctx):
-        await until(ctx, unit.dut.error)
-        unit.asked.add(requests([(0x1808, 1)]))  # refused: it would be inside
-        for _ in range(300):
-            await ctx.tick()
-        assert len(unit.asked.items) == 1
-        assert ctx.get(unit.dut.error_code) == ErrorCode.WINDOW
-        await unit.recover(ctx, data)
-
-    unit.run(script)
+    ctx = await unit.simulation()
+    await until(ctx, unit.dut.error)
+    unit.asked.add(requests([(0x1808, 1)]))  # refused: it would be inside
+    for _ in range(300):
+        await ctx.tick()
+    assert len(unit.asked.items) == 1
+    assert ctx.get(unit.dut.error_code) == ErrorCode.WINDOW
+    await unit.recover(ctx, data)
+    await unit.end()
     assert all(a >= 0x1000 and a + 8 * n <= 0x2000 and a != 0x1808 for a, n in unit.memory.reads)
 
 
 @pytest.mark.parametrize("response", [2, 3])
 @pytest.mark.parametrize("p_stall", [0.0, 0.6], ids=["free", "stalled"])
-def test_an_error_response_stops_the_reader(response, p_stall, rng):
+async def test_an_error_response_stops_the_reader(response, p_stall, rng):
     """The beat before it is given, neither the bad one nor any behind it."""
     unit = Reader([(0x3000, 200)], rng=rng, p_stall=p_stall, bad=[0x3008])
     unit.memory.bad_response = response
     data = unit.take(unit.dut.data, unit.beats([(0x3000, 1)]), pace=1)
-
-    async def script(ctx):
-        await until(ctx, unit.dut.error)
-        assert ctx.get(unit.dut.error_code) == ErrorCode.READ_RESPONSE
-        for _ in range(600):
-            await ctx.tick()
-        asked = len(unit.memory.reads)
-        await unit.recover(ctx, data)
-        assert len(unit.memory.reads) == asked + 1, "went on with the old request"
-
-    unit.run(script)
+    ctx = await unit.simulation()
+    await until(ctx, unit.dut.error)
+    assert ctx.get(unit.dut.error_code) == ErrorCode.READ_RESPONSE
+    for _ in range(600):
+        await ctx.tick()
+    asked = len(unit.memory.reads)
+    await unit.recover(ctx, data)
+    assert len(unit.memory.reads) == asked + 1, "went on with the old request"
+    await unit.end()
     assert not unit.memory._beats, "open bursts were not read to their end"
 
 
@@ -204,37 +198,32 @@ def test_a_bad_beat_of_the_fetch_stops_nobody():
     assert not code.cycles
 
 
-def test_open_bursts_are_read_to_their_end_though_nobody_takes_them():
+async def test_open_bursts_are_read_to_their_end_though_nobody_takes_them():
     unit = Reader([(0x1E00, 64), (0x1000, 1)], limit=0x2000)
     data = unit.collect(unit.dut.data, 0)
     data.stable = False
-
-    async def script(ctx):
-        await until(ctx, unit.dut.data.valid)
-        unit.asked.add(requests([(0x2000, 1)]))
-        await unit.settled(ctx, silence=120)
-        assert ctx.get(unit.dut.error)
-        assert not unit.memory._beats
-        await unit.recover(ctx, data)
-
-    unit.run(script)
+    ctx = await unit.simulation()
+    await until(ctx, unit.dut.data.valid)
+    unit.asked.add(requests([(0x2000, 1)]))
+    await unit.settled(ctx, silence=120)
+    assert ctx.get(unit.dut.error)
+    assert not unit.memory._beats
+    await unit.recover(ctx, data)
+    await unit.end()
     assert unit.memory.reads == [(0x1E00, 64), (0x1000, 1), (0x1000, 3)]
 
 
 @pytest.mark.parametrize("wait", [0, 1, 2, 3, 5, 20, 80])
 @pytest.mark.parametrize("hold", [False, True], ids=["pulse", "level"])
 @pytest.mark.sampled(2)
-def test_clear_at_any_time_leaves_nothing_behind(wait, hold, rng):
+async def test_clear_at_any_time_leaves_nothing_behind(wait, hold, rng):
     """Neither a beat that nobody takes."""
     unit = Reader([(0x3000, 300)], rng=rng)
     unit.memory.stall = lambda: rng.random() < 0.3
     data = unit.collect(unit.dut.data, wait % 2)
-
-    async def script(ctx):
-        await unit.settled(ctx, silence=wait)
-        await unit.recover(ctx, data, hold)
-
-    unit.run(script)
+    ctx = await unit.simulation()
+    await unit.settled(ctx, silence=wait)
+    await unit.recover(ctx, data, hold)
 
 
 @pytest.mark.parametrize("outstanding", [1, 2, 17, 32])

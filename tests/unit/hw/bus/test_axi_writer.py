@@ -78,7 +78,7 @@ class Writer(Unit):
 @pytest.mark.parametrize("data_width", [32, 64, 512])
 @pytest.mark.parametrize("p_stall, pairing", STALLS, ids=IDS)
 @pytest.mark.sampled(2)
-def test_every_byte_is_written_where_it_belongs(data_width, p_stall, pairing, rng):
+async def test_every_byte_is_written_where_it_belongs(data_width, p_stall, pairing, rng):
     size = data_width // 8
     cases = [(n * 2**16 + rng.randrange(64) * size, rng.choice([1, 2, 7, 100])) for n in range(10)]
     cases += [(2**24 - size, 2), (2**40 - 3 * size, 2)]
@@ -91,12 +91,10 @@ def test_every_byte_is_written_where_it_belongs(data_width, p_stall, pairing, rn
         for k, byte in enumerate(beat["data"].to_bytes(size, "little")):
             if strobes >> k & 1:
                 expected[address + k] = byte
-
-    async def script(ctx):
-        await unit.idle(ctx)
-        assert unit.memory.contents == expected, "idle before everything was written"
-
-    unit.run(script)
+    ctx = await unit.simulation()
+    await unit.idle(ctx)
+    assert unit.memory.contents == expected, "idle before everything was written"
+    await unit.end()
     assert not unit.error.cycles
 
 
@@ -140,7 +138,7 @@ def watch_open(unit):
 @pytest.mark.parametrize("outstanding", [1, 2, 3, 5])
 @pytest.mark.parametrize("p_stall", [0.0, 0.4], ids=["free", "stalled"])
 @pytest.mark.sampled(2)
-def test_the_count_of_open_bursts_does_not_drift(outstanding, p_stall, rng):
+async def test_the_count_of_open_bursts_does_not_drift(outstanding, p_stall, rng):
     """Bursts are asked for as others are answered; afterwards as many may be open as before."""
     cases = [(n * 256, rng.choice([1, 1, 2, 5])) for n in range(80)]
     last = [(n * 256, 1) for n in range(4 * outstanding)]
@@ -148,42 +146,38 @@ def test_the_count_of_open_bursts_does_not_drift(outstanding, p_stall, rng):
     unit = Writer(cases, **sizes, rng=rng, p_stall=p_stall, latency=1)
     memory = unit.memory
     watch_open(unit)
-
-    async def script(ctx):
-        await unit.idle(ctx)
-        memory.stall, memory.latency, memory.most_open = lambda: False, 60, 0
-        unit.asked.pace = unit.given.pace = lambda: True
-        unit.asked.add(requests(last))
-        unit.given.add(unit.words(range(len(last))))
-        await unit.idle(ctx)
-        assert len(memory.writes) == len(cases) + len(last), "idle before the last burst"
-
-    unit.run(script)
+    ctx = await unit.simulation()
+    await unit.idle(ctx)
+    memory.stall, memory.latency, memory.most_open = lambda: False, 60, 0
+    unit.asked.pace = unit.given.pace = lambda: True
+    unit.asked.add(requests(last))
+    unit.given.add(unit.words(range(len(last))))
+    await unit.idle(ctx)
+    assert len(memory.writes) == len(cases) + len(last), "idle before the last burst"
+    await unit.end()
     assert memory.most_open == outstanding
 
 
 @pytest.mark.parametrize("p_stall, pairing", STALLS, ids=IDS)
 @pytest.mark.parametrize("case", [(0x0FF8, 1), (0x2000, 1), (0x1F00, 33), (0x1000, 600)])
 @pytest.mark.sampled(2)
-def test_outside_the_window_nothing_is_written(case, p_stall, pairing, rng):
+async def test_outside_the_window_nothing_is_written(case, p_stall, pairing, rng):
     """Nor is any data taken after the error."""
     keys = {"base": 0x1000, "limit": 0x2000, "rng": rng, "p_stall": p_stall, "pairing": pairing}
     unit = Writer([case], beats=[0x0101010101010101] * 2000, **keys)
     unit.asked.pace = unit.given.pace = lambda: True
     taken = unit.record(unit.dut.error & unit.dut.data.ready)
-
-    async def script(ctx):
-        await until(ctx, unit.dut.error)
-        unit.given.drop()
-        unit.asked.add(requests([(0x1808, 1)]))  # refused: it would be inside
-        for _ in range(300):
-            await ctx.tick()
-        assert len(unit.asked.items) == 1
-        assert ctx.get(unit.dut.error_code) == ErrorCode.WINDOW
-        assert not taken.cycles, "data taken after an error"
-        await unit.recover(ctx)
-
-    unit.run(script)
+    ctx = await unit.simulation()
+    await until(ctx, unit.dut.error)
+    unit.given.drop()
+    unit.asked.add(requests([(0x1808, 1)]))  # refused: it would be inside
+    for _ in range(300):
+        await ctx.tick()
+    assert len(unit.asked.items) == 1
+    assert ctx.get(unit.dut.error_code) == ErrorCode.WINDOW
+    assert not taken.cycles, "data taken after an error"
+    await unit.recover(ctx)
+    await unit.end()
     assert all(a >= 0x1000 and a + 8 * n <= 0x2000 and a != 0x1808 for a, n in unit.memory.writes)
     assert all(0x1000 <= address < 0x2000 for address in unit.memory.contents)
 
@@ -191,44 +185,38 @@ def test_outside_the_window_nothing_is_written(case, p_stall, pairing, rng):
 @pytest.mark.parametrize("response", [2, 3])
 @pytest.mark.parametrize("p_stall, pairing", STALLS, ids=IDS)
 @pytest.mark.sampled(4)
-def test_an_error_response_ends_open_bursts_without_writing(response, p_stall, pairing, rng):
+async def test_an_error_response_ends_open_bursts_without_writing(response, p_stall, pairing, rng):
     keys = {"rng": rng, "p_stall": p_stall, "pairing": pairing, "bad": [0x3008]}
     unit = Writer([(0x3000, 2000)], beats=[0x0202020202020202] * 2000, **keys)
     unit.asked.pace = unit.given.pace = lambda: True
     memory = unit.memory
     memory.bad_response = response
-
-    async def script(ctx):
-        await until(ctx, unit.dut.error)
-        unit.given.drop()
-        taken = len(unit.given.items)
-        assert ctx.get(unit.dut.error_code) == ErrorCode.WRITE_RESPONSE
-        for _ in range(3000):
-            await ctx.tick()
-        assert len(unit.given.items) == taken, "data taken after an error"
-        assert memory.strobed <= taken, "a beat after the error has strobes"
-        assert not memory._addresses, "an open burst was left"
-        assert not memory._data, "an open burst was left"
-        await unit.recover(ctx)
-
-    unit.run(script)
+    ctx = await unit.simulation()
+    await until(ctx, unit.dut.error)
+    unit.given.drop()
+    taken = len(unit.given.items)
+    assert ctx.get(unit.dut.error_code) == ErrorCode.WRITE_RESPONSE
+    for _ in range(3000):
+        await ctx.tick()
+    assert len(unit.given.items) == taken, "data taken after an error"
+    assert memory.strobed <= taken, "a beat after the error has strobes"
+    assert not memory._addresses, "an open burst was left"
+    assert not memory._data, "an open burst was left"
+    await unit.recover(ctx)
 
 
 @pytest.mark.parametrize("wait", [0, 1, 2, 3, 4, 5, 20, 80])
 @pytest.mark.parametrize("hold", [False, True], ids=["pulse", "level"])
 @pytest.mark.sampled(3)
-def test_clear_at_any_time_leaves_nothing_behind(wait, hold, rng):
+async def test_clear_at_any_time_leaves_nothing_behind(wait, hold, rng):
     unit = Writer([(0x3000, 300)], beats=[], rng=rng)
     unit.memory.stall = lambda: rng.random() < 0.3
-
-    async def script(ctx):
-        await unit.settled(ctx)
-        unit.given.add(unit.words([7] * 300))
-        for _ in range(wait):
-            await ctx.tick()
-        await unit.recover(ctx, hold)
-
-    unit.run(script)
+    ctx = await unit.simulation()
+    await unit.settled(ctx)
+    unit.given.add(unit.words([7] * 300))
+    for _ in range(wait):
+        await ctx.tick()
+    await unit.recover(ctx, hold)
 
 
 def bursts_of(address, beats, size):
@@ -240,7 +228,7 @@ def bursts_of(address, beats, size):
 @pytest.mark.parametrize("outstanding", [1, 2, 16, 20])
 @pytest.mark.parametrize("p_stall, pairing", STALLS, ids=IDS)
 @pytest.mark.sampled(3)
-def test_every_request_is_answered_with_its_last_burst(outstanding, p_stall, pairing, rng):
+async def test_every_request_is_answered_with_its_last_burst(outstanding, p_stall, pairing, rng):
     """In that very cycle, once, and with its command."""
     cases = [
         (n * 0x1000 + 8 * rng.choice([0, 60, 63]), rng.choice([1, 1, 2, 5])) for n in range(40)
@@ -261,14 +249,12 @@ def test_every_request_is_answered_with_its_last_burst(outstanding, p_stall, pai
         assert answered == last
         pulses.extend([command] * answered)
 
-    async def script(ctx):
-        await unit.idle(ctx)
-        assert pulses == commands
-        assert not due
-
     heard = dut.axi.bvalid & dut.axi.bready
     unit.each_cycle(check, heard, dut.answered, dut.answered_command)
-    unit.run(script)
+    ctx = await unit.simulation()
+    await unit.idle(ctx)
+    assert pulses == commands
+    assert not due
 
 
 def errors(unit):

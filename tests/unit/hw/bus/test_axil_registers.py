@@ -8,7 +8,8 @@ import pytest
 from amaranth.hdl import Signal
 
 from diastole_hw.bus.axil_registers import AxilRegisters
-from support.bench import run
+from support.bench import pulse, simulation
+from support.unit_bench import Unit
 
 CONTROL, STATUS, ERROR_CODE, COUNT, ADDRESS, FLAGS = 0x0C, 0x10, 0x14, 0x1C, 0x20, 0x50
 START, RESET, CLEAR, IRQ = 1, 2, 4, 256
@@ -121,63 +122,50 @@ async def value(ctx, dut, address):
 
 
 @pytest.mark.parametrize("vector", [False, True], ids=["plain", "vector unit"])
-def test_identification(vector):
+async def test_identification(vector):
     dut = registers(vector=vector)
-
-    async def bench(ctx):
-        got = [await value(ctx, dut, address) for address in (0, 4, 8)]
-        assert got == [0x53414944, 0x00010000, 0xC0FFEE11]
-        assert bytes.fromhex("44494153") == got[0].to_bytes(4, "little") == b"DIAS"
-
-    run(dut, bench)
+    ctx = await simulation(dut)
+    got = [await value(ctx, dut, address) for address in (0, 4, 8)]
+    assert got == [0x53414944, 0x00010000, 0xC0FFEE11]
+    assert bytes.fromhex("44494153") == got[0].to_bytes(4, "little") == b"DIAS"
 
 
 @pytest.mark.parametrize("vector", [False, True], ids=["plain", "vector unit"])
 @pytest.mark.parametrize("order", ["together", "data first", "address first"])
 @pytest.mark.sampled(2)
-def test_settings_are_written_byte_by_byte(order, vector, rng):
+async def test_settings_are_written_byte_by_byte(order, vector, rng):
     dut = registers(vector=vector)
     settings = SETTINGS | VECTOR_SETTINGS if vector else SETTINGS
     words = {at + 4 * n for at, bits in settings.values() for n in range(1 + (bits > 32))}
     expected = dict.fromkeys(words, 0)
     width = {at + 4 * n: min(32, bits - 32 * n) for at, bits in SETTINGS.values() for n in (0, 1)}
     width |= {at: 32 for at, _ in VECTOR_SETTINGS.values()}
-
-    async def bench(ctx):
-        for _ in range(40):
-            address, strobes, new = (
-                rng.choice(sorted(words)),
-                rng.randrange(16),
-                rng.getrandbits(32),
-            )
-            delay = rng.randrange(3)
-            response = await write(ctx, dut, address | rng.randrange(4), new, strobes, order, delay)
-            assert response == OKAY
-            for k in range(4):
-                if strobes >> k & 1:
-                    byte = 0xFF << 8 * k
-                    expected[address] = expected[address] & ~byte | new & byte
-            expected[address] &= (1 << width[address]) - 1
-            for word in expected:
-                assert await read(ctx, dut, word, rng.randrange(2)) == (expected[word], OKAY)
-            for name, (at, bits) in settings.items():
-                whole = expected[at] | (expected[at + 4] << 32 if bits > 32 else 0)
-                assert ctx.get(getattr(dut, name)) == whole, name
-
-    run(dut, bench, limit=60_000)
+    ctx = await simulation(dut, limit=60_000)
+    for _ in range(40):
+        address, strobes, new = (rng.choice(sorted(words)), rng.randrange(16), rng.getrandbits(32))
+        delay = rng.randrange(3)
+        response = await write(ctx, dut, address | rng.randrange(4), new, strobes, order, delay)
+        assert response == OKAY
+        for k in range(4):
+            if strobes >> k & 1:
+                byte = 0xFF << 8 * k
+                expected[address] = expected[address] & ~byte | new & byte
+        expected[address] &= (1 << width[address]) - 1
+        for word in expected:
+            assert await read(ctx, dut, word, rng.randrange(2)) == (expected[word], OKAY)
+        for name, (at, bits) in settings.items():
+            whole = expected[at] | (expected[at + 4] << 32 if bits > 32 else 0)
+            assert ctx.get(getattr(dut, name)) == whole, name
 
 
-def test_statuses_are_read(rng):
+async def test_statuses_are_read(rng):
     dut = registers()
-
-    async def bench(ctx):
-        for _ in range(5):
-            for name, (_, bits) in STATUSES.items():
-                ctx.set(getattr(dut, name), rng.getrandbits(bits))
-            for name, (at, _) in STATUSES.items():
-                assert await value(ctx, dut, at) == ctx.get(getattr(dut, name)), name
-
-    run(dut, bench)
+    ctx = await simulation(dut)
+    for _ in range(5):
+        for name, (_, bits) in STATUSES.items():
+            ctx.set(getattr(dut, name), rng.getrandbits(bits))
+        for name, (at, _) in STATUSES.items():
+            assert await value(ctx, dut, at) == ctx.get(getattr(dut, name)), name
 
 
 class Counting:
@@ -201,114 +189,85 @@ class Counting:
 
 
 @pytest.mark.parametrize("vector", [False, True], ids=["plain", "vector unit"])
-def test_counters_are_read(vector, rng):
+async def test_counters_are_read(vector, rng):
     dut = registers(vector=vector)
     words = {at + 4 * n for at, bits in COUNTERS.values() for n in range(1 + (bits > 32))}
     counting = Counting(dut, rng)
-
-    async def bench(ctx):
-        for _ in range(5):
-            for at in sorted(words):
-                got = await value(ctx, dut, at)
-                assert counting.asked == [(at, got)]
-                counting.asked = []
-                assert await write(ctx, dut, at, 0xFFFF_FFFF) == SLVERR
-                await value(ctx, dut, COUNT)
-                assert await read(ctx, dut, 0x400 + at) == (0, DECERR)
-                assert not counting.asked
-
-    run(dut, bench, background=[counting.answer])
+    ctx = await simulation(dut, background=[counting.answer])
+    for _ in range(5):
+        for at in sorted(words):
+            got = await value(ctx, dut, at)
+            assert counting.asked == [(at, got)]
+            counting.asked = []
+            assert await write(ctx, dut, at, 0xFFFF_FFFF) == SLVERR
+            await value(ctx, dut, COUNT)
+            assert await read(ctx, dut, 0x400 + at) == (0, DECERR)
+            assert not counting.asked
 
 
 @pytest.mark.parametrize("vector", [False, True], ids=["plain", "vector unit"])
-def test_every_address_answers_as_it_should(vector, rng):
+async def test_every_address_answers_as_it_should(vector, rng):
     dut = registers(vector=vector)
     known = WORDS | READ_ONLY | {CONTROL, STATUS, FLAGS}
     if vector:
         known |= {at for at, _ in VECTOR_SETTINGS.values()}
-
-    async def bench(ctx):
-        for address in [*range(0, 0x140, 4), 0x200, 0xFFC]:
-            assert await value(ctx, dut, 0) != 0  # so that what is left of a read would be seen
-            data, response = await read(ctx, dut, address)
-            assert response == (OKAY if address in known else DECERR), f"read {address:#x}"
-            assert address in known or data == 0
-            response = await write(ctx, dut, address, 0xFFFFFFFF, strobes=0)
-            wanted = SLVERR if address in READ_ONLY else OKAY if address in known else DECERR
-            assert response == wanted, f"write {address:#x}"
-
-    run(dut, bench, background=[Counting(dut, rng).answer])
+    ctx = await simulation(dut, background=[Counting(dut, rng).answer])
+    for address in [*range(0, 0x140, 4), 0x200, 0xFFC]:
+        assert await value(ctx, dut, 0) != 0  # so that what is left of a read would be seen
+        data, response = await read(ctx, dut, address)
+        assert response == (OKAY if address in known else DECERR), f"read {address:#x}"
+        assert address in known or data == 0
+        response = await write(ctx, dut, address, 0xFFFFFFFF, strobes=0)
+        wanted = SLVERR if address in READ_ONLY else OKAY if address in known else DECERR
+        assert response == wanted, f"write {address:#x}"
 
 
-def test_settings_are_locked_while_busy():
+async def test_settings_are_locked_while_busy():
     dut = registers(vector=True)
-
-    async def bench(ctx):
-        assert await write(ctx, dut, ADDRESS, 0x1000) == OKAY
-        ctx.set(dut.busy, 1)
-        for address in sorted(WORDS | {at for at, _ in VECTOR_SETTINGS.values()}):
-            assert await write(ctx, dut, address, 0xABCD) == SLVERR
-        assert await value(ctx, dut, ADDRESS) == 0x1000
-        assert await value(ctx, dut, COUNT) == 0
-        assert await value(ctx, dut, STATUS) == 1
-        ctx.set(dut.busy, 0)
-        assert await write(ctx, dut, COUNT, 5) == OKAY
-        assert await value(ctx, dut, COUNT) == 5
-
-    run(dut, bench)
+    ctx = await simulation(dut)
+    assert await write(ctx, dut, ADDRESS, 0x1000) == OKAY
+    ctx.set(dut.busy, 1)
+    for address in sorted(WORDS | {at for at, _ in VECTOR_SETTINGS.values()}):
+        assert await write(ctx, dut, address, 0xABCD) == SLVERR
+    assert await value(ctx, dut, ADDRESS) == 0x1000
+    assert await value(ctx, dut, COUNT) == 0
+    assert await value(ctx, dut, STATUS) == 1
+    ctx.set(dut.busy, 0)
+    assert await write(ctx, dut, COUNT, 5) == OKAY
+    assert await value(ctx, dut, COUNT) == 5
 
 
-def test_the_machine_changes_what_is_state(rng):
+async def test_the_machine_changes_what_is_state(rng):
     """While it is busy; each by itself, also in the cycle in which the host is refused."""
     dut = registers(vector=True)
     held = dict.fromkeys(STATES, 0)
-
-    async def bench(ctx):
+    ctx = await simulation(dut)
+    for name in STATES:
+        held[name] = rng.getrandbits(32)
+        assert await write(ctx, dut, VECTOR_SETTINGS[name][0], held[name]) == OKAY
+    ctx.set(dut.busy, 1)
+    for _ in range(60):
+        changed = {name for name in STATES if rng.random() < 0.3}
+        new = {name: rng.getrandbits(32) for name in STATES}
         for name in STATES:
-            held[name] = rng.getrandbits(32)
-            assert await write(ctx, dut, VECTOR_SETTINGS[name][0], held[name]) == OKAY
-        ctx.set(dut.busy, 1)
-        for _ in range(60):
-            changed = {name for name in STATES if rng.random() < 0.3}
-            new = {name: rng.getrandbits(32) for name in STATES}
-            for name in STATES:
-                ctx.set(getattr(dut, f"{name}_set"), name in changed)
-                ctx.set(getattr(dut, f"{name}_next"), new[name])
-            ctx.set(dut.axil.awvalid, rng.random() < 0.5)
-            ctx.set(dut.axil.wvalid, 1)
-            ctx.set(dut.axil.wstrb, 15)
-            ctx.set(dut.axil.bready, 1)
-            ctx.set(dut.axil.wdata, rng.getrandbits(32))
-            ctx.set(dut.axil.awaddr, VECTOR_SETTINGS[rng.choice(STATES)][0])
-            await ctx.tick()
-            held.update({name: new[name] for name in changed})
-            assert {name: ctx.get(getattr(dut, name)) for name in STATES} == held
-        for name in STATES:
-            ctx.set(getattr(dut, f"{name}_set"), 0)
-        for signal in (dut.axil.awvalid, dut.axil.wvalid):
-            ctx.set(signal, 0)
+            ctx.set(getattr(dut, f"{name}_set"), name in changed)
+            ctx.set(getattr(dut, f"{name}_next"), new[name])
+        ctx.set(dut.axil.awvalid, rng.random() < 0.5)
+        ctx.set(dut.axil.wvalid, 1)
+        ctx.set(dut.axil.wstrb, 15)
+        ctx.set(dut.axil.bready, 1)
+        ctx.set(dut.axil.wdata, rng.getrandbits(32))
+        ctx.set(dut.axil.awaddr, VECTOR_SETTINGS[rng.choice(STATES)][0])
         await ctx.tick()
-        for name in STATES:
-            assert await value(ctx, dut, VECTOR_SETTINGS[name][0]) == held[name]
-
-    run(dut, bench)
-
-
-class Pulses:
-    """Counts the cycles in which start, reset and clear are high; a background bench."""
-
-    def __init__(self, dut):
-        self.dut, self.seen = dut, [0, 0, 0]
-
-    async def watch(self, ctx):
-        dut = self.dut
-        while True:
-            _, _, *now = await ctx.tick().sample(dut.start, dut.reset, dut.clear)
-            self.seen = [count + high for count, high in zip(self.seen, now, strict=True)]
-
-    def take(self):
-        seen, self.seen = self.seen, [0, 0, 0]
-        return seen
+        held.update({name: new[name] for name in changed})
+        assert {name: ctx.get(getattr(dut, name)) for name in STATES} == held
+    for name in STATES:
+        ctx.set(getattr(dut, f"{name}_set"), 0)
+    for signal in (dut.axil.awvalid, dut.axil.wvalid):
+        ctx.set(signal, 0)
+    await ctx.tick()
+    for name in STATES:
+        assert await value(ctx, dut, VECTOR_SETTINGS[name][0]) == held[name]
 
 
 @pytest.mark.parametrize(
@@ -326,148 +285,126 @@ class Pulses:
         (0xFFFFFFF8, 15, 0, 0, [0, 0, 0]),
     ],
 )
-def test_control_bits_are_pulses_of_one_cycle(word, strobes, busy, error, expected):
+async def test_control_bits_are_pulses_of_one_cycle(word, strobes, busy, error, expected):
+    unit = Unit(dut := registers())
+    unit.hold(busy=busy, error_code=error)
+    pulses = [unit.record(signal) for signal in (dut.start, dut.reset, dut.clear)]
+    ctx = await unit.simulation()
+    await write(ctx, dut, STATUS, word)  # another register: nothing
+    assert not any(each.cycles for each in pulses)
+    await write(ctx, dut, CONTROL, word, strobes, delay=3)
+    await ctx.tick().repeat(5)
+    assert [len(each.cycles) for each in pulses] == expected
+    readback = IRQ if word & IRQ and strobes & 2 else 0
+    assert await value(ctx, dut, CONTROL) == readback
+
+
+async def test_done_and_interrupt():
     dut = registers()
-    pulses = Pulses(dut)
-
-    async def bench(ctx):
-        ctx.set(dut.busy, busy)
-        ctx.set(dut.error_code, error)
-        await write(ctx, dut, STATUS, word)  # another register: nothing
-        assert pulses.take() == [0, 0, 0]
-        await write(ctx, dut, CONTROL, word, strobes, delay=3)
-        await ctx.tick().repeat(5)
-        assert pulses.take() == expected
-        readback = IRQ if word & IRQ and strobes & 2 else 0
-        assert await value(ctx, dut, CONTROL) == readback
-
-    run(dut, bench, background=[pulses.watch])
-
-
-async def pulse(ctx, signal, bits=1):
-    ctx.set(signal, bits)
-    await ctx.tick()
-    ctx.set(signal, 0)
-
-
-def test_done_and_interrupt():
-    dut = registers()
-
-    async def bench(ctx):
+    ctx = await simulation(dut)
+    await pulse(ctx, dut.finished)
+    assert await value(ctx, dut, STATUS) == 2
+    assert not ctx.get(dut.irq)
+    await write(ctx, dut, CONTROL, IRQ)
+    assert ctx.get(dut.irq)
+    await write(ctx, dut, STATUS, 5)  # busy and error are not cleared by writing, nor is done
+    assert await value(ctx, dut, STATUS) == 2
+    assert ctx.get(dut.irq)
+    await write(ctx, dut, STATUS, 2, strobes=2)
+    assert ctx.get(dut.irq)
+    await write(ctx, dut, STATUS, 2)
+    assert await value(ctx, dut, STATUS) == 0
+    assert not ctx.get(dut.irq)
+    for bits in (START, RESET):
         await pulse(ctx, dut.finished)
-        assert await value(ctx, dut, STATUS) == 2
-        assert not ctx.get(dut.irq)
-        await write(ctx, dut, CONTROL, IRQ)
         assert ctx.get(dut.irq)
-        await write(ctx, dut, STATUS, 5)  # busy and error are not cleared by writing, nor is done
-        assert await value(ctx, dut, STATUS) == 2
-        assert ctx.get(dut.irq)
-        await write(ctx, dut, STATUS, 2, strobes=2)
-        assert ctx.get(dut.irq)
-        await write(ctx, dut, STATUS, 2)
+        await write(ctx, dut, CONTROL, bits | IRQ)
         assert await value(ctx, dut, STATUS) == 0
         assert not ctx.get(dut.irq)
-        for bits in (START, RESET):
-            await pulse(ctx, dut.finished)
-            assert ctx.get(dut.irq)
-            await write(ctx, dut, CONTROL, bits | IRQ)
-            assert await value(ctx, dut, STATUS) == 0
-            assert not ctx.get(dut.irq)
-        ctx.set(dut.error_code, 9)
-        assert await value(ctx, dut, STATUS) == 4
-        assert ctx.get(dut.irq)
-        assert await value(ctx, dut, ERROR_CODE) == 9
-        await write(ctx, dut, CONTROL, 0, strobes=1)
-        assert ctx.get(dut.irq), "the enable has a strobe of its own"
-        await write(ctx, dut, CONTROL, 0)
-        assert not ctx.get(dut.irq)
-
-    run(dut, bench)
+    ctx.set(dut.error_code, 9)
+    assert await value(ctx, dut, STATUS) == 4
+    assert ctx.get(dut.irq)
+    assert await value(ctx, dut, ERROR_CODE) == 9
+    await write(ctx, dut, CONTROL, 0, strobes=1)
+    assert ctx.get(dut.irq), "the enable has a strobe of its own"
+    await write(ctx, dut, CONTROL, 0)
+    assert not ctx.get(dut.irq)
 
 
-def test_flags_are_sticky():
+async def test_flags_are_sticky():
     dut = registers()
-
-    async def bench(ctx):
-        for bit in (0, 5, 7):
-            await pulse(ctx, dut.flags, 1 << bit)
-        assert await value(ctx, dut, FLAGS) == 0xA1
-        await write(ctx, dut, FLAGS, 0x21, strobes=14)
-        await write(ctx, dut, CONTROL, START | RESET)
-        assert await value(ctx, dut, FLAGS) == 0xA1
-        await write(ctx, dut, FLAGS, 0x23)
-        assert await value(ctx, dut, FLAGS) == 0x80
-        ctx.set(dut.flags, 0x40)
-        await write(ctx, dut, FLAGS, 0xFF)
-        assert await value(ctx, dut, FLAGS) == 0x40, "what is seen while it is cleared stays"
-        ctx.set(dut.flags, 0)
-        await write(ctx, dut, CONTROL, CLEAR)
-        assert await value(ctx, dut, FLAGS) == 0
-
-    run(dut, bench)
+    ctx = await simulation(dut)
+    for bit in (0, 5, 7):
+        await pulse(ctx, dut.flags, 1 << bit)
+    assert await value(ctx, dut, FLAGS) == 0xA1
+    await write(ctx, dut, FLAGS, 0x21, strobes=14)
+    await write(ctx, dut, CONTROL, START | RESET)
+    assert await value(ctx, dut, FLAGS) == 0xA1
+    await write(ctx, dut, FLAGS, 0x23)
+    assert await value(ctx, dut, FLAGS) == 0x80
+    ctx.set(dut.flags, 0x40)
+    await write(ctx, dut, FLAGS, 0xFF)
+    assert await value(ctx, dut, FLAGS) == 0x40, "what is seen while it is cleared stays"
+    ctx.set(dut.flags, 0)
+    await write(ctx, dut, CONTROL, CLEAR)
+    assert await value(ctx, dut, FLAGS) == 0
 
 
-def test_accesses_take_turns():
+async def test_accesses_take_turns():
     """Both kinds asked for all the time: each takes three cycles, and a write goes first unless the
     answer to the one before it is still there."""
     dut = registers()
     axil = dut.axil
-
-    async def bench(ctx):
-        for signal in (axil.awvalid, axil.wvalid, axil.bready, axil.arvalid, axil.rready):
-            ctx.set(signal, 1)
-        ctx.set(axil.awaddr, COUNT)
-        ctx.set(axil.araddr, COUNT)
-        ctx.set(axil.wstrb, 15)
-        for n in range(6):
-            ctx.set(axil.wdata, n + 1)
-            signals = (axil.awready, axil.arready, axil.bvalid, axil.rvalid, axil.rdata)
-            seen = [(await ctx.tick().sample(*signals))[2:] for _ in range(6)]
-            assert [n for n, (aw, *_) in enumerate(seen) if aw] == [2]
-            assert [n for n, (_, ar, *_) in enumerate(seen) if ar] == [5]
-            assert [n for n, (_, _, b, *_) in enumerate(seen) if b] == [3]
-            assert [n for n, (*_, r, _) in enumerate(seen) if r] == ([0] if n else [])
-            assert n == 0 or seen[0][-1] == n
-
-    run(dut, bench)
+    ctx = await simulation(dut)
+    for signal in (axil.awvalid, axil.wvalid, axil.bready, axil.arvalid, axil.rready):
+        ctx.set(signal, 1)
+    ctx.set(axil.awaddr, COUNT)
+    ctx.set(axil.araddr, COUNT)
+    ctx.set(axil.wstrb, 15)
+    for n in range(6):
+        ctx.set(axil.wdata, n + 1)
+        signals = (axil.awready, axil.arready, axil.bvalid, axil.rvalid, axil.rdata)
+        seen = [(await ctx.tick().sample(*signals))[2:] for _ in range(6)]
+        assert [n for n, (aw, *_) in enumerate(seen) if aw] == [2]
+        assert [n for n, (_, ar, *_) in enumerate(seen) if ar] == [5]
+        assert [n for n, (_, _, b, *_) in enumerate(seen) if b] == [3]
+        assert [n for n, (*_, r, _) in enumerate(seen) if r] == ([0] if n else [])
+        assert n == 0 or seen[0][-1] == n
 
 
-def test_an_access_waits_for_the_answer_before_it():
+async def test_an_access_waits_for_the_answer_before_it():
     """Two accesses of each kind, the first answer not taken: no answer is lost or changed."""
     dut = registers()
     axil = dut.axil
-
-    async def bench(ctx):
-        for signal in (axil.awvalid, axil.wvalid, axil.arvalid):
-            ctx.set(signal, 1)
-        ctx.set(axil.awaddr, COUNT)
-        await ctx.tick().repeat(3)
-        ctx.set(axil.awaddr, 0xF00)
-        await ctx.tick().repeat(3)
-        ctx.set(axil.araddr, 0xF00)
-        signals = (axil.awready, axil.wready, axil.arready, axil.bresp, axil.rresp, axil.rdata)
-        for _ in range(4):
-            _, _, *seen = await ctx.tick().sample(*signals)
-            assert seen == [0, 0, 0, OKAY, OKAY, 0x53414944]
-        ctx.set(axil.bready, 1)
-        ctx.set(axil.rready, 1)
-        answers, taken = {"b": [], "r": []}, [0, 0]
-        for _ in range(14):
-            signals = (axil.awready, axil.arready, axil.bvalid, axil.rvalid, axil.bresp, axil.rresp)
-            _, _, aw, ar, b, r, *responses = await ctx.tick().sample(*signals)
-            taken = [taken[0] + aw, taken[1] + ar]
-            answers = {
-                "b": answers["b"] + [responses[0]] * b, "r": answers["r"] + [responses[1]] * r
-            }  # fmt: skip
-            if aw:
-                ctx.set(axil.awvalid, 0)
-                ctx.set(axil.wvalid, 0)
-            if ar:
-                ctx.set(axil.arvalid, 0)
-        assert taken == [1, 1]
-        assert answers == {"b": [OKAY, DECERR], "r": [OKAY, DECERR]}
-
-    run(dut, bench)
+    ctx = await simulation(dut)
+    for signal in (axil.awvalid, axil.wvalid, axil.arvalid):
+        ctx.set(signal, 1)
+    ctx.set(axil.awaddr, COUNT)
+    await ctx.tick().repeat(3)
+    ctx.set(axil.awaddr, 0xF00)
+    await ctx.tick().repeat(3)
+    ctx.set(axil.araddr, 0xF00)
+    signals = (axil.awready, axil.wready, axil.arready, axil.bresp, axil.rresp, axil.rdata)
+    for _ in range(4):
+        _, _, *seen = await ctx.tick().sample(*signals)
+        assert seen == [0, 0, 0, OKAY, OKAY, 0x53414944]
+    ctx.set(axil.bready, 1)
+    ctx.set(axil.rready, 1)
+    answers, taken = {"b": [], "r": []}, [0, 0]
+    for _ in range(14):
+        signals = (axil.awready, axil.arready, axil.bvalid, axil.rvalid, axil.bresp, axil.rresp)
+        _, _, aw, ar, b, r, *responses = await ctx.tick().sample(*signals)
+        taken = [taken[0] + aw, taken[1] + ar]
+        answers = {
+            "b": answers["b"] + [responses[0]] * b, "r": answers["r"] + [responses[1]] * r
+        }  # fmt: skip
+        if aw:
+            ctx.set(axil.awvalid, 0)
+            ctx.set(axil.wvalid, 0)
+        if ar:
+            ctx.set(axil.arvalid, 0)
+    assert taken == [1, 1]
+    assert answers == {"b": [OKAY, DECERR], "r": [OKAY, DECERR]}
 
 
 def test_the_docstring_lists_every_member_with_its_width():

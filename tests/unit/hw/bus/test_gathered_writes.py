@@ -4,7 +4,7 @@
 import pytest
 
 from diastole_hw.bus.gathered_writes import DEPTH, GatheredWrites
-from support.bench import design, run
+from support.bench import design, simulation
 from support.unit_bench import Unit
 
 WIDTH = 32
@@ -86,7 +86,7 @@ def test_a_request_comes_when_its_beats_are_there(sizes, p_ask, p_give, p_ready,
 @pytest.mark.parametrize("beats", [1, 2, DEPTH - 1, DEPTH, DEPTH + 1, 100])
 @pytest.mark.parametrize("slow", [1, 5, DEPTH])
 @pytest.mark.sampled(3)
-def test_a_request_waits_for_its_slow_beats(beats, slow):
+async def test_a_request_waits_for_its_slow_beats(beats, slow):
     """All of it, or the last that there is room for, if all are; while it waits, requests and beats
     are taken."""
     needed = min(beats, slow)
@@ -97,20 +97,17 @@ def test_a_request_waits_for_its_slow_beats(beats, slow):
     unit.collect(dut.beats, 0)
     asked.add([{"addr": 0, "beats": beats}])
     given.add({"data": n} for n in range(needed - 1))
-
-    async def script(ctx):
-        await unit.settled(ctx)
-        for _ in range(5):
-            assert not ctx.get(dut.requests.valid)
-            assert ctx.get(dut.source.beats.ready)
-            assert ctx.get(dut.source.requests.ready)
-            await ctx.tick()
-        given.add([{"data": needed}])
-        await unit.settled(ctx)
+    ctx = await unit.simulation()
+    await unit.settled(ctx)
+    for _ in range(5):
+        assert not ctx.get(dut.requests.valid)
+        assert ctx.get(dut.source.beats.ready)
+        assert ctx.get(dut.source.requests.ready)
         await ctx.tick()
-        assert ctx.get(dut.requests.valid)
-
-    unit.run(script)
+    given.add([{"data": needed}])
+    await unit.settled(ctx)
+    await ctx.tick()
+    assert ctx.get(dut.requests.valid)
 
 
 @pytest.mark.parametrize("gap", [0, 1, 5])
@@ -144,7 +141,7 @@ def test_a_beat_every_cycle(rng):
     assert beats.cycles[0] == requests.cycles[0] + 1
 
 
-def test_neither_valid_nor_ready_depends_on_the_other_side(rng):
+async def test_neither_valid_nor_ready_depends_on_the_other_side(rng):
     """In any state: all of them are functions of registers."""
     dut = design(GatheredWrites, data_width=WIDTH)
     inputs = (
@@ -153,22 +150,19 @@ def test_neither_valid_nor_ready_depends_on_the_other_side(rng):
     outputs = (
         dut.source.requests.ready, dut.source.beats.ready, dut.requests.valid, dut.beats.valid,
     )  # fmt: skip
-
-    async def bench(ctx):
-        ctx.set(dut.slow, DEPTH)
-        ctx.set(dut.source.requests.payload, {"addr": 0, "beats": 3})
-        owed = 0  # beats are taken once their request was
-        for _ in range(200):
-            found = set()
-            for _ in range(4):
-                for signal in inputs:
-                    ctx.set(signal, rng.randrange(2))
-                found.add(tuple(ctx.get(signal) for signal in outputs))
-            assert len(found) == 1
-            if not owed:
-                ctx.set(dut.beats.ready, 0)
-            asks = ctx.get(dut.requests.valid & dut.requests.ready)
-            owed += 3 * asks - ctx.get(dut.beats.valid & dut.beats.ready)
-            await ctx.tick()
-
-    run(dut, bench)
+    ctx = await simulation(dut)
+    ctx.set(dut.slow, DEPTH)
+    ctx.set(dut.source.requests.payload, {"addr": 0, "beats": 3})
+    owed = 0  # beats are taken once their request was
+    for _ in range(200):
+        found = set()
+        for _ in range(4):
+            for signal in inputs:
+                ctx.set(signal, rng.randrange(2))
+            found.add(tuple(ctx.get(signal) for signal in outputs))
+        assert len(found) == 1
+        if not owed:
+            ctx.set(dut.beats.ready, 0)
+        asks = ctx.get(dut.requests.valid & dut.requests.ready)
+        owed += 3 * asks - ctx.get(dut.beats.valid & dut.beats.ready)
+        await ctx.tick()

@@ -4,7 +4,7 @@
 import pytest
 
 from diastole_hw.bus.pair import OPEN, ReadPair
-from support.bench import design, run
+from support.bench import design, simulation
 from support.unit_bench import Unit
 
 WIDTH = 32
@@ -47,40 +47,34 @@ def test_each_gets_its_beats(p_stall, p_ask, rng):
         assert [each for each in taken if each[0] >> 32 == number] == given[number]
 
 
-def test_the_first_goes_first_but_an_offer_stays():
+async def test_the_first_goes_first_but_an_offer_stays():
     dut = design(ReadPair, data_width=WIDTH)
-
-    async def bench(ctx):
-        out = dut.service.requests
-        ctx.set(dut.first.requests.payload, {"addr": 4, "beats": 1})
-        ctx.set(dut.second.requests.payload, {"addr": 8, "beats": 1})
-        ctx.set(dut.second.requests.valid, 1)
-        await ctx.tick()  # the second one's is offered, and not taken
-        ctx.set(dut.first.requests.valid, 1)
-        assert ctx.get(out.p.addr) == 8
-        ctx.set(out.ready, 1)
-        assert (ctx.get(dut.first.requests.ready), ctx.get(dut.second.requests.ready)) == (0, 1)
-        await ctx.tick()
-        assert ctx.get(out.p.addr) == 4
-        assert (ctx.get(dut.first.requests.ready), ctx.get(dut.second.requests.ready)) == (1, 0)
-
-    run(dut, bench)
+    ctx = await simulation(dut)
+    out = dut.service.requests
+    ctx.set(dut.first.requests.payload, {"addr": 4, "beats": 1})
+    ctx.set(dut.second.requests.payload, {"addr": 8, "beats": 1})
+    ctx.set(dut.second.requests.valid, 1)
+    await ctx.tick()  # the second one's is offered, and not taken
+    ctx.set(dut.first.requests.valid, 1)
+    assert ctx.get(out.p.addr) == 8
+    ctx.set(out.ready, 1)
+    assert (ctx.get(dut.first.requests.ready), ctx.get(dut.second.requests.ready)) == (0, 1)
+    await ctx.tick()
+    assert ctx.get(out.p.addr) == 4
+    assert (ctx.get(dut.first.requests.ready), ctx.get(dut.second.requests.ready)) == (1, 0)
 
 
-def test_no_more_are_open_than_are_remembered():
+async def test_no_more_are_open_than_are_remembered():
     dut = design(ReadPair, data_width=WIDTH)
-
-    async def bench(ctx):
-        ctx.set(dut.first.requests.payload, {"addr": 4, "beats": 1})
-        ctx.set(dut.first.requests.valid, 1)
-        ctx.set(dut.service.requests.ready, 1)
-        for _ in range(OPEN):
-            assert ctx.get(dut.service.requests.valid)
-            await ctx.tick()
-        assert not ctx.get(dut.service.requests.valid)
-        ctx.set(dut.service.beats.valid, 1)
-        ctx.set(dut.first.beats.ready, 1)
-        await ctx.tick()
+    ctx = await simulation(dut)
+    ctx.set(dut.first.requests.payload, {"addr": 4, "beats": 1})
+    ctx.set(dut.first.requests.valid, 1)
+    ctx.set(dut.service.requests.ready, 1)
+    for _ in range(OPEN):
         assert ctx.get(dut.service.requests.valid)
-
-    run(dut, bench)
+        await ctx.tick()
+    assert not ctx.get(dut.service.requests.valid)
+    ctx.set(dut.service.beats.valid, 1)
+    ctx.set(dut.first.beats.ready, 1)
+    await ctx.tick()
+    assert ctx.get(dut.service.requests.valid)

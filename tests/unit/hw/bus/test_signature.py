@@ -15,7 +15,7 @@ from diastole_hw.bus.signature import (
     join_halves,
     top_ports,
 )
-from support.bench import run
+from support.bench import simulation
 
 D = 64
 
@@ -81,22 +81,19 @@ class Joined(wiring.Component):
         return m
 
 
-def test_a_port_is_joined_of_its_halves(rng):
+async def test_a_port_is_joined_of_its_halves(rng):
     dut = Joined()
-
-    async def bench(ctx):
-        for _ in range(50):
-            wanted = []
-            for half, table in ((dut.read, READ), (dut.write, WRITE)):
-                for name, (flow, width) in table.items():
-                    given, seen = getattr(half, name), getattr(dut.axi, name)
-                    if flow == In:
-                        given, seen = seen, given
-                    value = rng.getrandbits(width)
-                    ctx.set(given, value)
-                    wanted.append((name, seen, value))
-            await ctx.delay(1e-8)
-            for name, seen, value in wanted:
-                assert ctx.get(seen) == value, name
-
-    run(dut, bench)
+    ctx = await simulation(dut)
+    for _ in range(50):
+        wanted = []
+        for half, table in ((dut.read, READ), (dut.write, WRITE)):
+            for name, (flow, width) in table.items():
+                given, seen = getattr(half, name), getattr(dut.axi, name)
+                if flow == In:
+                    given, seen = seen, given
+                value = rng.getrandbits(width)
+                ctx.set(given, value)
+                wanted.append((name, seen, value))
+        await ctx.delay(1e-8)
+        for name, seen, value in wanted:
+            assert ctx.get(seen) == value, name

@@ -59,18 +59,15 @@ def test_one_burst_per_cycle_also_between_requests():
         (2**40 - 64, 8, 2**40 - 8, 1, False),
     ],
 )
-def test_the_window_is_exact(base, limit, addr, beats, inside):
+async def test_the_window_is_exact(base, limit, addr, beats, inside):
     unit, _ = bench_of([{"addr": addr, "beats": beats}], base=base, limit=limit)
     dut, burst = unit.dut, unit.collect(unit.dut.o, 0)
     burst.stable = False  # it is cleared
-
-    async def script(ctx):
-        await unit.settled(ctx)
-        assert (ctx.get(dut.o.valid), ctx.get(dut.outside)) == (inside, not inside)
-        await unit.pulse(ctx, "clear")
-        assert (ctx.get(dut.o.valid), ctx.get(dut.outside), ctx.get(dut.held)) == (0, 0, 0)
-
-    unit.run(script)
+    ctx = await unit.simulation()
+    await unit.settled(ctx)
+    assert (ctx.get(dut.o.valid), ctx.get(dut.outside)) == (inside, not inside)
+    await unit.pulse(ctx, "clear")
+    assert (ctx.get(dut.o.valid), ctx.get(dut.outside), ctx.get(dut.held)) == (0, 0, 0)
 
 
 def test_a_request_that_leaves_the_window_gives_what_is_inside_first():
@@ -102,19 +99,17 @@ def test_whose_a_request_is_that_is_outside(owner, command):
     assert all(each == whose for each in told.values[1:])
 
 
-def test_stop_gives_and_takes_nothing():
+async def test_stop_gives_and_takes_nothing():
     """Neither before a request nor with one that is held."""
     unit, given = bench_of([{"addr": 0, "beats": 1}] * 2, limit=0x1000, stop=1)
     given.needed = False
     unit.collect(unit.dut.o).stable = False
     valid, held = unit.record(unit.dut.o.valid), unit.record(unit.dut.held)
-
-    async def script(ctx):
-        await ctx.tick()
-        unit.set(ctx, stop=0)
-        await ctx.tick()
-        unit.set(ctx, stop=1)
-
-    unit.run(script)
+    ctx = await unit.simulation()
+    await ctx.tick()
+    unit.set(ctx, stop=0)
+    await ctx.tick()
+    unit.set(ctx, stop=1)
+    await unit.end()
     assert (given.cycles, valid.cycles) == ([1], [])
     assert held.cycles == [*range(2, len(held.values))]

@@ -5,7 +5,7 @@ import pytest
 
 from diastole_hw.cell.align import AlignAdd, low_bits
 from oracle.cell import aligned
-from support.bench import run
+from support.bench import simulation
 from support.pipelines import check_pipeline
 
 
@@ -53,7 +53,7 @@ def test_wide(sum_bits, fraction, psum_bits, rng):
 @pytest.mark.parametrize(
     "sum_bits, fraction, psum_bits", [(3, 0, 3), (5, 2, 7), (12, 18, 31), (22, 32, 63), (57, 6, 63)]
 )
-def test_in_halves(sum_bits, fraction, psum_bits, rng):
+async def test_in_halves(sum_bits, fraction, psum_bits, rng):
     """The lower halves a cycle after the block sum, the upper ones a cycle after those."""
     dut = AlignAdd(sum_bits=sum_bits, fraction=fraction, psum_bits=psum_bits, halves=True)
     half, top, low = 1 << (sum_bits - 1), 1 << (psum_bits - 1), low_bits(psum_bits)
@@ -66,21 +66,19 @@ def test_in_halves(sum_bits, fraction, psum_bits, rng):
     def part(number, high):
         return cases[number][2] >> low << low if high else cases[number][2] & ((1 << low) - 1)
 
-    async def bench(ctx):
-        for cycle in range(len(cases)):
-            ctx.set(dut.block_sum, cases[cycle][0])
-            ctx.set(dut.shift, cases[cycle][1])
-            if cycle > 1:
-                ctx.set(dut.psum, part(cycle - 1, False) | part(cycle - 2, True))
-                wanted = [
-                    wrapped(psum + aligned(block_sum, shift, fraction), psum_bits)
-                    for block_sum, shift, psum in cases[cycle - 2 : cycle]
-                ]
-                got = ctx.get(dut.total)
-                assert (got ^ wanted[1]) & ((1 << low) - 1) == 0, f"{cycle=} {got} {wanted}"
-                assert got >> low == wanted[0] >> low, f"{cycle=} {got} {wanted}"
-            elif cycle:
-                ctx.set(dut.psum, part(0, False))
-            await ctx.tick()
-
-    run(dut, bench)
+    ctx = await simulation(dut)
+    for cycle in range(len(cases)):
+        ctx.set(dut.block_sum, cases[cycle][0])
+        ctx.set(dut.shift, cases[cycle][1])
+        if cycle > 1:
+            ctx.set(dut.psum, part(cycle - 1, False) | part(cycle - 2, True))
+            wanted = [
+                wrapped(psum + aligned(block_sum, shift, fraction), psum_bits)
+                for block_sum, shift, psum in cases[cycle - 2 : cycle]
+            ]
+            got = ctx.get(dut.total)
+            assert (got ^ wanted[1]) & ((1 << low) - 1) == 0, f"{cycle=} {got} {wanted}"
+            assert got >> low == wanted[0] >> low, f"{cycle=} {got} {wanted}"
+        elif cycle:
+            ctx.set(dut.psum, part(0, False))
+        await ctx.tick()

@@ -7,7 +7,7 @@ import pytest
 from diastole_hw.cell.cell_shape import CellShape
 from diastole_hw.cell.hold import Hold
 from oracle.cell import Block, Loading, Operands
-from support.bench import design, run
+from support.bench import design, run, simulation
 from support.cells import BFP3, BFP5, E4M3, KINDS, shape_of
 
 
@@ -140,7 +140,7 @@ def test_marks_of_single_elements_and_rows(directions, rng):
     check(shape, rng, 600, OneMark(rng, shape))
 
 
-def test_a_word_with_the_swap_is_of_the_next_block():
+async def test_a_word_with_the_swap_is_of_the_next_block():
     shape = CellShape(rows=2, block=2, south=BFP3, west=BFP3, held=BFP5, sum_bits=10, fraction=2)
     dut = design(Hold, shape=shape)
     old, new = (
@@ -153,19 +153,17 @@ def test_a_word_with_the_swap_is_of_the_next_block():
         ctx.set(dut.swap, swap)
         await ctx.tick()
 
-    async def bench(ctx):
-        await word(ctx, old, 0, 0)
-        await word(ctx, old, 1, 0)
-        await word(ctx, new, 0, 1)
-        check_active(ctx, dut, old)
-        await word(ctx, new, 1, 0)
-        check_active(ctx, dut, old)
-        ctx.set(dut.load.valid, 0)
-        ctx.set(dut.swap, 1)
-        await ctx.tick()
-        check_active(ctx, dut, new)
-        ctx.set(dut.swap, 0)
-        await ctx.tick()
-        check_active(ctx, dut, new)
-
-    run(dut, bench)
+    ctx = await simulation(dut)
+    await word(ctx, old, 0, 0)
+    await word(ctx, old, 1, 0)
+    await word(ctx, new, 0, 1)
+    check_active(ctx, dut, old)
+    await word(ctx, new, 1, 0)
+    check_active(ctx, dut, old)
+    ctx.set(dut.load.valid, 0)
+    ctx.set(dut.swap, 1)
+    await ctx.tick()
+    check_active(ctx, dut, new)
+    ctx.set(dut.swap, 0)
+    await ctx.tick()
+    check_active(ctx, dut, new)

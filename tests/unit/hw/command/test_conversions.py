@@ -12,8 +12,9 @@ from diastole_sim.golden.convert import quantise
 from diastole_sim.golden.improvement import Improvement
 from diastole_sim.spec.command import scale_field
 from diastole_sim.spec.scales import amax_exponent
-from support.bench import design, get, put, run
+from support.bench import design, get, pulse, put, simulation
 from support.plans import make_numerics, make_plan, with_vector
+from support.unit_bench import Unit, until
 
 NUMERICS = make_numerics(
     block=4,
@@ -73,7 +74,7 @@ def test_it_is_the_scale_of_the_golden_model():
 
 
 @pytest.mark.parametrize("images", [False, True], ids=["commands", "both"])
-def test_conversions(plan, images, rng):
+async def test_conversions(plan, images, rng):
     dut = design(Conversions, plan)
     slots = Slots(dut, {11: 0x42C80000})
     jobs = [
@@ -100,10 +101,9 @@ def test_conversions(plan, images, rng):
     ]
     told, done = [], {"done": 0, "image_done": 0}
 
-    async def converter(ctx):
-        ctx.set(dut.step, 9)
+    async def converter(ctx, stream):
         while True:
-            given = await get(ctx, dut.converter.command, lambda: rng.random() < 0.5)
+            given = await get(ctx, stream, lambda: rng.random() < 0.5)
             told.append({name: given[name] for name in given.shape().members})
             told[-1]["cut"] = {name: given.cut[name] for name in cuts[0]}
             for _ in range(rng.randrange(4)):
@@ -118,17 +118,16 @@ def test_conversions(plan, images, rng):
             ctx.set(dut.converter.done, 0)
             told[-1]["left"] = magnitude
 
-    async def ask(ctx):
-        await put(ctx, dut.asked, commands, lambda: rng.random() < 0.5)
-
-    async def image(ctx):
-        await put(ctx, dut.image, chains if images else [], lambda: rng.random() < 0.5)
-
-    async def end(ctx):
-        while sum(done.values()) < len(commands) + images * len(chains):
-            await ctx.tick()
-
-    run(dut, ask, image, end, background=[converter, slots.play])
+    unit = Unit(dut, rng, pace=0.5)
+    unit.hold(step=9)
+    unit.give(dut.asked, commands)
+    unit.give(dut.image, chains if images else [])
+    unit.serve(converter, dut.converter.command)
+    unit.background.append(slots.play)
+    ctx = await unit.simulation()
+    while sum(done.values()) < len(commands) + images * len(chains):
+        await ctx.tick()
+    await unit.end()
     waiting = {0: list(commands), 1: list(chains) if images else []}
     kept = {3: [0, 0, 0x42C80000]}  # largest, step, that of the step before
     for each in told:
@@ -163,25 +162,22 @@ def test_conversions(plan, images, rng):
     assert done == {"done": len(commands), "image_done": images * len(chains)}
 
 
-def test_an_image_without_a_slot_has_the_scale_1(plan):
+async def test_an_image_without_a_slot_has_the_scale_1(plan):
     """And nothing of the slot before."""
     dut = design(Conversions, plan)
     slots = Slots(dut, {9: 0x42C80000, 10: 5})
     job = {"cls": 0, "rows": 1, "cols": 1, "address": 0, "offset": 0, "tag": 0}
-    told = []
-
-    async def ask(ctx):
-        await put(ctx, dut.image, [job | {"slot": 4}, job | {"slot": 0}])
-
-    async def converter(ctx):
-        for _ in range(2):
-            told.append((await get(ctx, dut.converter.command)).scale)
-            ctx.set(dut.converter.amax, 0x42C80000)
-            ctx.set(dut.converter.done, 1)
-            await ctx.tick()
-            ctx.set(dut.converter.done, 0)
-
-    run(dut, ask, converter, background=[slots.play])
+    unit = Unit(dut)
+    unit.give(dut.image, [job | {"slot": 4}, job | {"slot": 0}])
+    commands = unit.collect(dut.converter.command)
+    unit.background.append(slots.play)
+    ctx = await unit.simulation()
+    for _ in range(2):
+        await until(ctx, dut.converter.command.valid)
+        ctx.set(dut.converter.amax, 0x42C80000)
+        await pulse(ctx, dut.converter.done)
+    await unit.end()
+    told = [command["scale"] for command in commands.items]
     assert told == [field_of(plan, 0, 0x42C80000), field_of(plan, 0, None)]
     assert told[0] != told[1]
 
@@ -189,10 +185,10 @@ def test_an_image_without_a_slot_has_the_scale_1(plan):
 FAST = make_numerics(block=4, formats=("fast", "bfp2", "fast"), headroom=8)
 
 
-def test_widths_of_slots(rng):
+async def test_widths_of_slots(rng):
     """By the slot's next; the decision, of what was counted, is the one after that."""
     dut = design(Conversions, with_vector(make_plan(FAST)))
-    eps = {slot: rng.choice([0, 2**15, 2**18 - 1]) for slot in range(3)}
+    eps = dict(enumerate(rng.sample([0, 2**15, 2**18 - 1], 3)))
     widths = {slot: rng.randrange(4) for slot in range(3)}
     jobs = [
         {
@@ -226,47 +222,45 @@ def test_widths_of_slots(rng):
                 assert put_en
                 widths[put_at] = width
 
-    async def bench(ctx):
-        for number, job in enumerate(jobs):
-            before = dict(widths)
-            if images[number]:
-                await put(ctx, dut.image, [job])
-            else:
-                await put(ctx, dut.asked, [job | {"planes": chosen[number]}])
-            given = await get(ctx, dut.converter.command)
-            slot = job["slot"] - 1
-            planes = chosen[number]
-            if images[number]:
-                planes = 0 if job["cls"] == 1 else 1  # the most
-            if job["by_slot"]:
-                planes = before[slot] >> 1
-            assert given.planes == planes
-            num, den = counted[number]
-            ctx.set(dut.converter.improvement_num, num)
-            ctx.set(dut.converter.improvement_den, den)
-            ctx.set(dut.converter.amax, number)
-            done = dut.image_done if images[number] else dut.done
-            other = dut.done if images[number] else dut.image_done
-            ctx.set(dut.converter.done, 1)
-            cycles = 0
-            while not ctx.get(done):
-                assert not ctx.get(dut.amax_put_en)
-                await ctx.tick()
-                ctx.set(dut.converter.done, 0)
-                cycles += 1
-            assert not ctx.get(other)
-            assert cycles == (19 if job["decides"] else 0)
+    ctx = await simulation(dut, background=[slots], limit=5000)
+    for number, job in enumerate(jobs):
+        before = dict(widths)
+        if images[number]:
+            await put(ctx, dut.image, [job])
+        else:
+            await put(ctx, dut.asked, [job | {"planes": chosen[number]}])
+        given = await get(ctx, dut.converter.command)
+        slot = job["slot"] - 1
+        planes = chosen[number]
+        if images[number]:
+            planes = 0 if job["cls"] == 1 else 1  # the most
+        if job["by_slot"]:
+            planes = before[slot] >> 1
+        assert given.planes == planes
+        num, den = counted[number]
+        ctx.set(dut.converter.improvement_num, num)
+        ctx.set(dut.converter.improvement_den, den)
+        ctx.set(dut.converter.amax, number)
+        done = dut.image_done if images[number] else dut.done
+        other = dut.done if images[number] else dut.image_done
+        ctx.set(dut.converter.done, 1)
+        cycles = 0
+        while not ctx.get(done):
+            assert not ctx.get(dut.amax_put_en)
             await ctx.tick()
             ctx.set(dut.converter.done, 0)
-            await ctx.tick()  # until the table has it
-            if slot < 0:
-                continue
-            last, following = before[slot] & 1, before[slot] >> 1
-            last = following if job["by_slot"] else last
-            if job["decides"]:
-                seen = Improvement(num=num, den=4 * den)
-                following = int(seen.exceeds(eps[slot]))
-            assert widths == before | {slot: last | following << 1}
-            assert amax[slot] == number
-
-    run(dut, bench, background=[slots], limit=5000)
+            cycles += 1
+        assert not ctx.get(other)
+        assert cycles == (19 if job["decides"] else 0)
+        await ctx.tick()
+        ctx.set(dut.converter.done, 0)
+        await ctx.tick()  # until the table has it
+        if slot < 0:
+            continue
+        last, following = before[slot] & 1, before[slot] >> 1
+        last = following if job["by_slot"] else last
+        if job["decides"]:
+            seen = Improvement(num=num, den=4 * den)
+            following = int(seen.exceeds(eps[slot]))
+        assert widths == before | {slot: last | following << 1}
+        assert amax[slot] == number

@@ -8,7 +8,7 @@ import pytest
 from diastole_hw.command import counters
 from diastole_hw.command.counters import Counters
 from diastole_sim.spec.registers import BY_NAME
-from support.bench import design, run
+from support.bench import design, run, simulation
 
 SINGLE_BITS = ("running", "converting", "multiplying", "converted")
 ELEMENTS = 5
@@ -137,27 +137,24 @@ def test_carries_into_the_word_behind(rng, monkeypatch):
 
 
 @pytest.mark.parametrize("planes", [False, True], ids=["plain", "planes"])
-def test_what_was_converted_last(planes, rng):
+async def test_what_was_converted_last(planes, rng):
     """Of the tensor converted last, until it is cleared; what the monitor counted with planes."""
     dut = design(Counters, elements=ELEMENTS, planes=planes)
     monitored = ("improvement_num", "improvement_den")
     names = ("amax", *monitored) if planes else ("amax",)
     assert [len(getattr(dut, name)) for name in names] == [BY_NAME[name].bits for name in names]
     assert all(hasattr(dut, name) == planes for name in monitored)
-
-    async def bench(ctx):
-        last = dict.fromkeys(names, 0)
-        for _ in range(150):
-            events = random_events(rng, 0)
-            events |= {name: rng.getrandbits(32) for name in names[1:]}
-            clear = rng.random() < 0.05
-            ctx.set(dut.events, events)
-            ctx.set(dut.clear, clear)
-            await ctx.tick()
-            if events["converted"]:
-                last = {name: events[name] for name in names}
-            if clear:
-                last = dict.fromkeys(names, 0)
-            assert {name: ctx.get(getattr(dut, name)) for name in names} == last
-
-    run(dut, bench)
+    ctx = await simulation(dut)
+    last = dict.fromkeys(names, 0)
+    for _ in range(150):
+        events = random_events(rng, 0)
+        events |= {name: rng.getrandbits(32) for name in names[1:]}
+        clear = rng.random() < 0.05
+        ctx.set(dut.events, events)
+        ctx.set(dut.clear, clear)
+        await ctx.tick()
+        if events["converted"]:
+            last = {name: events[name] for name in names}
+        if clear:
+            last = dict.fromkeys(names, 0)
+        assert {name: ctx.get(getattr(dut, name)) for name in names} == last

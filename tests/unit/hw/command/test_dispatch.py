@@ -11,7 +11,7 @@ from diastole_hw.command.dispatch import Dispatch
 from diastole_hw.engine.product_control import STALLS
 from diastole_hw.plan.modes import Mode
 from diastole_sim.spec.command_table import Opcode
-from support.bench import design, run
+from support.bench import design, pulse, run, simulation
 from support.plans import make_numerics, make_plan
 
 SIZE_BITS, ADDRESS_BITS = 24, 40
@@ -24,17 +24,6 @@ SINGLE = {Opcode.FORWARD: Mode.FORWARD, Opcode.DX: Mode.DX, Opcode.DW: Mode.DW}
 
 
 KINDS = ("convert", "forward", "dx", "dw", "backward", "two products")
-CONVERSION = (
-    "cls",
-    "rows",
-    "cols",
-    "source",
-    "destination",
-    "destination_t",
-    "tag",
-    "step",
-    "scale",
-)
 FLAG_NAMES = ("x_nan", "x_inf", "w_nan", "w_inf", "dy_nan", "dy_inf", "overflow", "inexact")
 REPORT = ("amax",)
 
@@ -375,89 +364,81 @@ def test_long_lists_of_commands(p_ahead, pace, name, rng):
     assert bool(played.overlaps) == (p_ahead > 0)
 
 
-def test_only_two_are_in_flight(rng):
+async def test_only_two_are_in_flight(rng):
     """Of three that are all ahead the third waits for the end of the first: two are in flight."""
     dut = design(Dispatch, ONE_IMAGE)
     commands = [command_of(rng, kind, 1) for kind in ("forward", "convert", "forward")]
     control = dut.product
-
-    async def bench(ctx):
-        ctx.set(dut.answered, 3)
-        ctx.set(control.ready, 1)
-        ctx.set(dut.convert.command.ready, 1)
-        for number, command in enumerate(commands):
-            ctx.set(dut.command.payload, command)
-            ctx.set(dut.number, number % 2)
-            ctx.set(dut.command.valid, 1)
-            if number < 2:
-                _, _, ready = await ctx.tick().sample(dut.command.ready)
-                assert ready
-        ctx.set(dut.convert.done, 1)
-        await ctx.tick()
-        ctx.set(dut.convert.done, 0)
-        for _ in range(5):
-            _, _, ready, starts, done = await ctx.tick().sample(
-                dut.command.ready, control.start, dut.done
-            )
-            assert (ready, starts, done) == (0, 0, 0)
-        ctx.set(control.done, 1)
-        _, _, ready, done = await ctx.tick().sample(dut.command.ready, dut.done)
-        assert (ready, done) == (0, 1)
-        ctx.set(control.done, 0)
-        _, _, ready, starts, number, done = await ctx.tick().sample(
-            dut.command.ready, control.start, control.command, dut.done
+    ctx = await simulation(dut)
+    ctx.set(dut.answered, 3)
+    ctx.set(control.ready, 1)
+    ctx.set(dut.convert.command.ready, 1)
+    for number, command in enumerate(commands):
+        ctx.set(dut.command.payload, command)
+        ctx.set(dut.number, number % 2)
+        ctx.set(dut.command.valid, 1)
+        if number < 2:
+            _, _, ready = await ctx.tick().sample(dut.command.ready)
+            assert ready
+    await pulse(ctx, dut.convert.done)
+    for _ in range(5):
+        _, _, ready, starts, done = await ctx.tick().sample(
+            dut.command.ready, control.start, dut.done
         )
-        assert (ready, starts, number, done) == (1, 1, 0, 1)
-
-    run(dut, bench)
+        assert (ready, starts, done) == (0, 0, 0)
+    ctx.set(control.done, 1)
+    _, _, ready, done = await ctx.tick().sample(dut.command.ready, dut.done)
+    assert (ready, done) == (0, 1)
+    ctx.set(control.done, 0)
+    _, _, ready, starts, number, done = await ctx.tick().sample(
+        dut.command.ready, control.start, control.command, dut.done
+    )
+    assert (ready, starts, number, done) == (1, 1, 0, 1)
 
 
 PLANES = make_plan(make_numerics(block=4, formats="fast", widths=(2, 4, 6, 8), fraction=30))
 
 
-def test_planes_are_told(rng):
+async def test_planes_are_told(rng):
     """Those of every operand of a product, of a conversion what it is to store; with its end comes
     what the monitor has counted of it."""
     dut = design(Dispatch, PLANES)
     improvement = ("improvement_num", "improvement_den")
-
-    async def bench(ctx):
-        control, convert = dut.product, dut.convert
-        ctx.set(control.ready, 1)
-        ctx.set(control.fits, 1)
-        ctx.set(convert.command.ready, 1)
-        ctx.set(dut.answered, 3)
-        for number in range(24):
-            opcode = rng.choice([Opcode.CONVERT, *SINGLE, Opcode.BACKWARD])
-            widths = {f"width_{name}": rng.randrange(4) for name in ("x", "w", "dy")}
-            if opcode == Opcode.CONVERT:
-                widths = {"width": rng.randrange(4)}
-            ctx.set(dut.command.payload, random_command(rng, opcode) | widths)
-            ctx.set(dut.number, number % 2)
-            ctx.set(dut.command.valid, 1)
-            told = None
-            while told is None:
-                _, _, starts, planes, converts, given = await ctx.tick().sample(
-                    control.start, control.operands.planes, convert.command.valid,
-                    convert.command.p.planes,
-                )  # fmt: skip
-                if converts:
-                    told = [given]
-                elif starts:
-                    told = [planes[cls] for cls in range(3)]
-            assert told == list(widths.values()), opcode.name
-            ctx.set(dut.command.valid, 0)
-            counted = {name: rng.getrandbits(32) for name in improvement}
-            for name, value in counted.items():
-                ctx.set(getattr(convert, name), value)
-            ctx.set(convert.done if opcode == Opcode.CONVERT else control.done, 1)
-            ctx.set(control.done_command, number % 2)
-            events = (await ctx.tick().sample(dut.events))[2]
-            ctx.set(convert.done, 0)
-            ctx.set(control.done, 0)
-            assert events.converted == (opcode == Opcode.CONVERT)
-            if events.converted:
-                assert {name: events[name] for name in improvement} == counted
-            await ctx.tick().repeat(5)
-
-    run(dut, bench)
+    ctx = await simulation(dut)
+    control, convert = dut.product, dut.convert
+    ctx.set(control.ready, 1)
+    ctx.set(control.fits, 1)
+    ctx.set(convert.command.ready, 1)
+    ctx.set(dut.answered, 3)
+    for number in range(24):
+        opcode = rng.choice([Opcode.CONVERT, *SINGLE, Opcode.BACKWARD])
+        widths = {f"width_{name}": rng.randrange(4) for name in ("x", "w", "dy")}
+        if opcode == Opcode.CONVERT:
+            widths = {"width": rng.randrange(4)}
+        ctx.set(dut.command.payload, random_command(rng, opcode) | widths)
+        ctx.set(dut.number, number % 2)
+        ctx.set(dut.command.valid, 1)
+        told = None
+        while told is None:
+            _, _, starts, planes, converts, given = await ctx.tick().sample(
+                control.start, control.operands.planes, convert.command.valid,
+                convert.command.p.planes,
+            )  # fmt: skip
+            if converts:
+                told = [given]
+            elif starts:
+                told = [planes[cls] for cls in range(3)]
+        assert told == list(widths.values()), opcode.name
+        ctx.set(dut.command.valid, 0)
+        counted = {name: rng.getrandbits(32) for name in improvement}
+        for name, value in counted.items():
+            ctx.set(getattr(convert, name), value)
+        ctx.set(convert.done if opcode == Opcode.CONVERT else control.done, 1)
+        ctx.set(control.done_command, number % 2)
+        events = (await ctx.tick().sample(dut.events))[2]
+        ctx.set(convert.done, 0)
+        ctx.set(control.done, 0)
+        assert events.converted == (opcode == Opcode.CONVERT)
+        if events.converted:
+            assert {name: events[name] for name in improvement} == counted
+        await ctx.tick().repeat(5)

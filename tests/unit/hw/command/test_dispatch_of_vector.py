@@ -6,7 +6,7 @@ import pytest
 from diastole_hw.command.dispatch import Dispatch
 from diastole_hw.plan.modes import Mode
 from diastole_sim.spec.command_table import Opcode
-from support.bench import design, run
+from support.bench import design, simulation
 from support.plans import make_numerics, make_plan, with_vector
 
 PLAN = with_vector(make_plan(make_numerics(block=4)))
@@ -73,268 +73,235 @@ async def ends(ctx, dut, cycles=5):
     return seen
 
 
-def played(test, plan=PLAN):
+async def machine(plan=PLAN):
+    """A dispatcher in a simulation, whose engines take everything at once."""
     dut = design(Dispatch, plan)
     engines = Engines(dut)
-
-    async def bench(ctx):
-        ctx.set(dut.answered, 3)
-        ctx.set(dut.product.ready, 1)
-        ctx.set(dut.vector.command.ready, 1)
-        await test(ctx, dut, engines)
-
-    run(dut, bench, background=[engines.watch])
+    ctx = await simulation(dut, background=[engines.watch])
+    ctx.set(dut.answered, 3)
+    ctx.set(dut.product.ready, 1)
+    ctx.set(dut.vector.command.ready, 1)
+    return ctx, dut, engines
 
 
 @pytest.mark.parametrize("opcode", [Opcode.LOAD, Opcode.STORE])
-def test_transfers(opcode):
+async def test_transfers(opcode):
     fields = {"which": 3, "first": 77, "count": 2**17, "address_x": 0xAB_CDEF_0120, "advance": 64}
-
-    async def test(ctx, dut, engines):
-        assert await begin(ctx, dut, {"opcode": opcode.value} | fields)
-        assert not await ends(ctx, dut)
-        (asked,) = engines.asked
-        assert (asked.transfer, asked.store) == (1, opcode == Opcode.STORE)
-        assert asked.address == fields["address_x"]
-        for name in ("which", "first", "count", "advance"):
-            assert asked[name] == fields[name]
-        await pulse(ctx, dut.vector.done)
-        assert await ends(ctx, dut)
-        assert not engines.multiplied
-
-    played(test)
+    ctx, dut, engines = await machine()
+    assert await begin(ctx, dut, {"opcode": opcode.value} | fields)
+    assert not await ends(ctx, dut)
+    (asked,) = engines.asked
+    assert (asked.transfer, asked.store) == (1, opcode == Opcode.STORE)
+    assert asked.address == fields["address_x"]
+    for name in ("which", "first", "count", "advance"):
+        assert asked[name] == fields[name]
+    await pulse(ctx, dut.vector.done)
+    assert await ends(ctx, dut)
+    assert not engines.multiplied
 
 
 FAST = with_vector(make_plan(make_numerics(block=4, formats="fast", headroom=8)))
 
 
 @pytest.mark.parametrize("opcode", [Opcode.FORWARD, Opcode.BACKWARD, Opcode.DW_CHAIN])
-def test_planes_of_operands_are_those_of_their_slots(opcode, rng):
+async def test_planes_of_operands_are_those_of_their_slots(opcode, rng):
     """Or those of the command, where it names none."""
-
-    async def test(ctx, dut, engines):
-        for number in range(12):
-            last = rng.getrandbits(255)
-            ctx.set(dut.last, last)
-            widths = {name: rng.randrange(2) for name in ("x", "w", "dy")}
-            slots = {name: rng.choice([0, 1, 255, rng.randrange(256)]) for name in widths}
-            command = {"opcode": opcode.value} | SIZES | NAMES
-            command |= {f"width_{name}": width for name, width in widths.items()}
-            command |= {f"slot_{name}": slot for name, slot in slots.items()}
-            ctx.set(dut.product.fits, 1)
-            assert await begin(ctx, dut, command, number % 2)
-            _, operands, _ = engines.multiplied[-1]
-            expected = [last >> slots[n] - 1 & 1 if slots[n] else widths[n] for n in widths]
-            assert list(operands.planes) == expected, (slots, widths)
-            ctx.set(dut.product.done_command, number % 2)
-            ctx.set(dut.vector.done, opcode == Opcode.DW_CHAIN)
-            await pulse(ctx, dut.product.done)
-            ctx.set(dut.vector.done, 0)
-            await ends(ctx, dut)
-
-    played(test, FAST)
+    ctx, dut, engines = await machine(FAST)
+    for number in range(12):
+        last = rng.getrandbits(255)
+        ctx.set(dut.last, last)
+        widths = {name: rng.randrange(2) for name in ("x", "w", "dy")}
+        slots = {name: rng.choice([0, 1, 255, rng.randrange(256)]) for name in widths}
+        command = {"opcode": opcode.value} | SIZES | NAMES
+        command |= {f"width_{name}": width for name, width in widths.items()}
+        command |= {f"slot_{name}": slot for name, slot in slots.items()}
+        ctx.set(dut.product.fits, 1)
+        assert await begin(ctx, dut, command, number % 2)
+        _, operands, _ = engines.multiplied[-1]
+        expected = [last >> slots[n] - 1 & 1 if slots[n] else widths[n] for n in widths]
+        assert list(operands.planes) == expected, (slots, widths)
+        ctx.set(dut.product.done_command, number % 2)
+        ctx.set(dut.vector.done, opcode == Opcode.DW_CHAIN)
+        await pulse(ctx, dut.product.done)
+        ctx.set(dut.vector.done, 0)
+        await ends(ctx, dut)
 
 
 @pytest.mark.parametrize("by_slot, decides", [(0, 0), (1, 0), (0, 1), (1, 1)])
-def test_what_a_conversion_is_told_of_its_slot(by_slot, decides):
-    async def test(ctx, dut, engines):
-        flags = {"slot": 7, "by_slot": by_slot, "decides": decides}
-        ctx.set(dut.command.payload, {"opcode": Opcode.CONVERT.value} | SIZES | flags)
-        ctx.set(dut.command.valid, 1)
-        await ctx.tick()
-        assert ctx.get(dut.convert.command.valid)
-        assert ctx.get(dut.convert_slot) == 7
-        assert (ctx.get(dut.by_slot), ctx.get(dut.decides)) == (by_slot, decides)
-
-    played(test, FAST)
+async def test_what_a_conversion_is_told_of_its_slot(by_slot, decides):
+    ctx, dut, _ = await machine(FAST)
+    flags = {"slot": 7, "by_slot": by_slot, "decides": decides}
+    ctx.set(dut.command.payload, {"opcode": Opcode.CONVERT.value} | SIZES | flags)
+    ctx.set(dut.command.valid, 1)
+    await ctx.tick()
+    assert ctx.get(dut.convert.command.valid)
+    assert ctx.get(dut.convert_slot) == 7
+    assert (ctx.get(dut.by_slot), ctx.get(dut.decides)) == (by_slot, decides)
 
 
 @pytest.mark.parametrize("columns", [0, 1])
-def test_a_chain_over_memory(columns):
-    async def test(ctx, dut, engines):
-        command = {"opcode": Opcode.CHAIN.value, "m": 13, "n": 9, "columns": columns} | NAMES
-        assert await begin(ctx, dut, command)
-        assert not await ends(ctx, dut)
-        chain = engines.asked[0].chain
-        wanted = {"first": 3, "length": 7, "streams": 16, "rows": 13, "cols": 9}
-        wanted |= {"by_columns": columns, "of_product": 0}
-        assert {name: chain[name] for name in wanted} == wanted
-        assert not engines.asked[0].skipped
-        await pulse(ctx, dut.vector.done)
-        assert await ends(ctx, dut)
-
-    played(test)
+async def test_a_chain_over_memory(columns):
+    ctx, dut, engines = await machine()
+    command = {"opcode": Opcode.CHAIN.value, "m": 13, "n": 9, "columns": columns} | NAMES
+    assert await begin(ctx, dut, command)
+    assert not await ends(ctx, dut)
+    chain = engines.asked[0].chain
+    wanted = {"first": 3, "length": 7, "streams": 16, "rows": 13, "cols": 9}
+    wanted |= {"by_columns": columns, "of_product": 0}
+    assert {name: chain[name] for name in wanted} == wanted
+    assert not engines.asked[0].skipped
+    await pulse(ctx, dut.vector.done)
+    assert await ends(ctx, dut)
 
 
 @pytest.mark.parametrize("opcode", CHAINED)
 @pytest.mark.parametrize("first", ["product", "vector"])
-def test_a_product_with_a_chain_is_done_when_both_are(opcode, first):
+async def test_a_product_with_a_chain_is_done_when_both_are(opcode, first):
     mode, axes = CHAINED[opcode]
-
-    async def test(ctx, dut, engines):
-        command = {"opcode": opcode.value, "address_w": 0x100} | SIZES | NAMES
-        assert await begin(ctx, dut, command)
-        await ctx.tick()
-        ((told, operands, number),) = engines.multiplied
-        assert (told, operands.chain, operands.w, number) == (mode, 1, 0x100, 0)
-        (asked,) = engines.asked
-        assert asked.chain.of_product
-        assert (asked.chain.rows, asked.chain.cols) == tuple(SIZES[axis] for axis in axes)
-        parts = [dut.product.done, dut.vector.done]
-        early, late = parts if first == "product" else reversed(parts)
-        assert not await pulse(ctx, early, dut)
-        assert not await ends(ctx, dut)
-        assert await pulse(ctx, late, dut) or await ends(ctx, dut)
-
-    played(test)
+    ctx, dut, engines = await machine()
+    command = {"opcode": opcode.value, "address_w": 0x100} | SIZES | NAMES
+    assert await begin(ctx, dut, command)
+    await ctx.tick()
+    ((told, operands, number),) = engines.multiplied
+    assert (told, operands.chain, operands.w, number) == (mode, 1, 0x100, 0)
+    (asked,) = engines.asked
+    assert asked.chain.of_product
+    assert (asked.chain.rows, asked.chain.cols) == tuple(SIZES[axis] for axis in axes)
+    parts = [dut.product.done, dut.vector.done]
+    early, late = parts if first == "product" else reversed(parts)
+    assert not await pulse(ctx, early, dut)
+    assert not await ends(ctx, dut)
+    assert await pulse(ctx, late, dut) or await ends(ctx, dut)
 
 
-def test_a_product_begins_while_the_chain_before_its_own_runs():
-    async def test(ctx, dut, engines):
-        command = {"opcode": Opcode.FORWARD_CHAIN.value} | SIZES | NAMES
-        assert await begin(ctx, dut, command)
-        await ctx.tick()
-        ctx.set(dut.vector.command.ready, 0)  # it is at the first chain
-        assert await begin(ctx, dut, command | {"ahead": 1}, 1)
-        assert len(engines.multiplied) == 2
-        assert len(engines.asked) == 1
-        await pulse(ctx, dut.product.done)
-        await pulse(ctx, dut.vector.done)
-        assert await ends(ctx, dut)
-        ctx.set(dut.vector.command.ready, 1)
-        await ctx.tick()
-        await ctx.tick()
-        assert len(engines.asked) == 2
-        assert ctx.get(dut.vector_number) == 1
-        ctx.set(dut.product.done_command, 1)
-        await pulse(ctx, dut.product.done)
-        assert not await ends(ctx, dut)
-        await pulse(ctx, dut.vector.done)
-        assert await ends(ctx, dut)
-
-    played(test)
+async def test_a_product_begins_while_the_chain_before_its_own_runs():
+    ctx, dut, engines = await machine()
+    command = {"opcode": Opcode.FORWARD_CHAIN.value} | SIZES | NAMES
+    assert await begin(ctx, dut, command)
+    await ctx.tick()
+    ctx.set(dut.vector.command.ready, 0)  # it is at the first chain
+    assert await begin(ctx, dut, command | {"ahead": 1}, 1)
+    assert len(engines.multiplied) == 2
+    assert len(engines.asked) == 1
+    await pulse(ctx, dut.product.done)
+    await pulse(ctx, dut.vector.done)
+    assert await ends(ctx, dut)
+    ctx.set(dut.vector.command.ready, 1)
+    await ctx.tick()
+    await ctx.tick()
+    assert len(engines.asked) == 2
+    assert ctx.get(dut.vector_number) == 1
+    ctx.set(dut.product.done_command, 1)
+    await pulse(ctx, dut.product.done)
+    assert not await ends(ctx, dut)
+    await pulse(ctx, dut.vector.done)
+    assert await ends(ctx, dut)
 
 
-def test_a_chain_is_done_when_its_image_is():
+async def test_a_chain_is_done_when_its_image_is():
     """The next one, which says ahead, runs meanwhile, and is done behind it; others wait."""
-
-    async def test(ctx, dut, engines):
-        command = {"opcode": Opcode.CHAIN.value, "m": 13, "n": 9} | NAMES
-        assert await begin(ctx, dut, command)
-        await pulse(ctx, dut.image_asked)
-        await pulse(ctx, dut.vector.done)
-        assert not await ends(ctx, dut)
-        assert not await begin(ctx, dut, command, 1)
-        assert await begin(ctx, dut, command | {"ahead": 1}, 1)
-        assert len(engines.asked) == 2
-        await pulse(ctx, dut.vector.done)
-        assert not await ends(ctx, dut)
-        await pulse(ctx, dut.image_done)
-        dones = [bool((await ctx.tick().sample(dut.done))[-1]) for _ in range(6)]
-        assert sum(dones) == 2
-
-    played(test)
+    ctx, dut, engines = await machine()
+    command = {"opcode": Opcode.CHAIN.value, "m": 13, "n": 9} | NAMES
+    assert await begin(ctx, dut, command)
+    await pulse(ctx, dut.image_asked)
+    await pulse(ctx, dut.vector.done)
+    assert not await ends(ctx, dut)
+    assert not await begin(ctx, dut, command, 1)
+    assert await begin(ctx, dut, command | {"ahead": 1}, 1)
+    assert len(engines.asked) == 2
+    await pulse(ctx, dut.vector.done)
+    assert not await ends(ctx, dut)
+    await pulse(ctx, dut.image_done)
+    dones = [bool((await ctx.tick().sample(dut.done))[-1]) for _ in range(6)]
+    assert sum(dones) == 2
 
 
-def test_an_update_is_waited_for_when_it_begins():
+async def test_an_update_is_waited_for_when_it_begins():
     """Not while it waits for the chain before it."""
-
-    async def test(ctx, dut, engines):
-        waits = dut.events.waits
-        command = {"opcode": Opcode.CHAIN.value, "m": 13, "n": 9} | NAMES
-        assert await begin(ctx, dut, command)
-        ctx.set(dut.vector.command.ready, 0)
-        assert await begin(ctx, dut, command | {"ahead": 1, "update": 1}, 1)
-        assert (ctx.get(waits.chain), ctx.get(waits.update)) == (1, 0)
-        await pulse(ctx, dut.vector.done)
-        ctx.set(dut.vector.command.ready, 1)
-        await ctx.tick().repeat(2)
-        assert (ctx.get(waits.chain), ctx.get(waits.update)) == (0, 1)
-
-    played(test)
+    ctx, dut, _ = await machine()
+    waits = dut.events.waits
+    command = {"opcode": Opcode.CHAIN.value, "m": 13, "n": 9} | NAMES
+    assert await begin(ctx, dut, command)
+    ctx.set(dut.vector.command.ready, 0)
+    assert await begin(ctx, dut, command | {"ahead": 1, "update": 1}, 1)
+    assert (ctx.get(waits.chain), ctx.get(waits.update)) == (1, 0)
+    await pulse(ctx, dut.vector.done)
+    ctx.set(dut.vector.command.ready, 1)
+    await ctx.tick().repeat(2)
+    assert (ctx.get(waits.chain), ctx.get(waits.update)) == (0, 1)
 
 
-def test_neither_begins_without_the_other():
-    async def test(ctx, dut, engines):
-        command = {"opcode": Opcode.DW_CHAIN.value} | SIZES | NAMES
-        ctx.set(dut.product.ready, 0)
-        assert not await begin(ctx, dut, command)
-        assert not engines.asked
-        ctx.set(dut.product.ready, 1)
-        assert await begin(ctx, dut, command)
-
-    played(test)
+async def test_neither_begins_without_the_other():
+    ctx, dut, engines = await machine()
+    command = {"opcode": Opcode.DW_CHAIN.value} | SIZES | NAMES
+    ctx.set(dut.product.ready, 0)
+    assert not await begin(ctx, dut, command)
+    assert not engines.asked
+    ctx.set(dut.product.ready, 1)
+    assert await begin(ctx, dut, command)
 
 
-def test_no_product_begins_whose_chain_has_no_place():
-    async def test(ctx, dut, engines):
-        command = {"opcode": Opcode.DW_CHAIN.value} | SIZES | NAMES
-        ctx.set(dut.vector.command.ready, 0)
-        assert await begin(ctx, dut, command)  # its chain waits to be taken
-        assert not await begin(ctx, dut, command | {"ahead": 1}, 1)
-        assert len(engines.multiplied) == 1
-        ctx.set(dut.vector.command.ready, 1)
-        assert await begin(ctx, dut, command | {"ahead": 1}, 1)
-        assert len(engines.multiplied) == len(engines.asked) == 2
-
-    played(test)
+async def test_no_product_begins_whose_chain_has_no_place():
+    ctx, dut, engines = await machine()
+    command = {"opcode": Opcode.DW_CHAIN.value} | SIZES | NAMES
+    ctx.set(dut.vector.command.ready, 0)
+    assert await begin(ctx, dut, command)  # its chain waits to be taken
+    assert not await begin(ctx, dut, command | {"ahead": 1}, 1)
+    assert len(engines.multiplied) == 1
+    ctx.set(dut.vector.command.ready, 1)
+    assert await begin(ctx, dut, command | {"ahead": 1}, 1)
+    assert len(engines.multiplied) == len(engines.asked) == 2
 
 
 @pytest.mark.parametrize("step, register", [(0, 7), (5, 0), (2**32 - 1, 3)])
-def test_the_step_of_a_conversion_s_draws(step, register):
-    async def test(ctx, dut, engines):
-        ctx.set(dut.step, register)
-        ctx.set(dut.command.payload, {"opcode": Opcode.CONVERT.value, "step": step, "slot": 9})
-        ctx.set(dut.command.valid, 1)
-        assert ctx.get(dut.convert.command.valid)
-        assert ctx.get(dut.convert.command.p.step) == (step + register) % 2**32
-        assert ctx.get(dut.convert_slot) == 9
-
-    played(test)
+async def test_the_step_of_a_conversion_s_draws(step, register):
+    ctx, dut, _ = await machine()
+    ctx.set(dut.step, register)
+    ctx.set(dut.command.payload, {"opcode": Opcode.CONVERT.value, "step": step, "slot": 9})
+    ctx.set(dut.command.valid, 1)
+    assert ctx.get(dut.convert.command.valid)
+    assert ctx.get(dut.convert.command.p.step) == (step + register) % 2**32
+    assert ctx.get(dut.convert_slot) == 9
 
 
 OVERFLOWS = ("product", "dy_nan", "dy_inf", "watched")
 
 
 @pytest.mark.parametrize("cause", [*OVERFLOWS, "none"])
-def test_what_is_skipped_in_a_step_that_overflowed(cause):
-    async def test(ctx, dut, engines):
-        first = {"opcode": Opcode.FORWARD_CHAIN.value} | SIZES | NAMES
-        assert await begin(ctx, dut, first)
-        if cause == "product":
-            await pulse(ctx, dut.product.overflow)
-        if cause in ("dy_nan", "dy_inf"):
-            ctx.set(dut.converted_class, 2)
-            ctx.set(dut.convert.nan if cause == "dy_nan" else dut.convert.inf, 1)
-            await pulse(ctx, dut.image_done)
-        if cause == "watched":
-            await pulse(ctx, dut.vector.overflow)
+async def test_what_is_skipped_in_a_step_that_overflowed(cause):
+    ctx, dut, engines = await machine()
+    first = {"opcode": Opcode.FORWARD_CHAIN.value} | SIZES | NAMES
+    assert await begin(ctx, dut, first)
+    if cause == "product":
+        await pulse(ctx, dut.product.overflow)
+    if cause in ("dy_nan", "dy_inf"):
+        ctx.set(dut.converted_class, 2)
+        ctx.set(dut.convert.nan if cause == "dy_nan" else dut.convert.inf, 1)
+        await pulse(ctx, dut.image_done)
+    if cause == "watched":
+        await pulse(ctx, dut.vector.overflow)
+    await pulse(ctx, dut.product.done)
+    await pulse(ctx, dut.vector.done)
+    await ends(ctx, dut)
+    overflowed = cause != "none"
+    assert ctx.get(dut.overflowed) == overflowed
+    assert await begin(ctx, dut, first | {"opcode": Opcode.DW_CHAIN.value, "skip": 1}, 1)
+    await ctx.tick()
+    assert len(engines.multiplied) == 2 - overflowed
+    assert engines.asked[-1].skipped == overflowed
+    ctx.set(dut.product.done_command, 1)
+    if not overflowed:
         await pulse(ctx, dut.product.done)
-        await pulse(ctx, dut.vector.done)
-        await ends(ctx, dut)
-        overflowed = cause != "none"
-        assert ctx.get(dut.overflowed) == overflowed
-        assert await begin(ctx, dut, first | {"opcode": Opcode.DW_CHAIN.value, "skip": 1}, 1)
-        await ctx.tick()
-        assert len(engines.multiplied) == 2 - overflowed
-        assert engines.asked[-1].skipped == overflowed
-        ctx.set(dut.product.done_command, 1)
-        if not overflowed:
-            await pulse(ctx, dut.product.done)
-        await pulse(ctx, dut.vector.done)
-        assert await ends(ctx, dut)
-        await pulse(ctx, dut.following)
-        assert not ctx.get(dut.overflowed)
-
-    played(test)
+    await pulse(ctx, dut.vector.done)
+    assert await ends(ctx, dut)
+    await pulse(ctx, dut.following)
+    assert not ctx.get(dut.overflowed)
 
 
-def test_an_error_is_that_of_the_command_at_hand():
-    async def test(ctx, dut, engines):
-        assert await begin(ctx, dut, {"opcode": Opcode.CHAIN.value, "m": 1, "n": 1} | NAMES, 1)
-        await ctx.tick()
-        await ctx.tick()
-        ctx.set(dut.vector.error_code, 17)
-        assert (ctx.get(dut.fault), ctx.get(dut.fault_number)) == (17, 1)
-
-    played(test)
+async def test_an_error_is_that_of_the_command_at_hand():
+    ctx, dut, _ = await machine()
+    assert await begin(ctx, dut, {"opcode": Opcode.CHAIN.value, "m": 1, "n": 1} | NAMES, 1)
+    await ctx.tick()
+    await ctx.tick()
+    ctx.set(dut.vector.error_code, 17)
+    assert (ctx.get(dut.fault), ctx.get(dut.fault_number)) == (17, 1)

@@ -1,81 +1,26 @@
 # amaranth: UnusedElaboratable=no
 """Commands as they are fetched, offered, done and refused: two in flight, by their cycles."""
 
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
 import pytest
 
-from diastole_hw.command.decoder import command_layout
 from diastole_hw.command.fetch import CommandFetch
 from diastole_sim.spec.command import Command
 from diastole_sim.spec.command_check import decode
 from diastole_sim.spec.command_errors import ErrorCode, MalformedCommandError
 from diastole_sim.spec.command_table import COMMAND_BYTES, Opcode
 from diastole_sim.spec.nest import Nest
-from support.bench import design, get, put, run
-from support.command_host import Host, pulse
+from support.bench import design, get, pulse, put, simulation
+from support.command_host import Host, Machine, begin, fields_of
 from support.commands import ON_MACHINES, good, limits_of
+from support.unit_bench import until
+from support.unit_values import plain
 
 BAD = Command.product(Opcode.DX, m=1, n=1, k=1, address_w=4, address_dy=0, out_a=0)
 FAULTS = [ErrorCode.WINDOW, ErrorCode.READ_RESPONSE, ErrorCode.WRITE_RESPONSE]
 QUICK = (Opcode.CONVERT, Opcode.BACKWARD)
 """Of commands that keep nothing on chip: nothing is counted before they are offered."""
-
-
-@dataclass
-class Seen:
-    """The cycles of what happened, by command; a background bench notes them. ``flight``: most
-    commands in flight, with that which is fetched or offered."""
-
-    dut: CommandFetch
-    asked: list = field(default_factory=list)  # first offer of the request
-    fetched: list = field(default_factory=list)  # last beat
-    offered: list = field(default_factory=list)
-    taken: list = field(default_factory=list)
-    done: list = field(default_factory=list)
-    finished: list = field(default_factory=list)
-    commands: list = field(default_factory=list)
-    flight: int = 0
-    cycle: int = 0
-
-    async def watch(self, ctx):
-        dut = self.dut
-        asks, beats, command = dut.read.requests, dut.read.beats, dut.command
-        watched = (
-            asks.valid, beats.valid & beats.ready, command.valid, command.ready, command.payload,
-            dut.done, dut.finished, dut.number, dut.busy,
-        )  # fmt: skip
-        before = 0, 0  # valid of request and of command
-        count = 0
-        async for _, _, *values in ctx.tick().sample(*watched):
-            asks, beat, offers, ready, payload, done, finished, number, busy = values
-            if asks and not before[0]:
-                self.asked.append(self.cycle)
-            if offers and not before[1]:
-                self.offered.append(self.cycle)
-            count += beat
-            if beat and count % (512 // dut.limits.data_width) == 0:
-                self.fetched.append(self.cycle)
-            before = asks, offers and not ready
-            if len(self.asked) > len(self.taken):
-                assert number == len(self.taken) % 2, "number of what is fetched or offered"
-            self.flight = max(self.flight, len(self.asked) - len(self.done))
-            assert busy or not (asks or offers)
-            if offers and ready:
-                self.taken.append(self.cycle)
-                self.commands.append({name: payload[name] for name in payload.shape().members})
-            for times, now in ((self.done, done), (self.finished, finished)):
-                if now:
-                    times.append(self.cycle)
-            self.cycle += 1
-
-
-async def start(ctx, dut, address, count):
-    ctx.set(dut.address, address)
-    ctx.set(dut.count, count)
-    ctx.set(dut.base, 0)
-    ctx.set(dut.limit, 2**40 - 1)
-    await pulse(ctx, dut.start)
 
 
 async def quiet(ctx, dut, cycles=40):
@@ -91,66 +36,34 @@ async def quiet(ctx, dut, cycles=40):
         ctx.set(signal, 0)
 
 
-async def until(ctx, signal):
-    """Wait until a signal is high after an edge."""
-    while not ctx.get(signal):
-        await ctx.tick()
-
-
-def as_command(payload):
-    return {name: payload[name] for name in payload.shape().members}
-
-
-def fields_of(command, *, vector=False):
-    return {name: getattr(command, name) for name in command_layout(vector=vector).members}
-
-
-async def engines(ctx, dut, seen, count, rng, slow):
-    """Takes commands and ends them in their order, each in the cycle after it was taken at the
-    earliest; ``slow`` is the chance to wait. Until all are done, or there is an error."""
-    taken = done = 0
-    while done < count and not ctx.get(dut.error_code):
-        ends = done < taken and rng.random() >= slow
-        ready = rng.random() >= slow
-        ctx.set(dut.done, ends)
-        ctx.set(dut.command.ready, ready)
-        _, _, offered = await ctx.tick().sample(dut.command.valid)
-        taken += offered and ready
-        done += ends
-    ctx.set(dut.done, 0)
-    ctx.set(dut.command.ready, 0)
-
-
 @pytest.mark.parametrize("count", [1, 2, 3, 8])
 @pytest.mark.parametrize("data_width", [32, 64, 128, 256, 512])
 @pytest.mark.parametrize("slow", [0.0, 0.5, 0.9, 0.97])
 @pytest.mark.sampled(5)
-def test_every_command_in_its_cycle(data_width, count, slow, rng):
+async def test_every_command_in_its_cycle(data_width, count, slow, rng):
     dut = design(CommandFetch, limits_of(data_width))
     ahead = [rng.randrange(2) for _ in range(count)]
     commands = [replace(good(rng.choice(QUICK), data_width), ahead=bit) for bit in ahead]
-    base = 0x98_0000_0000 + data_width // 8
-    host = Host(dut, commands, base, lambda: rng.random() < 0.8 - slow / 2)
-    seen = Seen(dut)
-
-    async def bench(ctx):
-        await start(ctx, dut, base, count)
-        await engines(ctx, dut, seen, count, rng, slow)
-        assert not ctx.get(dut.busy)
-        assert not ctx.get(dut.error_code)
-        await ctx.tick().repeat(30)
-
-    run(dut, bench, background=[host.serve, seen.watch])
     size = data_width // 8
-    assert host.requests == [(base + 64 * n, 64 // size) for n in range(count)]
-    assert seen.commands == [fields_of(command) for command in commands]
-    assert seen.asked[0] == 3
+    base = 0x98_0000_0000 + size
+    machine = Machine(dut, commands, rng, base=base, slow=slow)
+    number = machine.record(dut.number)
+    ctx = await machine.simulation(silence=30)
+    await begin(ctx, dut, address=base, count=count)
+    await machine.ended(ctx)
+    assert not ctx.get(dut.error_code)
+    await machine.end()
+    asked, taken, ends = machine.asked, machine.taken.cycles, machine.ends
+    assert machine.host.requests == [(base + 64 * n, 64 // size) for n in range(count)]
+    assert machine.taken.items == [fields_of(command, dut.command.p) for command in commands]
+    assert asked[0] == 3
     for n in range(1, count):
-        free = [seen.taken[n - 1]] + [seen.done[n - 2]] * (n > 1)
-        assert seen.asked[n] == max(free) + 1, f"request of command {n}"
-    assert seen.offered == [cycle + 3 for cycle in seen.fetched]
-    assert seen.finished == [seen.done[-1] + 1]
-    assert seen.flight == min(count, 2)
+        free = [taken[n - 1]] + [ends[n - 2]] * (n > 1)
+        assert asked[n] == max(free) + 1, f"request of command {n}"
+    for n in range(count):
+        assert {*number.raw[asked[n] : taken[n] + 1]} == {n % 2}
+    assert machine.offered == [cycle + 3 for cycle in machine.fetched]
+    assert machine.finished == [ends[-1] + 1]
 
 
 @pytest.mark.parametrize(
@@ -159,25 +72,22 @@ def test_every_command_in_its_cycle(data_width, count, slow, rng):
     ids=lambda value: value.name.lower() if isinstance(value, Opcode) else f"vector {value}",
 )
 @pytest.mark.sampled(2)
-def test_all_fields_come_as_the_host_has_set_them(opcode, vector):
+async def test_all_fields_come_as_the_host_has_set_them(opcode, vector):
     """Also of commands that wait for a count of what they keep on chip."""
     dut = design(CommandFetch, limits_of(64, vector=vector))
     sized = {"m": 3} if good(opcode).m else {}
     commands = [good(opcode), replace(good(opcode), ahead=1, **sized), good(Opcode.CONVERT)]
     host = Host(dut, commands, 0x40)
-
-    async def bench(ctx):
-        await start(ctx, dut, 0x40, 3)
-        for number, command in enumerate(commands):
-            got = await get(ctx, dut.command)
-            assert as_command(got) == fields_of(command, vector=vector), f"command {number}"
-            if number:
-                await pulse(ctx, dut.done)
-        assert ctx.get(dut.busy)
-        await pulse(ctx, dut.done)
-        assert not ctx.get(dut.busy)
-
-    run(dut, bench, background=[host.serve])
+    ctx = await simulation(dut, background=[host.serve])
+    await begin(ctx, dut, address=0x40, count=3)
+    for number, command in enumerate(commands):
+        got = await get(ctx, dut.command)
+        assert plain(got) == fields_of(command, dut.command.p), f"command {number}"
+        if number:
+            await pulse(ctx, dut.done)
+    assert ctx.get(dut.busy)
+    await pulse(ctx, dut.done)
+    assert not ctx.get(dut.busy)
 
 
 def too_much():
@@ -197,87 +107,78 @@ REFUSED = {"its fields": (BAD, ErrorCode.MISALIGNED), "what it keeps": (too_much
 
 @pytest.mark.parametrize("bad", range(4))
 @pytest.mark.parametrize("what", REFUSED)
-def test_a_command_is_refused_when_those_before_it_are_done(what, bad):
+async def test_a_command_is_refused_when_those_before_it_are_done(what, bad):
     refused, code = REFUSED[what]
     dut = design(CommandFetch, limits_of(64))
     commands = [good(Opcode.DW), good(Opcode.CONVERT), good(Opcode.DX), good(Opcode.DX)]
     commands[bad] = refused
     host = Host(dut, commands, 0x1000)
-
-    async def bench(ctx):
-        await start(ctx, dut, 0x1000, 4)
-        for number in range(bad):
-            await get(ctx, dut.command)
-            if number:
-                await pulse(ctx, dut.done)
-        ctx.set(dut.command.ready, 1)
-        for _ in range(200):
-            _, _, offered, found = await ctx.tick().sample(dut.command.valid, dut.error_code)
-            assert not offered
-            assert not (bad and found), "while the one before it is at work"
-        ctx.set(dut.command.ready, 0)
-        if bad:
-            assert ctx.get(dut.busy)
+    ctx = await simulation(dut, background=[host.serve])
+    await begin(ctx, dut, address=0x1000, count=4)
+    for number in range(bad):
+        await get(ctx, dut.command)
+        if number:
             await pulse(ctx, dut.done)
-            await ctx.tick()
-        assert (ctx.get(dut.error_code), ctx.get(dut.error_index)) == (code, bad)
-        await pulse(ctx, dut.start)  # ignored until the error is forgotten
-        await quiet(ctx, dut)
-        assert (ctx.get(dut.error_code), ctx.get(dut.error_index)) == (code, bad)
-        assert len(host.requests) == bad + 1, "more was fetched"
-
-    run(dut, bench, background=[host.serve])
+    ctx.set(dut.command.ready, 1)
+    for _ in range(200):
+        _, _, offered, found = await ctx.tick().sample(dut.command.valid, dut.error_code)
+        assert not offered
+        assert not (bad and found), "while the one before it is at work"
+    ctx.set(dut.command.ready, 0)
+    if bad:
+        assert ctx.get(dut.busy)
+        await pulse(ctx, dut.done)
+        await ctx.tick()
+    assert (ctx.get(dut.error_code), ctx.get(dut.error_index)) == (code, bad)
+    await pulse(ctx, dut.start)  # ignored until the error is forgotten
+    await quiet(ctx, dut)
+    assert (ctx.get(dut.error_code), ctx.get(dut.error_index)) == (code, bad)
+    assert len(host.requests) == bad + 1, "more was fetched"
 
 
 @pytest.mark.parametrize("what", REFUSED)
-def test_nothing_of_a_refused_command_is_left(what):
+async def test_nothing_of_a_refused_command_is_left(what):
     """After ``clear`` the next one is as any other; a ``done`` that comes late counts nowhere."""
     dut = design(CommandFetch, limits_of(64))
     last = good(Opcode.DX)
     commands = [good(Opcode.DW), REFUSED[what][0], last]
     host = Host(dut, commands, 0x1000)
-
-    async def bench(ctx):
-        await start(ctx, dut, 0x1040, 2)
-        await until(ctx, dut.error_code)
-        assert ctx.get(dut.error_index) == 0
-        await pulse(ctx, dut.done)
-        await pulse(ctx, dut.clear)
-        assert not ctx.get(dut.error_code)
-        assert not ctx.get(dut.error_index)
-        await pulse(ctx, dut.done)
-        await start(ctx, dut, 0x1080, 1)
-        assert as_command(await get(ctx, dut.command)) == fields_of(last)
-        await ctx.tick().repeat(3)
-        assert ctx.get(dut.busy)
-        await pulse(ctx, dut.done)
-        assert ctx.get(dut.finished)
-        assert not ctx.get(dut.busy)
-        assert not ctx.get(dut.error_code)
-
-    run(dut, bench, background=[host.serve])
+    ctx = await simulation(dut, background=[host.serve])
+    await begin(ctx, dut, address=0x1040, count=2)
+    await until(ctx, dut.error_code)
+    assert ctx.get(dut.error_index) == 0
+    await pulse(ctx, dut.done)
+    await pulse(ctx, dut.clear)
+    assert not ctx.get(dut.error_code)
+    assert not ctx.get(dut.error_index)
+    await pulse(ctx, dut.done)
+    await begin(ctx, dut, address=0x1080, count=1)
+    assert plain(await get(ctx, dut.command)) == fields_of(last, dut.command.p)
+    await ctx.tick().repeat(3)
+    assert ctx.get(dut.busy)
+    await pulse(ctx, dut.done)
+    assert ctx.get(dut.finished)
+    assert not ctx.get(dut.busy)
+    assert not ctx.get(dut.error_code)
 
 
 @pytest.mark.parametrize(
     "address, count, code",
     [(0x1000, 0, ErrorCode.ZERO_SIZE), (0x1004, 1, ErrorCode.MISALIGNED)],
 )
-def test_a_malformed_start(address, count, code):
+async def test_a_malformed_start(address, count, code):
     dut = design(CommandFetch, limits_of(64))
-
-    async def bench(ctx):
-        await start(ctx, dut, address, count)
-        assert (ctx.get(dut.error_code), ctx.get(dut.error_index)) == (code, 0)
-        assert not ctx.get(dut.busy)
-        assert not ctx.get(dut.read.requests.valid)
-
-    run(dut, bench)
+    ctx = await simulation(dut)
+    await begin(ctx, dut, address=address, count=count)
+    assert (ctx.get(dut.error_code), ctx.get(dut.error_index)) == (code, 0)
+    assert not ctx.get(dut.busy)
+    assert not ctx.get(dut.read.requests.valid)
 
 
 @pytest.mark.parametrize("count", [1, 2, 3, 6])
 @pytest.mark.parametrize("slow", [0.3, 0.8])
 @pytest.mark.sampled(4)
-def test_a_fault_of_the_bus_is_that_of_its_command(count, slow, rng):
+async def test_a_fault_of_the_bus_is_that_of_its_command(count, slow, rng):
     """In any cycle, of any command in flight, together with anything else: it stops the machine,
     and its number tells which command it was. While nothing is at work it is nobody's fault."""
     dut = design(CommandFetch, limits_of(512))
@@ -288,7 +189,7 @@ def test_a_fault_of_the_bus_is_that_of_its_command(count, slow, rng):
         """Raise a fault in this cycle after the start, if the commands are not done by then."""
         await pulse(ctx, dut.fault, rng.choice(FAULTS))
         assert not ctx.get(dut.error_code)
-        await start(ctx, dut, 0, count)
+        await begin(ctx, dut, count=count)
         taken = done = 0
         for cycle in range(when + 1):
             if done == count:
@@ -316,132 +217,89 @@ def test_a_fault_of_the_bus_is_that_of_its_command(count, slow, rng):
         ctx.set(dut.fault, 0)
         assert (ctx.get(dut.error_code), ctx.get(dut.error_index)) == (code, index)
 
-    async def bench(ctx):
-        for when in [*range(25)] * 6:
-            await once(ctx, when)
-            ctx.set(dut.command.ready, 0)
-            ctx.set(dut.done, 0)
-            await pulse(ctx, dut.clear)
-
-    async def serve(ctx):
-        """Anew after each ``clear``, as a reader that is cleared with it."""
-        waiting = []
-        while True:
-            ctx.set(dut.read.requests.ready, rng.random() < 0.7)
-            ctx.set(dut.read.beats.valid, bool(waiting))
-            if waiting:
-                ctx.set(dut.read.beats.payload, waiting[0])
-            reads = dut.read
-            _, _, asks, ready, address, taken, clear, code = await ctx.tick().sample(
-                reads.requests.valid, reads.requests.ready, reads.requests.p.addr,
-                reads.beats.valid & reads.beats.ready, dut.clear, dut.error_code,
-            )  # fmt: skip
-            if taken:
-                waiting.pop(0)
-            if asks and ready:
-                waiting.append(int.from_bytes(commands[address // 64].encode(), "little"))
-            if clear or code:
-                waiting.clear()
-
-    run(dut, bench, background=[serve])
+    host = Host(dut, commands, 0, lambda: rng.random() < 0.7)
+    ctx = await simulation(dut, background=[host.serve])
+    for when in [*range(25)] * 6:
+        await once(ctx, when)
+        ctx.set(dut.command.ready, 0)
+        ctx.set(dut.done, 0)
+        await pulse(ctx, dut.clear)
     assert {place for place, *_ in met} == ({0, 1} if count > 1 else {0})
     assert {ends for _, ends, _ in met} == {took for *_, took in met} == {False, True}
 
 
 @pytest.mark.parametrize("code", FAULTS)
 @pytest.mark.parametrize("with_done", [False, True])
-def test_a_fault_of_the_one_before_a_refused_command(code, with_done):
+async def test_a_fault_of_the_one_before_a_refused_command(code, with_done):
     """Comes first, even with its end."""
     dut = design(CommandFetch, limits_of(64))
     host = Host(dut, [good(Opcode.CONVERT), BAD], 0)
-
-    async def bench(ctx):
-        await start(ctx, dut, 0, 2)
-        await get(ctx, dut.command)
-        await ctx.tick().repeat(40)
-        ctx.set(dut.done, with_done)
-        ctx.set(dut.fault_number, 0)
-        await pulse(ctx, dut.fault, code)
-        ctx.set(dut.done, 0)
-        assert (ctx.get(dut.error_code), ctx.get(dut.error_index)) == (code, 0)
-        await ctx.tick().repeat(3)
-        assert (ctx.get(dut.error_code), ctx.get(dut.error_index)) == (code, 0)
-        await quiet(ctx, dut)
-
-    run(dut, bench, background=[host.serve])
+    ctx = await simulation(dut, background=[host.serve])
+    await begin(ctx, dut, count=2)
+    await get(ctx, dut.command)
+    await ctx.tick().repeat(40)
+    ctx.set(dut.done, with_done)
+    ctx.set(dut.fault_number, 0)
+    await pulse(ctx, dut.fault, code)
+    ctx.set(dut.done, 0)
+    assert (ctx.get(dut.error_code), ctx.get(dut.error_index)) == (code, 0)
+    await ctx.tick().repeat(3)
+    assert (ctx.get(dut.error_code), ctx.get(dut.error_index)) == (code, 0)
+    await quiet(ctx, dut)
 
 
 @pytest.mark.parametrize("code", FAULTS)
-def test_a_fault_with_the_last_end(code):
+async def test_a_fault_with_the_last_end(code):
     dut = design(CommandFetch, limits_of(64))
     host = Host(dut, [good(Opcode.CONVERT)], 0)
-
-    async def bench(ctx):
-        await start(ctx, dut, 0, 1)
-        await get(ctx, dut.command)
-        ctx.set(dut.done, 1)
-        await pulse(ctx, dut.fault, code)
-        ctx.set(dut.done, 0)
-        assert (ctx.get(dut.error_code), ctx.get(dut.error_index)) == (code, 0)
-        await quiet(ctx, dut)
-
-    run(dut, bench, background=[host.serve])
+    ctx = await simulation(dut, background=[host.serve])
+    await begin(ctx, dut)
+    await get(ctx, dut.command)
+    ctx.set(dut.done, 1)
+    await pulse(ctx, dut.fault, code)
+    ctx.set(dut.done, 0)
+    assert (ctx.get(dut.error_code), ctx.get(dut.error_index)) == (code, 0)
+    await quiet(ctx, dut)
 
 
 @pytest.mark.parametrize("wait", range(1, 17))
 @pytest.mark.sampled(2)
-def test_clear_stops_at_any_time(wait):
+async def test_clear_stops_at_any_time(wait):
     """With up to two in flight; afterwards commands run as if nothing had been."""
     dut = design(CommandFetch, limits_of(512))
     command = good(Opcode.CONVERT, 512)
-
-    async def bench(ctx):
-        ctx.set(dut.read.beats.payload, int.from_bytes(command.encode(), "little"))
-        for signal in (dut.read.requests.ready, dut.read.beats.valid, dut.command.ready):
-            ctx.set(signal, 1)  # whatever is asked for is had at once
-        await start(ctx, dut, 0, 4)
-        await ctx.tick().repeat(wait)
-        await pulse(ctx, dut.clear)
-        await quiet(ctx, dut, 10)
-        assert not ctx.get(dut.error_code)
-        for signal in (dut.read.requests.ready, dut.read.beats.valid):
-            ctx.set(signal, 1)
-        await start(ctx, dut, 0, 2)
-        assert ctx.get(dut.number) == 0
-        for _ in range(2):
-            got = await get(ctx, dut.command)
-            assert as_command(got) == fields_of(command)
-        await ctx.tick().repeat(3)
-        for number in range(2):
-            assert ctx.get(dut.busy)
-            await pulse(ctx, dut.done)
-            assert ctx.get(dut.finished) == number
-        assert not ctx.get(dut.busy)
-
-    run(dut, bench)
+    ctx = await simulation(dut)
+    ctx.set(dut.read.beats.payload, int.from_bytes(command.encode(), "little"))
+    for signal in (dut.read.requests.ready, dut.read.beats.valid, dut.command.ready):
+        ctx.set(signal, 1)  # whatever is asked for is had at once
+    await begin(ctx, dut, count=4)
+    await ctx.tick().repeat(wait)
+    await pulse(ctx, dut.clear)
+    await quiet(ctx, dut, 10)
+    assert not ctx.get(dut.error_code)
+    for signal in (dut.read.requests.ready, dut.read.beats.valid):
+        ctx.set(signal, 1)
+    await begin(ctx, dut, count=2)
+    assert ctx.get(dut.number) == 0
+    for _ in range(2):
+        got = await get(ctx, dut.command)
+        assert plain(got) == fields_of(command, dut.command.p)
+    await ctx.tick().repeat(3)
+    for number in range(2):
+        assert ctx.get(dut.busy)
+        await pulse(ctx, dut.done)
+        assert ctx.get(dut.finished) == number
+    assert not ctx.get(dut.busy)
 
 
 @pytest.mark.parametrize("index", [0, 1, 2])
 @pytest.mark.parametrize("what", ["below", "beyond", "failed"])
-def test_a_command_that_cannot_be_read(what, index):
+async def test_a_command_that_cannot_be_read(what, index):
     """It is the error when those before it are done; outside the window nothing is asked for."""
     dut = design(CommandFetch, limits_of(64))
     command = good(Opcode.CONVERT)
     first = 0x1000
     asked, taken = [], []
-
-    async def host(ctx):
-        ctx.set(dut.address, first)
-        ctx.set(dut.count, 3)
-        ctx.set(dut.base, first + COMMAND_BYTES * index + 8 if what == "below" else 0)
-        end = first + COMMAND_BYTES * (index + 1) - 8
-        ctx.set(dut.limit, end if what == "beyond" else 2**40 - 1)
-        ctx.set(dut.read.requests.ready, 1)
-        await pulse(ctx, dut.start)
-        for _ in range(400):
-            if ctx.get(dut.error_code):
-                break
-            await ctx.tick()
 
     async def memory(ctx):
         while True:
@@ -463,57 +321,46 @@ def test_a_command_that_cannot_be_read(what, index):
             assert not ctx.get(dut.error_code), "before the command is done"
             await pulse(ctx, dut.done)
 
-    run(dut, host, background=(memory, engine))
+    ctx = await simulation(dut, background=(memory, engine))
+    window = {}
+    if what == "below":
+        window["base"] = first + COMMAND_BYTES * index + 8
+    if what == "beyond":
+        window["limit"] = first + COMMAND_BYTES * (index + 1) - 8
+    await begin(ctx, dut, address=first, count=3, **window)
+    await until(ctx, dut.error_code)
     failing = 0 if what == "below" else index
+    code = ErrorCode.READ_RESPONSE if what == "failed" else ErrorCode.WINDOW
+    assert (ctx.get(dut.error_code), ctx.get(dut.error_index)) == (code, failing)
     assert taken == list(range(failing))
     assert asked == list(range(failing + (what == "failed")))
 
 
-def test_the_code_and_the_index_of_what_cannot_be_read():
-    dut = design(CommandFetch, limits_of(64))
-
-    async def bench(ctx):
-        ctx.set(dut.address, 0x1000)
-        ctx.set(dut.count, 2)
-        ctx.set(dut.base, 0x1008)
-        ctx.set(dut.limit, 2**40 - 1)
-        await pulse(ctx, dut.start)
-        await ctx.tick().repeat(4)
-        assert (ctx.get(dut.error_code), ctx.get(dut.error_index)) == (ErrorCode.WINDOW, 0)
-
-    run(dut, bench)
-
-
 @pytest.mark.parametrize("data_width", [32, 128, 512])
-def test_every_bit_of_a_command_counts(data_width, rng):
+async def test_every_bit_of_a_command_counts(data_width, rng):
     """One bit changed, anywhere, and the command before it in order: as the host says."""
     limits = limits_of(data_width)
     dut = design(CommandFetch, limits)
     places = [*rng.sample(range(512), 24), 511, 510, 127, 63]
-
-    async def bench(ctx):
-        for at in places:
-            command = good(Opcode.CONVERT, data_width).encode()
-            bits = int.from_bytes(command, "little") ^ 1 << at
-            changed = bits.to_bytes(COMMAND_BYTES, "little")
-            try:
-                decode(changed, limits)
-                want = 0
-            except MalformedCommandError as error:
-                want = error.code
-            await pulse(ctx, dut.clear)
-            await start(ctx, dut, 0, 2)
-            for data in (command, changed):
-                await get(ctx, dut.read.requests)
-                words = [
-                    data[n : n + data_width // 8] for n in range(0, len(data), data_width // 8)
-                ]
-                await put(ctx, dut.read.beats, (int.from_bytes(word, "little") for word in words))
-                if data is command:
-                    await get(ctx, dut.command)
-                    await pulse(ctx, dut.done)
-            await ctx.tick().repeat(4)
-            found = ctx.get(dut.error_code), ctx.get(dut.error_index), ctx.get(dut.command.valid)
-            assert found == ((want, 1, 0) if want else (0, 0, 1)), at
-
-    run(dut, bench)
+    ctx = await simulation(dut)
+    for at in places:
+        command = good(Opcode.CONVERT, data_width).encode()
+        bits = int.from_bytes(command, "little") ^ 1 << at
+        changed = bits.to_bytes(COMMAND_BYTES, "little")
+        try:
+            decode(changed, limits)
+            want = 0
+        except MalformedCommandError as error:
+            want = error.code
+        await pulse(ctx, dut.clear)
+        await begin(ctx, dut, count=2)
+        for data in (command, changed):
+            await get(ctx, dut.read.requests)
+            words = [data[n : n + data_width // 8] for n in range(0, len(data), data_width // 8)]
+            await put(ctx, dut.read.beats, (int.from_bytes(word, "little") for word in words))
+            if data is command:
+                await get(ctx, dut.command)
+                await pulse(ctx, dut.done)
+        await ctx.tick().repeat(4)
+        found = ctx.get(dut.error_code), ctx.get(dut.error_index), ctx.get(dut.command.valid)
+        assert found == ((want, 1, 0) if want else (0, 0, 1)), at

@@ -7,7 +7,6 @@ from math import ceil
 
 import pytest
 
-from diastole_hw.command.decoder import command_layout, layout_for
 from diastole_hw.command.fetch import CommandFetch
 from diastole_hw.command.panels import Panels
 from diastole_sim.spec.command import Command
@@ -16,10 +15,12 @@ from diastole_sim.spec.command_table import Opcode
 from diastole_sim.spec.limits import Limits, VectorLimits
 from diastole_sim.spec.nest import KEPT, LENGTHS, OUTER, Nest
 from diastole_sim.spec.operations import OPERATIONS
-from support.bench import design, get, put, run
+from support.bench import design, get, pulse, simulation
+from support.command_host import Host, Machine, begin, fields_of
 from support.nests import blocks_of, cycles_of
 from support.plans import make_numerics, make_plan
 from support.sweep import sweep
+from support.unit_values import plain
 
 MACHINES = {
     "square": {"rows": 2, "cols": 2},
@@ -79,12 +80,6 @@ def command_of(operation, nest, sizes):
     return Command.product(opcode, m=m, n=n, k=k, nest=nest, **addresses)
 
 
-async def pulse(ctx, signal):
-    ctx.set(signal, 1)
-    await ctx.tick()
-    ctx.set(signal, 0)
-
-
 async def counted(ctx, dut):
     """Cycles from ``start`` to ``done``, and whether it fits."""
     await pulse(ctx, dut.start)
@@ -101,25 +96,21 @@ async def counted(ctx, dut):
 
 @pytest.mark.parametrize("machine", MACHINES)
 @pytest.mark.sampled(2)
-def test_what_is_kept_fits_or_not(machine, rng):
+async def test_what_is_kept_fits_or_not(machine, rng):
     limits = limits_of(machine)
     dut = design(Panels, limits)
     verdicts = {True: 0, False: 0}
-
-    async def bench(ctx):
-        for operation in NESTED:
-            for nest, sizes in cases_of(rng, limits, operation, 25):
-                command = command_of(operation, nest, sizes)
-                for name in command_layout().members:
-                    ctx.set(dut.command[name], getattr(command, name))
-                cycles, found = await counted(ctx, dut)
-                want = fits(limits, operation, nest, sizes)
-                assert found == want or nest.keep == "none", f"{operation} {nest} {sizes}"
-                verdicts[want] += 1
-                if nest.keep != "none" and want:
-                    assert cycles == cycles_of(limits, operation, nest, sizes)
-
-    run(dut, bench, limit=60_000)
+    ctx = await simulation(dut, limit=60_000)
+    for operation in NESTED:
+        for nest, sizes in cases_of(rng, limits, operation, 25):
+            command = command_of(operation, nest, sizes)
+            ctx.set(dut.command, fields_of(command, dut.command))
+            cycles, found = await counted(ctx, dut)
+            want = fits(limits, operation, nest, sizes)
+            assert found == want or nest.keep == "none", f"{operation} {nest} {sizes}"
+            verdicts[want] += 1
+            if nest.keep != "none" and want:
+                assert cycles == cycles_of(limits, operation, nest, sizes)
     assert min(verdicts.values()) >= 20
 
 
@@ -129,18 +120,9 @@ def test_the_host_says_the_same_of_every_operation():
     assert tuple(name for name in OPERATIONS if nests.of(name) is not None) == NESTED
 
 
-async def serve(ctx, dut, commands):
-    """Each as it is asked for, without a wait."""
-    for command in commands:
-        await get(ctx, dut.read.requests)
-        data, size = command.encode(), dut.limits.data_width // 8
-        beats = [data[n : n + size] for n in range(0, len(data), size)]
-        await put(ctx, dut.read.beats, (int.from_bytes(beat, "little") for beat in beats))
-
-
 @pytest.mark.parametrize("bad", [0, 2])
 @pytest.mark.parametrize("operation", NESTED)
-def test_a_command_that_keeps_too_much_stops_the_machine(operation, bad, rng):
+async def test_a_command_that_keeps_too_much_stops_the_machine(operation, bad, rng):
     """It is not offered, and neither are those behind it; those before it are, as they keep what
     just fits."""
     limits = limits_of("square")
@@ -155,39 +137,29 @@ def test_a_command_that_keeps_too_much_stops_the_machine(operation, bad, rng):
             (good if fits(limits, operation, nest, sizes) else refused).append(command)
     commands = [*good[:bad], refused[0], good[0]]
 
-    async def feed(ctx):
-        await serve(ctx, dut, commands[: bad + 1])
-
-    async def bench(ctx):
-        ctx.set(dut.count, len(commands))
-        ctx.set(dut.limit, 2**40 - 1)
-        await pulse(ctx, dut.start)
-        for command in commands[:bad]:
-            got = await get(ctx, dut.command)
-            assert {name: got[name] for name in got.shape().members} == {
-                name: getattr(command, name) for name in got.shape().members
-            }
-            await pulse(ctx, dut.done)
-        ctx.set(dut.command.ready, 1)
-        for _ in range(1000):
-            watched = (dut.command.valid, dut.error_code, dut.read.requests.valid)
-            _, _, offered, code, asks = await ctx.tick().sample(*watched)
-            assert not offered
-            if code:
-                break
-        assert (code, ctx.get(dut.error_index)) == (ErrorCode.NEST, bad)
-        assert not asks
-        for _ in range(30):
-            _, _, *high = await ctx.tick().sample(
-                dut.command.valid, dut.read.requests.valid, dut.busy, dut.finished
-            )
-            assert not any(high)
-
-    run(dut, bench, background=[feed])
+    ctx = await simulation(dut, background=[Host(dut, commands).serve])
+    await begin(ctx, dut, count=len(commands))
+    for command in commands[:bad]:
+        assert plain(await get(ctx, dut.command)) == fields_of(command, dut.command.p)
+        await pulse(ctx, dut.done)
+    ctx.set(dut.command.ready, 1)
+    for _ in range(1000):
+        watched = (dut.command.valid, dut.error_code, dut.read.requests.valid)
+        _, _, offered, code, asks = await ctx.tick().sample(*watched)
+        assert not offered
+        if code:
+            break
+    assert (code, ctx.get(dut.error_index)) == (ErrorCode.NEST, bad)
+    assert not asks
+    for _ in range(30):
+        _, _, *high = await ctx.tick().sample(
+            dut.command.valid, dut.read.requests.valid, dut.busy, dut.finished
+        )
+        assert not any(high)
 
 
 @pytest.mark.parametrize("keep", KEPT)
-def test_cycles_until_a_command_is_offered(keep):
+async def test_cycles_until_a_command_is_offered(keep, rng):
     """2 from its last beat where nothing is kept; else as many more as counting takes, and 1."""
     limits = limits_of("square")
     dut = design(CommandFetch, limits)
@@ -198,32 +170,15 @@ def test_cycles_until_a_command_is_offered(keep):
     counting = 0
     if keep != "none":
         counting = cycles_of(limits, "forward", nest, (command.m, command.n, command.k)) + 1
-    events = {}
-
-    async def bench(ctx):
-        ctx.set(dut.count, 1)
-        ctx.set(dut.limit, 2**40 - 1)
-        await pulse(ctx, dut.start)
-        await serve(ctx, dut, [command])
-        await ctx.tick().repeat(counting + 10)
-
-    async def watch(ctx):
-        cycle = 0
-        beats = dut.read.beats
-        async for _, _, beat, valid in ctx.tick().sample(
-            beats.valid & beats.ready, dut.command.valid
-        ):
-            if beat:
-                events["beat"] = cycle
-            if valid:
-                events.setdefault("offered", cycle)
-            cycle += 1
-
-    run(dut, bench, background=[watch])
-    assert events["offered"] - events["beat"] == 3 + counting
+    machine = Machine(dut, [command], rng)
+    ctx = await machine.simulation()
+    await begin(ctx, dut)
+    await machine.ended(ctx)
+    await machine.end()
+    assert machine.offered == [machine.fetched[0] + 3 + counting]
 
 
-def test_a_machine_with_less_room_takes_less(rng):
+async def test_a_machine_with_less_room_takes_less():
     """The same command on memories that are a block too small for it."""
     limits = limits_of("square")
     sizes = (limits.block * 40, limits.block * 30, limits.block * 16)
@@ -237,15 +192,10 @@ def test_a_machine_with_less_room_takes_less(rng):
             for name in NESTED
         }
         dut = Panels(replace(limits, nests=type(limits.nests)(**nests)))
-
-        async def bench(ctx, dut=dut, short=short):
-            command = command_of("dw", nest, sizes)
-            for name in command_layout().members:
-                ctx.set(dut.command[name], getattr(command, name))
-            _, fits = await counted(ctx, dut)
-            assert fits == (short == (0, 0))
-
-        run(dut, bench)
+        ctx = await simulation(dut)
+        ctx.set(dut.command, fields_of(command_of("dw", nest, sizes), dut.command))
+        _, fits = await counted(ctx, dut)
+        assert fits == (short == (0, 0))
 
 
 # Tensors in planes: each takes a slab of its own.
@@ -253,7 +203,7 @@ def test_a_machine_with_less_room_takes_less(rng):
 
 @pytest.mark.parametrize("rows, cols, by_slot", [sweep(1, 1, False), (2, 3, False), (1, 1, True)])
 @pytest.mark.parametrize("count", [120, sweep(240)])
-def test_planes_take_as_many_slabs(count, rows, cols, by_slot, rng):
+async def test_planes_take_as_many_slabs(count, rows, cols, by_slot, rng):
     """What is kept just fits or just does not, of operands in any number of planes; of those that a
     slot says, in two."""
     numerics = make_numerics(block=2, headroom=8, formats="fast", widths=(2, 4, 6, 8), fraction=30)
@@ -262,41 +212,37 @@ def test_planes_take_as_many_slabs(count, rows, cols, by_slot, rng):
     limits = Limits.of(plan.numerics, data_width=32, nests=plan.nests, vector=vector)
     dut = design(Panels, limits)
     seen = set()
-
-    async def bench(ctx):
-        for number in range(count):
-            operation = NESTED[number % 3]
-            nest, sizes = drawn(rng, limits, operation)
-            (made,) = OPERATIONS[operation].products
-            streamed, held = (each.tensor_class for each in made.factors)
-            planes = {name: rng.randrange(1, 5) for name in (streamed, held)}
-            command = command_of(operation, nest, sizes)
-            widths = {f"width_{name}": count - 1 for name, count in planes.items()}
-            slots = {f"slot_{name}": rng.choice([0, 1, 255]) for name in planes if by_slot}
-            command = replace(command, **widths, **slots)
-            planes |= {name: 2 for name in planes if slots.get(f"slot_{name}")}
-            for name in layout_for(limits).members:
-                ctx.set(dut.command[name], getattr(command, name))
-            cycles, found = await counted(ctx, dut)
-            # A slab for each plane of each chunk, of every tile of the loop inside.
-            taken = limits.nests.of(operation)
-            own = taken.filled(nest)
-            t_blocks, lanes, contraction = blocks_of(operation, sizes, limits.block)
-            chunks = ceil(contraction / own.chunk)
-            slices = own.chunk // taken.chunk_side
-            stream = chunks * slices * own.t_blocks * planes[streamed]
-            kept = chunks * slices * own.groups * taken.pass_blocks * planes[held]
-            if nest.outer == "l":
-                stream *= ceil(t_blocks / own.t_blocks)
-            else:
-                kept *= ceil(lanes / (own.groups * taken.lane_side))
-            want = not (nest.keeps_stream and stream > taken.stream_blocks)
-            want = want and not (nest.keeps_held and kept > taken.held_blocks)
-            assert found == want or nest.keep == "none", f"{operation} {nest} {sizes} {planes}"
-            if want and nest.keep != "none":
-                counts = planes[streamed], planes[held]
-                assert cycles == cycles_of(limits, operation, nest, sizes, counts)
-            seen.add((nest.keep, want))
-
-    run(dut, bench, limit=60_000)
+    ctx = await simulation(dut, limit=60_000)
+    for number in range(count):
+        operation = NESTED[number % 3]
+        nest, sizes = drawn(rng, limits, operation)
+        (made,) = OPERATIONS[operation].products
+        streamed, held = (each.tensor_class for each in made.factors)
+        planes = {name: rng.randrange(1, 5) for name in (streamed, held)}
+        command = command_of(operation, nest, sizes)
+        widths = {f"width_{name}": count - 1 for name, count in planes.items()}
+        slots = {f"slot_{name}": rng.choice([0, 1, 255]) for name in planes if by_slot}
+        command = replace(command, **widths, **slots)
+        planes |= {name: 2 for name in planes if slots.get(f"slot_{name}")}
+        ctx.set(dut.command, fields_of(command, dut.command))
+        cycles, found = await counted(ctx, dut)
+        # A slab for each plane of each chunk, of every tile of the loop inside.
+        taken = limits.nests.of(operation)
+        own = taken.filled(nest)
+        t_blocks, lanes, contraction = blocks_of(operation, sizes, limits.block)
+        chunks = ceil(contraction / own.chunk)
+        slices = own.chunk // taken.chunk_side
+        stream = chunks * slices * own.t_blocks * planes[streamed]
+        kept = chunks * slices * own.groups * taken.pass_blocks * planes[held]
+        if nest.outer == "l":
+            stream *= ceil(t_blocks / own.t_blocks)
+        else:
+            kept *= ceil(lanes / (own.groups * taken.lane_side))
+        want = not (nest.keeps_stream and stream > taken.stream_blocks)
+        want = want and not (nest.keeps_held and kept > taken.held_blocks)
+        assert found == want or nest.keep == "none", f"{operation} {nest} {sizes} {planes}"
+        if want and nest.keep != "none":
+            counts = planes[streamed], planes[held]
+            assert cycles == cycles_of(limits, operation, nest, sizes, counts)
+        seen.add((nest.keep, want))
     assert {("both", True), ("both", False), ("stream", False), ("held", False)} <= seen

@@ -7,7 +7,7 @@ import pytest
 
 from diastole_hw.command.scale_slots import ScaleSlots
 from diastole_sim.spec.sizes.vector_shape import VectorShape
-from support.bench import design, run
+from support.bench import design, pulse, simulation
 
 SLOTS = (0, 3, 254)
 
@@ -34,70 +34,57 @@ class Table:
 
 
 @pytest.mark.parametrize("history", [1, 2, 3, 9])
-def test_the_largest_of_the_steps_before(history, rng):
+async def test_the_largest_of_the_steps_before(history, rng):
     dut = design(ScaleSlots, shape_of(history))
     table = Table(dut)
     seen = {slot: [] for slot in SLOTS}
-
-    async def main(ctx):
-        step = 0
-        for _ in range(150):
-            step += rng.choice([0, 0, 1, 1, 2, 2**31])
-            step %= 2**32
-            slot, amax = rng.choice(SLOTS), rng.getrandbits(31) >> rng.choice([0, 0, 8, 31])
-            others = []  # the steps before, the latest first, each once while it lasts
-            for at, magnitude in reversed(seen[slot]):
-                if at != step or others:
-                    if not others or others[-1][0] != at:
-                        others.append((at, []))
-                    others[-1][1].append(magnitude)
-            before = [magnitude for _, group in others[:history] for magnitude in group]
-            ctx.set(dut.slot, slot)
-            ctx.set(dut.step, step)
-            ctx.set(dut.start, 1)
+    ctx = await simulation(dut, background=[table.play], limit=20_000)
+    step = 0
+    for _ in range(150):
+        step += rng.choice([0, 0, 1, 1, 2, 2**31])
+        step %= 2**32
+        slot, amax = rng.choice(SLOTS), rng.getrandbits(31) >> rng.choice([0, 0, 8, 31])
+        others = []  # the steps before, the latest first, each once while it lasts
+        for at, magnitude in reversed(seen[slot]):
+            if at != step or others:
+                if not others or others[-1][0] != at:
+                    others.append((at, []))
+                others[-1][1].append(magnitude)
+        before = [magnitude for _, group in others[:history] for magnitude in group]
+        ctx.set(dut.slot, slot)
+        ctx.set(dut.step, step)
+        await pulse(ctx, dut.start)
+        cycles = 1
+        while not ctx.get(dut.done):
             await ctx.tick()
-            ctx.set(dut.start, 0)
-            cycles = 1
-            while not ctx.get(dut.done):
-                await ctx.tick()
-                cycles += 1
-            assert cycles == 1 + 2 + history
-            await ctx.tick().repeat(1 + rng.randrange(3))
-            assert ctx.get(dut.largest) == max(before, default=0)
-            ctx.set(dut.amax, amax)
-            ctx.set(dut.note, 1)
-            await ctx.tick()
-            ctx.set(dut.note, 0)
-            seen[slot].append((step, amax))
-            await ctx.tick().repeat(1 + rng.randrange(3))
-
-    run(dut, main, background=[table.play], limit=20_000)
+            cycles += 1
+        assert cycles == 1 + 2 + history
+        await ctx.tick().repeat(1 + rng.randrange(3))
+        assert ctx.get(dut.largest) == max(before, default=0)
+        ctx.set(dut.amax, amax)
+        await pulse(ctx, dut.note)
+        seen[slot].append((step, amax))
+        await ctx.tick().repeat(1 + rng.randrange(3))
     assert {at // (2 + history) for at in table.words} == set(SLOTS)
 
 
-def test_the_sign_of_a_loaded_word_does_not_count():
+async def test_the_sign_of_a_loaded_word_does_not_count():
     dut = design(ScaleSlots, shape_of(2))
     table = Table(dut, {12: 0x8000_0005, 13: 7, 14: 0x8000_0003, 15: 0x8000_0001})
 
     async def convert(ctx, step, amax):
         ctx.set(dut.slot, 3)
         ctx.set(dut.step, step)
-        ctx.set(dut.start, 1)
-        await ctx.tick()
-        ctx.set(dut.start, 0)
+        await pulse(ctx, dut.start)
         await ctx.tick().until(dut.done)
         found = ctx.get(dut.largest)
         ctx.set(dut.amax, amax)
-        ctx.set(dut.note, 1)
-        await ctx.tick()
-        ctx.set(dut.note, 0)
+        await pulse(ctx, dut.note)
         await ctx.tick()
         return found
 
-    async def main(ctx):
-        assert await convert(ctx, 7, 4) == 3
-        assert table.words[12] == 5
-        assert await convert(ctx, 8, 2) == 5
-        assert table.words == {12: 2, 13: 8, 14: 5, 15: 0x8000_0003}
-
-    run(dut, main, background=[table.play])
+    ctx = await simulation(dut, background=[table.play])
+    assert await convert(ctx, 7, 4) == 3
+    assert table.words[12] == 5
+    assert await convert(ctx, 8, 2) == 5
+    assert table.words == {12: 2, 13: 8, 14: 5, 15: 0x8000_0003}

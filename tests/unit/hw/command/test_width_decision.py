@@ -3,7 +3,7 @@
 
 from diastole_hw.command.width_decision import WidthDecision
 from diastole_sim.golden.improvement import Improvement
-from support.bench import run
+from support.bench import pulse, simulation
 
 CASES = [
     (0, 0, 0),
@@ -29,51 +29,41 @@ def random_cases(rng):
         yield min(max(near, 0), 2**32 - 1), den, threshold
 
 
-def test_decisions(rng):
+async def test_decisions(rng):
     dut = WidthDecision()
     cases = [*CASES, *random_cases(rng)]
-
-    async def bench(ctx):
-        seen = set()
-        for num, den, threshold in cases:
-            ctx.set(dut.num, num)
-            ctx.set(dut.den, den)
-            ctx.set(dut.threshold, threshold)
-            ctx.set(dut.start, 1)
+    ctx = await simulation(dut)
+    seen = set()
+    for num, den, threshold in cases:
+        ctx.set(dut.num, num)
+        ctx.set(dut.den, den)
+        ctx.set(dut.threshold, threshold)
+        await pulse(ctx, dut.start)
+        ctx.set(dut.threshold, rng.getrandbits(18))
+        cycles = 1
+        while not ctx.get(dut.done):
             await ctx.tick()
-            ctx.set(dut.start, 0)
-            ctx.set(dut.threshold, rng.getrandbits(18))
-            cycles = 1
-            while not ctx.get(dut.done):
-                await ctx.tick()
-                cycles += 1
-            assert cycles == 1 + 18
-            expected = Improvement(num=num, den=4 * den).exceeds(threshold)
-            assert ctx.get(dut.wide) == expected, (num, den, threshold)
-            seen.add(expected)
-            for _ in range(rng.randrange(1, 3)):
-                await ctx.tick()
-                assert not ctx.get(dut.done)
-        assert seen == {False, True}
-
-    run(dut, bench)
-
-
-def test_a_decision_may_begin_in_the_cycle_after_another():
-    dut = WidthDecision()
-
-    async def bench(ctx):
-        ctx.set(dut.num, 1)
-        ctx.set(dut.den, 1)
-        for threshold in (2**14 - 1, 2**14, 2**14 - 1):
-            ctx.set(dut.threshold, threshold)
-            ctx.set(dut.start, 1)
-            await ctx.tick()
-            ctx.set(dut.start, 0)
-            await ctx.tick().repeat(18)
-            assert ctx.get(dut.done)
-            assert ctx.get(dut.wide) == (threshold < 2**14)
+            cycles += 1
+        assert cycles == 1 + 18
+        expected = Improvement(num=num, den=4 * den).exceeds(threshold)
+        assert ctx.get(dut.wide) == expected, (num, den, threshold)
+        seen.add(expected)
+        for _ in range(rng.randrange(1, 3)):
             await ctx.tick()
             assert not ctx.get(dut.done)
+    assert seen == {False, True}
 
-    run(dut, bench)
+
+async def test_a_decision_may_begin_in_the_cycle_after_another():
+    dut = WidthDecision()
+    ctx = await simulation(dut)
+    ctx.set(dut.num, 1)
+    ctx.set(dut.den, 1)
+    for threshold in (2**14 - 1, 2**14, 2**14 - 1):
+        ctx.set(dut.threshold, threshold)
+        await pulse(ctx, dut.start)
+        await ctx.tick().repeat(18)
+        assert ctx.get(dut.done)
+        assert ctx.get(dut.wide) == (threshold < 2**14)
+        await ctx.tick()
+        assert not ctx.get(dut.done)

@@ -8,7 +8,7 @@ from amaranth.lib.wiring import In, Out
 
 from diastole_hw.convert.by_class import by_class, of_vectors
 from diastole_sim.spec.sizes.converter_sizes import ConverterSizes
-from support.bench import design, run
+from support.bench import design, simulation
 from support.tiles import machine
 
 
@@ -29,19 +29,16 @@ class Chooser(wiring.Component):
 
 
 @pytest.mark.parametrize("values", [(7, 7, 7), (1, 200, 3), (0, 0, 5)])
-def test_values_by_class(values):
+async def test_values_by_class(values):
     numerics, data_width = machine("vectors")  # x and w in vectors, dy not
     dut = design(Chooser, ConverterSizes(numerics=numerics, data_width=data_width), values)
-
-    async def bench(ctx):
-        for cls, value in enumerate(values):
-            ctx.set(dut.cls, cls)
-            await ctx.tick()
-            assert ctx.get(dut.of_class) == value
-            if cls < 2:
-                assert ctx.get(dut.of_vector) == value
-
-    run(dut, bench)
+    ctx = await simulation(dut)
+    for cls, value in enumerate(values):
+        ctx.set(dut.cls, cls)
+        await ctx.tick()
+        assert ctx.get(dut.of_class) == value
+        if cls < 2:
+            assert ctx.get(dut.of_vector) == value
 
 
 def test_one_value_needs_no_choice():

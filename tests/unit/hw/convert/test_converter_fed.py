@@ -7,7 +7,7 @@ import pytest
 from diastole_hw.convert.converter_control import ConverterControl, convert_layout
 from diastole_hw.emit.sharing import convert_ports
 from diastole_hw.emit.verilog import emit
-from support.bench import put, run
+from support.bench import put, run, simulation
 from support.converter_bench import convert, make, specials
 from support.sweep import sweep
 
@@ -170,33 +170,28 @@ def test_timing(block, formats, shape, scale, rng):
 
 
 @pytest.mark.parametrize("block, data_width, shape", [(8, 128, (9, 10)), sweep(4, 512, (1, 1))])
-def test_rows_that_come_late(block, data_width, shape, rng):
+async def test_rows_that_come_late(block, data_width, shape, rng):
     """Those below the tensor end it, long after all is written; a command waits for them."""
     dut = make(block, data_width, fed=True)
     rows = [[0] * block] * (-(-shape[0] // block) * -(-shape[1] // block) * block)
     inside = len(rows) - (-shape[0] % block)
     command = {"cls": 0, "rows": shape[0], "cols": shape[1], "fed": 1}
-
-    async def main(ctx):
-        ctx.set(dut.write.requests.ready, 1)
-        ctx.set(dut.write.beats.ready, 1)
-        await put(ctx, dut.control.command, [command])
-        await put(ctx, dut.rows, rows[:inside])
-        for _ in range(400):
-            done, busy, written = (
-                await ctx.tick().sample(dut.control.done, dut.busy, dut.write.beats.valid)
-            )[2:]
-            assert (done, busy) == (0, 1)
-        assert not written
-        await put(ctx, dut.rows, rows[inside:])
-        assert (await ctx.tick().sample(dut.control.done))[-1]
-        for _ in range(3):
-            done, busy, ready = (
-                await ctx.tick().sample(dut.control.done, dut.busy, dut.rows.ready)
-            )[2:]
-            assert (done, busy, ready) == (0, 0, 0)
-
-    run(dut, main)
+    ctx = await simulation(dut)
+    ctx.set(dut.write.requests.ready, 1)
+    ctx.set(dut.write.beats.ready, 1)
+    await put(ctx, dut.control.command, [command])
+    await put(ctx, dut.rows, rows[:inside])
+    for _ in range(400):
+        done, busy, written = (
+            await ctx.tick().sample(dut.control.done, dut.busy, dut.write.beats.valid)
+        )[2:]
+        assert (done, busy) == (0, 1)
+    assert not written
+    await put(ctx, dut.rows, rows[inside:])
+    assert (await ctx.tick().sample(dut.control.done))[-1]
+    for _ in range(3):
+        watched = (dut.control.done, dut.busy, dut.rows.ready)
+        assert (await ctx.tick().sample(*watched))[2:] == (0, 0, 0)
 
 
 def test_what_is_scanned_cannot_be_fed(rng):

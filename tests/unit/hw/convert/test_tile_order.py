@@ -7,7 +7,7 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from diastole_hw.convert.tile_order import cut_layout, make_tile_order
-from support.bench import design, run
+from support.bench import design, simulation
 from support.converter_bench import patches_of
 
 SHAPES = [(1, 1), (1, 7), (6, 1), (5, 7), (4, 6)]
@@ -74,38 +74,35 @@ def walked(high, wide, cut):
 
 @pytest.mark.parametrize("in_patches", [True, False], ids=["patches", "lines"])
 @pytest.mark.parametrize("p_taken", [1.0, 0.4], ids=["free", "stalled"])
-def test_every_order(p_taken, in_patches, rng):
+async def test_every_order(p_taken, in_patches, rng):
     """One tensor after the other; nothing of one is left for the next."""
     dut = design(Tiles, in_patches=in_patches)
     jobs = [(shape, cut) for shape in SHAPES for cut in (CUTS if in_patches else [True] * 3)]
     rng.shuffle(jobs)
-
-    async def main(ctx):
-        for (high, wide), cut in jobs:
-            ctx.set(dut.high, high)
-            ctx.set(dut.wide, wide)
-            lengths = (0, 0, 0) if cut is True else cut
-            fields = dict(zip(("high", "wide", "by_columns"), lengths, strict=True))
-            ctx.set(dut.cut, {"cut": int(cut is not True)} | fields)
-            ctx.set(dut.start, 1)
-            await ctx.tick()
-            ctx.set(dut.start, 0)
-            tiles = list(walked(high, wide, cut))
-            for number, (row, column) in enumerate(tiles):
-                while rng.random() >= p_taken:
-                    await ctx.tick()
-                where = f"tile {number} of {high} x {wide} in patches {cut}"
-                assert (ctx.get(dut.row), ctx.get(dut.column)) == (row, column), where
-                assert ctx.get(dut.sum) == (4095 - 3 * column + 50 * row) % 4096, where
-                assert ctx.get(dut.place) == 5 + row * wide + column, where
-                assert ctx.get(dut.unit) == 16 + 8 * column + 24 * row, where
-                assert ctx.get(dut.first_row) == (row == 0), where
-                assert ctx.get(dut.first_col) == (column == 0), where
-                assert ctx.get(dut.last) == (number == len(tiles) - 1), where
-                if number + 1 < len(tiles):
-                    assert ctx.get(dut.next_column) == tiles[number + 1][1], where
-                ctx.set(dut.taken, 1)
+    ctx = await simulation(dut)
+    for (high, wide), cut in jobs:
+        ctx.set(dut.high, high)
+        ctx.set(dut.wide, wide)
+        lengths = (0, 0, 0) if cut is True else cut
+        fields = dict(zip(("high", "wide", "by_columns"), lengths, strict=True))
+        ctx.set(dut.cut, {"cut": int(cut is not True)} | fields)
+        ctx.set(dut.start, 1)
+        await ctx.tick()
+        ctx.set(dut.start, 0)
+        tiles = list(walked(high, wide, cut))
+        for number, (row, column) in enumerate(tiles):
+            while rng.random() >= p_taken:
                 await ctx.tick()
-                ctx.set(dut.taken, 0)
-
-    run(dut, main)
+            where = f"tile {number} of {high} x {wide} in patches {cut}"
+            assert (ctx.get(dut.row), ctx.get(dut.column)) == (row, column), where
+            assert ctx.get(dut.sum) == (4095 - 3 * column + 50 * row) % 4096, where
+            assert ctx.get(dut.place) == 5 + row * wide + column, where
+            assert ctx.get(dut.unit) == 16 + 8 * column + 24 * row, where
+            assert ctx.get(dut.first_row) == (row == 0), where
+            assert ctx.get(dut.first_col) == (column == 0), where
+            assert ctx.get(dut.last) == (number == len(tiles) - 1), where
+            if number + 1 < len(tiles):
+                assert ctx.get(dut.next_column) == tiles[number + 1][1], where
+            ctx.set(dut.taken, 1)
+            await ctx.tick()
+            ctx.set(dut.taken, 0)

@@ -8,7 +8,7 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from diastole_hw.emit.sharing import EmitPlatform, convert_ports
-from support.bench import run
+from support.bench import run, simulation
 
 RULE = "never both"
 
@@ -80,18 +80,15 @@ def test_a_broken_rule_stops_the_simulation(domain):
     assert drive(Unit(False), [(1, 0), (1, 1), (0, 0)]) == [1, 1, 1]
 
 
-def test_what_is_between_edges_does_not_count():
+async def test_what_is_between_edges_does_not_count():
     dut = Unit(True)
-
-    async def bench(ctx):
-        ctx.set(dut.up, 1)
-        ctx.set(dut.down, 1)
-        await ctx.delay(1e-9)  # the first edge is at half a period, 5 ns
-        ctx.set(dut.down, 0)
-        await ctx.tick()
-        assert ctx.get(dut.o) == 1
-
-    run(dut, bench)
+    ctx = await simulation(dut)
+    ctx.set(dut.up, 1)
+    ctx.set(dut.down, 1)
+    await ctx.delay(1e-9)  # the first edge is at half a period, 5 ns
+    ctx.set(dut.down, 0)
+    await ctx.tick()
+    assert ctx.get(dut.o) == 1
 
 
 def test_a_proof_counts_it():

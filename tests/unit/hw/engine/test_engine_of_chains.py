@@ -18,7 +18,7 @@ from diastole_sim.spec.command_table import NEST_FIELDS
 from diastole_sim.spec.image import FloatLayout
 from diastole_sim.spec.nest import KEPT, OUTER, Nest
 from diastole_sim.spec.stream_table import Walk
-from support.bench import design, get, run
+from support.bench import design, get, pulse, run
 from support.bus import ServiceMemory
 from support.engines import GUARD, READ, asked_of, image_of, random_nest, tensors
 from support.plans import make_numerics, make_plan, with_vector
@@ -151,9 +151,7 @@ def run_chained(plan, numerics, products, sizes, rng, p_stall):
             ctx.set(control.command, number & 1)
             for name, value in asked(scene, mode, nest, chained, at).items():
                 ctx.set(control.operands[name], value)
-            ctx.set(control.start, 1)
-            await ctx.tick()
-            ctx.set(control.start, 0)
+            await pulse(ctx, control.start)
             ctx.set(control.operands, {})
 
     async def take(ctx):

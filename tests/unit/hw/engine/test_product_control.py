@@ -10,7 +10,7 @@ from diastole_hw.command.dispatch import Dispatch
 from diastole_hw.engine.product_control import STALLS, ProductControl
 from diastole_hw.engine.product_engine import ProductEngine
 from diastole_hw.plan.modes import Mode
-from support.bench import run
+from support.bench import simulation
 from support.plans import make_numerics, make_plan
 
 SIZES = dict.fromkeys(("m", "n", "k"), 24)
@@ -42,28 +42,25 @@ class Ends(wiring.Component):
         return m
 
 
-def test_each_side_sees_what_the_other_says(rng):
+async def test_each_side_sees_what_the_other_says(rng):
     dut = Ends()
-
-    async def bench(ctx):
-        for _ in range(20):
-            operands = {name: rng.getrandbits(n) for name, n in (SIZES | ADDRESSES | NEST).items()}
-            stalls = {cause: rng.randrange(2) for cause, _ in STALLS}
-            mode, start, done = rng.choice(list(Mode)), rng.randrange(2), rng.randrange(2)
-            ctx.set(dut.starter.operands, operands)
-            ctx.set(dut.starter.mode, mode)
-            ctx.set(dut.starter.start, start)
-            ctx.set(dut.engine.stalls, stalls)
-            ctx.set(dut.engine.done, done)
-            await ctx.delay(1e-8)
-            got = ctx.get(dut.engine.operands)
-            assert {name: got[name] for name in operands} == operands
-            assert (ctx.get(dut.engine.mode), ctx.get(dut.engine.start)) == (mode, start)
-            got = ctx.get(dut.starter.stalls)
-            assert {cause: got[cause] for cause in stalls} == stalls
-            assert ctx.get(dut.starter.done) == done
-
-    run(dut, bench)
+    ctx = await simulation(dut)
+    for _ in range(20):
+        operands = {name: rng.getrandbits(n) for name, n in (SIZES | ADDRESSES | NEST).items()}
+        stalls = {cause: rng.randrange(2) for cause, _ in STALLS}
+        mode, start, done = rng.choice(list(Mode)), rng.randrange(2), rng.randrange(2)
+        ctx.set(dut.starter.operands, operands)
+        ctx.set(dut.starter.mode, mode)
+        ctx.set(dut.starter.start, start)
+        ctx.set(dut.engine.stalls, stalls)
+        ctx.set(dut.engine.done, done)
+        await ctx.delay(1e-8)
+        got = ctx.get(dut.engine.operands)
+        assert {name: got[name] for name in operands} == operands
+        assert (ctx.get(dut.engine.mode), ctx.get(dut.engine.start)) == (mode, start)
+        got = ctx.get(dut.starter.stalls)
+        assert {cause: got[cause] for cause in stalls} == stalls
+        assert ctx.get(dut.starter.done) == done
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from diastole_sim.golden.numpy_device import NumpyDevice
 from diastole_sim.spec.command_table import NEST_FIELDS
 from diastole_sim.spec.image import FloatLayout
 from diastole_sim.spec.nest import KEPT, OUTER, Nest
-from support.bench import design, run
+from support.bench import design, pulse, run
 from support.bus import ServiceMemory
 from support.engines import GUARD, READ, asked_of, image_of, random_nest, tensors
 from support.plans import make_numerics, make_plan
@@ -70,9 +70,7 @@ def run_products(
         ctx.set(control.command, command)
         for name, value in given_to(mode, results).items():
             ctx.set(control.operands[name], value)
-        ctx.set(control.start, 1)
-        await ctx.tick()
-        ctx.set(control.start, 0)
+        await pulse(ctx, control.start)
         ctx.set(control.operands, {})  # they are looked at once
 
     async def ends(ctx, commands):

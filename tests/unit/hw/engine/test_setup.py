@@ -9,7 +9,7 @@ from diastole_hw.plan.modes import Mode
 from diastole_hw.schedule.lengths import longest_lengths
 from diastole_hw.schedule.tokens import LENGTH
 from diastole_sim.spec.image import EXTENT_BITS, FloatLayout, ImageLayout
-from support.bench import design, run
+from support.bench import design, pulse, simulation
 from support.plans import make_numerics, make_plan, with_vector
 
 SHAPES = {"x": "mk", "w": "kn", "dy": "mn"}  # rows and columns, by class
@@ -186,120 +186,106 @@ def check_result(plan, got, name, operands):
 @pytest.mark.parametrize("machine", MACHINES)
 @pytest.mark.parametrize("mode", list(Mode), ids=lambda mode: mode.name)
 @pytest.mark.sampled(4)
-def test_addresses_and_sizes(machine, mode, rng):
+async def test_addresses_and_sizes(machine, mode, rng):
     numbers, sizes = MACHINES[machine]
     plan = make_plan(make_numerics(**numbers), rows=2, **sizes)
     if mode == Mode.FUSED and not plan.fused:
         return  # no such use
     dut = design(Setup, plan)
-
-    async def bench(ctx):
-        for number in range(20):
-            await set_up(ctx, dut, Mode.DX, random_operands(rng, plan, large=False))  # leaves north
-            operands = random_operands(rng, plan, large=number % 2)
-            if number == 0:
-                operands |= {"m": MOST, "n": 1, "k": 1}
-            operands |= random_nest(rng, plan, mode)
-            if plan.planar:
-                operands["planes"] = [rng.randrange(1, 5) for _ in range(3)]
-            cycles, results = await set_up(ctx, dut, mode, operands)
-            blocks = {name: -(-operands[name] // plan.block) for name in "mnk"}
-            assert cycles == tallest(plan, mode, blocks).bit_length() + 2
-            product = dut.product
-            assert ctx.get(product.mode) == mode
-            check_tensors(ctx, plan, product, operands, mode)
-            (t, lanes, contraction), east, north = USES[mode]
-            if north == "dx" and machine == "edge":
-                east, north = "dx", None
-            held = {Mode.FORWARD: "w", Mode.DW: "dy"}.get(mode)
-            if held and plan.numerics.tensor_class(held).two_copies:
-                east, north = None, east
-            assert ctx.get(product.north) == (mode != Mode.FUSED and north is not None)
-            sizes = (product.t_size, product.t_blocks, product.l_blocks, product.c_blocks)
-            want = (operands[t], blocks[t], blocks[lanes], blocks[contraction])
-            assert tuple(ctx.get(size) for size in sizes) == want, operands
-            check_nest(ctx, plan, product, operands, mode)
-            for got, name in ((results.east, east), (results.north, north)):
-                if name is not None:
-                    check_result(plan, got, name, operands)
-
-    run(dut, bench)
+    ctx = await simulation(dut)
+    for number in range(20):
+        await set_up(ctx, dut, Mode.DX, random_operands(rng, plan, large=False))  # leaves north
+        operands = random_operands(rng, plan, large=number % 2)
+        if number == 0:
+            operands |= {"m": MOST, "n": 1, "k": 1}
+        operands |= random_nest(rng, plan, mode)
+        if plan.planar:
+            operands["planes"] = [rng.randrange(1, 5) for _ in range(3)]
+        cycles, results = await set_up(ctx, dut, mode, operands)
+        blocks = {name: -(-operands[name] // plan.block) for name in "mnk"}
+        assert cycles == tallest(plan, mode, blocks).bit_length() + 2
+        product = dut.product
+        assert ctx.get(product.mode) == mode
+        check_tensors(ctx, plan, product, operands, mode)
+        (t, lanes, contraction), east, north = USES[mode]
+        if north == "dx" and machine == "edge":
+            east, north = "dx", None
+        held = {Mode.FORWARD: "w", Mode.DW: "dy"}.get(mode)
+        if held and plan.numerics.tensor_class(held).two_copies:
+            east, north = None, east
+        assert ctx.get(product.north) == (mode != Mode.FUSED and north is not None)
+        sizes = (product.t_size, product.t_blocks, product.l_blocks, product.c_blocks)
+        want = (operands[t], blocks[t], blocks[lanes], blocks[contraction])
+        assert tuple(ctx.get(size) for size in sizes) == want, operands
+        check_nest(ctx, plan, product, operands, mode)
+        for got, name in ((results.east, east), (results.north, north)):
+            if name is not None:
+                check_result(plan, got, name, operands)
 
 
 @pytest.mark.parametrize("in_place", [True, False])
-def test_fits_says_whether_dy_can_stay(in_place):
+async def test_fits_says_whether_dy_can_stay(in_place):
     plan = make_plan(make_numerics(block=4), rows=3, cols=2, in_place=in_place)
     dut = design(Setup, plan)
     m, n = (blocks * plan.block for blocks in (plan.fused_blocks_m, plan.fused_blocks_n))
-
-    async def bench(ctx):
-        for over_m, over_n in ((0, 0), (1, 0), (0, 1), (1 - m, 1 - n), (MOST - m, 0)):
-            ctx.set(dut.operands.m, m + over_m)
-            ctx.set(dut.operands.n, n + over_n)
-            ctx.set(dut.operands.k, MOST)
-            await ctx.tick()
-            assert ctx.get(dut.fits) == (in_place and over_m <= 0 and over_n <= 0)
-
-    run(dut, bench)
+    ctx = await simulation(dut)
+    for over_m, over_n in ((0, 0), (1, 0), (0, 1), (1 - m, 1 - n), (MOST - m, 0)):
+        ctx.set(dut.operands.m, m + over_m)
+        ctx.set(dut.operands.n, n + over_n)
+        ctx.set(dut.operands.k, MOST)
+        await ctx.tick()
+        assert ctx.get(dut.fits) == (in_place and over_m <= 0 and over_n <= 0)
 
 
-def test_fits_with_planes():
+async def test_fits_with_planes():
     """All planes of dY stay, whole slices of M each; half a bank has those of W, whose parts are 1,
     2, 4 and 4 for so many planes."""
     plan = make_plan(make_numerics(**FAST | {"block": 4}), rows=3, cols=2)
     dut = design(Setup, plan)
     parts = {1: 1, 2: 2, 3: 4, 4: 4}
-
-    async def bench(ctx):
-        ctx.set(dut.operands.k, MOST)
-        for of_w, of_dy in product(parts, parts):
-            m = plan.fused_slices_m // of_dy * plan.cols * plan.block
-            n = plan.fused_slices_n * plan.rows // parts[of_w] * plan.block
-            # Blocks of a slice of the lanes must have their place in a part of the bank.
-            slices = -(-n // (plan.block * plan.rows))
-            room = plan.stream_blocks // 2 // parts[of_w]
-            assert slices * plan.fused_tile_blocks <= room
-            assert of_dy * (plan.fused_slices_m // of_dy) * plan.fused_slices_n <= plan.held_blocks
-            for cls, count in enumerate((4, of_w, of_dy)):
-                ctx.set(dut.operands.planes[cls], count - 1)
-            for over_m, over_n in ((0, 0), (1, 0), (0, 1), (1 - m, 1 - n)):
-                ctx.set(dut.operands.m, m + over_m)
-                ctx.set(dut.operands.n, n + over_n)
-                await ctx.tick()
-                assert ctx.get(dut.fits) == (over_m <= 0 and over_n <= 0), (of_w, of_dy)
-
-    run(dut, bench)
+    ctx = await simulation(dut)
+    ctx.set(dut.operands.k, MOST)
+    for of_w, of_dy in product(parts, parts):
+        m = plan.fused_slices_m // of_dy * plan.cols * plan.block
+        n = plan.fused_slices_n * plan.rows // parts[of_w] * plan.block
+        # Blocks of a slice of the lanes must have their place in a part of the bank.
+        slices = -(-n // (plan.block * plan.rows))
+        room = plan.stream_blocks // 2 // parts[of_w]
+        assert slices * plan.fused_tile_blocks <= room
+        assert of_dy * (plan.fused_slices_m // of_dy) * plan.fused_slices_n <= plan.held_blocks
+        for cls, count in enumerate((4, of_w, of_dy)):
+            ctx.set(dut.operands.planes[cls], count - 1)
+        for over_m, over_n in ((0, 0), (1, 0), (0, 1), (1 - m, 1 - n)):
+            ctx.set(dut.operands.m, m + over_m)
+            ctx.set(dut.operands.n, n + over_n)
+            await ctx.tick()
+            assert ctx.get(dut.fits) == (over_m <= 0 and over_n <= 0), (of_w, of_dy)
 
 
 @pytest.mark.parametrize("chain", [0, 1])
 @pytest.mark.parametrize("mode", [Mode.FORWARD, Mode.DX, Mode.DW])
-def test_what_a_chain_asks_of_is_known_early(mode, chain, rng):
+async def test_what_a_chain_asks_of_is_known_early(mode, chain, rng):
     """2 cycles after the start, while addresses are still being computed."""
     numbers, shape = MACHINES["squares"]
     plan = with_vector(make_plan(make_numerics(**numbers), rows=2, cols=3, **shape))
     dut = design(Setup, plan)
     operands = random_operands(rng, plan, large=False) | random_nest(rng, plan, mode)
-
-    async def bench(ctx):
-        for name, value in (operands | {"chain": chain}).items():
-            ctx.set(dut.operands[name], value)
-        ctx.set(dut.mode, mode)
-        ctx.set(dut.start, 1)
-        await ctx.tick()
-        ctx.set(dut.start, 0)
-        ctx.set(dut.operands, {})
-        await ctx.tick()
-        assert not ctx.get(dut.done)
-        product = dut.product
-        names = ("chain", "t_step", "l_step", "lanes_outermost", "north")
-        got = {name: ctx.get(product[name]) for name in names}
-        side = plan.cols if plan.use(mode).north else plan.rows
-        assert got == {
-            "chain": chain,
-            "t_step": operands["nest_t"] or plan.tile_blocks,
-            "l_step": (operands["nest_groups"] or plan.groups) * side,
-            "lanes_outermost": operands["nest_outer"],
-            "north": plan.use(mode).north,
-        }
-
-    run(dut, bench)
+    ctx = await simulation(dut)
+    for name, value in (operands | {"chain": chain}).items():
+        ctx.set(dut.operands[name], value)
+    ctx.set(dut.mode, mode)
+    await pulse(ctx, dut.start)
+    ctx.set(dut.operands, {})
+    await ctx.tick()
+    assert not ctx.get(dut.done)
+    product = dut.product
+    names = ("chain", "t_step", "l_step", "lanes_outermost", "north")
+    got = {name: ctx.get(product[name]) for name in names}
+    side = plan.cols if plan.use(mode).north else plan.rows
+    assert got == {
+        "chain": chain,
+        "t_step": operands["nest_t"] or plan.tile_blocks,
+        "l_step": (operands["nest_groups"] or plan.groups) * side,
+        "lanes_outermost": operands["nest_outer"],
+        "north": plan.use(mode).north,
+    }

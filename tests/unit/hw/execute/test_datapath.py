@@ -4,7 +4,7 @@ import pytest
 
 from diastole_hw.execute.datapath import Datapath
 from diastole_hw.schedule.tokens import Region
-from support.bench import design, run
+from support.bench import design, simulation
 from support.plans import make_numerics, make_plan
 from support.sweep import sweep
 
@@ -62,7 +62,7 @@ async def passes(ctx, dut, valid, direction):
 @pytest.mark.parametrize("registered", [False, True])
 @pytest.mark.parametrize("direction, grouping", [("east", None), ("north", None), ("north", "1x2")])
 @pytest.mark.sampled(6)
-def test_poison_of_banks_that_are_meant(direction, grouping, registered, rng):
+async def test_poison_of_banks_that_are_meant(direction, grouping, registered, rng):
     numerics = make_numerics(block=SIDE, special="poison", groupings=(grouping,) * 3)
     plan = make_plan(numerics, rows=3, cols=2, output_register=registered)
     dut = design(Datapath, plan)
@@ -70,29 +70,26 @@ def test_poison_of_banks_that_are_meant(direction, grouping, registered, rng):
     drain = getattr(dut, direction).drain
     ports = {"east": 3, "north": 2}[direction]
     valid = [(rng.randint(1, 3), rng.randint(1, 2)) for _ in range(6)] + [(1, 1), (3, 2)]
-
-    async def bench(ctx):
-        await fill(ctx, dut, {kind: streams, Region.HELD: plan.cols}, {(kind, streams - 1)})
-        await passes(ctx, dut, valid, direction)
-        for number, (rows_valid, cols_valid) in enumerate(valid):
-            meant = {"east": cols_valid, "north": rows_valid}[direction] == streams
-            for port in range(ports):
-                for t in range(SIDE):
-                    ctx.set(drain.en, 1)
-                    ctx.set(drain.port, port)
-                    ctx.set(drain.addr, 8 * number + t)
-                    await ctx.tick()
-                    want = 2**SIDE - 1 if meant else 0
-                    got = ctx.get(drain.data[0].poison)
-                    assert got == want, f"pass {number} {valid[number]}, port {port}, vector {t}"
-                    assert list(ctx.get(drain.data[0].sums)) == [0] * SIDE
-
-    run(dut, bench)
+    ctx = await simulation(dut)
+    await fill(ctx, dut, {kind: streams, Region.HELD: plan.cols}, {(kind, streams - 1)})
+    await passes(ctx, dut, valid, direction)
+    for number, (rows_valid, cols_valid) in enumerate(valid):
+        meant = {"east": cols_valid, "north": rows_valid}[direction] == streams
+        for port in range(ports):
+            for t in range(SIDE):
+                ctx.set(drain.en, 1)
+                ctx.set(drain.port, port)
+                ctx.set(drain.addr, 8 * number + t)
+                await ctx.tick()
+                want = 2**SIDE - 1 if meant else 0
+                got = ctx.get(drain.data[0].poison)
+                assert got == want, f"pass {number} {valid[number]}, port {port}, vector {t}"
+                assert list(ctx.get(drain.data[0].sums)) == [0] * SIDE
 
 
 @pytest.mark.parametrize("rows, cols, registered", [(3, 2, 0), (2, 3, 0), (1, 1, 0), (2, 3, 1)])
 @pytest.mark.sampled(2)
-def test_places_are_freed_when_every_bank_has_been_read(rows, cols, registered, rng):
+async def test_places_are_freed_when_every_bank_has_been_read(rows, cols, registered, rng):
     """max(R, C) cycles after their last slot, each for itself, in every cycle."""
     sizes = {"rows": rows, "cols": cols, "output_register": bool(registered)}
     dut = design(Datapath, make_plan(make_numerics(block=SIDE), **sizes))
@@ -101,20 +98,17 @@ def test_places_are_freed_when_every_bank_has_been_read(rows, cols, registered, 
     later = max(rows, cols)
     nothing = dict.fromkeys(places, 0)
     seen = []
-
-    async def bench(ctx):
-        for given in [*frees, *[nothing] * (later + 2)]:
-            ctx.set(dut.slot.frees, given)
-            ctx.set(dut.slot.valid, rng.randrange(2))
-            _, _, freed = await ctx.tick().sample(dut.freed)
-            seen.append({name: freed[name] for name in places})
-
-    run(dut, bench)
+    ctx = await simulation(dut)
+    for given in [*frees, *[nothing] * (later + 2)]:
+        ctx.set(dut.slot.frees, given)
+        ctx.set(dut.slot.valid, rng.randrange(2))
+        _, _, freed = await ctx.tick().sample(dut.freed)
+        seen.append({name: freed[name] for name in places})
     assert seen == [nothing] * later + frees + [nothing] * 2
 
 
 @pytest.mark.parametrize("other", [sweep("kind"), "bank", "parity", None])
-def test_two_ports_write_one_part_of_a_bank_one_after_the_other(other, rng):
+async def test_two_ports_write_one_part_of_a_bank_one_after_the_other(other, rng):
     """``other``: what alone differs; None: whatever it is.
 
     The first port never waits, and the second one only for it.
@@ -127,23 +121,21 @@ def test_two_ports_write_one_part_of_a_bank_one_after_the_other(other, rng):
         region = rng.choice([Region.SOUTH, Region.WEST, Region.HELD])
         return {"kind": region, "bank": rng.randrange(4), "word": rng.randrange(8) * per_block}
 
-    async def bench(ctx):
-        for _ in range(50):
-            first, second = place(), place()
-            second = second if other is None else dict(first)
-            if other == "kind":
-                second["kind"] = Region.HELD if first["kind"] != Region.HELD else Region.SOUTH
-            if other == "bank":
-                second["bank"] ^= 1 << rng.randrange(2)
-            if other == "parity":
-                second["word"] ^= per_block
-            ctx.set(dut.write, first)
-            ctx.set(dut.write_1, second)
-            ctx.set(dut.write_en, enabled := rng.randrange(2))
-            ctx.set(dut.write_en_1, rng.randrange(2))
-            alike = first["kind"] == second["kind"] and first["bank"] == second["bank"]
-            alike &= (first["word"] - second["word"]) // per_block % 2 == 0
-            assert ctx.get(dut.write_ready_1) == (not (enabled and alike)), (first, second)
-            await ctx.tick()  # in which the banks would notice
-
-    run(dut, bench)
+    ctx = await simulation(dut)
+    for _ in range(50):
+        first, second = place(), place()
+        second = second if other is None else dict(first)
+        if other == "kind":
+            second["kind"] = Region.HELD if first["kind"] != Region.HELD else Region.SOUTH
+        if other == "bank":
+            second["bank"] ^= 1 << rng.randrange(2)
+        if other == "parity":
+            second["word"] ^= per_block
+        ctx.set(dut.write, first)
+        ctx.set(dut.write_1, second)
+        ctx.set(dut.write_en, enabled := rng.randrange(2))
+        ctx.set(dut.write_en_1, rng.randrange(2))
+        alike = first["kind"] == second["kind"] and first["bank"] == second["bank"]
+        alike &= (first["word"] - second["word"]) // per_block % 2 == 0
+        assert ctx.get(dut.write_ready_1) == (not (enabled and alike)), (first, second)
+        await ctx.tick()  # in which the banks would notice

@@ -5,7 +5,7 @@ import pytest
 from diastole_hw.execute.pass_walk import PassWalk
 from diastole_hw.plan.modes import Mode
 from diastole_sim.spec.sizes.uses import W
-from support.bench import design, put, run
+from support.bench import design, put, simulation
 from support.plans import make_numerics, make_plan
 
 MACHINES = {
@@ -235,7 +235,7 @@ def plain(view):
 
 @pytest.mark.parametrize("machine, mode", CASES, ids=lambda value: getattr(value, "name", value))
 @pytest.mark.sampled(6)
-def test_passes_are_the_slices_and_groups_of_the_chunks(machine, mode, rng):
+async def test_passes_are_the_slices_and_groups_of_the_chunks(machine, mode, rng):
     plan = machine_plan(machine)
     dut = design(PassWalk, plan)
     lengths = random_lengths(rng, plan, mode)
@@ -256,17 +256,15 @@ def test_passes_are_the_slices_and_groups_of_the_chunks(machine, mode, rng):
             ctx.set(dut.planes[W], west_planes - 1)
         await put(ctx, dut.chunks, chunks, lambda: rng.random() < 0.7)
 
-    async def check(ctx):
-        walk = Walk(plan, mode, lengths, west_planes)
-        for chunk in chunks:
-            for want, takes in walk.passes(chunk):
-                got = await next_pass(ctx, dut, rng, takes)
-                found = {name: got[name] for name in want} | {"frees": plain(got.frees)}
-                assert found == want, f"{chunk=}"
-        await ctx.tick()
-        assert not ctx.get(dut.passes.valid), "an extra pass"
-
-    run(dut, drive, check)
+    ctx = await simulation(dut, drive)
+    walk = Walk(plan, mode, lengths, west_planes)
+    for chunk in chunks:
+        for want, takes in walk.passes(chunk):
+            got = await next_pass(ctx, dut, rng, takes)
+            found = {name: got[name] for name in want} | {"frees": plain(got.frees)}
+            assert found == want, f"{chunk=}"
+    await ctx.tick()
+    assert not ctx.get(dut.passes.valid), "an extra pass"
 
 
 async def next_pass(ctx, dut, rng, takes):

@@ -6,7 +6,7 @@ import pytest
 
 from diastole_hw.execute.slots import PassRun
 from diastole_hw.schedule.tokens import CHUNK_ENDS, pass_layout
-from support.bench import put, run
+from support.bench import put, simulation
 from support.plans import make_numerics, make_plan
 
 PLACES = ("stream", "held", "west")
@@ -156,36 +156,24 @@ class Record:
             assert flags == (cycle in inside, cycle not in inside), f"busy, starved, cycle {cycle}"
 
 
-def test_ends_of_chunks_go_with_their_direction(rng):
+async def test_ends_of_chunks_go_with_their_direction(rng):
     dut = runner(2, 3, 2, accumulator=FLOATS)
     record = Record(dut, [random_pass(rng, dut.plan, (1, 1), 4) for _ in range(12)])
-
-    async def drive(ctx):
-        await put(ctx, dut.passes, record.given)
-
-    async def check(ctx):
-        await record.watch(ctx, sum(record.costs) + 30)
-
-    run(dut, drive, check)
+    ctx = await simulation(dut, lambda ctx: put(ctx, dut.passes, record.given))
+    await record.watch(ctx, sum(record.costs) + 30)
     record.check()
 
 
 @pytest.mark.parametrize("uses", USES.values(), ids=USES)
 @pytest.mark.parametrize("rows, cols, block", SIZES)
 @pytest.mark.sampled(3)
-def test_passes_follow_each_other_without_bubbles(rows, cols, block, uses, rng):
+async def test_passes_follow_each_other_without_bubbles(rows, cols, block, uses, rng):
     """A pass costs max(slots, R B, 4) cycles, and the next is loaded from its swap on."""
     dut = runner(rows, cols, block)
     counts = [1, 2, 3, 4, 5, 1, 11, 12, 13, 1, 1, 30, 1, dut.plan.tile_words, 2]
     record = Record(dut, [random_pass(rng, dut.plan, uses, count) for count in counts])
-
-    async def drive(ctx):
-        await put(ctx, dut.passes, record.given)
-
-    async def check(ctx):
-        await record.watch(ctx, sum(record.costs) + rows * block + 20)
-
-    run(dut, drive, check)
+    ctx = await simulation(dut, lambda ctx: put(ctx, dut.passes, record.given))
+    await record.watch(ctx, sum(record.costs) + rows * block + 20)
     record.check()
     swaps = record.swaps
     assert [b - a for a, b in itertools.pairwise(swaps)] == record.costs[:-1]
@@ -196,35 +184,25 @@ def test_passes_follow_each_other_without_bubbles(rows, cols, block, uses, rng):
 @pytest.mark.parametrize("p_put", [0.5, 0.1])
 @pytest.mark.parametrize("rows, cols, block", SIZES)
 @pytest.mark.sampled(2)
-def test_passes_of_every_kind_that_come_late(rows, cols, block, p_put, rng):
+async def test_passes_of_every_kind_that_come_late(rows, cols, block, p_put, rng):
     dut = runner(rows, cols, block)
     given = [
         random_pass(rng, dut.plan, rng.choice([*USES.values()]), rng.randrange(1, 20))
         for _ in range(15)
     ]
     record = Record(dut, given)
-
-    async def drive(ctx):
-        await put(ctx, dut.passes, given, lambda: rng.random() < p_put)
-
-    async def check(ctx):
-        await record.watch(ctx, 900)
-
-    run(dut, drive, check)
+    ctx = await simulation(
+        dut, lambda ctx: put(ctx, dut.passes, given, lambda: rng.random() < p_put)
+    )
+    await record.watch(ctx, 900)
     record.check()
 
 
-def test_one_pass_streams_and_one_waits(rng):
+async def test_one_pass_streams_and_one_waits(rng):
     """A third is taken with the next swap."""
     dut = runner(2, 1, 2)
     record = Record(dut, [random_pass(rng, dut.plan, (1, 1), 40) for _ in range(3)])
-
-    async def drive(ctx):
-        await put(ctx, dut.passes, record.given)
-
-    async def check(ctx):
-        await record.watch(ctx, 300)
-
-    run(dut, drive, check)
+    ctx = await simulation(dut, lambda ctx: put(ctx, dut.passes, record.given))
+    await record.watch(ctx, 300)
     first, second, _ = record.swaps  # each shown a cycle late
     assert record.taken == [0, first - 1, second - 1]

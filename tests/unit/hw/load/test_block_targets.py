@@ -8,9 +8,10 @@ from diastole_hw.load.block_targets import BlockTargets
 from diastole_hw.plan.modes import Mode
 from diastole_hw.schedule.lengths import longest_lengths
 from diastole_hw.schedule.tokens import Region
-from support.bench import design, run
+from support.bench import design, members_of
 from support.plans import plan_of
 from support.sweep import alternating
+from support.unit_bench import Unit
 from support.uses import pieces
 
 NVFP4 = {"formats": "nvfp4", "fraction": 1, "headroom": 8}
@@ -235,36 +236,31 @@ class Memories:
             if hasattr(dut.lookup, name)
         }
         self.enable, self.taken = dut.lookup.enable, dut.blocks.valid & dut.blocks.ready
-        self.asked = []  # cycles
 
     async def serve(self, ctx):
         indices = [lookup.index for lookup, _ in self.lookups.values()]
-        cycle = 0
-        async for _, _, enable, taken, *asked in ctx.tick().sample(
-            self.enable, self.taken, *indices
-        ):
+        watched = (self.enable, self.taken, *indices)
+        async for _, _, enable, taken, *asked in ctx.tick().sample(*watched):
             for index, (lookup, table) in zip(asked, self.lookups.values(), strict=True):
                 entries = len(lookup.value)
                 if enable:
                     ctx.set(lookup.value, look_up(self.plan, table, index, entries))
                 elif taken:
                     ctx.set(lookup.value, list(self.rng.randbytes(entries)))
-            if enable:
-                self.asked.append(cycle)
-            cycle += 1
 
 
-def check_block(plan, block, want):
-    rows = range(plan.block)
+def members_of_block(plan, payload, want):
+    """What is said of a block, as the unit has it: once where its rows cannot differ."""
+    found = {}
     for name, value in want.items():
-        got = getattr(block, name, None)
-        if got is None:
+        if not hasattr(payload, name):
             assert (name, plan.planar) == ("plane", False), f"no {name}"
-        elif isinstance(value, list):  # by row, or the same for all of them
-            found = [got[row] if len(got) > 1 else got[0] for row in rows]
-            assert found == value, f"{name} of {want}"
+        elif isinstance(value, list) and len(getattr(payload, name)) == 1:
+            assert len({*value}) == 1
+            found[name] = value[:1]
         else:
-            assert got == value, f"{name} of {want}"
+            found[name] = value
+    return found
 
 
 @pytest.mark.parametrize(
@@ -278,53 +274,18 @@ def test_blocks_of_chunks(name, mode, p_move, rng):
     chunks = [Chunk(name, plan, mode, tile + k, maxima, rng) for k in range(6)]
     groups = [group for chunk in chunks for group in chunk.groups]
     want = [blocks for chunk in chunks for blocks in chunk.want]
-    dut = design(BlockTargets, plan)
-    memories = Memories(dut, maxima, rng)
-    got, taken, given = [], [], []
-
-    async def drive(ctx):
-        payload = dut.groups.p
-        for group in groups:
-            while rng.random() >= p_move:
-                await ctx.tick()
-            for member, value in group.items():
-                if member == "exponents":
-                    value &= (1 << len(payload.exponents)) - 1
-                if member != "place" or hasattr(payload, "place"):
-                    ctx.set(payload[member], value)
-            ctx.set(dut.groups.valid, 1)
-            while not (await ctx.tick().sample(dut.groups.ready))[2]:
-                pass
-            ctx.set(dut.groups.valid, 0)
-
-    async def take(ctx):
-        while len(got) < sum(map(len, want)):
-            ctx.set(dut.blocks.ready, rng.random() < p_move)
-            await ctx.tick()
-        ctx.set(dut.blocks.ready, 1)
-        for _ in range(6):
-            _, _, valid = await ctx.tick().sample(dut.blocks.valid)
-            assert not valid, "extra output"
-
-    async def watch(ctx):
-        moves = (dut.groups.valid & dut.groups.ready, dut.blocks.valid & dut.blocks.ready)
-        cycle = 0
-        async for _, _, came, went, block in ctx.tick().sample(*moves, dut.blocks.payload):
-            if came:
-                taken.append(cycle)
-            if went:
-                got.append(block)
-                given.append(cycle)
-            cycle += 1
-
-    run(dut, drive, take, background=(memories.serve, watch), limit=60_000)
+    unit = Unit(dut := design(BlockTargets, plan), rng, pace=p_move)
+    exponents = (1 << len(dut.groups.p.exponents)) - 1
+    groups = [group | {"exponents": group["exponents"] & exponents} for group in groups]
+    given = unit.give(dut.groups, members_of(dut.groups, groups))
     flat = [block for blocks in want for block in blocks]
-    assert len(got) == len(flat)
-    for block, wanted in zip(got, flat, strict=True):
-        check_block(plan, block, wanted)
-    assert len(memories.asked) == len(flat), "one look-up for each block"
+    blocks = unit.take(dut.blocks, [members_of_block(plan, dut.blocks.p, each) for each in flat])
+    asked = unit.record(dut.lookup.enable)
+    unit.background.append(Memories(dut, maxima, rng).serve)
+    unit.run(limit=60_000)
+    assert len(asked.cycles) == len(flat), "one look-up for each block"
     if p_move == 1.0:
-        assert (taken, memories.asked, given) == cycles_of(want)
+        assert (given.cycles, asked.cycles, blocks.cycles) == cycles_of(want)
     check_variety(flat)
 
 

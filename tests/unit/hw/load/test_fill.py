@@ -6,6 +6,7 @@ a block stands in its region, what the bytes of its group mean, what a deficit i
 """
 
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 
 import pytest
 from amaranth.hdl import Module
@@ -17,10 +18,12 @@ from diastole_hw.memory.maxima import Maxima
 from diastole_hw.plan.modes import Mode
 from diastole_hw.schedule.lengths import longest_lengths
 from diastole_hw.schedule.tokens import Region, region_layout, scratch_write_layout
-from support.bench import design, put, run
+from support.bench import design
 from support.elements import array_element, fall, precision, stored_value
 from support.plans import plan_of
 from support.sweep import alternating
+from support.unit_bench import Unit
+from support.unit_values import differences
 
 NVFP4 = {"formats": ("nvfp4",) * 3, "fraction": 3, "headroom": 8}
 FP8 = {"formats": ("fp8_e4m3", "bfp3", "fp8_e5m2"), "fraction": 2, "headroom": 8}
@@ -56,33 +59,32 @@ def port_of(machine):
 
 
 CASES = [
-    (name, mode) for name in MACHINES for mode in Mode if mode != Mode.FUSED or make(name).fused
+    (name, mode.name)  # a name counts among what the sample shows
+    for name in MACHINES
+    for mode in Mode
+    if mode != Mode.FUSED or make(name).fused
 ]
 
 
 def vectors_of(write):
     """Of a word that is written: each vector's place, as B vectors of a block count, and itself."""
-    for number, vector in enumerate(write.vectors):
-        addr = write.word * len(write.vectors) + number
-        place = {"kind": write.kind, "bank": write.bank, "addr": addr}
-        yield place | {name: vector[name] for name in vector.shape().members}
+    for number, vector in enumerate(write["vectors"]):
+        addr = write["word"] * len(write["vectors"]) + number
+        yield {"kind": write["kind"], "bank": write["bank"], "addr": addr} | vector
 
 
 class Loader(wiring.Component):
+    """Without a port of its own, what is written is taken in any case."""
+
     def __init__(self, plan, port=0):
         self.plan, self.port = plan, port
-        super().__init__(
-            {
-                "regions": In(stream.Signature(region_layout(plan))),
-                "data": In(stream.Signature(plan.data_width)),
-                "blocks_loaded": Out(1),
-                "maxima_loaded": Out(1),
-                "maxima_written": Out(1),
-                "write_en": Out(1),
-                "write": Out(scratch_write_layout(plan)),
-                "write_ready": In(1),
-            }
-        )
+        marks = dict.fromkeys(("blocks_loaded", "maxima_loaded", "maxima_written"), Out(1))
+        streams = {
+            "regions": In(stream.Signature(region_layout(plan))),
+            "data": In(stream.Signature(plan.data_width)),
+            "writes": Out(stream.Signature(scratch_write_layout(plan))),
+        }
+        super().__init__(streams | marks)
 
     def elaborate(self, platform):
         m = Module()
@@ -93,10 +95,11 @@ class Loader(wiring.Component):
             wiring.connect(m, wiring.flipped(getattr(self, name)), getattr(fill, name))
         wiring.connect(m, fill.maxima, getattr(maxima, f"write{own}"))
         wiring.connect(m, fill.lookup, getattr(maxima, f"load{own}"))
+        m.d.comb += [self.writes.valid.eq(fill.write_en), self.writes.payload.eq(fill.write)]
         if self.port:
-            m.d.comb += fill.write_ready.eq(self.write_ready)
+            m.d.comb += fill.write_ready.eq(self.writes.ready)
         m.d.comb += self.maxima_written.eq(fill.maxima.enable)
-        for name in ("blocks_loaded", "maxima_loaded", "write_en", "write"):
+        for name in ("blocks_loaded", "maxima_loaded"):
             m.d.comb += getattr(self, name).eq(getattr(fill, name))
         return m
 
@@ -366,45 +369,33 @@ class Case:
 @pytest.mark.parametrize(
     "machine, mode, p_data", alternating(CASES, {"free": (1.0,), "stalled": (0.6,)})
 )
-@pytest.mark.sampled(10)
+@pytest.mark.sampled(3)
 def test_chunks(machine, mode, p_data, rng):
-    plan, port = make(machine), port_of(machine)
+    plan, port, mode = make(machine), port_of(machine), Mode[mode]
     tile = rng.randrange(4)  # their maxima lie apart; in the fused pass those of dY are loaded once
     count = 1 if mode == Mode.FUSED else 3
     cases = [Case(plan, mode, tile + number, rng, port) for number in range(count)]
-    dut = design(Loader, plan, port)
-    writes, ends, maxima, maxima_ends = [], [], [], []
-
-    async def regions(ctx):
-        await put(ctx, dut.regions, [region for case in cases for region in case.regions])
-
-    async def beats(ctx):
-        items = (beat for case in cases for beat in case.beats)
-        await put(ctx, dut.data, items, willing=lambda: rng.random() < p_data)
-        await ctx.tick().repeat(60)
-
-    async def watch(ctx):
-        taken = dut.write_en & dut.write_ready if port else dut.write_en
-        watched = taken, dut.write, dut.blocks_loaded
-        watched += dut.maxima_written, dut.maxima_loaded
-        async for _, _, enabled, write, blocks, written, loaded in ctx.tick().sample(*watched):
-            ctx.set(dut.write_ready, rng.random() < 0.5)
-            if enabled:
-                writes.extend(vectors_of(write))
-            maxima.extend([write] * written)
-            ends.extend([len(writes)] * blocks)
-            maxima_ends.extend([len(maxima)] * loaded)
-
-    run(dut, regions, beats, background=(watch,), limit=60_000)
+    unit = Unit(dut := design(Loader, plan, port), rng)
+    unit.give(dut.regions, [region for case in cases for region in case.regions])
+    unit.give(dut.data, [beat for case in cases for beat in case.beats], p_data)
+    words = unit.collect(dut.writes, 0.5 if port else 1)
+    words.stable = not plan.output_register  # behind a register zeros are shown while a word waits
+    ends, maxima_ends = unit.record(dut.blocks_loaded), unit.record(dut.maxima_loaded)
+    maxima = unit.record(dut.maxima_written)
+    unit.run(silence=60, limit=60_000)
+    writes = [vector for word in words.items for vector in vectors_of(word)]
     want = [write for case in cases for write in case.writes]
-    assert len(writes) == len(want)
     for number, (got, expected) in enumerate(zip(writes, want, strict=True)):
-        found = {name: list(got[name]) if name == "elements" else got[name] for name in expected}
-        assert found == expected, f"write {number} of {len(want)}"
-    counts = [len(case.writes) for case in cases]
-    assert [sum(counts[: k + 1]) for k in range(len(cases))] == ends
-    counts = [case.maxima_beats for case in cases]
-    assert [sum(counts[: k + 1]) for k in range(len(cases))] == maxima_ends
+        assert not differences(expected, got), f"write {number} of {len(want)}"
+    written = [len(case.writes) // plan.fill_vectors for case in cases]
+    assert written == events_until(ends.cycles, words.cycles)
+    assert [case.maxima_beats for case in cases] == events_until(maxima_ends.cycles, maxima.cycles)
+
+
+def events_until(ends, cycles):
+    """How many of the cycles are before each end, or at it, and behind the one before."""
+    counts = [sum(cycle <= end for cycle in cycles) for end in ends]
+    return [count - before for before, count in pairwise([0, *counts])]
 
 
 @pytest.mark.parametrize("turned", [0, 1])
@@ -415,24 +406,11 @@ def test_cycles(turned, registered):
     plan = replace(make("squares"), output_register=bool(registered))
     cls = next(cls for cls in range(3) if plan.group_layouts[cls].block_beats(1) == 1)
     region = {"kind": Region.SOUTH, "cls": cls, "rows": 3, "cols": 3, "turned": turned}
-    dut = design(Loader, plan)
-    beats, writes = [], []
-
-    async def regions(ctx):
-        await put(ctx, dut.regions, [region, region | {"last": 1}])
-
-    async def bench(ctx):
-        await put(ctx, dut.data, [1] * 2 * 3 * 4)
-        await ctx.tick().repeat(60)
-
-    async def watch(ctx):
-        moves, cycle = (dut.data.valid & dut.data.ready, dut.write_en), 0
-        async for _, _, beat, write in ctx.tick().sample(*moves):
-            beats.extend([cycle] * beat)
-            writes.extend([cycle] * write)
-            cycle += 1
-
-    run(dut, regions, bench, background=(watch,))
+    unit = Unit(dut := design(Loader, plan))
+    unit.give(dut.regions, [region, region | {"last": 1}])
+    beats = unit.give(dut.data, [1] * 2 * 3 * 4)
+    writes = unit.collect(dut.writes)
+    unit.run()
     assert plan.fill_vectors == plan.block
-    assert beats == list(range(1, 25))
-    assert writes == [beat + 2 + registered for beat in beats if beat % 4 != 1]
+    assert beats.cycles == list(range(1, 25))
+    assert writes.cycles == [beat + 2 + registered for beat in beats.cycles if beat % 4 != 1]

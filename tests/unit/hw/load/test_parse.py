@@ -7,7 +7,7 @@ import pytest
 from diastole_hw.load.parse import RegionParse
 from diastole_hw.schedule.lengths import longest_lengths
 from diastole_hw.schedule.tokens import Region
-from support.bench import design, put, run
+from support.bench import design, put, simulation
 from support.plans import plan_of
 from support.unit_bench import Unit
 from support.unit_values import differences
@@ -209,24 +209,21 @@ def test_beats_are_told_apart(machine, p_data, p_out, rng):
         assert cycles == case.cycles
 
 
-def test_the_last_exponents_wait_for_the_group():
+async def test_the_last_exponents_wait_for_the_group():
     """The beats before them do not; a group comes with its last beat, and not before."""
     plan = make("vectors")
     dut = design(RegionParse, plan)
     cls = next(cls for cls in range(3) if plan.group_layouts[cls].exponent_beats > 1)
-
-    async def bench(ctx):
-        region = {"kind": Region.SOUTH, "cls": cls, "rows": 1, "cols": 1}
-        await put(ctx, dut.regions, [region])
-        await put(ctx, dut.data, range(plan.group_layouts[cls].exponent_beats - 1))
-        for valid, ready in [(0, 0), (0, 1), (1, 0), (1, 1)]:
-            ctx.set(dut.data.valid, valid)
-            ctx.set(dut.groups.ready, ready)
-            assert ctx.get(dut.groups.valid) == valid
-            assert ctx.get(dut.data.ready) == ready
-            await ctx.tick()
-        ctx.set(dut.data.valid, 0)
-        assert not ctx.get(dut.groups.valid)
-        assert not ctx.get(dut.data.ready)  # elements wait for ``mantissas.ready``
-
-    run(dut, bench)
+    ctx = await simulation(dut)
+    region = {"kind": Region.SOUTH, "cls": cls, "rows": 1, "cols": 1}
+    await put(ctx, dut.regions, [region])
+    await put(ctx, dut.data, range(plan.group_layouts[cls].exponent_beats - 1))
+    for valid, ready in [(0, 0), (0, 1), (1, 0), (1, 1)]:
+        ctx.set(dut.data.valid, valid)
+        ctx.set(dut.groups.ready, ready)
+        assert ctx.get(dut.groups.valid) == valid
+        assert ctx.get(dut.data.ready) == ready
+        await ctx.tick()
+    ctx.set(dut.data.valid, 0)
+    assert not ctx.get(dut.groups.valid)
+    assert not ctx.get(dut.data.ready)  # elements wait for ``mantissas.ready``

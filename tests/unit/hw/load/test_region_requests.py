@@ -8,7 +8,7 @@ from diastole_hw.schedule.lengths import longest_lengths
 from diastole_hw.schedule.tokens import Region
 from diastole_sim.spec.image import GROUP_BLOCKS, ImageLayout, round_up
 from diastole_sim.spec.sizes.uses import DY, W
-from support.bench import design, run
+from support.bench import design, simulation
 from support.plans import make_numerics, make_plan
 from support.regions import BLOCKS, ROW_MAX, operands_of, regions_of
 from support.uses import pieces
@@ -239,39 +239,36 @@ def chunk_members(chunk):
 
 @pytest.mark.parametrize("machine, mode", CASES, ids=lambda value: getattr(value, "name", value))
 @pytest.mark.sampled(6)
-def test_requests_are_those_of_the_image(machine, mode, rng):
+async def test_requests_are_those_of_the_image(machine, mode, rng):
     plan, port = machine_plan(machine), port_of(machine)
     dut = design(RegionRequests, plan, port)
     chunks = [random_chunk(rng, plan, mode) for _ in range(7)]
     shared = drawn_product(rng, plan, chunks)
     found = images(rng, plan, mode, chunks, shared["c_blocks"])
     want = [list(expected(plan, port, mode, chunk, found, shared)) for chunk in chunks]
-
-    async def bench(ctx):
-        set_product(ctx, dut, mode, found, shared)
-        await ctx.tick()
-        ctx.set(dut.chunks.valid, 1)
-        for chunk, regions in zip(chunks, want, strict=True):
-            await take_chunk(ctx, dut, chunk, rng)
-            for number, (region, requests, step) in enumerate(regions):
-                got, asked = await take_region(ctx, dut, len(requests), rng)
-                size = None
-                if region[2] is not None:
-                    size = (got.rows, got.cols, got.offset, got.base, got.stride)
-                assert (got.kind, got.cls, size) == region, f"{number=} {chunk}"
-                assert got.last == is_last(regions, number), f"{number=} {chunk}"
-                assert asked == requests, f"{region}, {chunk}"
-                if size is None:
-                    assert got.beats == requests[0][1]
-                check_shared(plan, mode, got, chunk, step)
-        ctx.set(dut.chunks.valid, 0)
-        for stream in (dut.requests, dut.regions):
-            ctx.set(stream.ready, 1)
-        for _ in range(10):
-            _, _, *valid = await ctx.tick().sample(dut.requests.valid, dut.regions.valid)
-            assert valid == [0, 0], "extra output"
-
-    run(dut, bench)
+    ctx = await simulation(dut)
+    set_product(ctx, dut, mode, found, shared)
+    await ctx.tick()
+    ctx.set(dut.chunks.valid, 1)
+    for chunk, regions in zip(chunks, want, strict=True):
+        await take_chunk(ctx, dut, chunk, rng)
+        for number, (region, requests, step) in enumerate(regions):
+            got, asked = await take_region(ctx, dut, len(requests), rng)
+            size = None
+            if region[2] is not None:
+                size = (got.rows, got.cols, got.offset, got.base, got.stride)
+            assert (got.kind, got.cls, size) == region, f"{number=} {chunk}"
+            assert got.last == is_last(regions, number), f"{number=} {chunk}"
+            assert asked == requests, f"{region}, {chunk}"
+            if size is None:
+                assert got.beats == requests[0][1]
+            check_shared(plan, mode, got, chunk, step)
+    ctx.set(dut.chunks.valid, 0)
+    for stream in (dut.requests, dut.regions):
+        ctx.set(stream.ready, 1)
+    for _ in range(10):
+        _, _, *valid = await ctx.tick().sample(dut.requests.valid, dut.regions.valid)
+        assert valid == [0, 0], "extra output"
 
 
 def check_shared(plan, mode, got, chunk, step):
@@ -356,7 +353,7 @@ def cycles_of(plan, port, mode, chunks, want):
 
 @pytest.mark.parametrize("machine, mode", CASES, ids=lambda value: getattr(value, "name", value))
 @pytest.mark.sampled(2)
-def test_cycles(machine, mode, rng):
+async def test_cycles(machine, mode, rng):
     plan, port = machine_plan(machine), port_of(machine)
     dut = design(RegionRequests, plan, port)
     chunks = [random_chunk(rng, plan, mode) for _ in range(3)]
@@ -364,21 +361,6 @@ def test_cycles(machine, mode, rng):
     found = images(rng, plan, mode, chunks, shared["c_blocks"])
     want = [list(expected(plan, port, mode, chunk, found, shared)) for chunk in chunks]
     events = []
-
-    async def drive(ctx):
-        set_product(ctx, dut, mode, found, shared)
-        await ctx.tick()
-        for stream in (dut.regions, dut.requests):
-            ctx.set(stream.ready, 1)
-        ctx.set(dut.chunks.valid, 1)
-        for chunk in chunks:
-            ctx.set(dut.chunks.payload, chunk_members(chunk))
-            ctx.set(dut.room, 0)
-            await ctx.tick()
-            ctx.set(dut.room, 1)
-            await ctx.tick().until(dut.chunks.ready)
-        ctx.set(dut.chunks.valid, 0)
-        await ctx.tick().repeat(300)
 
     async def watch(ctx):
         moves = (dut.chunks.valid & dut.chunks.ready, dut.regions.valid, dut.requests.valid)
@@ -388,5 +370,18 @@ def test_cycles(machine, mode, rng):
             events.extend((name, cycle) for name, move in zip(names, moved, strict=True) if move)
             cycle += 1
 
-    run(dut, drive, background=(watch,))
+    ctx = await simulation(dut, background=(watch,))
+    set_product(ctx, dut, mode, found, shared)
+    await ctx.tick()
+    for stream in (dut.regions, dut.requests):
+        ctx.set(stream.ready, 1)
+    ctx.set(dut.chunks.valid, 1)
+    for chunk in chunks:
+        ctx.set(dut.chunks.payload, chunk_members(chunk))
+        ctx.set(dut.room, 0)
+        await ctx.tick()
+        ctx.set(dut.room, 1)
+        await ctx.tick().until(dut.chunks.ready)
+    ctx.set(dut.chunks.valid, 0)
+    await ctx.tick().repeat(300)
     assert events == cycles_of(plan, port, mode, chunks, want)

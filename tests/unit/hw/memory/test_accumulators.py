@@ -4,7 +4,7 @@
 import pytest
 
 from diastole_hw.memory.accumulators import Accumulators
-from support.bench import design, run
+from support.bench import design, simulation
 from support.floats import decoded, nearest
 from support.plans import make_numerics, make_plan
 
@@ -133,7 +133,7 @@ async def drain(ctx, dut, sums, rng):
 @pytest.mark.parametrize("latency", [2, 3, 7])
 @pytest.mark.parametrize("special, registers", [("flag", False), ("poison", False), ("flag", True)])
 @pytest.mark.sampled(16)
-def test_sums_while_other_tiles_drain(banks, drained, latency, special, registers, rng):
+async def test_sums_while_other_tiles_drain(banks, drained, latency, special, registers, rng):
     plan = make_plan(make_numerics(block=2, special=special), output_register=registers)
     sizes = {"banks": banks, "drained": drained, "latency": latency + registers}
     dut = design(Accumulators, plan, psum_bits=PSUM_BITS, **sizes)
@@ -151,46 +151,41 @@ def test_sums_while_other_tiles_drain(banks, drained, latency, special, register
             while len(drained) <= max(before, default=-1):
                 await ctx.tick()
 
-    async def check(ctx):
-        for number, one in enumerate(runs, 1):
-            while len(finished) < min(number + 1, len(runs)):  # so the next but one is at work
-                await ctx.tick()
-            await drain(ctx, dut, one.sums, rng)
-            drained.append(one)
-
     drained = []
-    run(dut, work, check)
+    ctx = await simulation(dut, work)
+    for number, one in enumerate(runs, 1):
+        while len(finished) < min(number + 1, len(runs)):  # so the next but one is at work
+            await ctx.tick()
+        await drain(ctx, dut, one.sums, rng)
+        drained.append(one)
 
 
 @pytest.mark.parametrize("registers", [0, 1])
 @pytest.mark.parametrize("banks", [1, 2])
-def test_one_addition_every_few_cycles_to_one_word(banks, registers):
+async def test_one_addition_every_few_cycles_to_one_word(banks, registers):
     plan = make_plan(make_numerics(block=2), output_register=bool(registers))
     apart = APART + registers
     dut = design(Accumulators, plan, banks=banks, psum_bits=PSUM_BITS, latency=2 + registers)
-
-    async def bench(ctx):
-        for cycle in range(10 * apart + 1):
-            ctx.set(dut.sum_en, cycle % apart == 0)
-            ctx.set(dut.fresh, cycle == 0)
-            for port in range(banks):
-                ctx.set(dut.psums[port].sums, [1, -1])
-            await ctx.tick()
-        ctx.set(dut.sum_en, 0)
-        for _ in range(dut.latency + banks + 1):
-            await ctx.tick()
+    ctx = await simulation(dut)
+    for cycle in range(10 * apart + 1):
+        ctx.set(dut.sum_en, cycle % apart == 0)
+        ctx.set(dut.fresh, cycle == 0)
         for port in range(banks):
-            ctx.set(dut.drain.en, 1)
-            ctx.set(dut.drain.port, port)
-            await ctx.tick()
-            assert list(ctx.get(dut.drain.data[0].sums)) == [11, -11]
-
-    run(dut, bench)
+            ctx.set(dut.psums[port].sums, [1, -1])
+        await ctx.tick()
+    ctx.set(dut.sum_en, 0)
+    for _ in range(dut.latency + banks + 1):
+        await ctx.tick()
+    for port in range(banks):
+        ctx.set(dut.drain.en, 1)
+        ctx.set(dut.drain.port, port)
+        await ctx.tick()
+        assert list(ctx.get(dut.drain.data[0].sums)) == [11, -11]
 
 
 @pytest.mark.parametrize("slices", [1, 2])
 @pytest.mark.parametrize("banks", [1, 3])
-def test_floats(slices, banks, rng):
+async def test_floats(slices, banks, rng):
     """Two words, 4 cycles apart, of chunks of so many partial sums; ``done`` comes as the last is
     written."""
     floats = {"kind": "float", "mantissa": 9, "chunk": 8}
@@ -207,31 +202,28 @@ def test_floats(slices, banks, rng):
             for chunk in chunks:
                 totals[word][port] = nearest(totals[word][port] + nearest(sum(chunk), 9), 9)
     written = dut.latency + banks + (3 if slices > 1 else 2)
-
-    async def bench(ctx):
-        done = []
-        for cycle in range(4 * count + written + 2):
-            at, here = divmod(cycle, 2)
-            ctx.set(dut.sum_en, not here and at < 2 * count)
-            ctx.set(dut.sum_addr, at % 2)
-            ctx.set(dut.fresh, at // 2 < slices)
-            ctx.set(dut.sum_done, not here and at == last)
-            if slices > 1:
-                ctx.set(dut.begins, at // 2 % slices == 0)
-                ctx.set(dut.ends, at // 2 % slices == slices - 1)
-            for port in range(banks):
-                came, odd = divmod(cycle - dut.latency - port, 2)
-                part = parts[came][port] if not odd and 0 <= came < 2 * count else 0
-                ctx.set(dut.psums[port].sums, [part, -part])
-            if ctx.get(dut.done):
-                done.append(cycle)
+    ctx = await simulation(dut)
+    done = []
+    for cycle in range(4 * count + written + 2):
+        at, here = divmod(cycle, 2)
+        ctx.set(dut.sum_en, not here and at < 2 * count)
+        ctx.set(dut.sum_addr, at % 2)
+        ctx.set(dut.fresh, at // 2 < slices)
+        ctx.set(dut.sum_done, not here and at == last)
+        if slices > 1:
+            ctx.set(dut.begins, at // 2 % slices == 0)
+            ctx.set(dut.ends, at // 2 % slices == slices - 1)
+        for port in range(banks):
+            came, odd = divmod(cycle - dut.latency - port, 2)
+            part = parts[came][port] if not odd and 0 <= came < 2 * count else 0
+            ctx.set(dut.psums[port].sums, [part, -part])
+        if ctx.get(dut.done):
+            done.append(cycle)
+        await ctx.tick()
+    assert done == [2 * last + written]
+    for word in (0, 1):
+        for port in range(banks):
+            set_look_up(ctx, dut.drain, 1, port, [word, 0])
             await ctx.tick()
-        assert done == [2 * last + written]
-        for word in (0, 1):
-            for port in range(banks):
-                set_look_up(ctx, dut.drain, 1, port, [word, 0])
-                await ctx.tick()
-                got = [decoded(bits, 9) for bits in ctx.get(dut.drain.data[0].sums)]
-                assert got == [totals[word][port], -totals[word][port]]
-
-    run(dut, bench)
+            got = [decoded(bits, 9) for bits in ctx.get(dut.drain.data[0].sums)]
+            assert got == [totals[word][port], -totals[word][port]]

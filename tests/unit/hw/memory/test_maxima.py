@@ -4,7 +4,7 @@
 import pytest
 
 from diastole_hw.memory.maxima import Maxima
-from support.bench import design, run
+from support.bench import design, simulation
 from support.plans import make_numerics, make_plan
 from support.sweep import sweep
 
@@ -109,7 +109,7 @@ LATE = [("vectors", 0, True), ("drains of four and of two", 0, True)]
     "machine, port, late", [sweep(*seen) if seen[0] in SLOW else seen for seen in SEEN + LATE]
 )
 @pytest.mark.sampled(6)
-def test_two_readers_of_each_memory(machine, port, late, rng):
+async def test_two_readers_of_each_memory(machine, port, late, rng):
     """One entry for the block, or as many as it has rows; what another port brings is not seen.
     What drains are given may come a cycle later."""
     plan = make(machine, output_register=late)
@@ -147,42 +147,40 @@ def test_two_readers_of_each_memory(machine, port, late, rng):
         run = [at - at % blocks + (at + k) % blocks for k in range(blocks)]
         return [memory[name][place] for place in run for _ in range(rows)]
 
-    async def bench(ctx):
-        for _ in range(400):
-            before = dict(shown)
-            name, word = rng.choice(names), rng.randrange(min(plan.maxima_depth, 24))
-            value = rng.randbytes(beat)
-            write = rng.random() < 0.7
-            writes = [dut.write, *([dut.write_1] if plan.ports > 1 else [])]
-            for number, each in enumerate(writes):
-                mine = number == port
-                ctx.set(each.enable, write if mine else rng.randrange(2))
-                ctx.set(each.memory, NAMES.index(name if mine else rng.choice(names)))
-                ctx.set(each.addr, word if mine else rng.randrange(min(plan.maxima_depth, 24)))
-                ctx.set(each.data, int.from_bytes(value if mine else rng.randbytes(beat), "little"))
-            for reader, (seen, roles) in readers(dut, port).items():
-                enabled = rng.random() < 0.6
-                ctx.set(seen.enable, enabled)
-                for role, one in roles.items():
-                    busy = word if write and one == name else None
-                    lookup = getattr(seen, role)
-                    found = look_up(ctx, lookup, one, busy)
-                    if enabled:
-                        shown[reader, one] = lookup, found
-            await ctx.tick()
-            if write:
-                memory[name] |= {word * beat + k: byte for k, byte in enumerate(value)}
-            due = {
-                which: found
-                for which, found in shown.items()
-                if not (late and which[0].startswith("drain"))
-            }
-            due |= {which: found for which, found in before.items() if which not in due}
-            for which, (lookup, want) in due.items():
-                got = list(ctx.get(lookup.value))
-                assert want is None or got == want, which
-
-    run(dut, bench)
+    ctx = await simulation(dut)
+    for _ in range(400):
+        before = dict(shown)
+        name, word = rng.choice(names), rng.randrange(min(plan.maxima_depth, 24))
+        value = rng.randbytes(beat)
+        write = rng.random() < 0.7
+        writes = [dut.write, *([dut.write_1] if plan.ports > 1 else [])]
+        for number, each in enumerate(writes):
+            mine = number == port
+            ctx.set(each.enable, write if mine else rng.randrange(2))
+            ctx.set(each.memory, NAMES.index(name if mine else rng.choice(names)))
+            ctx.set(each.addr, word if mine else rng.randrange(min(plan.maxima_depth, 24)))
+            ctx.set(each.data, int.from_bytes(value if mine else rng.randbytes(beat), "little"))
+        for reader, (seen, roles) in readers(dut, port).items():
+            enabled = rng.random() < 0.6
+            ctx.set(seen.enable, enabled)
+            for role, one in roles.items():
+                busy = word if write and one == name else None
+                lookup = getattr(seen, role)
+                found = look_up(ctx, lookup, one, busy)
+                if enabled:
+                    shown[reader, one] = lookup, found
+        await ctx.tick()
+        if write:
+            memory[name] |= {word * beat + k: byte for k, byte in enumerate(value)}
+        due = {
+            which: found
+            for which, found in shown.items()
+            if not (late and which[0].startswith("drain"))
+        }
+        due |= {which: found for which, found in before.items() if which not in due}
+        for which, (lookup, want) in due.items():
+            got = list(ctx.get(lookup.value))
+            assert want is None or got == want, which
     assert all(memory.values())
     assert len(shown) == (1 if port else 2) * len(names)
     assert None not in [want for _, want in shown.values()]

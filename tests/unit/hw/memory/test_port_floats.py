@@ -8,7 +8,7 @@ from itertools import product
 import pytest
 
 from diastole_hw.memory.port_floats import PortFloats
-from support.bench import design, run
+from support.bench import design, simulation
 from support.floats import decoded, nearest
 from support.plans import make_numerics, make_plan
 from support.sweep import alternating
@@ -72,7 +72,7 @@ def shown(ctx, dut):
     ),
 )
 @pytest.mark.sampled(2)
-def test_chunks_and_reads(alone, special, p_add, p_read, rng):
+async def test_chunks_and_reads(alone, special, p_add, p_read, rng):
     """In any cycle a word of one memory may be added to, and one of the other be read; while words
     are overwritten, of the same, too; a word again as soon as it may."""
     plan = floats_plan(alone, special)
@@ -82,46 +82,41 @@ def test_chunks_and_reads(alone, special, p_add, p_read, rng):
     addrs.append(plan.sum_words - 1)
     words = {addr: Word([0, 0], [0, 0]) for addr in addrs}
     nothing = [0] * plan.block, 0
-
-    async def bench(ctx):
-        recent, coming, reading = [], None, nothing
-        adding = [None] * dut.reads  # memories of floats that are read to be added to, later
-        losses = deque([False] * (dut.written + 1))
-        for _ in range(900):
-            psums = random_psums(rng, plan) if coming is None else coming
-            ctx.set(dut.psums.sums, psums[0])
-            if plan.poison:
-                ctx.set(dut.psums.poison, psums[1])
-            assert shown(ctx, dut) == reading
-            losses.popleft()
-            assert ctx.get(dut.inexact) == losses[0]
-            free = [addr for addr in addrs if addr not in recent[1 - APART :]]
-            again = recent[-APART:][:1]
-            adds = rng.random() < p_add
-            addr = (
-                again[0] if again and again[0] in free and rng.random() < 0.5 else rng.choice(free)
-            )
-            word, ends = words[addr], alone or rng.random() < 0.4
-            if word.begins:  # a contraction may end wherever a chunk does
-                word.fresh = word.shown is None or rng.random() < 0.2
-            ctx.set(dut.en, adds)
-            ctx.set(dut.addr, addr)
-            ctx.set(dut.fresh, word.fresh)
-            if not alone:
-                ctx.set(dut.begins, word.begins)
-                ctx.set(dut.ends, ends)
-            coming = random_psums(rng, plan) if adds else None
-            losses.append(adds and word.add(coming, ends=ends))
-            recent.append(addr if adds else None)
-            adding.append(addr // plan.tile_sums if adds and not word.fresh else None)
-            busy = {at for at in recent[-1 - dut.written :] if at is not None}
-            known = [at for at in addrs if words[at].shown and at not in busy]
-            known = [at for at in known if at // plan.tile_sums != adding[-1 - dut.reads]]
-            reads = bool(known) and rng.random() < p_read
-            at = rng.choice(known) if reads else rng.choice(addrs)
-            ctx.set(dut.read, reads)
-            ctx.set(dut.read_addr, at)
-            reading = words[at].shown if reads else nothing
-            await ctx.tick()
-
-    run(dut, bench)
+    ctx = await simulation(dut)
+    recent, coming, reading = [], None, nothing
+    adding = [None] * dut.reads  # memories of floats that are read to be added to, later
+    losses = deque([False] * (dut.written + 1))
+    for _ in range(900):
+        psums = random_psums(rng, plan) if coming is None else coming
+        ctx.set(dut.psums.sums, psums[0])
+        if plan.poison:
+            ctx.set(dut.psums.poison, psums[1])
+        assert shown(ctx, dut) == reading
+        losses.popleft()
+        assert ctx.get(dut.inexact) == losses[0]
+        free = [addr for addr in addrs if addr not in recent[1 - APART :]]
+        again = recent[-APART:][:1]
+        adds = rng.random() < p_add
+        addr = again[0] if again and again[0] in free and rng.random() < 0.5 else rng.choice(free)
+        word, ends = words[addr], alone or rng.random() < 0.4
+        if word.begins:  # a contraction may end wherever a chunk does
+            word.fresh = word.shown is None or rng.random() < 0.2
+        ctx.set(dut.en, adds)
+        ctx.set(dut.addr, addr)
+        ctx.set(dut.fresh, word.fresh)
+        if not alone:
+            ctx.set(dut.begins, word.begins)
+            ctx.set(dut.ends, ends)
+        coming = random_psums(rng, plan) if adds else None
+        losses.append(adds and word.add(coming, ends=ends))
+        recent.append(addr if adds else None)
+        adding.append(addr // plan.tile_sums if adds and not word.fresh else None)
+        busy = {at for at in recent[-1 - dut.written :] if at is not None}
+        known = [at for at in addrs if words[at].shown and at not in busy]
+        known = [at for at in known if at // plan.tile_sums != adding[-1 - dut.reads]]
+        reads = bool(known) and rng.random() < p_read
+        at = rng.choice(known) if reads else rng.choice(addrs)
+        ctx.set(dut.read, reads)
+        ctx.set(dut.read_addr, at)
+        reading = words[at].shown if reads else nothing
+        await ctx.tick()

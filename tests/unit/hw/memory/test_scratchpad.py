@@ -3,7 +3,7 @@
 import pytest
 
 from diastole_hw.memory.scratchpad import HeldScratchpad, StreamScratchpad
-from support.bench import design, run
+from support.bench import design, simulation
 from support.plans import make_numerics, make_plan
 
 MIXED = {"formats": ("bfp3", "bfp5", "bfp2")}
@@ -136,7 +136,7 @@ REGISTERED = pytest.mark.parametrize("registered", [False, True], ids=["plain", 
 @REGISTERED
 @pytest.mark.parametrize("case", STREAMS)
 @pytest.mark.sampled(4)
-def test_stream(case, registered, rng):
+async def test_stream(case, registered, rng):
     numerics, block, rows, cols, side, cls, classes, grouped = STREAMS[case]
     numerics = make_numerics(block=block, **numerics)
     sizes = {"rows": rows, "cols": cols, "ports": 1 + ("two ports" in case)}
@@ -149,32 +149,29 @@ def test_stream(case, registered, rng):
     model = Banks(rng, plan, banks, dut.vectors, marks, sorted(own & set(marks)), cls)
     limit = limits(plan, *classes)
     assert dut.vectors == plan.stream_words
-
-    async def bench(ctx):
-        addresses = await model.fill(ctx, dut, 6)
-        reads = []  # by cycle: an address and how many banks are meant, or None
-        for cycle in range(150):
-            addr = rng.choice(addresses) if rng.random() < 0.7 else None
-            meant = rng.randrange(banks + 1)
-            reads.append(None if addr is None else (addr, meant))
-            ctx.set(dut.read_en, addr is not None)
-            ctx.set(dut.read_addr, addr if addr is not None else rng.randrange(dut.vectors))
-            if plan.poison:
-                ctx.set(dut.read_banks, meant)
-            for number in range(min(banks, cycle - registered)):
-                port, read = dut.ports[number], reads[cycle - plan.read_cycles - number]
-                if read is None:
-                    assert not ctx.get(port.nonzero), f"port {number} shows what was not read"
-                    assert not plan.poison or not ctx.get(port.poison), f"port {number} poisoned"
-                    continue
-                elements, want = model.expected(number, read[0], limit)
-                if plan.poison and number >= read[1]:
-                    want["poison"] = 0
-                assert list(ctx.get(port.elements)) == elements, f"port {number}"
-                assert {name: ctx.get(port[name]) for name in want} == want, f"port {number}"
-            await ctx.tick()
-
-    run(dut, bench)
+    ctx = await simulation(dut)
+    addresses = await model.fill(ctx, dut, 6)
+    reads = []  # by cycle: an address and how many banks are meant, or None
+    for cycle in range(150):
+        addr = rng.choice(addresses) if rng.random() < 0.7 else None
+        meant = rng.randrange(banks + 1)
+        reads.append(None if addr is None else (addr, meant))
+        ctx.set(dut.read_en, addr is not None)
+        ctx.set(dut.read_addr, addr if addr is not None else rng.randrange(dut.vectors))
+        if plan.poison:
+            ctx.set(dut.read_banks, meant)
+        for number in range(min(banks, cycle - registered)):
+            port, read = dut.ports[number], reads[cycle - plan.read_cycles - number]
+            if read is None:
+                assert not ctx.get(port.nonzero), f"port {number} shows what was not read"
+                assert not plan.poison or not ctx.get(port.poison), f"port {number} poisoned"
+                continue
+            elements, want = model.expected(number, read[0], limit)
+            if plan.poison and number >= read[1]:
+                want["poison"] = 0
+            assert list(ctx.get(port.elements)) == elements, f"port {number}"
+            assert {name: ctx.get(port[name]) for name in want} == want, f"port {number}"
+        await ctx.tick()
 
 
 HELD = {  # numerics, block, rows, cols, in place, deficits, whether words have their own
@@ -194,7 +191,7 @@ HELD = {  # numerics, block, rows, cols, in place, deficits, whether words have 
 @pytest.mark.parametrize("case", HELD)
 @pytest.mark.parametrize("cls", [1, 2], ids=["w", "dy"])
 @pytest.mark.sampled(4)
-def test_held(case, cls, registered, rng):
+async def test_held(case, cls, registered, rng):
     numerics, block, rows, cols, in_place, directions, own = HELD[case]
     numerics = make_numerics(block=block, **numerics)
     ports = 1 + ("two ports" in case)
@@ -229,32 +226,27 @@ def test_held(case, cls, registered, rng):
         assert {name: ctx.get(word[name]) for name in want} == want, f"port {number}, {read}"
         assert list(ctx.get(word.elements)) == elements, f"port {number}, {read}"
 
-    async def bench(ctx):
-        addresses = await model.fill(ctx, dut, 4)
-        reads = []
-        for cycle in range(150):
-            reads.append(random_read(addresses))
-            ctx.set(dut.read, reads[-1])
-            for number in range(min(cols, cycle - registered)):
-                check(ctx, number, reads[cycle - plan.read_cycles - number])
-            await ctx.tick()
-
-    run(dut, bench)
+    ctx = await simulation(dut)
+    addresses = await model.fill(ctx, dut, 4)
+    reads = []
+    for cycle in range(150):
+        reads.append(random_read(addresses))
+        ctx.set(dut.read, reads[-1])
+        for number in range(min(cols, cycle - registered)):
+            check(ctx, number, reads[cycle - plan.read_cycles - number])
+        await ctx.tick()
 
 
 @pytest.mark.parametrize("words", [(0, 4), (2, 7)], ids=["even", "odd"])
-def test_two_words_for_one_part_of_a_bank(words):
+async def test_two_words_for_one_part_of_a_bank(words):
     """Blocks of two words each."""
     plan = make_plan(make_numerics(block=4), rows=2, cols=2, data_width=32, ports=2)
     dut = design(StreamScratchpad, plan, side="south")
     assert plan.fill_vectors == 2
-
-    async def bench(ctx):
-        for write, word in zip((dut.write, dut.write_1), words, strict=True):
-            ctx.set(write.en, 1)
-            ctx.set(write.bank, 1)
-            ctx.set(write.word, word)
-        await ctx.tick()
-
+    ctx = await simulation(dut)
+    for write, word in zip((dut.write, dut.write_1), words, strict=True):
+        ctx.set(write.en, 1)
+        ctx.set(write.bank, 1)
+        ctx.set(write.word, word)
     with pytest.raises(AssertionError, match="two words for one part of a bank"):
-        run(dut, bench)
+        await ctx.tick()

@@ -75,21 +75,18 @@ def test_model_agrees_with_golden():
     assert [model(n, 1, 8, 1, 2, 3) for n in range(15)] == want.tolist()
 
 
-def test_new_keys():
+async def test_new_keys():
     """What does not go on has the draws of the keys at that time."""
     unit = Unit(design(Draws, lanes=2, random_bits=8, copies=1, rows=1))
     given, taken = unit.give(unit.dut.i), unit.take(unit.dut.o)
-
-    async def script(ctx):
-        for tag in range(3):
-            unit.set(ctx, seed=1, tag=tag, step=0)
-            await ctx.tick()
-            for index in (1, 3):
-                given.add([{"index": index, "row": 0, "goes_on": index > 1}])
-                taken.add([[model(index, 2, 8, 1, tag, 0)]])
-                await unit.settled(ctx)
-
-    unit.run(script)
+    ctx = await unit.simulation()
+    for tag in range(3):
+        unit.set(ctx, seed=1, tag=tag, step=0)
+        await ctx.tick()
+        for index in (1, 3):
+            given.add([{"index": index, "row": 0, "goes_on": index > 1}])
+            taken.add([[model(index, 2, 8, 1, tag, 0)]])
+            await unit.settled(ctx)
 
 
 @pytest.mark.parametrize("copies", [1, 2])

@@ -5,7 +5,7 @@ import pytest
 
 from diastole_hw.random.lane_states import LaneStates
 from oracle.lfsr import state_after
-from support.bench import run
+from support.bench import simulation
 from support.pipelines import check_pipeline
 
 LANES = (1, 2, 4, 8, 16)
@@ -26,21 +26,18 @@ def test_lanes_see_steps_ahead(lanes, n, bits, rng):
 
 @pytest.mark.parametrize("lanes", LANES)
 @pytest.mark.parametrize("exchanged", [0, 1])
-def test_pairs_take_a_state_and_its_inverse(lanes, exchanged):
+async def test_pairs_take_a_state_and_its_inverse(lanes, exchanged):
     """Every state, through two periods: columns 0 on, of which word by word ``lanes`` are seen."""
     dut = LaneStates(lanes=lanes, random_bits=3, state_bits=3, pairs=True)
-
-    async def main(ctx):
-        for start in range(1, 8):
-            ctx.set(dut.state, {"register": start, "exchanged": exchanged})
-            for word in range(32 // lanes):
-                ctx.set(dut.odd, word % 2)
-                draws = ctx.get(dut.draws)
-                for lane in range(lanes):
-                    column = word * lanes + lane
-                    state = state_after(3, start, column // 2)
-                    want = (state, 7 - state)[(column + column // 2 + exchanged) % 2]
-                    assert draws >> 3 * lane & 7 == want, (start, column)
-                ctx.set(dut.state, ctx.get(dut.after))
-
-    run(dut, main)
+    ctx = await simulation(dut)
+    for start in range(1, 8):
+        ctx.set(dut.state, {"register": start, "exchanged": exchanged})
+        for word in range(32 // lanes):
+            ctx.set(dut.odd, word % 2)
+            draws = ctx.get(dut.draws)
+            for lane in range(lanes):
+                column = word * lanes + lane
+                state = state_after(3, start, column // 2)
+                want = (state, 7 - state)[(column + column // 2 + exchanged) % 2]
+                assert draws >> 3 * lane & 7 == want, (start, column)
+            ctx.set(dut.state, ctx.get(dut.after))

@@ -70,7 +70,7 @@ async def begin(ctx, unit, height, keys):
 )  # fmt: skip
 @pytest.mark.parametrize("p_ready", [1.0, 0.3], ids=["free", "stalled"])
 @pytest.mark.sampled(3)
-def test_matches_model(kind, lanes, copies, p_ready, rng):
+async def test_matches_model(kind, lanes, copies, p_ready, rng):
     """Two tensors of odd shapes, one after the other."""
     block = rng.choice([1, 2, 4])
     rows = block * rng.choice([1, 2])
@@ -84,32 +84,27 @@ def test_matches_model(kind, lanes, copies, p_ready, rng):
         jobs.append((height, keys, order))
     unit = Unit(dut, rng, pace=p_ready)
     given, taken = unit.give(dut.i), unit.take(dut.o)
-
-    async def script(ctx):
-        for height, keys, order in jobs:
-            taken.add(drawn(kind, lanes, copies, *place, keys) for place, _ in order)
-            await begin(ctx, unit, height, keys)
-            given.add(word for _, word in order)
-            await unit.settled(ctx)
-
-    unit.run(script, silence=20, limit=200_000)
+    ctx = await unit.simulation(silence=20, limit=200_000)
+    for height, keys, order in jobs:
+        taken.add(drawn(kind, lanes, copies, *place, keys) for place, _ in order)
+        await begin(ctx, unit, height, keys)
+        given.add(word for _, word in order)
+        await unit.settled(ctx)
 
 
 @pytest.mark.parametrize("lanes", [1, 4, 16])
-def test_rate(lanes):
+async def test_rate(lanes):
     """A word per cycle, 2 cycles after it was taken; a row of 64 columns has its start in time."""
     dut = make(lanes, "lfsr3", 1, 8)
     order = [word for _, word in words(tiles(40, 64, lanes, 8, 64, 8), 8, lanes)]
     unit = Unit(dut)
     taken, given = unit.give(dut.i), unit.take(dut.o, [None] * len(order))
-
-    async def script(ctx):
-        await begin(ctx, unit, 40, (1, 2, 3))
-        for _ in range(60):
-            await ctx.tick()
-        taken.add(order)
-
-    unit.run(script)
+    ctx = await unit.simulation()
+    await begin(ctx, unit, 40, (1, 2, 3))
+    for _ in range(60):
+        await ctx.tick()
+    taken.add(order)
+    await unit.end()
     taken, given = taken.cycles, given.cycles
     assert given[0] == taken[0] + 2
     late = 2 * 8 * hash_cycles(lanes) if lanes == 16 else 0
@@ -120,32 +115,26 @@ def test_hashes_keep_up_with_rows_of_64_columns():
     assert [hash_cycles(lanes) for lanes in (1, 2, 4, 8, 16)] == [5, 5, 5, 5, 4]
 
 
-def test_start_states(rng):
+async def test_start_states(rng):
     """Of one row, and of more than wait; after stalls, in ascending order, and no more."""
     unit = Unit(design(StartStates, lanes=2, state_bits=9, pairs=True, copies=2), rng)
     taken = unit.take(unit.dut.o, pace=0.3)
-
-    async def script(ctx):
-        for height in (1, 13):
-            keys = [rng.getrandbits(32) for _ in range(3)]
-            hashes = (threefry2x32(keys[:2], (row, keys[2])) for row in range(height))
-            taken.add(
-                [{"register": start(word, 9), "exchanged": word >> 31} for word in words]
-                for words in hashes
-            )
-            await begin(ctx, unit, height, keys)
-            await unit.settled(ctx, silence=30)
-
-    unit.run(script)
+    ctx = await unit.simulation()
+    for height in (1, 13):
+        keys = [rng.getrandbits(32) for _ in range(3)]
+        hashes = (threefry2x32(keys[:2], (row, keys[2])) for row in range(height))
+        taken.add(
+            [{"register": start(word, 9), "exchanged": word >> 31} for word in words]
+            for words in hashes
+        )
+        await begin(ctx, unit, height, keys)
+        await unit.settled(ctx, silence=30)
 
 
-def test_first_start_state():
+async def test_first_start_state():
     """17 cycles after the tensor has begun."""
     unit = Unit(design(StartStates, lanes=1, state_bits=3, pairs=True, copies=1))
     unit.collect(unit.dut.o, 0)
-
-    async def script(ctx):
-        await begin(ctx, unit, 3, (1, 2, 3))
-        assert await until(ctx, unit.dut.o.valid) == 16
-
-    unit.run(script)
+    ctx = await unit.simulation()
+    await begin(ctx, unit, 3, (1, 2, 3))
+    assert await until(ctx, unit.dut.o.valid) == 16

@@ -5,7 +5,7 @@ import pytest
 from diastole_hw.plan.modes import Mode
 from diastole_hw.schedule.regions import STEPS, RegionSteps
 from diastole_hw.schedule.tokens import Region
-from support.bench import run
+from support.bench import simulation
 from support.plans import make_numerics, make_plan
 from support.uses import pieces
 
@@ -93,37 +93,34 @@ def random_chunk(rng, plan, mode):
 
 @pytest.mark.parametrize("name, mode", CASES, ids=lambda value: getattr(value, "name", value))
 @pytest.mark.sampled(3)
-def test_steps_are_those_of_the_equation(name, mode, rng):
+async def test_steps_are_those_of_the_equation(name, mode, rng):
     plan = make(name)
     dut = RegionSteps(plan)
     by_step = {piece.step: piece for piece in pieces_of(name, mode)}
     seen = set()
-
-    async def bench(ctx):
-        ctx.set(dut.mode, mode)
-        for _ in range(40):
-            chunk = random_chunk(rng, plan, mode)
-            c_blocks = rng.randrange(1, plan.fused_blocks_m + 1) if mode == Mode.FUSED else 7
-            ctx.set(dut.chunk, chunk)
-            ctx.set(dut.offered, chunk)
-            ctx.set(dut.c_blocks, c_blocks)
-            for step in rng.sample(range(STEPS), STEPS):
-                ctx.set(dut.step, step)
-                await ctx.delay(1e-9)
-                piece = by_step.get(step)
-                wanted = piece is not None and is_due(piece, chunk)
-                assert ctx.get(dut.wanted) >> step & 1 == wanted, f"step {step} of {chunk}"
-                seen.add((step, wanted))
-                if wanted:
-                    assert ctx.get(dut.tensors)[step] == piece.cls
-                    want = asked(piece, chunk, mode, c_blocks)
-                    alike = (p for p in by_step.values() if bool(p.side) == bool(piece.side))
-                    later = (each for each in alike if each.step > step and is_due(each, chunk))
-                    want["last"] = not any(later)
-                    got = {output: ctx.get(getattr(dut, output)) for output in want}
-                    assert got == want, f"step {step} of {chunk}"
-
-    run(dut, bench)
+    ctx = await simulation(dut)
+    ctx.set(dut.mode, mode)
+    for _ in range(40):
+        chunk = random_chunk(rng, plan, mode)
+        c_blocks = rng.randrange(1, plan.fused_blocks_m + 1) if mode == Mode.FUSED else 7
+        ctx.set(dut.chunk, chunk)
+        ctx.set(dut.offered, chunk)
+        ctx.set(dut.c_blocks, c_blocks)
+        for step in rng.sample(range(STEPS), STEPS):
+            ctx.set(dut.step, step)
+            await ctx.delay(1e-9)
+            piece = by_step.get(step)
+            wanted = piece is not None and is_due(piece, chunk)
+            assert ctx.get(dut.wanted) >> step & 1 == wanted, f"step {step} of {chunk}"
+            seen.add((step, wanted))
+            if wanted:
+                assert ctx.get(dut.tensors)[step] == piece.cls
+                want = asked(piece, chunk, mode, c_blocks)
+                alike = (p for p in by_step.values() if bool(p.side) == bool(piece.side))
+                later = (each for each in alike if each.step > step and is_due(each, chunk))
+                want["last"] = not any(later)
+                got = {output: ctx.get(getattr(dut, output)) for output in want}
+                assert got == want, f"step {step} of {chunk}"
     always = {6} if mode == Mode.FUSED and not plan.planar else set()
     for step in range(STEPS):
         assert ((step, True) in seen) == (step in by_step), step

@@ -4,7 +4,7 @@ import pytest
 
 from diastole_hw.schedule.room import SumRoom
 from diastole_sim.spec.sizes.array_sizes import TILES_OF_SUMS
-from support.bench import design, run
+from support.bench import design, simulation
 
 
 def halves_of(number, whole):
@@ -15,30 +15,26 @@ def halves_of(number, whole):
 
 @pytest.mark.parametrize("p_whole", [0, 0.1, 0.5, 1])
 @pytest.mark.parametrize("p_take, p_give", [(0.9, 0.3), (0.5, 0.5), (0.3, 0.9), (1.0, 1.0)])
-def test_free_while_its_halves_are(p_whole, p_take, p_give, rng):
+async def test_free_while_its_halves_are(p_whole, p_take, p_give, rng):
     """Tiles of both kinds, as products follow each other."""
     dut = design(SumRoom)
     most = 0
-
-    async def bench(ctx):
-        nonlocal most
-        tiles, number = [], 0
-        for _ in range(300):
-            whole = rng.random() < p_whole
-            wants = halves_of(number, whole)
-            ctx.set(dut.whole, whole)
-            assert ctx.get(dut.taken) == len(tiles)
-            free = not any(wants & tile for tile in tiles)
-            assert ctx.get(dut.free) == free, (wants, tiles)
-            take = free and rng.random() < p_take
-            give = bool(tiles) and rng.random() < p_give
-            ctx.set(dut.take, take)
-            ctx.set(dut.give, give)
-            await ctx.tick()
-            tiles = tiles[give:] + [wants] * take
-            number += take
-            most = max(most, len(tiles))
-
-    run(dut, bench)
+    ctx = await simulation(dut)
+    tiles, number = [], 0
+    for _ in range(300):
+        whole = rng.random() < p_whole
+        wants = halves_of(number, whole)
+        ctx.set(dut.whole, whole)
+        assert ctx.get(dut.taken) == len(tiles)
+        free = not any(wants & tile for tile in tiles)
+        assert ctx.get(dut.free) == free, (wants, tiles)
+        take = free and rng.random() < p_take
+        give = bool(tiles) and rng.random() < p_give
+        ctx.set(dut.take, take)
+        ctx.set(dut.give, give)
+        await ctx.tick()
+        tiles = tiles[give:] + [wants] * take
+        number += take
+        most = max(most, len(tiles))
     if p_take > p_give:
         assert most == (2 if p_whole == 1 else TILES_OF_SUMS)

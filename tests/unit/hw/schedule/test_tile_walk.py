@@ -8,7 +8,7 @@ import pytest
 from diastole_hw.plan.modes import PRODUCTS, Mode
 from diastole_hw.schedule.tile_walk import TileWalk
 from diastole_sim.spec.nest import KEPT, OUTER, Nest
-from support.bench import design, get, run
+from support.bench import design, get, pulse, simulation
 from support.nests import drawn_nest
 from support.plans import make_numerics, make_plan
 
@@ -126,9 +126,7 @@ async def check_walk(ctx, dut, steps, sizes, willing, wanted=None):
     behind another one."""
     describe(ctx, dut, steps, sizes)
     ctx.set(dut.anew, wanted is None)
-    ctx.set(dut.start, 1)
-    await ctx.tick()
-    ctx.set(dut.start, 0)
+    await pulse(ctx, dut.start)
     for want in expected(dut.plan, steps, sizes) if wanted is None else wanted:
         chunk = await get(ctx, dut.chunks, willing=willing)
         got = {name: chunk[name] for name in want}
@@ -158,20 +156,17 @@ def sizes_of(plan, mode, blocks, rng):
 )
 @pytest.mark.parametrize("mode", list(Mode))
 @pytest.mark.sampled(2)
-def test_every_chunk_once_in_order(rows, cols, in_place, groupings, mode, rng):
+async def test_every_chunk_once_in_order(rows, cols, in_place, groupings, mode, rng):
     plan = make_plan(make_numerics(groupings=groupings), rows, cols, in_place)
     if mode == Mode.FUSED and not plan.fused:
         return  # no such use
     dut = design(TileWalk, plan)
     limits = plan.nests.of(mode.name.lower())
-
-    async def bench(ctx):
-        for blocks in ((1, 1, 1), (17, 3, 5), (38, 40, 70)):
-            steps = steps_of(plan, mode, limits and drawn_nest(limits, blocks, rng))
-            sizes = sizes_of(plan, mode, blocks, rng)
-            await check_walk(ctx, dut, steps, sizes, lambda: rng.random() < 0.7)
-
-    run(dut, bench)
+    ctx = await simulation(dut)
+    for blocks in ((1, 1, 1), (17, 3, 5), (38, 40, 70)):
+        steps = steps_of(plan, mode, limits and drawn_nest(limits, blocks, rng))
+        sizes = sizes_of(plan, mode, blocks, rng)
+        await check_walk(ctx, dut, steps, sizes, lambda: rng.random() < 0.7)
 
 
 def every_nest(limits, blocks):
@@ -202,7 +197,7 @@ def left_over(plan, mode, nest, blocks):
     [(2, 2, True, (19, 9, 17)), (2, 2, False, (21, 6, 14)), (1, 2, True, (12, 9, 42))],
 )
 @pytest.mark.sampled(9)
-def test_every_nest_that_fits(rows, cols, in_place, blocks, mode, rng):
+async def test_every_nest_that_fits(rows, cols, in_place, blocks, mode, rng):
     """Rings that fill to the last slab are among them, and panels of one and of many tiles."""
     plan = make_plan(make_numerics(block=8), rows, cols, in_place)
     dut = design(TileWalk, plan)
@@ -211,13 +206,10 @@ def test_every_nest_that_fits(rows, cols, in_place, blocks, mode, rng):
     assert by_keep["none"] > by_keep["both"] >= 20
     nests.sort(key=lambda nest: left_over(plan, mode, nest, blocks))
     assert left_over(plan, mode, nests[0], blocks) <= 0.3, "none that nearly fills a ring"
-
-    async def bench(ctx):
-        for nest in nests[:8] + rng.sample(nests[8:], 32):
-            steps, sizes = steps_of(plan, mode, nest), sizes_of(plan, mode, blocks, rng)
-            await check_walk(ctx, dut, steps, sizes, lambda: True)
-
-    run(dut, bench, limit=60_000)
+    ctx = await simulation(dut, limit=60_000)
+    for nest in nests[:8] + rng.sample(nests[8:], 32):
+        steps, sizes = steps_of(plan, mode, nest), sizes_of(plan, mode, blocks, rng)
+        await check_walk(ctx, dut, steps, sizes, lambda: True)
 
 
 class Behind:
@@ -253,37 +245,34 @@ class Behind:
 
 
 @pytest.mark.parametrize("rows, cols", [(2, 2), (3, 1)])
-def test_products_behind_each_other(rows, cols, rng):
+async def test_products_behind_each_other(rows, cols, rng):
     """Rings go on, but what is kept finds all its room; tiles are numbered by direction."""
     plan = make_plan(make_numerics(), rows, cols)
     dut = design(TileWalk, plan)
     blocks = (9, 3, 8)
     north = {mode: int(plan.use(mode).north) for mode in PRODUCTS}
     assert set(north.values()) == {0, 1}
-
-    async def bench(ctx):
-        behind, begun = Behind(plan), set()
-        for number in range(60):
-            mode = rng.choice(PRODUCTS)
-            limits = plan.nests.of(mode.name.lower())
-            nest = drawn_nest(limits, blocks, rng)
-            if number % 2:  # often the same loops again
-                nest = Nest(keep=rng.choice(("none", "both")))
-                nest = nest if limits.problem(nest, blocks) is None else Nest()
-            steps = steps_of(plan, mode, nest)
-            ctx.set(dut.product.north, north[mode])
-            ctx.set(dut.number, number % 2)
-            sizes = sizes_of(plan, mode, blocks, rng)
-            wanted = behind.chunks(steps, sizes, north[mode], number % 2)
-            begun |= {(chunk["stream_base"] > 0, steps.keeps[0]) for chunk in wanted[:1]}
-            await check_walk(ctx, dut, steps, sizes, lambda: rng.random() < 0.9, wanted)
-        assert begun >= {(False, True), (True, False), (True, True)}
-
-    run(dut, bench, limit=60_000)
+    ctx = await simulation(dut, limit=60_000)
+    behind, begun = Behind(plan), set()
+    for number in range(60):
+        mode = rng.choice(PRODUCTS)
+        limits = plan.nests.of(mode.name.lower())
+        nest = drawn_nest(limits, blocks, rng)
+        if number % 2:  # often the same loops again
+            nest = Nest(keep=rng.choice(("none", "both")))
+            nest = nest if limits.problem(nest, blocks) is None else Nest()
+        steps = steps_of(plan, mode, nest)
+        ctx.set(dut.product.north, north[mode])
+        ctx.set(dut.number, number % 2)
+        sizes = sizes_of(plan, mode, blocks, rng)
+        wanted = behind.chunks(steps, sizes, north[mode], number % 2)
+        begun |= {(chunk["stream_base"] > 0, steps.keeps[0]) for chunk in wanted[:1]}
+        await check_walk(ctx, dut, steps, sizes, lambda: rng.random() < 0.9, wanted)
+    assert begun >= {(False, True), (True, False), (True, True)}
 
 
 @pytest.mark.parametrize("rests", [False, True])
-def test_cycles(rests, rng):
+async def test_cycles(rests, rng):
     """A chunk in every second cycle after ``start``, which is ignored until the last is taken;
     where the walk rests before it, from the next cycle on."""
     plan = make_plan(make_numerics(), 2, 2)
@@ -292,20 +281,17 @@ def test_cycles(rests, rng):
     count = len(list(chunks_of(plan, steps, *sizes)))
     dut = design(TileWalk, plan)
     valid, busy = [], []
-
-    async def bench(ctx):
-        describe(ctx, dut, steps, sizes)
-        ctx.set(dut.chunks.ready, 1)
-        if rests:
-            await ctx.tick()
-        ctx.set(dut.start, 1)
-        for cycle in range(2 * count + 5):
-            _, _, *now = await ctx.tick().sample(dut.chunks.valid, dut.busy)
-            valid.append(now[0])
-            busy.append(now[1])
-            ctx.set(dut.start, cycle < 2 * count - 3 and rng.randrange(2))
-
-    run(dut, bench)
+    ctx = await simulation(dut)
+    describe(ctx, dut, steps, sizes)
+    ctx.set(dut.chunks.ready, 1)
+    if rests:
+        await ctx.tick()
+    ctx.set(dut.start, 1)
+    for cycle in range(2 * count + 5):
+        _, _, *now = await ctx.tick().sample(dut.chunks.valid, dut.busy)
+        valid.append(now[0])
+        busy.append(now[1])
+        ctx.set(dut.start, cycle < 2 * count - 3 and rng.randrange(2))
     chunks = ([0, 1] * count)[rests:]
     assert valid == [0] + chunks + [0] * (4 + rests)
     assert busy == [0] + [1] * len(chunks) + [0] * (4 + rests)

@@ -13,7 +13,7 @@ from diastole_hw.plan.modes import PRODUCTS, Mode
 from diastole_hw.schedule.tile_walk import TileWalk
 from diastole_sim.spec.nest import Nest
 from diastole_sim.spec.sizes.uses import DY, W, X
-from support.bench import design, get, run
+from support.bench import design, get, pulse, simulation
 from support.nests import drawn_nest
 from support.plans import make_numerics, make_plan
 
@@ -175,9 +175,7 @@ async def walk_through(ctx, dut, walk, mode, sizes, planes, rng, nest=None, *, f
     steps = walk.nest(mode, nest)
     describe(ctx, dut, mode, steps, sizes, planes)
     ctx.set(dut.anew, fresh)
-    ctx.set(dut.start, 1)
-    await ctx.tick()
-    ctx.set(dut.start, 0)
+    await pulse(ctx, dut.start)
     for number, want in enumerate(walk.chunks(mode, steps, sizes, planes, fresh=fresh)):
         chunk = await get(ctx, dut.chunks, willing=lambda: rng.random() < 0.9)
         got = {name: chunk[name] for name in want}
@@ -203,36 +201,33 @@ def operand_planes(mode, planes):
 @pytest.mark.parametrize("rows, cols, widths", [(1, 1, (2, 4)), (2, 3, (2, 4, 6, 8)), (2, 2, (8,))])
 @pytest.mark.parametrize("mode", PRODUCTS, ids=lambda mode: mode.name)
 @pytest.mark.sampled(3)
-def test_every_pair_of_planes(rows, cols, widths, mode, rng):
+async def test_every_pair_of_planes(rows, cols, widths, mode, rng):
     """Once for each tile and chunk, in nests that keep nothing, one operand or both."""
     plan = planar_plan(rows, cols, widths)
     dut = design(TileWalk, plan)
     limits = plan.nests.of(mode.name.lower())
     kept = set()
-
-    async def bench(ctx):
-        for blocks in ((1, 1, 1), (3, 2, 2), (5, 9, 11), (17, 3, 5), (9, 10, 3), (6, 6, 6)):
-            for keep in ("none", "stream", "held", "both"):
-                planes = drawn_planes(widths, rng)
-                nest = drawn_nest(limits, blocks, rng)
-                asked = Nest(**{**vars(nest), "keep": keep})
-                if limits.problem(asked, blocks, operand_planes(mode, planes)) is None:
-                    nest = asked
-                if limits.problem(nest, blocks, operand_planes(mode, planes)) is not None:
-                    continue
-                kept.add(nest.keep)
-                sizes = blocks[0] * plan.block - rng.randrange(plan.block), *blocks[1:]
-                walk = Walk(plan)
-                await walk_through(ctx, dut, walk, mode, sizes, planes, rng, nest, fresh=True)
-
-    run(dut, bench, limit=60_000)
+    ctx = await simulation(dut, limit=60_000)
+    for blocks in ((1, 1, 1), (3, 2, 2), (5, 9, 11), (17, 3, 5), (9, 10, 3), (6, 6, 6)):
+        for keep in ("none", "stream", "held", "both"):
+            planes = drawn_planes(widths, rng)
+            nest = drawn_nest(limits, blocks, rng)
+            asked = Nest(**{**vars(nest), "keep": keep})
+            if limits.problem(asked, blocks, operand_planes(mode, planes)) is None:
+                nest = asked
+            if limits.problem(nest, blocks, operand_planes(mode, planes)) is not None:
+                continue
+            kept.add(nest.keep)
+            sizes = blocks[0] * plan.block - rng.randrange(plan.block), *blocks[1:]
+            walk = Walk(plan)
+            await walk_through(ctx, dut, walk, mode, sizes, planes, rng, nest, fresh=True)
     assert kept == {"none", "stream", "held", "both"}
 
 
 @pytest.mark.parametrize(
     "rows, cols, widths", [(1, 1, (2, 4)), (2, 2, (2, 4, 6, 8)), (3, 2, (2, 4))]
 )
-def test_fused_pass(rows, cols, widths, rng):
+async def test_fused_pass(rows, cols, widths, rng):
     """Planes of X go east, those of W north, of one slice of dY after another; where one has more
     than the other, its last chunks have one direction. As much of dY as fits."""
     plan = planar_plan(rows, cols, widths)
@@ -241,44 +236,38 @@ def test_fused_pass(rows, cols, widths, rng):
     counts = [width // 2 for width in widths]
     cases = list(product(counts, repeat=3))
     cases = cases if len(cases) < 10 else rng.sample(cases, 10)
-
-    async def bench(ctx):
-        for of_x, of_w, of_dy in cases:
-            planes = {X: of_x, W: of_w, DY: of_dy}
-            most_m = plan.fused_slices_m // of_dy * plan.cols
-            n = rng.randrange(1, plan.fused_blocks_n + 1)
-            m = rng.choice([1, most_m, rng.randrange(1, most_m + 1)])
-            k = rng.randrange(1, 3 * plan.fused_tile_blocks * plan.block)
-            sizes = (k, n, min(m, 12))
-            await walk_through(ctx, dut, Walk(plan), Mode.FUSED, sizes, planes, rng, fresh=True)
-
-    run(dut, bench, limit=60_000)
+    ctx = await simulation(dut, limit=60_000)
+    for of_x, of_w, of_dy in cases:
+        planes = {X: of_x, W: of_w, DY: of_dy}
+        most_m = plan.fused_slices_m // of_dy * plan.cols
+        n = rng.randrange(1, plan.fused_blocks_n + 1)
+        m = rng.choice([1, most_m, rng.randrange(1, most_m + 1)])
+        k = rng.randrange(1, 3 * plan.fused_tile_blocks * plan.block)
+        sizes = (k, n, min(m, 12))
+        await walk_through(ctx, dut, Walk(plan), Mode.FUSED, sizes, planes, rng, fresh=True)
 
 
 @pytest.mark.parametrize("rows, cols, widths", [(2, 2, (2, 4)), (1, 1, (2, 4, 6, 8))])
-def test_products_behind_each_other(rows, cols, widths, rng):
+async def test_products_behind_each_other(rows, cols, widths, rng):
     """In any widths: the rings go on, and where planes must be there together all have room."""
     plan = planar_plan(rows, cols, widths)
     dut = design(TileWalk, plan)
     begun = set()
-
-    async def bench(ctx):
-        walk, blocks = Walk(plan), (5, 3, 6)
-        for number in range(50):
-            mode, planes = rng.choice(PRODUCTS), drawn_planes(widths, rng)
-            limits = plan.nests.of(mode.name.lower())
-            nest = drawn_nest(limits, blocks, rng) if number % 3 else Nest()
-            if limits.problem(nest, blocks, operand_planes(mode, planes)) is not None:
-                continue
-            sizes = blocks[0] * plan.block - rng.randrange(plan.block), *blocks[1:]
-            begun.add((walk.rings["stream"].place > 0, planes[OPERANDS[mode][0]] > 1))
-            await walk_through(ctx, dut, walk, mode, sizes, planes, rng, nest, fresh=number == 0)
-
-    run(dut, bench, limit=60_000)
+    ctx = await simulation(dut, limit=60_000)
+    walk, blocks = Walk(plan), (5, 3, 6)
+    for number in range(50):
+        mode, planes = rng.choice(PRODUCTS), drawn_planes(widths, rng)
+        limits = plan.nests.of(mode.name.lower())
+        nest = drawn_nest(limits, blocks, rng) if number % 3 else Nest()
+        if limits.problem(nest, blocks, operand_planes(mode, planes)) is not None:
+            continue
+        sizes = blocks[0] * plan.block - rng.randrange(plan.block), *blocks[1:]
+        begun.add((walk.rings["stream"].place > 0, planes[OPERANDS[mode][0]] > 1))
+        await walk_through(ctx, dut, walk, mode, sizes, planes, rng, nest, fresh=number == 0)
     assert begun >= {(True, True), (True, False)}
 
 
-def test_cycles():
+async def test_cycles():
     """A chunk in every second cycle after ``start``, with planes too."""
     plan = planar_plan(2, 2, (2, 4))
     dut = design(TileWalk, plan)
@@ -287,16 +276,13 @@ def test_cycles():
     planes = {X: 2, W: 2, DY: 1}
     count = len(walk.chunks(Mode.FORWARD, steps, sizes, planes, fresh=True))
     seen = []
-
-    async def bench(ctx):
-        describe(ctx, dut, Mode.FORWARD, steps, sizes, planes)
-        ctx.set(dut.anew, 1)
-        ctx.set(dut.chunks.ready, 1)
-        ctx.set(dut.start, 1)
-        for _ in range(2 * count + 4):
-            _, _, *now = await ctx.tick().sample(dut.chunks.valid, dut.busy)
-            seen.append(now)
-            ctx.set(dut.start, 0)
-
-    run(dut, bench)
+    ctx = await simulation(dut)
+    describe(ctx, dut, Mode.FORWARD, steps, sizes, planes)
+    ctx.set(dut.anew, 1)
+    ctx.set(dut.chunks.ready, 1)
+    ctx.set(dut.start, 1)
+    for _ in range(2 * count + 4):
+        _, _, *now = await ctx.tick().sample(dut.chunks.valid, dut.busy)
+        seen.append(now)
+        ctx.set(dut.start, 0)
     assert seen == [[0, 0]] + [[0, 1], [1, 1]] * count + [[0, 0]] * 3

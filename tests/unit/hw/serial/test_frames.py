@@ -5,7 +5,7 @@ import pytest
 
 from diastole_hw.serial.frames import Framer, Unframer
 from diastole_sim.spec.serial import ESCAPE, FLAG, FLIP, FrameReader, on_line
-from support.bench import design, run
+from support.bench import design, simulation
 from support.board_model import Damage
 from support.unit_bench import Unit
 
@@ -47,7 +47,7 @@ async def collect_frames(ctx, dut, found):
 
 @pytest.mark.parametrize("gaps", [0, 3], ids=["every cycle", "gaps"])
 @pytest.mark.parametrize("rate", [0.0, 0.01, 0.05])
-def test_what_is_found_is_what_the_contract_finds(gaps, rate, rng):
+async def test_what_is_found_is_what_the_contract_finds(gaps, rate, rng):
     dut = design(Unframer)
     frames = [some_words(rng, rng.randrange(1, 9)) for _ in range(60)]
     damage = Damage(rng, rate)
@@ -56,31 +56,27 @@ def test_what_is_found_is_what_the_contract_finds(gaps, rate, rng):
     assert bool(rate) or expected == frames
     found = []
 
-    async def give(ctx):
-        await give_octets(ctx, dut, line, lambda: rng.randrange(gaps + 1))
-        assert [frame for frame in found if frame] == expected
-
     async def watch(ctx):
         await collect_frames(ctx, dut, found)
 
-    run(dut, give, background=[watch])
+    ctx = await simulation(dut, background=[watch])
+    await give_octets(ctx, dut, line, lambda: rng.randrange(gaps + 1))
+    assert [frame for frame in found if frame] == expected
 
 
-def test_octets_that_are_no_words_and_escapes_of_nothing():
+async def test_octets_that_are_no_words_and_escapes_of_nothing():
     dut = design(Unframer)
     odd = on_line(b"12345")  # with its FCS, but no words
     twice = on_line(b"a\x7ecd").replace(bytes([ESCAPE]), bytes([ESCAPE, ESCAPE]))
     line = odd + bytes([1, 2, 3, ESCAPE, FLAG]) + twice + on_line(b"abcd")
     found = []
 
-    async def give(ctx):
-        await give_octets(ctx, dut, line, lambda: 0)
-        assert found == [b"abcd"]
-
     async def watch(ctx):
         await collect_frames(ctx, dut, found)
 
-    run(dut, give, background=[watch])
+    ctx = await simulation(dut, background=[watch])
+    await give_octets(ctx, dut, line, lambda: 0)
+    assert found == [b"abcd"]
 
 
 @pytest.mark.parametrize("p", [1.0, 0.4], ids=["free", "stalled"])

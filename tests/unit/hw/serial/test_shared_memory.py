@@ -4,7 +4,7 @@
 import pytest
 
 from diastole_hw.serial.shared_memory import SharedMemory
-from support.bench import design, run
+from support.bench import design, run, simulation
 
 BASE, SIZE = 0x4000, 8192
 OKAY, DECERR = 0, 3
@@ -121,52 +121,41 @@ def test_bursts_and_words_at_once(data_width, p_stall, rng):
 
 
 @pytest.mark.parametrize("address", [0, BASE - 64, BASE + SIZE, 2**32 + BASE, 2**40 - 64])
-def test_bursts_outside(address, rng):
+async def test_bursts_outside(address, rng):
     """They are answered so, and write nothing."""
     dut = design(SharedMemory, data_width=64, base=BASE, size=SIZE)
     never = lambda: False  # noqa: E731
-
-    async def check(ctx):
-        kept = [rng.getrandbits(32) for _ in range(4)]
-        places = [BASE, BASE + 60, BASE + SIZE - 64, BASE + SIZE - 4]
-        for at, value in zip(places, kept, strict=True):
-            await word(ctx, dut.port, at, value)
-        beats = [(0xDEAD, 255)] * 8
-        assert await write_burst(ctx, dut.axi, address, beats, never) == DECERR
-        found = await read_burst(ctx, dut.axi, address, 3, never)
-        assert [response for _, response in found] == [DECERR] * 3
-        for at, value in zip(places, kept, strict=True):
-            assert await word(ctx, dut.port, at) == (value, OKAY)
-        beats = [(n, 255) for n in range(8)]
-        assert await write_burst(ctx, dut.axi, BASE + SIZE - 64, beats, never) == OKAY
-        found = await read_burst(ctx, dut.axi, BASE + SIZE - 64, 8, never)
-        assert found == [(n, OKAY) for n in range(8)]
-
-    run(dut, check)
+    ctx = await simulation(dut)
+    kept = [rng.getrandbits(32) for _ in range(4)]
+    places = [BASE, BASE + 60, BASE + SIZE - 64, BASE + SIZE - 4]
+    for at, value in zip(places, kept, strict=True):
+        await word(ctx, dut.port, at, value)
+    beats = [(0xDEAD, 255)] * 8
+    assert await write_burst(ctx, dut.axi, address, beats, never) == DECERR
+    found = await read_burst(ctx, dut.axi, address, 3, never)
+    assert [response for _, response in found] == [DECERR] * 3
+    for at, value in zip(places, kept, strict=True):
+        assert await word(ctx, dut.port, at) == (value, OKAY)
+    beats = [(n, 255) for n in range(8)]
+    assert await write_burst(ctx, dut.axi, BASE + SIZE - 64, beats, never) == OKAY
+    found = await read_burst(ctx, dut.axi, BASE + SIZE - 64, 8, never)
+    assert found == [(n, OKAY) for n in range(8)]
 
 
-def test_words_outside():
+async def test_words_outside():
     dut = design(SharedMemory, data_width=64, base=BASE, size=SIZE)
-
-    async def check(ctx):
-        await word(ctx, dut.port, BASE, 5)
-        for address in (0, BASE - 4, BASE + SIZE, 2**31 + BASE):
-            assert (await word(ctx, dut.port, address, 9))[1] == DECERR
-            assert (await word(ctx, dut.port, address))[1] == DECERR
-        assert await word(ctx, dut.port, BASE) == (5, OKAY)
-
-    run(dut, check)
+    ctx = await simulation(dut)
+    await word(ctx, dut.port, BASE, 5)
+    for address in (0, BASE - 4, BASE + SIZE, 2**31 + BASE):
+        assert (await word(ctx, dut.port, address, 9))[1] == DECERR
+        assert (await word(ctx, dut.port, address))[1] == DECERR
+    assert await word(ctx, dut.port, BASE) == (5, OKAY)
 
 
-def test_a_beat_in_every_cycle():
+async def test_a_beat_in_every_cycle():
     """Sixteen in a row, the first two cycles after its address."""
     dut = design(SharedMemory, data_width=32, base=BASE, size=SIZE)
     moved = []
-
-    async def ask(ctx):
-        await read_burst(ctx, dut.axi, BASE, 16, lambda: False)
-        await ctx.tick()
-        assert moved == list(range(moved[0], moved[0] + 16))
 
     async def watch(ctx):
         cycle = 0
@@ -175,4 +164,7 @@ def test_a_beat_in_every_cycle():
             if valid and ready:
                 moved.append(cycle)
 
-    run(dut, ask, background=[watch])
+    ctx = await simulation(dut, background=[watch])
+    await read_burst(ctx, dut.axi, BASE, 16, lambda: False)
+    await ctx.tick()
+    assert moved == list(range(moved[0], moved[0] + 16))

@@ -3,7 +3,7 @@
 import pytest
 
 from diastole_hw.store.arbiter import StoreArbiter
-from support.bench import design, run
+from support.bench import design, simulation
 from support.unit_bench import Unit
 
 WIDTH = 32
@@ -70,27 +70,24 @@ def test_the_first_goes_first(rng):
     assert order == [1] + [0] * 5 + [1] * 4
 
 
-def test_an_offer_stays_although_the_first_comes():
+async def test_an_offer_stays_although_the_first_comes():
     dut = design(StoreArbiter, data_width=WIDTH)
-
-    async def bench(ctx):
-        mine = {"owner": 2, "command": 1}
-        ctx.set(dut.second_requests.payload, {"addr": 8, "beats": 1, "whose": mine})
-        ctx.set(dut.second_requests.valid, 1)
+    ctx = await simulation(dut)
+    mine = {"owner": 2, "command": 1}
+    ctx.set(dut.second_requests.payload, {"addr": 8, "beats": 1, "whose": mine})
+    ctx.set(dut.second_requests.valid, 1)
+    await ctx.tick()
+    ctx.set(dut.first_requests.payload, {"addr": 4, "beats": 1})
+    ctx.set(dut.first_requests.valid, 1)
+    for _ in range(3):
+        assert ctx.get(dut.requests.valid)
+        assert ctx.get(dut.requests.p.addr) == 8
+        whose = ctx.get(dut.requests.p.whose)
+        assert (whose.owner, whose.command) == (2, 1)
         await ctx.tick()
-        ctx.set(dut.first_requests.payload, {"addr": 4, "beats": 1})
-        ctx.set(dut.first_requests.valid, 1)
-        for _ in range(3):
-            assert ctx.get(dut.requests.valid)
-            assert ctx.get(dut.requests.p.addr) == 8
-            whose = ctx.get(dut.requests.p.whose)
-            assert (whose.owner, whose.command) == (2, 1)
-            await ctx.tick()
-        ctx.set(dut.requests.ready, 1)
-        assert ctx.get(dut.second_requests.ready)
-        assert not ctx.get(dut.first_requests.ready)
-
-    run(dut, bench)
+    ctx.set(dut.requests.ready, 1)
+    assert ctx.get(dut.second_requests.ready)
+    assert not ctx.get(dut.first_requests.ready)
 
 
 def test_one_beat_per_cycle(rng):

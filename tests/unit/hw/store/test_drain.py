@@ -10,7 +10,7 @@ from diastole_hw.plan.modes import Mode
 from diastole_hw.store.drain import Drain
 from diastole_hw.store.float_pipe import FloatPipe
 from oracle.product import binary32_bits
-from support.bench import design, get, members_of, put, run
+from support.bench import design, get, members_of, put, simulation
 from support.bus import ServiceMemory
 from support.plans import make_numerics, make_plan, plan_of, with_vector
 from support.sweep import alternating
@@ -274,7 +274,7 @@ def accumulators(dut, result, padded=False):
     "machine, mode, north, p_stall", alternating(CASES, {"free": (0,), "stalled": (0.5,)})
 )
 @pytest.mark.sampled(12)
-def test_rows_of_floats(machine, mode, north, p_stall, rng):
+async def test_rows_of_floats(machine, mode, north, p_stall, rng):
     plan = make(machine)
     side = plan.block
     lanes = side * rng.randrange(13, 17) - rng.randrange(side)
@@ -290,19 +290,6 @@ def test_rows_of_floats(machine, mode, north, p_stall, rng):
     memory.bytes[:] = b"\xa5" * SIZE
     want, overflows, seen = {}, [], []
 
-    async def tiles(ctx):
-        ask(ctx, dut, result, pitch)
-        await ctx.tick()
-        for number, tile in enumerate(result.tiles):
-            for place, bits, overflow in result.floats(result.accumulate(number)):
-                want[place] = bits
-                overflows.append(overflow)
-            await drained(ctx, dut, tile)
-        await ended(ctx, dut)
-        for _ in range(40):
-            _, _, *valid = await ctx.tick().sample(dut.busy, dut.requests.valid, dut.beats.valid)
-            assert valid == [0, 0, 0], "something after the drain was done"
-
     async def write(ctx):
         await memory.write(ctx, dut.requests, dut.beats)
 
@@ -311,7 +298,18 @@ def test_rows_of_floats(machine, mode, north, p_stall, rng):
             seen.append(overflow)
 
     background = (accumulators(dut, result), write, watch)
-    run(dut, tiles, background=background, limit=60_000)
+    ctx = await simulation(dut, background=background, limit=60_000)
+    ask(ctx, dut, result, pitch)
+    await ctx.tick()
+    for number, tile in enumerate(result.tiles):
+        for place, bits, overflow in result.floats(result.accumulate(number)):
+            want[place] = bits
+            overflows.append(overflow)
+        await drained(ctx, dut, tile)
+    await ended(ctx, dut)
+    for _ in range(40):
+        _, _, *valid = await ctx.tick().sample(dut.busy, dut.requests.valid, dut.beats.valid)
+        assert valid == [0, 0, 0], "something after the drain was done"
     assert len(want) == result.rows * result.cols
     for (row, col), bits in want.items():
         at = BASE + row * pitch + col * 4
@@ -329,7 +327,7 @@ def test_rows_of_floats(machine, mode, north, p_stall, rng):
     ),
 )
 @pytest.mark.sampled(12)
-def test_blocks_for_a_chain(machine, mode, north, p_stall, rng):
+async def test_blocks_for_a_chain(machine, mode, north, p_stall, rng):
     """A vector of B floats for every row of a block; nothing is written, and rows beyond the result
     are zeros whatever stands in the accumulators."""
     plan = with_vector(make(machine))
@@ -337,22 +335,6 @@ def test_blocks_for_a_chain(machine, mode, north, p_stall, rng):
     result = Result(plan, mode, north, rng, side + 1, side * rng.randrange(13, 17) - side // 2)
     dut = design(DrainAndLanes, plan, north=north)
     wanted, taken, overflows, seen = [], [], [], []
-
-    async def tiles(ctx):
-        ask(ctx, dut, result, plan.beat_bytes)
-        ctx.set(dut.chained, 1)
-        for number, tile in enumerate(result.tiles):
-            floats = {}
-            for place, bits, overflow in result.floats(result.accumulate(number)):
-                floats[place] = bits
-                overflows.append(overflow)
-            wanted.extend(rows_of_blocks(result, tile, floats))
-            await drained(ctx, dut, tile)
-        await ended(ctx, dut)
-        assert len(taken) == len(wanted), "busy until the last row has left"
-        for _ in range(20):
-            _, _, valid = await ctx.tick().sample(dut.chain.valid)
-            assert not valid
 
     async def take(ctx):
         while True:
@@ -365,7 +347,21 @@ def test_blocks_for_a_chain(machine, mode, north, p_stall, rng):
             assert not any(written)
 
     background = (accumulators(dut, result, padded=True), take, watch)
-    run(dut, tiles, background=background, limit=60_000)
+    ctx = await simulation(dut, background=background, limit=60_000)
+    ask(ctx, dut, result, plan.beat_bytes)
+    ctx.set(dut.chained, 1)
+    for number, tile in enumerate(result.tiles):
+        floats = {}
+        for place, bits, overflow in result.floats(result.accumulate(number)):
+            floats[place] = bits
+            overflows.append(overflow)
+        wanted.extend(rows_of_blocks(result, tile, floats))
+        await drained(ctx, dut, tile)
+    await ended(ctx, dut)
+    assert len(taken) == len(wanted), "busy until the last row has left"
+    for _ in range(20):
+        _, _, valid = await ctx.tick().sample(dut.chain.valid)
+        assert not valid
     for number, (got, want) in enumerate(zip(taken, wanted, strict=True)):
         assert got[: len(want)] == want, f"row {number}"
     assert any(seen) == any(overflows)
@@ -383,21 +379,11 @@ def rows_of_blocks(result, tile, floats):
 
 
 @pytest.mark.parametrize("poison", [False, True])
-def test_overflow_is_reported_but_not_of_poison(poison):
+async def test_overflow_is_reported_but_not_of_poison(poison):
     plan = make_plan(make_numerics(block=1, special="poison"), data_width=32)
     dut = design(DrainAndLanes, plan, north=False)
     memory = ServiceMemory(1 << 12, plan.beat_bytes)
     seen = []
-
-    async def bench(ctx):
-        ctx.set(dut.result, {"base": 64, "pitch": 4, "rows": 1, "cols": 1})
-        ctx.set(dut.lookup.stream.value, [254])
-        ctx.set(dut.lookup.held.value, [254])
-        sizes = {"t_count": 1, "l_blocks": 1, "first_t": 1, "first_l": 1}
-        await put(ctx, dut.tiles, [sizes])
-        for _ in range(40):
-            _, _, overflow = await ctx.tick().sample(dut.overflow)
-            seen.append(overflow)
 
     async def read(ctx):
         async for _, _, enable in ctx.tick().sample(dut.read.en):
@@ -407,7 +393,15 @@ def test_overflow_is_reported_but_not_of_poison(poison):
     async def write(ctx):
         await memory.write(ctx, dut.requests, dut.beats)
 
-    run(dut, bench, background=(read, write))
+    ctx = await simulation(dut, background=(read, write))
+    ctx.set(dut.result, {"base": 64, "pitch": 4, "rows": 1, "cols": 1})
+    ctx.set(dut.lookup.stream.value, [254])
+    ctx.set(dut.lookup.held.value, [254])
+    sizes = {"t_count": 1, "l_blocks": 1, "first_t": 1, "first_l": 1}
+    await put(ctx, dut.tiles, [sizes])
+    for _ in range(40):
+        _, _, overflow = await ctx.tick().sample(dut.overflow)
+        seen.append(overflow)
     assert sum(seen) == (not poison)
     bits = int.from_bytes(memory.bytes[64:68], "little")
     assert bits == (0x7FC00000 if poison else 0x7F800000)

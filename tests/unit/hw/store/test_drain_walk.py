@@ -1,13 +1,14 @@
 """The order of a tile's words, their maxima and their rows, against loops; every cycle of it."""
 
 from dataclasses import dataclass
+from functools import partial
 from itertools import product
 
 import pytest
 
 from diastole_hw.plan.modes import Mode
 from diastole_hw.store.drain_walk import DrainWalk
-from support.bench import design, members_of, put, run
+from support.bench import design, members_of, put, simulation
 from support.plans import make_numerics, make_plan, with_vector
 
 SLOTS = 4  # of maxima
@@ -325,7 +326,7 @@ async def tiles_of(ctx, dut, jobs, willing):
     "p_granted, p_ready", [(1.0, 1.0), (0.5, 0.5), (1.0, 0.2)], ids=["free", "both", "spans"]
 )
 @pytest.mark.sampled(8)
-def test_words_maxima_and_spans(name, north, p_granted, p_ready, rng):
+async def test_words_maxima_and_spans(name, north, p_granted, p_ready, rng):
     plan = make(name)
     chosen = modes(name, north)
     per_word = WORDS.get(name, (1, 1))[north]
@@ -333,14 +334,9 @@ def test_words_maxima_and_spans(name, north, p_granted, p_ready, rng):
     dut = design(DrainWalk, plan, north=north)
     assert len(dut.read_valid) == per_word
     watch = Watch(dut, jobs)
-
-    async def drive(ctx):
-        await tiles_of(ctx, dut, jobs, lambda: rng.random() < p_granted)
-
-    async def check(ctx):
-        await watch.cycles(ctx, rng, p_granted, p_ready)
-
-    run(dut, drive, check, limit=100_000)
+    drive = partial(tiles_of, dut=dut, jobs=jobs, willing=lambda: rng.random() < p_granted)
+    ctx = await simulation(dut, drive, limit=100_000)
+    await watch.cycles(ctx, rng, p_granted, p_ready)
     assert not watch.words
     assert not watch.wraps or dut.ports % per_word
 
@@ -348,7 +344,7 @@ def test_words_maxima_and_spans(name, north, p_granted, p_ready, rng):
 @pytest.mark.parametrize("name, north", CASES)
 @pytest.mark.parametrize("p_granted", [1.0, 0.4], ids=["free", "stalled"])
 @pytest.mark.sampled(8)
-def test_rows_of_blocks(name, north, p_granted, rng):
+async def test_rows_of_blocks(name, north, p_granted, rng):
     """Results that are chained and others in turn, in a machine that has a vector unit."""
     plan = with_vector(make(name))
     per_word = WORDS.get(name, (1, 1))[north]
@@ -360,12 +356,7 @@ def test_rows_of_blocks(name, north, p_granted, rng):
     ]
     dut = design(DrainWalk, plan, north=north)
     watch = Watch(dut, jobs)
-
-    async def drive(ctx):
-        await tiles_of(ctx, dut, jobs, lambda: rng.random() < p_granted)
-
-    async def check(ctx):
-        await watch.cycles(ctx, rng, p_granted, 0.7)
-
-    run(dut, drive, check, limit=100_000)
+    drive = partial(tiles_of, dut=dut, jobs=jobs, willing=lambda: rng.random() < p_granted)
+    ctx = await simulation(dut, drive, limit=100_000)
+    await watch.cycles(ctx, rng, p_granted, 0.7)
     assert not watch.words

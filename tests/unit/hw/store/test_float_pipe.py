@@ -8,7 +8,7 @@ import pytest
 from diastole_hw.memory.maxima import drain_entries
 from diastole_hw.store.float_pipe import QUEUED, FloatPipe
 from oracle.product import binary32_bits
-from support.bench import design, run
+from support.bench import design, pulse, simulation
 from support.floats import encoded, nearest
 from support.plans import make_numerics, make_plan, with_vector
 
@@ -170,7 +170,7 @@ RATES = {  # by direction: wanted, taken; of the words to the north so many colu
 @pytest.mark.parametrize("machine", MACHINES)
 @pytest.mark.parametrize("rates", RATES)
 @pytest.mark.sampled(18)
-def test_every_word_in_its_place(machine, rates, rng):
+async def test_every_word_in_its_place(machine, rates, rng):
     plan = make(machine)
     dut = design(FloatPipe, plan)
     of_east, of_north, turned = RATES[rates]
@@ -181,35 +181,32 @@ def test_every_word_in_its_place(machine, rates, rng):
         for want, take in [rates_of[name]]
     ]
     overflows = []
-
-    async def bench(ctx):
+    ctx = await simulation(dut)
+    for side in sides:
+        side.draw(ctx)
+        side.show(ctx, False, 0)
+    for cycle in range(200 + 100 * plan.word_parts):
+        watched = [dut.overflow]
         for side in sides:
+            port = side.port
+            watched += [port.may, port.granted, port.full, port.rows.valid, port.rows.payload]
+            watched.append(port.columns if side.turned_at_all else port.granted)
+            watched.append(getattr(port, "inside", port.full))
+        _, _, overflow, *seen = await ctx.tick().sample(*watched)
+        overflows.append(overflow)
+        # the lanes are at a word, or a side that goes first is granted
+        before = any(cycle < side.free for side in sides)
+        for number, side in reversed(list(enumerate(sides))):
+            may, granted, full, shown, word, columns, inside = seen[7 * number :][:7]
+            if plan.vector is not None:
+                assert inside == (side.inside > 0)
+            assert full == (side.inside == QUEUED)
+            assert may == (not full and not before)
+            assert granted == (side.wanted != 0 and may)
+            before |= granted
+            side.check(cycle, shown, word, columns if side.turned_at_all else None)
+            side.show(ctx, granted, cycle)
             side.draw(ctx)
-            side.show(ctx, False, 0)
-        for cycle in range(200 + 100 * plan.word_parts):
-            watched = [dut.overflow]
-            for side in sides:
-                port = side.port
-                watched += [port.may, port.granted, port.full, port.rows.valid, port.rows.payload]
-                watched.append(port.columns if side.turned_at_all else port.granted)
-                watched.append(getattr(port, "inside", port.full))
-            _, _, overflow, *seen = await ctx.tick().sample(*watched)
-            overflows.append(overflow)
-            # the lanes are at a word, or a side that goes first is granted
-            before = any(cycle < side.free for side in sides)
-            for number, side in reversed(list(enumerate(sides))):
-                may, granted, full, shown, word, columns, inside = seen[7 * number :][:7]
-                if plan.vector is not None:
-                    assert inside == (side.inside > 0)
-                assert full == (side.inside == QUEUED)
-                assert may == (not full and not before)
-                assert granted == (side.wanted != 0 and may)
-                before |= granted
-                side.check(cycle, shown, word, columns if side.turned_at_all else None)
-                side.show(ctx, granted, cycle)
-                side.draw(ctx)
-
-    run(dut, bench)
     for side in sides:
         if side.p_ready == 0.0:
             assert side.inside == QUEUED, "no more than the queue has room for"
@@ -221,7 +218,7 @@ def test_every_word_in_its_place(machine, rates, rng):
 
 
 @pytest.mark.parametrize("machine", ["alike", "words of two parts", "words of four parts, by row"])
-def test_a_word_as_often_as_it_has_parts(machine):
+async def test_a_word_as_often_as_it_has_parts(machine):
     """In one direction, to its rows; the first after their latency."""
     plan = make(machine)
     parts = {"alike": 1, "words of two parts": 2, "words of four parts, by row": 4}[machine]
@@ -229,18 +226,15 @@ def test_a_word_as_often_as_it_has_parts(machine):
     dut = design(FloatPipe, plan)
     port = getattr(dut, plan.directions[0])
     grants, shown = [], []
-
-    async def bench(ctx):
-        ctx.set(port.wanted, 1)
-        ctx.set(port.rows.ready, 1)
-        if parts > 1:
-            ctx.set(port.last_part, parts - 1)
-        for _ in range(100):
-            _, _, granted, valid = await ctx.tick().sample(port.granted, port.rows.valid)
-            grants.append(granted)
-            shown.append(valid)
-
-    run(dut, bench)
+    ctx = await simulation(dut)
+    ctx.set(port.wanted, 1)
+    ctx.set(port.rows.ready, 1)
+    if parts > 1:
+        ctx.set(port.last_part, parts - 1)
+    for _ in range(100):
+        _, _, granted, valid = await ctx.tick().sample(port.granted, port.rows.valid)
+        grants.append(granted)
+        shown.append(valid)
     rhythm = [1, *[0] * (parts - 1)] * 100
     latency = TO_ROWS + parts - 1
     assert grants == rhythm[:100]
@@ -248,28 +242,23 @@ def test_a_word_as_often_as_it_has_parts(machine):
 
 
 @pytest.mark.parametrize("direction", ["east", "north"])
-def test_offsets_go_with_their_direction(direction):
+async def test_offsets_go_with_their_direction(direction):
     """The same sum and exponents in both, and offsets one apart: results that differ by half."""
     plan = make("alike")
     dut = design(FloatPipe, plan)
     got = []
-
-    async def bench(ctx):
-        for name, offset in (("east", 200), ("north", 201)):
-            port = getattr(dut, name)
-            ctx.set(port.offset, offset)
-            ctx.set(port.stream, 100)
-            ctx.set(port.held, [100] * drain_entries(plan, name)["held"].count)
-            ctx.set(port.rows.ready, 1)
-        port = getattr(dut, direction)
-        ctx.set(port.wanted, 1)
-        await ctx.tick()
-        ctx.set(port.wanted, 0)
-        ctx.set(port.sums, [4] * len(port.sums))
-        for _ in range(12):
-            _, _, valid, word = await ctx.tick().sample(port.rows.valid, port.rows.payload)
-            ctx.set(port.sums, [0] * len(port.sums))
-            got.extend(list(word) * valid)
-
-    run(dut, bench)
+    ctx = await simulation(dut)
+    for name, offset in (("east", 200), ("north", 201)):
+        port = getattr(dut, name)
+        ctx.set(port.offset, offset)
+        ctx.set(port.stream, 100)
+        ctx.set(port.held, [100] * drain_entries(plan, name)["held"].count)
+        ctx.set(port.rows.ready, 1)
+    port = getattr(dut, direction)
+    await pulse(ctx, port.wanted)
+    ctx.set(port.sums, [4] * len(port.sums))
+    for _ in range(12):
+        _, _, valid, word = await ctx.tick().sample(port.rows.valid, port.rows.payload)
+        ctx.set(port.sums, [0] * len(port.sums))
+        got.extend(list(word) * valid)
     assert set(got) == {binary32_bits(4, 0 if direction == "east" else -1)[0]}

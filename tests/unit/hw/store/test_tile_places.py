@@ -4,7 +4,7 @@ import pytest
 
 from diastole_hw.plan.modes import PRODUCTS, Mode
 from diastole_hw.store.tile_places import TilePlaces
-from support.bench import design, run
+from support.bench import design, simulation
 from support.plans import make_numerics, make_plan
 
 LENGTHS = {  # blocks of T tiles, of lane tiles, of chunks: of tiles in both loops, in one, in none
@@ -37,51 +37,45 @@ def tiles_of(plan, lengths, *, lanes_outermost, turned):
 
 
 @pytest.mark.parametrize("turned", [False, True], ids=["rows", "turned"])
-def test_positions_are_those_of_the_loops(turned, rng):
+async def test_positions_are_those_of_the_loops(turned, rng):
     """Products behind each other, the loops in both orders; a tile stays until it leaves."""
     plan = make_plan(make_numerics(), 2, 2)
     dut = design(TilePlaces, plan, turned=turned)
-
-    async def bench(ctx):
-        for number in range(24):
-            name = list(LENGTHS)[number] if number < len(LENGTHS) else rng.choice([*LENGTHS])
-            lanes_outermost = not turned and rng.random() < 0.5
-            ctx.set(dut.lanes_outermost, lanes_outermost)
-            ctx.set(dut.t_step, LENGTHS[name][0][0])
-            options = {"lanes_outermost": lanes_outermost, "turned": turned}
-            for want in tiles_of(plan, LENGTHS[name], **options):
-                given = dut.tile.shape().members
-                ctx.set(dut.tile, {key: value for key, value in want.items() if key in given})
-                shown = dut.drained.shape().members
-                for leaves in [0] * rng.randrange(3) + [1]:
-                    ctx.set(dut.leaves, leaves)
-                    found = ctx.get(dut.drained)
-                    got = {key: found[key] for key in shown}
-                    assert got == {key: want[key] for key in shown}, f"{name}: {want}"
-                    await ctx.tick()
-            ctx.set(dut.leaves, 0)
-
-    run(dut, bench)
+    ctx = await simulation(dut)
+    for number in range(24):
+        name = list(LENGTHS)[number] if number < len(LENGTHS) else rng.choice([*LENGTHS])
+        lanes_outermost = not turned and rng.random() < 0.5
+        ctx.set(dut.lanes_outermost, lanes_outermost)
+        ctx.set(dut.t_step, LENGTHS[name][0][0])
+        options = {"lanes_outermost": lanes_outermost, "turned": turned}
+        for want in tiles_of(plan, LENGTHS[name], **options):
+            given = dut.tile.shape().members
+            ctx.set(dut.tile, {key: value for key, value in want.items() if key in given})
+            shown = dut.drained.shape().members
+            for leaves in [0] * rng.randrange(3) + [1]:
+                ctx.set(dut.leaves, leaves)
+                found = ctx.get(dut.drained)
+                got = {key: found[key] for key in shown}
+                assert got == {key: want[key] for key in shown}, f"{name}: {want}"
+                await ctx.tick()
+        ctx.set(dut.leaves, 0)
 
 
-def test_a_product_without_turned_tiles_has_one_chunk_for_each():
+async def test_a_product_without_turned_tiles_has_one_chunk_for_each():
     """What is turned only in the fused pass has the last chunk of every other tile."""
     plan = make_plan(make_numerics(), 2, 2)
     assert plan.fused
     assert Mode.FUSED not in PRODUCTS
     dut = design(TilePlaces, plan, turned=True)
-
-    async def bench(ctx):
-        ctx.set(dut.t_step, 4)
-        tiles = tiles_of(plan, LENGTHS["both"], lanes_outermost=False, turned=False)
-        for want in tiles:
-            given = dut.tile.shape().members
-            tile = {key: value for key, value in want.items() if key in given}
-            ctx.set(dut.tile, tile | {"c_blocks": 2})
-            ctx.set(dut.leaves, 1)
-            found = ctx.get(dut.drained)
-            places = {"t0": want["t0"], "l0": want["l0"], "c0": 0}
-            assert {key: found[key] for key in places} == places
-            await ctx.tick()
-
-    run(dut, bench)
+    ctx = await simulation(dut)
+    ctx.set(dut.t_step, 4)
+    tiles = tiles_of(plan, LENGTHS["both"], lanes_outermost=False, turned=False)
+    for want in tiles:
+        given = dut.tile.shape().members
+        tile = {key: value for key, value in want.items() if key in given}
+        ctx.set(dut.tile, tile | {"c_blocks": 2})
+        ctx.set(dut.leaves, 1)
+        found = ctx.get(dut.drained)
+        places = {"t0": want["t0"], "l0": want["l0"], "c0": 0}
+        assert {key: found[key] for key in places} == places
+        await ctx.tick()

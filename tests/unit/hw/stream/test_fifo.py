@@ -10,7 +10,7 @@ from amaranth.lib import data
 from diastole_hw.memory.distributed_ram import DistributedRam
 from diastole_hw.stream import fifo
 from diastole_hw.stream.fifo import LEAST_BITS, LEAST_WORDS, REGISTERS, StreamFifo
-from support.bench import design, get, put, run
+from support.bench import design, get, put, simulation
 from support.unit_bench import Unit
 
 DEPTHS = [1, 2, 3, REGISTERS, REGISTERS + 1, 40]
@@ -43,54 +43,46 @@ def passes(dut, cases, rng, p_put, p_get):
 
 @pytest.mark.parametrize("depth, quick", KINDS)
 @pytest.mark.parametrize("kind", [{}, {"ahead": True}], ids=str)
-def test_holds_exactly_its_depth(depth, quick, kind):
+async def test_holds_exactly_its_depth(depth, quick, kind):
     dut = design(StreamFifo, unsigned(8), depth, quick=quick, **kind)
-
-    async def bench(ctx):
-        for count in range(depth):
-            assert ctx.get(dut.level) == count
-            await put(ctx, dut.i, [count])
-        assert ctx.get(dut.level) == depth
-        assert not ctx.get(dut.i.ready)
-        ctx.set(dut.i.valid, 1)  # refused, and nothing is overwritten
-        ctx.set(dut.i.payload, 99)
-        await ctx.tick().repeat(3)
-        ctx.set(dut.i.valid, 0)
-        for count in range(depth):
-            assert await get(ctx, dut.o) == count
-            assert ctx.get(dut.level) == depth - count - 1
-            assert ctx.get(dut.o.valid) == (depth - count > 1) or not dut.at_once
-
-    run(dut, bench)
+    ctx = await simulation(dut)
+    for count in range(depth):
+        assert ctx.get(dut.level) == count
+        await put(ctx, dut.i, [count])
+    assert ctx.get(dut.level) == depth
+    assert not ctx.get(dut.i.ready)
+    ctx.set(dut.i.valid, 1)  # refused, and nothing is overwritten
+    ctx.set(dut.i.payload, 99)
+    await ctx.tick().repeat(3)
+    ctx.set(dut.i.valid, 0)
+    for count in range(depth):
+        assert await get(ctx, dut.o) == count
+        assert ctx.get(dut.level) == depth - count - 1
+        assert ctx.get(dut.o.valid) == (depth - count > 1) or not dut.at_once
 
 
 @pytest.mark.parametrize("depth, quick", KINDS)
 @pytest.mark.parametrize("ahead", [False, True])
-def test_latency_and_throughput(depth, quick, ahead):
+async def test_latency_and_throughput(depth, quick, ahead):
     """As the docstring has them; the model is a deque with the latency of the queue's kind."""
     dut = design(StreamFifo, unsigned(16), depth, quick=quick, ahead=ahead)
     latency = 1 if quick or depth <= REGISTERS else 2
     inside = deque()  # (value, cycle in which it can leave)
     taken, given = [], []
-
-    async def bench(ctx):
-        ctx.set(dut.i.valid, 1)
-        ctx.set(dut.o.ready, 1)
-        for cycle in range(60):
-            ctx.set(dut.i.payload, cycle)
-            _, _, ready, valid, value = await ctx.tick().sample(
-                dut.i.ready, dut.o.valid, dut.o.payload
-            )
-            assert valid == bool(inside and inside[0][1] <= cycle), f"cycle {cycle}"
-            assert ready == (len(inside) < depth), f"cycle {cycle}"
-            if valid:
-                assert value == inside.popleft()[0]
-                given.append(cycle)
-            if ready:
-                inside.append((cycle, cycle + latency))
-                taken.append(cycle)
-
-    run(dut, bench)
+    ctx = await simulation(dut)
+    ctx.set(dut.i.valid, 1)
+    ctx.set(dut.o.ready, 1)
+    for cycle in range(60):
+        ctx.set(dut.i.payload, cycle)
+        _, _, ready, valid, value = await ctx.tick().sample(dut.i.ready, dut.o.valid, dut.o.payload)
+        assert valid == bool(inside and inside[0][1] <= cycle), f"cycle {cycle}"
+        assert ready == (len(inside) < depth), f"cycle {cycle}"
+        if valid:
+            assert value == inside.popleft()[0]
+            given.append(cycle)
+        if ready:
+            inside.append((cycle, cycle + latency))
+            taken.append(cycle)
     assert given[0] == latency
     assert len(given) == (30 if depth == 1 else 60 - latency)
 
@@ -98,39 +90,35 @@ def test_latency_and_throughput(depth, quick, ahead):
 @pytest.mark.parametrize("depth, quick", KINDS)
 @pytest.mark.parametrize("ahead", [False, True])
 @pytest.mark.sampled(2)
-def test_every_cycle_against_a_deque(depth, quick, ahead, rng):
+async def test_every_cycle_against_a_deque(depth, quick, ahead, rng):
     """Both sides at random, from empty to full and back: what is full takes nothing, even as a
     value leaves it, and what is empty gives nothing."""
     dut = design(StreamFifo, unsigned(16), depth, quick=quick, ahead=ahead)
     latency = 1 if quick or depth <= REGISTERS else 2
     inside = deque()  # (value, cycle in which it can leave)
     full_and_leaving = 0
-
-    async def bench(ctx):
-        nonlocal full_and_leaving
-        rising = True
-        for cycle in range(40 * depth + 100):
-            if len(inside) in (0, depth):
-                rising = not inside
-            offers = rng.random() < (0.9 if rising else 0.3)
-            willing = rng.random() < (0.3 if rising else 0.9)
-            ctx.set(dut.i.valid, offers)
-            ctx.set(dut.i.payload, cycle)
-            ctx.set(dut.o.ready, willing)
-            _, _, ready, valid, value, level = await ctx.tick().sample(
-                dut.i.ready, dut.o.valid, dut.o.payload, dut.level
-            )
-            assert (ready, level) == (len(inside) < depth, len(inside)), f"{cycle=}"
-            assert valid == bool(inside and inside[0][1] <= cycle), f"{cycle=}"
-            if valid:
-                assert value == inside[0][0], f"{cycle=}"
-            full_and_leaving += offers and not ready and valid and willing
-            if valid and willing:
-                inside.popleft()
-            if offers and ready:
-                inside.append((cycle, cycle + latency))
-
-    run(dut, bench)
+    ctx = await simulation(dut)
+    rising = True
+    for cycle in range(40 * depth + 100):
+        if len(inside) in (0, depth):
+            rising = not inside
+        offers = rng.random() < (0.9 if rising else 0.3)
+        willing = rng.random() < (0.3 if rising else 0.9)
+        ctx.set(dut.i.valid, offers)
+        ctx.set(dut.i.payload, cycle)
+        ctx.set(dut.o.ready, willing)
+        _, _, ready, valid, value, level = await ctx.tick().sample(
+            dut.i.ready, dut.o.valid, dut.o.payload, dut.level
+        )
+        assert (ready, level) == (len(inside) < depth, len(inside)), f"{cycle=}"
+        assert valid == bool(inside and inside[0][1] <= cycle), f"{cycle=}"
+        if valid:
+            assert value == inside[0][0], f"{cycle=}"
+        full_and_leaving += offers and not ready and valid and willing
+        if valid and willing:
+            inside.popleft()
+        if offers and ready:
+            inside.append((cycle, cycle + latency))
     assert full_and_leaving
 
 
@@ -156,26 +144,23 @@ def test_no_word_is_shown_while_it_is_written(depth, quick, ahead, rng, monkeypa
 
 @pytest.mark.parametrize("depth", [LEAST_WORDS - 1, LEAST_WORDS, REGISTERS])
 @pytest.mark.parametrize("ahead", [False, True])
-def test_a_still_queue_shows_nothing_of_what_is_not_taken(depth, ahead, rng, monkeypatch):
+async def test_a_still_queue_shows_nothing_of_what_is_not_taken(depth, ahead, rng, monkeypatch):
     """Where nothing comes, it shows the same in every cycle, whatever is offered, and whatever the
     memory shows of a word that is written."""
     monkeypatch.setattr(fifo, "DistributedRam", Garbles)
     dut = design(StreamFifo, unsigned(14), depth, still=True, ahead=ahead)
     assert dut.at_once
     assert dut.in_registers == (depth < LEAST_WORDS)
-
-    async def bench(ctx):
-        for count in range(2 * depth):
-            await put(ctx, dut.i, [value := rng.randrange(1 << 14)])
-            assert await get(ctx, dut.o) == value
+    ctx = await simulation(dut)
+    for count in range(2 * depth):
+        await put(ctx, dut.i, [value := rng.randrange(1 << 14)])
+        assert await get(ctx, dut.o) == value
+        await ctx.tick()
+        shown = ctx.get(dut.o.payload)
+        for _ in range(5):
+            ctx.set(dut.i.payload, rng.randrange(1 << 14))
             await ctx.tick()
-            shown = ctx.get(dut.o.payload)
-            for _ in range(5):
-                ctx.set(dut.i.payload, rng.randrange(1 << 14))
-                await ctx.tick()
-                assert ctx.get(dut.o.payload) == shown, f"after {count + 1} values"
-
-    run(dut, bench)
+            assert ctx.get(dut.o.payload) == shown, f"after {count + 1} values"
 
 
 @pytest.mark.parametrize(

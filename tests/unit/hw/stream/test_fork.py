@@ -7,7 +7,7 @@ from amaranth.lib import data, stream
 from amaranth.lib.wiring import In, Out
 
 from diastole_hw.stream.fork import fork
-from support.bench import run
+from support.bench import simulation
 from support.pipelines import Built
 from support.unit_bench import Unit
 
@@ -36,25 +36,22 @@ def test_every_sink_gets_every_value(count, p_put, p_get, rng):
 
 
 @pytest.mark.parametrize("count", COUNTS)
-def test_handshakes_are_combinational(count):
+async def test_handshakes_are_combinational(count):
     """Valid only where all are willing: a sink that is ready alone gets nothing."""
     dut = fork_of(count)
-
-    async def main(ctx):
-        for willing in range(2**count):
-            for valid in (0, 1):
-                ctx.set(dut.i.valid, valid)
-                ctx.set(dut.i.payload, 0xA5)
-                for number in range(count):
-                    ctx.set(dut.o[number].ready, willing >> number & 1)
-                await ctx.tick()
-                everybody = willing == 2**count - 1
-                assert ctx.get(dut.i.ready) == everybody
-                for number in range(count):
-                    assert ctx.get(dut.o[number].valid) == (valid and everybody)
-                    assert ctx.get(dut.o[number].payload) == 0xA5
-
-    run(dut, main)
+    ctx = await simulation(dut)
+    for willing in range(2**count):
+        for valid in (0, 1):
+            ctx.set(dut.i.valid, valid)
+            ctx.set(dut.i.payload, 0xA5)
+            for number in range(count):
+                ctx.set(dut.o[number].ready, willing >> number & 1)
+            await ctx.tick()
+            everybody = willing == 2**count - 1
+            assert ctx.get(dut.i.ready) == everybody
+            for number in range(count):
+                assert ctx.get(dut.o[number].valid) == (valid and everybody)
+                assert ctx.get(dut.o[number].payload) == 0xA5
 
 
 WHOLE = data.StructLayout({"a": 8, "b": 4, "c": 1})

@@ -7,7 +7,7 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from diastole_hw.transfer.times import times
-from support.bench import design, run
+from support.bench import design, simulation
 
 
 class Product(wiring.Component):
@@ -27,14 +27,11 @@ class Product(wiring.Component):
 
 
 @pytest.mark.parametrize("factor", [None, 0, 1, 2, 7, 80, 5 << 9])
-def test_every_product(factor):
+async def test_every_product(factor):
     dut = design(Product, factor)
-
-    async def bench(ctx):
-        for a in range(32):
-            for b in range(8 if factor is None else 1):
-                ctx.set(dut.a, a)
-                ctx.set(dut.b, b)
-                assert ctx.get(dut.o) == a * (b if factor is None else factor)
-
-    run(dut, bench)
+    ctx = await simulation(dut)
+    for a in range(32):
+        for b in range(8 if factor is None else 1):
+            ctx.set(dut.a, a)
+            ctx.set(dut.b, b)
+            assert ctx.get(dut.o) == a * (b if factor is None else factor)

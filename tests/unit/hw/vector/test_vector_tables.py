@@ -12,7 +12,7 @@ from diastole_hw.vector.vector_tables import (
     entry_bits,
 )
 from diastole_sim.spec.limits import COUNTED_BITS, OF_CHOICES, STORED, VectorTable, vector_tables
-from support.bench import design, run
+from support.bench import design, run, simulation
 
 READERS = {
     VectorTable.INSTRUCTIONS: [
@@ -105,127 +105,115 @@ class Bench:
     "data_width, block", [(32, 1), (32, 4), (64, 1), (64, 8), (128, 8), (512, 2), (512, 32)]
 )
 @pytest.mark.sampled(2)
-def test_every_port(data_width, block, decides, rng):
+async def test_every_port(data_width, block, decides, rng):
     dut = design(VectorTables, shape_of(data_width, block, decides=decides))
     tables = vector_tables(choices=dut.shape.has_choices)
     assert tables == tuple(VectorTable if decides else OTHERS)
     given = (VectorTable.CONSTANTS, VectorTable.AMAX, VectorTable.PANEL, VectorTable.WIDTHS)
-
-    async def bench(ctx):
-        it = Bench(ctx, dut, rng)
-        for _ in range(120):
-            table = rng.choice(tables)
-            at = rng.choice([0, entries(dut.shape, table) - 1, rng.randrange(24)])
-            word = rng.getrandbits(entry_bits(dut.shape, table))
-            if table in given and rng.random() < 0.5:
-                word &= (1 << COUNTED_BITS.get(table, 1024)) - 1
-                await it.put_outside(table, at, word)
-            else:
-                await it.put_chunks(table, at, word)
-            some = rng.choice([each for each in tables if it.held[each]])
-            await it.read(some, rng.choice(list(it.held[some])))
-            if decides:
-                last = [it.held[VectorTable.WIDTHS].get(slot, 0) & 1 for slot in range(255)]
-                assert ctx.get(dut.last) == sum(bit << slot for slot, bit in enumerate(last))
-        for table, those in it.held.items():
-            for at in those:
-                await it.read(table, at)
-
-    run(dut, bench)
+    ctx = await simulation(dut)
+    it = Bench(ctx, dut, rng)
+    for _ in range(120):
+        table = rng.choice(tables)
+        at = rng.choice([0, entries(dut.shape, table) - 1, rng.randrange(24)])
+        word = rng.getrandbits(entry_bits(dut.shape, table))
+        if table in given and rng.random() < 0.5:
+            word &= (1 << COUNTED_BITS.get(table, 1024)) - 1
+            await it.put_outside(table, at, word)
+        else:
+            await it.put_chunks(table, at, word)
+        some = rng.choice([each for each in tables if it.held[each]])
+        await it.read(some, rng.choice(list(it.held[some])))
+        if decides:
+            last = [it.held[VectorTable.WIDTHS].get(slot, 0) & 1 for slot in range(255)]
+            assert ctx.get(dut.last) == sum(bit << slot for slot, bit in enumerate(last))
+    for table, those in it.held.items():
+        for at in those:
+            await it.read(table, at)
 
 
 @pytest.mark.parametrize("data_width", [32, 64])
-def test_the_scale_of_the_loss_is_not_loaded(data_width, rng):
+async def test_the_scale_of_the_loss_is_not_loaded(data_width, rng):
     dut = design(VectorTables, shape_of(data_width, 4))
-
-    async def bench(ctx):
-        it = Bench(ctx, dut, rng)
-        for at in (251, 252, 253, 254):
-            await it.put_outside(VectorTable.CONSTANTS, at, at)
-        for at in (251, 252, 253, 254):
-            await it.put_chunks(VectorTable.CONSTANTS, at, 5)
-        await it.put_chunks(VectorTable.AMAX, 252, 5)
-        it.held[VectorTable.CONSTANTS] |= {252: 252, 253: 253}
-        for table, held in it.held.items():
-            for at in held:
-                await it.read(table, at)
-
-    run(dut, bench)
+    ctx = await simulation(dut)
+    it = Bench(ctx, dut, rng)
+    for at in (251, 252, 253, 254):
+        await it.put_outside(VectorTable.CONSTANTS, at, at)
+    for at in (251, 252, 253, 254):
+        await it.put_chunks(VectorTable.CONSTANTS, at, 5)
+    await it.put_chunks(VectorTable.AMAX, 252, 5)
+    it.held[VectorTable.CONSTANTS] |= {252: 252, 253: 253}
+    for table, held in it.held.items():
+        for at in held:
+            await it.read(table, at)
 
 
 @pytest.mark.parametrize("table", OTHERS)
-def test_scales_have_two_users(table, rng):
+async def test_scales_have_two_users(table, rng):
     dut = design(VectorTables, shape_of(64, 2))
     scales = table == VectorTable.AMAX
-
-    async def bench(ctx):
-        it = Bench(ctx, dut, rng)
-        await it.put_chunks(table, 7, 1)
-        await it.put_chunks(table, 8, 3)
-        await it.put_outside(VectorTable.AMAX, 9, 9)
-        ctx.set(dut.amax_put_at, 9)
-        ctx.set(dut.amax_put, 2)
-        ctx.set(dut.amax_put_en, 1)
-        ctx.set(dut.put, {"valid": 1, "table": table, "at": 7, "bank": 0, "chunk": 5})
+    ctx = await simulation(dut)
+    it = Bench(ctx, dut, rng)
+    await it.put_chunks(table, 7, 1)
+    await it.put_chunks(table, 8, 3)
+    await it.put_outside(VectorTable.AMAX, 9, 9)
+    ctx.set(dut.amax_put_at, 9)
+    ctx.set(dut.amax_put, 2)
+    ctx.set(dut.amax_put_en, 1)
+    ctx.set(dut.put, {"valid": 1, "table": table, "at": 7, "bank": 0, "chunk": 5})
+    await ctx.tick()
+    assert ctx.get(dut.blocked) == scales
+    ctx.set(dut.put.valid, 0)
+    ctx.set(dut.amax_put_en, 0)
+    await ctx.delay(0)
+    assert not ctx.get(dut.blocked)
+    it.held[VectorTable.AMAX][9] = 2
+    it.held[table][7] = 1 if scales else 5
+    for at in (7, 8):
+        await it.read(table, at)
+    await it.read(VectorTable.AMAX, 9)
+    if table in STORED:
+        ctx.set(dut.amax_at, 9)
+        ctx.set(dut.amax_en, 1)
+        ctx.set(dut.take, {"valid": 1, "table": table, "at": 8})
         await ctx.tick()
         assert ctx.get(dut.blocked) == scales
-        ctx.set(dut.put.valid, 0)
-        ctx.set(dut.amax_put_en, 0)
-        await ctx.delay(0)
-        assert not ctx.get(dut.blocked)
-        it.held[VectorTable.AMAX][9] = 2
-        it.held[table][7] = 1 if scales else 5
-        for at in (7, 8):
-            await it.read(table, at)
-        await it.read(VectorTable.AMAX, 9)
-        if table in STORED:
-            ctx.set(dut.amax_at, 9)
-            ctx.set(dut.amax_en, 1)
-            ctx.set(dut.take, {"valid": 1, "table": table, "at": 8})
-            await ctx.tick()
-            assert ctx.get(dut.blocked) == scales
-            assert ctx.get(dut.amax) == 2
-            if not scales:
-                assert ctx.get(Value.cast(getattr(dut, WORDS[table]))) == 3
-            ctx.set(dut.amax_en, 0)
-
-    run(dut, bench)
+        assert ctx.get(dut.amax) == 2
+        if not scales:
+            assert ctx.get(Value.cast(getattr(dut, WORDS[table]))) == 3
+        ctx.set(dut.amax_en, 0)
 
 
-def test_widths_have_two_users(rng):
+async def test_widths_have_two_users(rng):
     """A conversion reads both tables of a slot, and writes the widths apart."""
     dut = design(VectorTables, shape_of(64, 2, decides=True))
     table = VectorTable.WIDTHS
-
-    async def bench(ctx):
-        it = Bench(ctx, dut, rng)
-        await it.put_chunks(table, 7, 1)
-        await it.put_chunks(table, 9, 3)
-        ctx.set(dut.amax_put_at, 9)
-        ctx.set(dut.width_put, 2)
-        ctx.set(dut.put, {"valid": 1, "table": table, "at": 7, "bank": 0, "chunk": 2})
-        ctx.set(dut.width_put_en, 1)
-        await ctx.tick()
-        assert ctx.get(dut.blocked)
-        assert ctx.get(dut.last) == 1 << 7
-        ctx.set(dut.width_put_en, 0)
-        ctx.set(dut.amax_put_en, 1)
-        await ctx.tick()
-        assert not ctx.get(dut.blocked)
-        ctx.set(dut.put.valid, 0)
-        ctx.set(dut.amax_put_en, 0)
-        it.held[table] |= {7: 2, 9: 2}
-        for at in (7, 9):
-            await it.read(table, at)
-        ctx.set(dut.amax_at, 9)
-        ctx.set(dut.amax_en, 1)
-        ctx.set(dut.take, {"valid": 1, "table": table, "at": 7})
-        await ctx.tick()
-        assert ctx.get(dut.blocked)
-        assert ctx.get(dut.widths) == 2
-        ctx.set(dut.amax_en, 0)
-
-    run(dut, bench)
+    ctx = await simulation(dut)
+    it = Bench(ctx, dut, rng)
+    await it.put_chunks(table, 7, 1)
+    await it.put_chunks(table, 9, 3)
+    ctx.set(dut.amax_put_at, 9)
+    ctx.set(dut.width_put, 2)
+    ctx.set(dut.put, {"valid": 1, "table": table, "at": 7, "bank": 0, "chunk": 2})
+    ctx.set(dut.width_put_en, 1)
+    await ctx.tick()
+    assert ctx.get(dut.blocked)
+    assert ctx.get(dut.last) == 1 << 7
+    ctx.set(dut.width_put_en, 0)
+    ctx.set(dut.amax_put_en, 1)
+    await ctx.tick()
+    assert not ctx.get(dut.blocked)
+    ctx.set(dut.put.valid, 0)
+    ctx.set(dut.amax_put_en, 0)
+    it.held[table] |= {7: 2, 9: 2}
+    for at in (7, 9):
+        await it.read(table, at)
+    ctx.set(dut.amax_at, 9)
+    ctx.set(dut.amax_en, 1)
+    ctx.set(dut.take, {"valid": 1, "table": table, "at": 7})
+    await ctx.tick()
+    assert ctx.get(dut.blocked)
+    assert ctx.get(dut.widths) == 2
+    ctx.set(dut.amax_en, 0)
 
 
 CLASHES = {

@@ -9,7 +9,7 @@ import pytest
 from diastole_hw.convert.image.image_writer import ImageWriter
 from diastole_sim.spec.image import StoredCopy, image_layouts
 from diastole_sim.spec.sizes.converter_sizes import ConverterSizes
-from support.bench import design, put, run
+from support.bench import design, put, simulation
 from support.bus import ServiceMemory
 from support.numerics import make_numerics
 from support.sweep import alternating
@@ -283,29 +283,26 @@ def test_zeros_need_no_elements(rng):
     assert [data for _, data in moved[1:beats]] == [77] + [0] * (beats - 2)
 
 
-def test_requests_wait_for_nobody(rng):
+async def test_requests_wait_for_nobody(rng):
     """Neither valid depends on its ready."""
     numerics, dut = make("squares")
     job = Job(numerics, dut.sizes.data_width, 0, (4, 32), rng)
-
-    async def main(ctx):
-        job.set_up(ctx, dut)
-        ctx.set(dut.start, 1)
+    ctx = await simulation(dut)
+    job.set_up(ctx, dut)
+    ctx.set(dut.start, 1)
+    await ctx.tick()
+    ctx.set(dut.start, 0)
+    await put(ctx, dut.group, [job.groups[0][-1]])
+    await put(ctx, dut.exponents, job.bytes_of_fields())
+    for _ in range(4):
         await ctx.tick()
-        ctx.set(dut.start, 0)
-        await put(ctx, dut.group, [job.groups[0][-1]])
-        await put(ctx, dut.exponents, job.bytes_of_fields())
-        for _ in range(4):
-            await ctx.tick()
-        assert ctx.get(dut.request.valid)
-        assert ctx.get(dut.request.p.addr) == job.addresses[0]
-        ctx.set(dut.request.ready, 1)
-        await ctx.tick()
-        ctx.set(dut.request.ready, 0)
-        assert ctx.get(dut.o.valid)
-        assert not ctx.get(dut.request.valid)
-
-    run(dut, main)
+    assert ctx.get(dut.request.valid)
+    assert ctx.get(dut.request.p.addr) == job.addresses[0]
+    ctx.set(dut.request.ready, 1)
+    await ctx.tick()
+    ctx.set(dut.request.ready, 0)
+    assert ctx.get(dut.o.valid)
+    assert not ctx.get(dut.request.valid)
 
 
 class PlanarJob(Job):

@@ -10,7 +10,7 @@ from diastole_sim.spec.numerics import CLASS_NAMES
 from diastole_sim.spec.sizes.converter_sizes import ConverterSizes
 from oracle.formats import deficit, element, round_to_code
 from oracle.threefry import draw
-from support.bench import design, put, run
+from support.bench import design, put, run, simulation
 from support.sweep import sweep
 from support.tiles import (
     MACHINES,
@@ -366,34 +366,32 @@ def test_scan(name, rng):
     bench.check_amax()
 
 
-def test_scan_needs_no_room(rng):
+async def test_scan_needs_no_room(rng):
     """Tiles of the tensor before may still be in the buffer."""
     bench = Bench("squares", 0, (4, 32 * 3), rng)
     dut, halves = bench.dut, bench.halves
     beats = list(bench.data())
     filling = len(beats) // len(bench.tiles) * halves
+    ctx = await simulation(dut)
 
-    async def main(ctx):
-        async def send(count, start):
-            ctx.set(dut.data.valid, 1)
-            for beat in beats[start : start + count]:
-                ctx.set(dut.data.payload, beat)
-                assert (await ctx.tick().sample(dut.data.ready))[-1]
-            ctx.set(dut.data.valid, 0)
+    async def send(count, start):
+        ctx.set(dut.data.valid, 1)
+        for beat in beats[start : start + count]:
+            ctx.set(dut.data.payload, beat)
+            assert (await ctx.tick().sample(dut.data.ready))[-1]
+        ctx.set(dut.data.valid, 0)
 
-        ctx.set(dut.tile.valid, 1)
-        for number in range(halves):
-            ctx.set(dut.tile.payload, bench.fields()[number])
-            await send(filling // halves, number * filling // halves)
-        ctx.set(dut.tile.payload, bench.fields()[halves])
-        assert not (await ctx.tick().sample(dut.data.ready))[-1], "there is no room"
-        ctx.set(dut.scan, 1)
-        await send(len(beats) - filling, filling)
-        ctx.set(dut.tile.valid, 0)
-        await ctx.tick().repeat(dut.scanning - 1)
-        assert ctx.get(dut.done)
-
-    run(dut, main)
+    ctx.set(dut.tile.valid, 1)
+    for number in range(halves):
+        ctx.set(dut.tile.payload, bench.fields()[number])
+        await send(filling // halves, number * filling // halves)
+    ctx.set(dut.tile.payload, bench.fields()[halves])
+    assert not (await ctx.tick().sample(dut.data.ready))[-1], "there is no room"
+    ctx.set(dut.scan, 1)
+    await send(len(beats) - filling, filling)
+    ctx.set(dut.tile.valid, 0)
+    await ctx.tick().repeat(dut.scanning - 1)
+    assert ctx.get(dut.done)
 
 
 def test_scan_of_nothing(rng):
@@ -420,17 +418,14 @@ def test_timing(name, by_blocks, rng):
     assert cycles[0] == 2  # after the restart; a cycle after the word was taken
 
 
-def test_ready_does_not_wait_for_data(rng):
+async def test_ready_does_not_wait_for_data(rng):
     bench = Bench("squares", 0, (4, 8), rng)
     dut = bench.dut
-
-    async def main(ctx):
-        for _ in range(3):
-            assert not (await ctx.tick().sample(dut.data.ready))[-1]
-        ctx.set(dut.tile.payload, bench.fields()[0])
-        ctx.set(dut.tile.valid, 1)
-        for _ in range(3):
-            assert (await ctx.tick().sample(dut.data.ready))[-1]
-        assert not ctx.get(dut.write_en)
-
-    run(dut, main)
+    ctx = await simulation(dut)
+    for _ in range(3):
+        assert not (await ctx.tick().sample(dut.data.ready))[-1]
+    ctx.set(dut.tile.payload, bench.fields()[0])
+    ctx.set(dut.tile.valid, 1)
+    for _ in range(3):
+        assert (await ctx.tick().sample(dut.data.ready))[-1]
+    assert not ctx.get(dut.write_en)

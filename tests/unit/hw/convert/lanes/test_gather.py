@@ -6,7 +6,7 @@ import pytest
 from diastole_hw.convert.lanes.gather import Gather
 from diastole_hw.convert.lanes.reduction import BelowZero, Largest
 from diastole_sim.spec.sizes.converter_sizes import ConverterSizes
-from support.bench import design, run
+from support.bench import design, simulation
 from support.sweep import alternating
 from support.tiles import MACHINES, class_of, machine, piece_cols, tile_shape
 
@@ -133,7 +133,7 @@ WAYS = {
 
 
 @pytest.mark.parametrize("name, p_add, by_blocks, reduction", alternating(NAMES, WAYS))
-def test_squares(name, p_add, by_blocks, reduction, rng):
+async def test_squares(name, p_add, by_blocks, reduction, rng):
     """Held from ``done``, 2 cycles after the last word, to that of the next tile."""
     numerics, dut = make(name, reduction, by_blocks)
     classes = [cls for cls in range(3) if class_of(numerics, cls).grouping.kind != "vector"]
@@ -146,13 +146,6 @@ def test_squares(name, p_add, by_blocks, reduction, rng):
     wanted = [squares for tile in tiles for squares in tile.squares(count)]
     events = []  # of every cycle: whether the last word comes, `done`, the squares
 
-    async def drive(ctx):
-        for tile in tiles:
-            await add(ctx, dut, tile, 0, lambda: rng.random() < p_add)
-            for _ in range(2):  # the class holds up to `done`
-                await ctx.tick()
-        await ctx.tick()
-
     async def watch(ctx):
         while True:
             _, _, *flags, done, squares = await ctx.tick().sample(
@@ -160,7 +153,12 @@ def test_squares(name, p_add, by_blocks, reduction, rng):
             )
             events.append((all(flags), done, [squares[n] for n in range(count)]))
 
-    run(dut, drive, background=[watch])
+    ctx = await simulation(dut, background=[watch])
+    for tile in tiles:
+        await add(ctx, dut, tile, 0, lambda: rng.random() < p_add)
+        for _ in range(2):  # the class holds up to `done`
+            await ctx.tick()
+    await ctx.tick()
     lasts = [cycle for cycle, (last, _, _) in enumerate(events) if last]
     dones = [cycle for cycle, (_, done, _) in enumerate(events) if done]
     assert dones == [cycle + 2 for cycle in lasts]
@@ -171,7 +169,7 @@ def test_squares(name, p_add, by_blocks, reduction, rng):
 
 
 @pytest.mark.parametrize("name, p_add, by_blocks, reduction", alternating(WITH_VECTORS, WAYS))
-def test_vectors(name, p_add, by_blocks, reduction, rng):
+async def test_vectors(name, p_add, by_blocks, reduction, rng):
     """Read from ``done`` on, in any order and with gaps, while the next tile is on its way into the
     other half, if there is one."""
     numerics, dut = make(name, reduction, by_blocks)
@@ -195,53 +193,48 @@ def test_vectors(name, p_add, by_blocks, reduction, rng):
             while done[0] <= number:
                 await ctx.tick()
 
-    async def check(ctx):
-        for number, tile in enumerate(tiles):
-            while done[0] <= number:
+    ctx = await simulation(dut, drive, background=[count_done], limit=40_000)
+    for number, tile in enumerate(tiles):
+        while done[0] <= number:
+            await ctx.tick()
+        places = [(row, word) for row, word, *_ in tile.words(lanes)]
+        for row, word in rng.sample(places, min(len(places), 60)):
+            ctx.set(dut.read_en, 1)
+            ctx.set(dut.read_row, row)
+            ctx.set(dut.read_word, word)
+            ctx.set(dut.read_half, number % halves)
+            await ctx.tick()
+            ctx.set(dut.read_en, 0)
+            for port in (dut.read_row, dut.read_word, dut.read_half):
+                ctx.set(port, 0)
+            for _ in range(1 + rng.randrange(2)):
+                where = f"tile {number} row {row} word {word}"
+                assert ctx.get(dut.row_value) == tile.along(row, word * lanes), where
+                columns = ctx.get(dut.column_values)
+                for n in range(lanes):
+                    if word * lanes + n < tile.cols:
+                        wanted = tile.down(row, word * lanes + n)
+                        assert columns[n] == wanted, f"{where} lane {n}"
+                if rng.random() < 0.7:
+                    break
                 await ctx.tick()
-            places = [(row, word) for row, word, *_ in tile.words(lanes)]
-            for row, word in rng.sample(places, min(len(places), 60)):
-                ctx.set(dut.read_en, 1)
-                ctx.set(dut.read_row, row)
-                ctx.set(dut.read_word, word)
-                ctx.set(dut.read_half, number % halves)
-                await ctx.tick()
-                ctx.set(dut.read_en, 0)
-                for port in (dut.read_row, dut.read_word, dut.read_half):
-                    ctx.set(port, 0)
-                for _ in range(1 + rng.randrange(2)):
-                    where = f"tile {number} row {row} word {word}"
-                    assert ctx.get(dut.row_value) == tile.along(row, word * lanes), where
-                    columns = ctx.get(dut.column_values)
-                    for n in range(lanes):
-                        if word * lanes + n < tile.cols:
-                            wanted = tile.down(row, word * lanes + n)
-                            assert columns[n] == wanted, f"{where} lane {n}"
-                    if rng.random() < 0.7:
-                        break
-                    await ctx.tick()
-            read[0] += 1
-
-    run(dut, drive, check, background=[count_done], limit=40_000)
+        read[0] += 1
 
 
-def test_vectors_can_be_read_at_once(rng):
+async def test_vectors_can_be_read_at_once(rng):
     """In the cycle of ``done`` itself, the last word's vectors too."""
     numerics, dut = make("vectors", "bytes")
     tile = Tile(numerics, dut.sizes.data_width, 0, rng, dut.reduction)
-
-    async def main(ctx):
-        await add(ctx, dut, tile, 1, lambda: True)
-        await ctx.tick()
-        assert ctx.get(dut.done)
-        row, word = tile.rows - 1, (tile.cols - 1) // dut.sizes.lanes
-        ctx.set(dut.read_en, 1)
-        ctx.set(dut.read_row, row)
-        ctx.set(dut.read_word, word)
-        ctx.set(dut.read_half, 1)
-        await ctx.tick()
-        first = word * dut.sizes.lanes
-        assert ctx.get(dut.row_value) == tile.along(row, first)
-        assert ctx.get(dut.column_values)[0] == tile.down(row, first)
-
-    run(dut, main)
+    ctx = await simulation(dut)
+    await add(ctx, dut, tile, 1, lambda: True)
+    await ctx.tick()
+    assert ctx.get(dut.done)
+    row, word = tile.rows - 1, (tile.cols - 1) // dut.sizes.lanes
+    ctx.set(dut.read_en, 1)
+    ctx.set(dut.read_row, row)
+    ctx.set(dut.read_word, word)
+    ctx.set(dut.read_half, 1)
+    await ctx.tick()
+    first = word * dut.sizes.lanes
+    assert ctx.get(dut.row_value) == tile.along(row, first)
+    assert ctx.get(dut.column_values)[0] == tile.down(row, first)

@@ -5,7 +5,7 @@ import pytest
 
 from diastole_hw.convert.lanes.trials import Trials
 from diastole_sim.spec.sizes.converter_sizes import ConverterSizes
-from support.bench import design, run
+from support.bench import design, simulation
 from support.tiles import class_of, machine, tile_shape
 from support.two_scales import worse
 
@@ -83,41 +83,38 @@ async def give(ctx, dut, tile):
 @pytest.mark.parametrize(
     "name, cls", [("two scales", 0), ("two scales", 1), ("squares of two scales", 1)]
 )
-def test_units(name, cls, rng):
+async def test_units(name, cls, rng):
     """Of some tiles, one after the other, each read when it is done."""
     numerics, data_width = machine(name)
     dut = design(Trials, ConverterSizes(numerics=numerics, data_width=data_width))
     lanes, found = dut.sizes.lanes, set()
-
-    async def bench(ctx):
-        ctx.set(dut.cls, cls)
-        ctx.set(dut.scale, SCALE)
-        for _ in range(6):
-            tile = Tile(numerics, cls, rng)
-            await give(ctx, dut, tile)
-            for _ in range(40):
-                if ctx.get(dut.done):
-                    break
-                await ctx.tick()
-            else:
-                raise AssertionError("the tile is never done")
+    ctx = await simulation(dut, limit=20_000)
+    ctx.set(dut.cls, cls)
+    ctx.set(dut.scale, SCALE)
+    for _ in range(6):
+        tile = Tile(numerics, cls, rng)
+        await give(ctx, dut, tile)
+        for _ in range(40):
+            if ctx.get(dut.done):
+                break
             await ctx.tick()
-            if not tile.vectors:
-                for unit in {tile.unit(0, col, False) for col in range(tile.cols)}:
-                    assert ctx.get(dut.squares[unit[2] % len(dut.squares)]) == tile.right(unit)
-                    found.add(tile.right(unit))
-                continue
-            for row in range(tile.rows):
-                for first in range(0, tile.cols, lanes):
-                    ctx.set(dut.read_en, 1)
-                    ctx.set(dut.read_at, {"row": row, "word": first // lanes})
-                    await ctx.tick()
-                    right = tile.right(tile.unit(row, first, False))
-                    assert ctx.get(dut.row_value) == right
-                    for col in range(first, min(first + lanes, tile.cols)):
-                        down = tile.right(tile.unit(row, col, True))
-                        assert ctx.get(dut.column_values[col - first]) == down
-                        found.update((right, down))
-
-    run(dut, bench, limit=20_000)
+        else:
+            raise AssertionError("the tile is never done")
+        await ctx.tick()
+        if not tile.vectors:
+            for unit in {tile.unit(0, col, False) for col in range(tile.cols)}:
+                assert ctx.get(dut.squares[unit[2] % len(dut.squares)]) == tile.right(unit)
+                found.add(tile.right(unit))
+            continue
+        for row in range(tile.rows):
+            for first in range(0, tile.cols, lanes):
+                ctx.set(dut.read_en, 1)
+                ctx.set(dut.read_at, {"row": row, "word": first // lanes})
+                await ctx.tick()
+                right = tile.right(tile.unit(row, first, False))
+                assert ctx.get(dut.row_value) == right
+                for col in range(first, min(first + lanes, tile.cols)):
+                    down = tile.right(tile.unit(row, col, True))
+                    assert ctx.get(dut.column_values[col - first]) == down
+                    found.update((right, down))
     assert found == {0, 1}

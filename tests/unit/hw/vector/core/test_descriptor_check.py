@@ -13,7 +13,7 @@ from diastole_hw.vector.core.descriptor_check import (
 from diastole_sim.spec.micro import Instruction, MicroOp, program_problems
 from diastole_sim.spec.sizes.vector_shape import VectorShape
 from diastole_sim.spec.stream_table import Descriptor, Kind, StreamLimits, Walk, stream_problems
-from support.bench import run
+from support.bench import simulation
 
 SHAPE = VectorShape(block=4, data_width=64, specials=1, panel_vectors=2**17)
 LIMITS = StreamLimits(data_width=64, panel_vectors=2**17)
@@ -49,34 +49,29 @@ def far_turn(rng):
 
 
 @pytest.mark.parametrize("block", [4, 16])
-def test_instructions(block, rng):
+async def test_instructions(block, rng):
     dut = InstructionCheck(block=block)
     words = [rng.getrandbits(64) & (1 << 49) - 1 for _ in range(1500)]
     words += [far_turn(rng).encode() for _ in range(500)]
     words += [Instruction(op=op).encode() ^ 1 << bit for op in MicroOp for bit in range(64)]
-
-    async def bench(ctx):
-        for word in words:
-            panels = rng.randrange(16)
-            ctx.set(dut.word.as_value(), word)
-            ctx.set(dut.panels, panels)
-            it = Instruction.decode(word)
-            mine = [n for n in range(4) if panels >> n & 1]
-            assert ctx.get(dut.bad) == bool(program_problems([it], block=block, panels=mine)), it
-            wanted = 0 if it.output is None else 1 << it.output
-            assert ctx.get(dut.outputs) == wanted
-            assert ctx.get(dut.inputs) == sum(
-                1 << n for n in range(4) if 16 + n in it.sources.values()
-            )
-
-    run(dut, bench)
+    ctx = await simulation(dut)
+    for word in words:
+        panels = rng.randrange(16)
+        ctx.set(dut.word.as_value(), word)
+        ctx.set(dut.panels, panels)
+        it = Instruction.decode(word)
+        mine = [n for n in range(4) if panels >> n & 1]
+        assert ctx.get(dut.bad) == bool(program_problems([it], block=block, panels=mine)), it
+        wanted = 0 if it.output is None else 1 << it.output
+        assert ctx.get(dut.outputs) == wanted
+        assert ctx.get(dut.inputs) == sum(1 << n for n in range(4) if 16 + n in it.sources.values())
 
 
 @pytest.mark.parametrize("output", [False, True], ids=["input", "output"])
 @pytest.mark.parametrize("by_columns", [0, 1])
 @pytest.mark.parametrize("decides", [False, True])
 @pytest.mark.sampled(2)
-def test_descriptors(output, by_columns, decides, rng):
+async def test_descriptors(output, by_columns, decides, rng):
     choices = CHOICES if decides else (False, False, False)
     dut = DescriptorCheck(replace(SHAPE, choices=choices))
     limits = replace(LIMITS, choices=choices)
@@ -88,20 +83,15 @@ def test_descriptors(output, by_columns, decides, rng):
     images = [replace(slotted, tensor_class=cls, decides=int(cls == 2)) for cls in range(4)]
     words += [int.from_bytes(each.encode(), "little") for each in images]
     words += [word | rng.getrandbits(128) & rng.getrandbits(128) for word in words]
-
-    async def bench(ctx):
-        ctx.set(dut.as_output, output)
-        ctx.set(dut.by_columns, by_columns)
-        for word in words:
-            stream = Descriptor.decode(word.to_bytes(16, "little"))
-            if stream.kind in (Kind.PANEL, Kind.GATHERED_F32, Kind.GATHERED_U8):
-                continue  # of which more is to be known
-            ctx.set(dut.word.as_value(), word)
-            of_product = rng.randrange(2)
-            ctx.set(dut.of_product, of_product)
-            found = stream_problems(
-                stream, walk, limits, output=output, of_product=bool(of_product)
-            )
-            assert ctx.get(dut.bad) == bool(found), stream
-
-    run(dut, bench)
+    ctx = await simulation(dut)
+    ctx.set(dut.as_output, output)
+    ctx.set(dut.by_columns, by_columns)
+    for word in words:
+        stream = Descriptor.decode(word.to_bytes(16, "little"))
+        if stream.kind in (Kind.PANEL, Kind.GATHERED_F32, Kind.GATHERED_U8):
+            continue  # of which more is to be known
+        ctx.set(dut.word.as_value(), word)
+        of_product = rng.randrange(2)
+        ctx.set(dut.of_product, of_product)
+        found = stream_problems(stream, walk, limits, output=output, of_product=bool(of_product))
+        assert ctx.get(dut.bad) == bool(found), stream

@@ -10,7 +10,7 @@ from diastole_hw.vector.core.operands import Operands
 from diastole_sim.spec.micro import Source
 from oracle import vector_numbers as numbers
 from oracle import vector_words as w
-from support.bench import design, run
+from support.bench import design, simulation
 from support.random_programs import random_pattern
 from support.sweep import sweep
 from support.vector_core import shape_of
@@ -92,7 +92,7 @@ class Case:
 
 
 @pytest.mark.parametrize("block", [1, sweep(2), 8, sweep(16)])
-def test_random_slots(block, rng):
+async def test_random_slots(block, rng):
     """A renamed operand has a register as its source, or none; here that makes no difference."""
     shape = shape_of(block)
     dut = design(Operands, shape)
@@ -101,21 +101,6 @@ def test_random_slots(block, rng):
         for number, letter in enumerate("abc"):
             if case.slot["renamed"] >> number & 1:
                 case.entry[letter]["source"] = rng.choice((rng.randrange(16), int(Source.ZERO)))
-
-    async def bench(ctx):
-        for now, data, seen in zip([*cases, None, None], [None, *cases, None], [None, None, *cases],
-                                   strict=True):  # fmt: skip
-            if now:
-                ctx.set(dut.slot, now.slot)
-                ctx.set(dut.row, now.row)
-            if data:
-                ctx.set(dut.registers, data.registers)
-                ctx.set(dut.results, data.results)
-                ctx.set(dut.streams, data.streams)
-                ctx.set(dut.panel, data.panel)
-            if seen:
-                check(ctx, seen)
-            await ctx.tick()
 
     def check(ctx, case):
         assert ctx.get(dut.op) == (w.MOV if case.special else case.entry["op"])
@@ -127,4 +112,17 @@ def test_random_slots(block, rng):
                 want = case.operand(number, letter, lane)
                 assert got == want, f"{letter}, lane {lane}: {got:#x}, not {want:#x}: {case.slot}"
 
-    run(dut, bench)
+    ctx = await simulation(dut)
+    for now, data, seen in zip([*cases, None, None], [None, *cases, None], [None, None, *cases],
+                               strict=True):  # fmt: skip
+        if now:
+            ctx.set(dut.slot, now.slot)
+            ctx.set(dut.row, now.row)
+        if data:
+            ctx.set(dut.registers, data.registers)
+            ctx.set(dut.results, data.results)
+            ctx.set(dut.streams, data.streams)
+            ctx.set(dut.panel, data.panel)
+        if seen:
+            check(ctx, seen)
+        await ctx.tick()

@@ -4,7 +4,7 @@
 import pytest
 
 from diastole_hw.vector.core.result_places import ResultPlaces
-from support.bench import design, run
+from support.bench import design, simulation
 from support.vector_core import shape_of
 
 WRITTEN = 7
@@ -30,30 +30,27 @@ def slots(rng, block, count):
 
 
 @pytest.mark.parametrize("block", [1, 2, 4, 8, 16, 32])
-def test_rows_come_seven_cycles_after_their_reads(block, rng):
+async def test_rows_come_seven_cycles_after_their_reads(block, rng):
     dut = design(ResultPlaces, shape_of(block))
     given = list(slots(rng, block, 12))
     wanted = {}
     for start, entry in given:
         for row in range(block):
             wanted[start + row + WRITTEN] = (row, entry)
-
-    async def bench(ctx):
-        begun, latest = dict(given), None
-        for cycle in range(given[-1][0] + block + 20):
-            if cycle in begun:
-                latest = cycle
-                ctx.set(dut.slot.entry, begun[cycle])
-            if latest is not None:
-                ctx.set(dut.age, min(cycle - latest, block + 8))
-            row, entry = wanted.get(cycle, (None, {}))
-            enables = [ctx.get(port) for port in (dut.register_en, dut.panel_en, dut.stream_en)]
-            assert enables == [entry.get(key, 0) for key in ("writes", "to_panel", "gives")], cycle
-            if entry:
-                assert ctx.get(dut.row) == row
-                assert ctx.get(dut.register) == entry["d"]
-                assert ctx.get(dut.vector) == (entry["panel_write"] + row) % (1 << len(dut.vector))
-                assert ctx.get(dut.stream) == entry["o"]
-            await ctx.tick()
-
-    run(dut, bench)
+    ctx = await simulation(dut)
+    begun, latest = dict(given), None
+    for cycle in range(given[-1][0] + block + 20):
+        if cycle in begun:
+            latest = cycle
+            ctx.set(dut.slot.entry, begun[cycle])
+        if latest is not None:
+            ctx.set(dut.age, min(cycle - latest, block + 8))
+        row, entry = wanted.get(cycle, (None, {}))
+        enables = [ctx.get(port) for port in (dut.register_en, dut.panel_en, dut.stream_en)]
+        assert enables == [entry.get(key, 0) for key in ("writes", "to_panel", "gives")], cycle
+        if entry:
+            assert ctx.get(dut.row) == row
+            assert ctx.get(dut.register) == entry["d"]
+            assert ctx.get(dut.vector) == (entry["panel_write"] + row) % (1 << len(dut.vector))
+            assert ctx.get(dut.stream) == entry["o"]
+        await ctx.tick()

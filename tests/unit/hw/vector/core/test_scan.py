@@ -7,7 +7,7 @@ import pytest
 from diastole_hw.vector.core.scan import ProgramScan
 from diastole_sim.spec.micro import Instruction, MicroOp, When, program_problems
 from diastole_sim.spec.stream_table import ONCE_A_BLOCK, Kind
-from support.bench import design, run
+from support.bench import design, simulation
 
 WRITES = [Instruction(op=MicroOp.MOV, a=0, o=1, when=when) for when in When]
 NOTHING = Instruction()
@@ -32,46 +32,37 @@ async def scanned(ctx, dut, program, known=0):
 
 
 @pytest.mark.parametrize("kind", [Kind.F32, Kind.MASK, Kind.PANEL, Kind.ROW])
-def test_what_is_written_in_every_block(kind):
+async def test_what_is_written_in_every_block(kind):
     dut = design(ProgramScan, block=8)
     programs = [
         [*some, NOTHING] for count in range(4) for some in itertools.product(WRITES, repeat=count)
     ]
-
-    async def bench(ctx):
-        ctx.set(dut.first, 7)
-        ctx.set(dut.kinds, [0, 0, 0, 0, 0, kind, 0, 0])
-        for program in programs:
-            await scanned(ctx, dut, program)
-            watched = [1] if kind in ONCE_A_BLOCK and len(program) > 1 else []
-            wrong = program_problems(program, block=8, always_written=watched)
-            assert ctx.get(dut.bad) == bool(wrong), program
-            assert ctx.get(dut.used) == (0x20 if len(program) > 1 else 0)
-
-    run(dut, bench)
+    ctx = await simulation(dut)
+    ctx.set(dut.first, 7)
+    ctx.set(dut.kinds, [0, 0, 0, 0, 0, kind, 0, 0])
+    for program in programs:
+        await scanned(ctx, dut, program)
+        watched = [1] if kind in ONCE_A_BLOCK and len(program) > 1 else []
+        wrong = program_problems(program, block=8, always_written=watched)
+        assert ctx.get(dut.bad) == bool(wrong), program
+        assert ctx.get(dut.used) == (0x20 if len(program) > 1 else 0)
 
 
 @pytest.mark.parametrize("known", [0, 1, 5, 6, 9])
-def test_kinds_of_outputs_that_come_late(known):
+async def test_kinds_of_outputs_that_come_late(known):
     dut = design(ProgramScan, block=8)
-
-    async def bench(ctx):
-        ctx.set(dut.first, 7)
-        for kind, wrong in ((Kind.F32, 1), (Kind.ROW, 0)):
-            ctx.set(dut.kinds, [0, 0, 0, 0, 0, kind, 0, 0])
-            cycles = await scanned(ctx, dut, [WRITES[0], WRITES[0]], known)
-            assert cycles == max(5, known + 2)
-            assert ctx.get(dut.bad) == wrong
-
-    run(dut, bench)
+    ctx = await simulation(dut)
+    ctx.set(dut.first, 7)
+    for kind, wrong in ((Kind.F32, 1), (Kind.ROW, 0)):
+        ctx.set(dut.kinds, [0, 0, 0, 0, 0, kind, 0, 0])
+        cycles = await scanned(ctx, dut, [WRITES[0], WRITES[0]], known)
+        assert cycles == max(5, known + 2)
+        assert ctx.get(dut.bad) == wrong
 
 
 @pytest.mark.parametrize("length", [1, 2, 32])
-def test_a_cycle_for_each_instruction(length):
+async def test_a_cycle_for_each_instruction(length):
     dut = design(ProgramScan, block=8)
-
-    async def bench(ctx):
-        ctx.set(dut.first, 7)
-        assert await scanned(ctx, dut, [NOTHING] * length) == length + 3
-
-    run(dut, bench)
+    ctx = await simulation(dut)
+    ctx.set(dut.first, 7)
+    assert await scanned(ctx, dut, [NOTHING] * length) == length + 3

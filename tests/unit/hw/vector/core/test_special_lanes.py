@@ -8,7 +8,7 @@ from diastole_hw.vector.core.timing import groups, special_from
 from diastole_hw.vector.float.special import SpecialLane
 from oracle import vector_words as w
 from oracle.vector_program import ARITHMETIC
-from support.bench import design, run
+from support.bench import design, run, simulation
 from support.random_programs import random_pattern
 from support.vector_core import number_of, shape_of
 
@@ -18,7 +18,7 @@ SIZES = [(1, 1), (2, 1), (2, 2), (4, 1), (4, 2), (4, 4), (8, 2), (8, 8), (16, 4)
 @pytest.mark.parametrize("block, specials", SIZES)
 @pytest.mark.parametrize("gap", ["none", "random"])
 @pytest.mark.sampled(6)
-def test_rows_of_results(block, specials, gap, rng):
+async def test_rows_of_results(block, specials, gap, rng):
     """Each row in its cycle, and nothing in others; a block may begin when the lanes are free."""
     shape = shape_of(block, specials)
     dut = design(SpecialLanes, shape)
@@ -34,23 +34,20 @@ def test_rows_of_results(block, specials, gap, rng):
             due = first + (r + 1) * steps - 1 + SpecialLane.latency
             expected[due] = (r, number_of([ARITHMETIC[op](x) for x in row]))
         begin += block * steps + (0 if gap == "none" else rng.randrange(20))
-
-    async def bench(ctx):
-        for cycle in range(begin + 40):
-            nothing = (0, rng.choice(w.SPECIALS), [rng.getrandbits(32) for _ in range(block)])
-            begins, op, row = inputs.get(cycle, nothing)
-            ctx.set(dut.begins, begins)
-            ctx.set(dut.op, op if begins else nothing[1])
-            ctx.set(dut.row.as_value(), number_of(row))
-            _, _, writes, at, got = await ctx.tick().sample(
-                dut.write_en, dut.write_at, dut.write.as_value()
-            )
-            assert writes == (cycle in expected), f"cycle {cycle}"
-            if writes:
-                r, want = expected[cycle]
-                assert (at, got) == (r, want), f"cycle {cycle}, row {r}: {got:#x}, not {want:#x}"
-
-    run(dut, bench)
+    ctx = await simulation(dut)
+    for cycle in range(begin + 40):
+        nothing = (0, rng.choice(w.SPECIALS), [rng.getrandbits(32) for _ in range(block)])
+        begins, op, row = inputs.get(cycle, nothing)
+        ctx.set(dut.begins, begins)
+        ctx.set(dut.op, op if begins else nothing[1])
+        ctx.set(dut.row.as_value(), number_of(row))
+        _, _, writes, at, got = await ctx.tick().sample(
+            dut.write_en, dut.write_at, dut.write.as_value()
+        )
+        assert writes == (cycle in expected), f"cycle {cycle}"
+        if writes:
+            r, want = expected[cycle]
+            assert (at, got) == (r, want), f"cycle {cycle}, row {r}: {got:#x}, not {want:#x}"
 
 
 def test_a_block_waits_for_the_one_before():

@@ -7,7 +7,7 @@ from diastole_hw.vector.float.function_rows import TableOf
 from diastole_hw.vector.float.special_argument import SpecialArgument
 from diastole_sim.spec.functions import LOG2E
 from diastole_sim.spec.micro import MicroOp
-from support.bench import design, run
+from support.bench import design, simulation
 
 ONE, THREE = 0x3F800000, 0x40400000
 TOP_BIT = 1 << 22
@@ -42,17 +42,14 @@ TOP_BIT = 1 << 22
         ("LGE", 0x80000001, {"value": TOP_BIT, "base": 256, "negative": 1, "nan": 0}),
     ],
 )
-def test_by_hand(op, a, want):
+async def test_by_hand(op, a, want):
     dut = design(SpecialArgument)
-
-    async def bench(ctx):
-        ctx.set(dut.op, MicroOp[op])
-        ctx.set(dut.a, a)
-        await ctx.tick()
-        argument = ctx.get(dut.argument)
-        found = {name: argument[name] for name in want}
-        if "value" in want:
-            found["value"] = argument["value"] + argument["carries"] + argument["carry"]
-        assert {name: value % 2**35 for name, value in found.items()} == want
-
-    run(dut, bench)
+    ctx = await simulation(dut)
+    ctx.set(dut.op, MicroOp[op])
+    ctx.set(dut.a, a)
+    await ctx.tick()
+    argument = ctx.get(dut.argument)
+    found = {name: argument[name] for name in want}
+    if "value" in want:
+        found["value"] = argument["value"] + argument["carries"] + argument["carry"]
+    assert {name: value % 2**35 for name, value in found.items()} == want

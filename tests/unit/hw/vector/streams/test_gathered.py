@@ -3,7 +3,7 @@
 import pytest
 
 from diastole_hw.vector.streams.gathered import LISTS, GatheredRows
-from support.bench import design, run
+from support.bench import design, run, simulation
 from support.vector_streams import vector_shape
 
 
@@ -74,18 +74,15 @@ def test_addresses(side, stalls, rng):
 
 
 @pytest.mark.parametrize("index, cycles", [(0, 4), (15, 5), (16, 6), (2**24 - 1, 10)])
-def test_a_number_takes_a_cycle_for_every_four_bits(index, cycles):
+async def test_a_number_takes_a_cycle_for_every_four_bits(index, cycles):
     dut = design(GatheredRows, vector_shape(8, 128))
     found = []
-
-    async def bench(ctx):
-        ctx.set(dut.number, index)
-        ctx.set(dut.number_en, 1)
-        for cycle in range(20):
-            if ctx.get(dut.there):
-                found.append(cycle)
-            await ctx.tick()
-            ctx.set(dut.number_en, 0)
-
-    run(dut, bench)
+    ctx = await simulation(dut)
+    ctx.set(dut.number, index)
+    ctx.set(dut.number_en, 1)
+    for cycle in range(20):
+        if ctx.get(dut.there):
+            found.append(cycle)
+        await ctx.tick()
+        ctx.set(dut.number_en, 0)
     assert found[0] == cycles

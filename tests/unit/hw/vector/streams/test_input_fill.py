@@ -4,7 +4,7 @@ import pytest
 
 from diastole_hw.vector.streams.input_fill import InputFill
 from diastole_sim.spec.stream_table import Kind
-from support.bench import design, run
+from support.bench import design, run, simulation
 from support.vector_streams import Stream, vector_shape
 
 FULL, SMALL = {"rows": 8, "cols": 8}, {"rows": 3, "cols": 5}
@@ -99,21 +99,18 @@ def test_a_product_takes_the_cycles_that_are_left():
     assert written[:8] == [(0b10, row, 0b11) for row in range(8)]
 
 
-def test_a_list_ahead_does_not_hold_its_block_up():
+async def test_a_list_ahead_does_not_hold_its_block_up():
     dut = design(InputFill, vector_shape(8, 128))
     seen = []
-
-    async def bench(ctx):
-        for number, kind in enumerate((Kind.GATHERED_U8, Kind.F32)):
-            ctx.set(dut.streams[number], Stream(kind=kind).fields())
-        ctx.set(dut.block, FULL | {"ahead": 5})
-        ctx.set(dut.there, 1)
-        ctx.set(dut.beats.valid, 1)
-        for _ in range(8 + 5 + 16):
-            ports = (dut.finished, dut.index_en, dut.listed, dut.done)
-            seen.append((await ctx.tick().sample(*ports))[2:])
-
-    run(dut, bench)
+    ctx = await simulation(dut)
+    for number, kind in enumerate((Kind.GATHERED_U8, Kind.F32)):
+        ctx.set(dut.streams[number], Stream(kind=kind).fields())
+    ctx.set(dut.block, FULL | {"ahead": 5})
+    ctx.set(dut.there, 1)
+    ctx.set(dut.beats.valid, 1)
+    for _ in range(8 + 5 + 16):
+        ports = (dut.finished, dut.index_en, dut.listed, dut.done)
+        seen.append((await ctx.tick().sample(*ports))[2:])
     finished, numbers, listed, done = zip(*seen, strict=True)
     assert finished == (0,) * 8 + (1,) * (5 + 16), "the first input's rows, the second's"
     assert [n for n, en in enumerate(numbers) if en] == list(range(8, 13))

@@ -6,7 +6,7 @@ import pytest
 from diastole_hw.vector.streams.outputs import OutputStreams
 from diastole_sim.golden.vector.streams import pack_mask
 from diastole_sim.spec.stream_table import Kind
-from support.bench import design, get, put, run
+from support.bench import design, get, put, run, simulation
 from support.bus import ServiceMemory
 from support.unit_bench import Unit, until
 from support.vector_streams import Layout, Stream, float_of, some_number, vector_shape, walked
@@ -235,34 +235,32 @@ def test_a_beat_of_f32_every_cycle(rng):
     assert cycles <= 2 * 9 * 16 + 8, "pauses"
 
 
-def test_what_is_behind_an_image_does_not_wait_for_the_converter(rng):
+async def test_what_is_behind_an_image_does_not_wait_for_the_converter(rng):
     """Rows of images wait in a queue of their own, and leave after the chain."""
     case = Case([Kind.IMAGE, Kind.F32], 8, 16, 8, 128, rng)
     dut = design(OutputStreams, vector_shape(8, 128))
     memory = ServiceMemory(0, case.beat, lambda: False)
     memory.bytes = bytearray(case.before)
 
-    async def give(ctx):
-        for number, stream in enumerate(case.streams):
-            ctx.set(dut.streams[number], stream.fields())
-        for number, block, values in case.given:
-            await put(ctx, dut.given, [{"stream": number, "block": block.fields()}])
-            for row in values:
-                ctx.set(dut.row, row)
-                ctx.set(dut.row_en, 1)
-                await ctx.tick()
-            ctx.set(dut.row_en, 0)
-        while not (await ctx.tick().sample(dut.idle))[-1]:
-            pass
-        assert memory.bytes == case.model.memory, differences(memory.bytes, case)
-        for number, _, values in case.given:
-            for row in values if case.streams[number].kind == Kind.IMAGE else ():
-                assert list(await get(ctx, dut.image)) == row
-
     async def write(ctx):
         await memory.write(ctx, dut.write.requests, dut.write.beats)
 
-    run(dut, give, background=(write,), limit=2_000)
+    ctx = await simulation(dut, background=(write,), limit=2_000)
+    for number, stream in enumerate(case.streams):
+        ctx.set(dut.streams[number], stream.fields())
+    for number, block, values in case.given:
+        await put(ctx, dut.given, [{"stream": number, "block": block.fields()}])
+        for row in values:
+            ctx.set(dut.row, row)
+            ctx.set(dut.row_en, 1)
+            await ctx.tick()
+        ctx.set(dut.row_en, 0)
+    while not (await ctx.tick().sample(dut.idle))[-1]:
+        pass
+    assert memory.bytes == case.model.memory, differences(memory.bytes, case)
+    for number, _, values in case.given:
+        for row in values if case.streams[number].kind == Kind.IMAGE else ():
+            assert list(await get(ctx, dut.image)) == row
 
 
 def test_requests_and_beats_do_not_wait_for_each_other(rng):

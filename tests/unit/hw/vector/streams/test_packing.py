@@ -5,7 +5,7 @@ from amaranth.hdl import Cat, Module, Signal
 
 from diastole_hw.vector.streams.packing import Packing, lowest, most_beats, one_of
 from diastole_sim.spec.stream_table import IN_MEMORY
-from support.bench import run
+from support.bench import simulation
 from support.vector_streams import vector_shape
 
 
@@ -27,37 +27,31 @@ def test_runs_fill_beats(side, data_width):
 @pytest.mark.parametrize(
     "side, bits, data_width", [(8, 32, 128), (8, 8, 128), (1, 1, 64), (4, 4, 32)]
 )
-def test_where_an_element_is(side, bits, data_width):
+async def test_where_an_element_is(side, bits, data_width):
     packing = Packing(run=side, bits=bits, data_width=data_width)
     number, element, count = Signal(8), Signal(range(side)), Signal(range(side + 1))
-
-    async def bench(ctx):
-        for n in range(40):
-            ctx.set(number, n)
-            start = n * side * bits  # bits before the run
-            assert ctx.get(packing.offset(number)) == start // 8
-            if packing.place_bits:
-                place = start % data_width // (side * bits)
-                assert ctx.get(packing.place(number)) == place
-            for k in range(side):
-                ctx.set(element, k)
-                ctx.set(count, k + 1)
-                beat = k * bits // data_width
-                last = k == side - 1 or (k + 1) * bits // data_width != beat
-                assert ctx.get(packing.last_of_beat(element)) == last
-                assert ctx.get(Cat(packing.last_part(count), 0)) == beat
-
-    run(Module(), bench)
+    ctx = await simulation(Module())
+    for n in range(40):
+        ctx.set(number, n)
+        start = n * side * bits  # bits before the run
+        assert ctx.get(packing.offset(number)) == start // 8
+        if packing.place_bits:
+            place = start % data_width // (side * bits)
+            assert ctx.get(packing.place(number)) == place
+        for k in range(side):
+            ctx.set(element, k)
+            ctx.set(count, k + 1)
+            beat = k * bits // data_width
+            last = k == side - 1 or (k + 1) * bits // data_width != beat
+            assert ctx.get(packing.last_of_beat(element)) == last
+            assert ctx.get(Cat(packing.last_part(count), 0)) == beat
 
 
-def test_which_kinds_and_the_lowest_bit():
+async def test_which_kinds_and_the_lowest_bit():
     kind, bits = Signal(4), Signal(4)
-
-    async def bench(ctx):
-        for value in range(16):
-            ctx.set(kind, value)
-            ctx.set(bits, value)
-            assert ctx.get(one_of(kind, IN_MEMORY)) == (value in IN_MEMORY)
-            assert ctx.get(lowest(bits)[:4]) == value & -value
-
-    run(Module(), bench)
+    ctx = await simulation(Module())
+    for value in range(16):
+        ctx.set(kind, value)
+        ctx.set(bits, value)
+        assert ctx.get(one_of(kind, IN_MEMORY)) == (value in IN_MEMORY)
+        assert ctx.get(lowest(bits)[:4]) == value & -value

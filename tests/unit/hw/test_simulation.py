@@ -1,0 +1,56 @@
+# amaranth: UnusedElaboratable=no
+"""Tests that are coroutines: how they begin simulations, and what reaches them."""
+
+import pytest
+from amaranth.hdl import Assert
+from amaranth.lib import wiring
+
+from support.bench import end, pulse, simulation
+from support.pipelines import Built
+from support.unit_bench import until
+
+
+def count(m, unit):
+    m.d.sync += unit.count.eq(unit.count + unit.up)
+    m.d.sync += Assert(unit.count < 3, "too much")
+
+
+@pytest.fixture
+def dut():
+    return Built({"up": wiring.In(1), "count": wiring.Out(8)}, count)
+
+
+async def test_each_simulation_begins_anew(dut):
+    for _ in range(2):
+        ctx = await simulation(dut)
+        assert ctx.get(dut.count) == 0
+        await pulse(ctx, dut.up)
+        await ctx.tick()
+        assert ctx.get(dut.count) == 1
+
+
+async def test_benches_beside_the_test(dut):
+    counts = []
+
+    async def drive(ctx):
+        await pulse(ctx, dut.up)
+
+    async def watch(ctx):
+        async for _, _, count in ctx.tick().sample(dut.count):
+            counts.append(count)
+
+    ctx = await simulation(dut, drive, background=[watch])
+    assert await until(ctx, dut.count) == 1
+    await end()
+    assert counts == [0, 1]
+    ctx = await simulation(dut, background=[watch])
+    await ctx.tick().repeat(2)
+    assert counts == [0, 1, 0]
+
+
+@pytest.mark.parametrize("limit, message", [(9, "no end after 9 cycles"), (99, "too much")])
+async def test_what_fails_elsewhere_is_raised_where_the_test_waits(limit, message, dut):
+    ctx = await simulation(dut, limit=limit)
+    ctx.set(dut.up, limit == 99)
+    with pytest.raises(AssertionError, match=message):
+        await until(ctx, dut.count == 77)
