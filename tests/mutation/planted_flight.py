@@ -36,7 +36,7 @@ FLIGHT = (
     Fault("reads of the other command", "read_share", r"= (commands__1);", "1'h0"),
     Fault("far ahead beside a product", "read_limit", r"open_ = (.+);", "1'h1"),
     Fault("asked for too early", "gathered_writes", r"requests__valid = \w+ & (\w+);", "1'h1"),
-    Fault("refused at once", "command_fetch", r"_\d+_ = (! flying);", "1'h1", every=True),
+    Fault("refused at once", "command_fetch", r"_\d+_ = (! flying);", "1'h1", True),
     Fault("the error's index", "command_fetch", r"\? (behind) : 3'h0;", "3'h0"),
     Fault("commands outside the window", "command_fetch", r"inside_ <= (.+);", "1'h1"),
     Fault("a failed command is run", "command_fetch", r"if \((failed)\) begin", "1'h0"),

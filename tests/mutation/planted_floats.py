@@ -33,7 +33,6 @@ FLOATS = (
     Fault("the sign of the other number", "add_floats", rf"\{{ (added{BITS}), _\d+_", "~{}"),
     Fault("a carry does not count", "add_floats", rf"= added{BITS} \+ (1'h1);", "1'h0"),
     # The drain.
-    Fault(
-        "exponents ignored at the drain", "float_lanes", r"\{ 1'h0, (sums\S+) \}\)", "6'h01", True
-    ),
-)
+    Fault("exponents ignored at the drain", "float_lanes", r"\{ 1'h0, (sums\S+) \}\)", "6'h01",
+          True),
+)  # fmt: skip

@@ -8,62 +8,31 @@ BEGINNINGS = (
     # When an instruction may begin.
     Fault("a block ends before it is there", "issue", rf"= used & ({SOME});", "4'h0", True),
     Fault("room is not awaited", "issue", rf"= {SOME} \| (room);", "1'h1", True),
-    Fault(
-        "all rows of a special at once",
-        "issue",
-        r"= (special_age >= [^;]+);\s+assign whole",
-        "1'h1",
-    ),
+    Fault("all rows of a special at once", "issue", r"= (special_age >= [^;]+);\s+assign whole",
+          "1'h1"),
     Fault("blocks are given back again", "issue", rf"give_back = ({SOME}) &", "1'h1"),
-    Fault(
-        "a special's result is not looked for",
-        "issue",
-        rf"= \{{ {SOME}, {SOME}, {SOME} \}} & (\{{ {SOME}, {SOME}, {SOME} \}});",
-        "3'h0",
-    ),
-    Fault(
-        "a special's result is lost with the next",
-        "issue",
-        rf"if \(i__payload{BITS}\) begin\s+{SOME} = ({SOME});",
-        "1'h0",
-    ),
+    Fault("a special's result is not looked for", "issue",
+          rf"= \{{ {SOME}, {SOME}, {SOME} \}} & (\{{ {SOME}, {SOME}, {SOME} \}});", "3'h0"),
+    Fault("a special's result is lost with the next", "issue",
+          rf"if \(i__payload{BITS}\) begin\s+{SOME} = ({SOME});", "1'h0"),
     Fault("any output is given", "issue", rf"= go & (i__payload{BITS});", "1'h1"),
-    Fault(
-        "panels are read before they are written",
-        "issue",
-        rf"< 4'hb;\s+assign {SOME} = ({SOME}) & ",
-        "1'h0",
-        True,
-    ),
+    Fault("panels are read before they are written", "issue",
+          rf"< 4'hb;\s+assign {SOME} = ({SOME}) & ", "1'h0", True),
     # Which rows.
-    Fault(
-        "what has no register is kept",
-        "result_places",
-        r"register_en = active & (kept\[0\]);",
-        "1'h1",
-    ),
-    Fault(
-        "rows of panels out of order",
-        "result_places",
-        rf"= kept{BITS} \+ (position{BITS});",
-        "{} ^ 2'h1",
-    ),
-    Fault(
-        "pairs of rows of panels", "vector_core", rf"= issue_slot{BITS} \+ (row_at);", "{} & 2'h2"
-    ),
+    Fault("what has no register is kept", "result_places", r"register_en = active & (kept\[0\]);",
+          "1'h1"),
+    Fault("rows of panels out of order", "result_places", rf"= kept{BITS} \+ (position{BITS});",
+          "{} ^ 2'h1"),
+    Fault("pairs of rows of panels", "vector_core", rf"= issue_slot{BITS} \+ (row_at);",
+          "{} & 2'h2"),
     # Operands.
     Fault("rows are not numbered", "operands", rf"5'h18:\s+{SOME} = ({SOME});", "32'd0", True),
     Fault("constants are 1", "operands", rf"5'h14:\s+{SOME} = (slot{BITS});", "32'h3f800000", True),
-    Fault(
-        "another stream is b",
-        "operands",
-        rf"= of_b\[3\] \? (streams{BITS}) :",
-        "streams[31:0]",
-        True,
-    ),
+    Fault("another stream is b", "operands", rf"= of_b\[3\] \? (streams{BITS}) :", "streams[31:0]",
+          True),
     # Prefetch.
     Fault("what is done in no block is begun", "prefetch", r"= \| (left);", "1'h0", True),
-)
+)  # fmt: skip
 
 ROUNDINGS = (
     Fault("subnormals are true", "lane", rf"= (\| b{BITS});", "(| b)"),
@@ -74,27 +43,15 @@ ROUNDINGS = (
     Fault("what is below the half ignored", "float_add", r"below = (.+);", "1'h0"),
     Fault("differences of nothing", "float_add", r"= (clear) \? 23'h000000", "1'h0"),
     # Special functions.
-    Fault(
-        "a table's row is the next",
-        "function_rows",
-        r"casez \((index\[5:0\])\)\s+6'h00:\s+exp_c0",
-        "{} + 6'h01",
-    ),
+    Fault("a table's row is the next", "function_rows",
+          r"casez \((index\[5:0\])\)\s+6'h00:\s+exp_c0", "{} + 6'h01"),
     Fault("exp has no end", "special_argument", rf"large_ = {SOME} & ({SOME});", "1'h0"),
     Fault("roots of negative numbers", "special_argument", rf"= a\[31\] & ({SOME});", "1'h0"),
-    Fault(
-        "the last element of a block left out",
-        "special_lanes",
-        rf"given_next != ({CONSTANT});",
-        "{} - 1'h1",
-    ),
-    Fault(
-        "pairs of elements exchanged",
-        "special_lanes",
-        rf"chosen = rows_read_data >> ({SOME});",
-        "{} ^ 32",
-    ),
-)
+    Fault("the last element of a block left out", "special_lanes", rf"given_next != ({CONSTANT});",
+          "{} - 1'h1"),
+    Fault("pairs of elements exchanged", "special_lanes", rf"chosen = rows_read_data >> ({SOME});",
+          "{} ^ 32"),
+)  # fmt: skip
 
 TAILS = (
     # In.
@@ -108,7 +65,7 @@ TAILS = (
     Fault("not a number, not told", "output_streams", r"not_finite = (.+);", "1'h0"),
     # Images.
     Fault("a line of an image goes on", "feed", r"order_last_col = (.+);", "1'h0"),
-)
+)  # fmt: skip
 
 REFUSALS = (
     # What is refused.
@@ -121,31 +78,19 @@ REFUSALS = (
     Fault("a constant is not finite, not told", "vector_engine", r"= (~ stops);", "1'h1"),
     Fault("two images", "vector_engine", rf"beyond = {SOME} \| ({SOME});", "1'h0"),
     # Commands.
-    Fault(
-        "a slot of scales is not read",
-        "conversions",
-        r"\? 31'h3f800000 : (slots_largest);",
-        "31'h3f800000",
-    ),
+    Fault("a slot of scales is not read", "conversions", r"\? 31'h3f800000 : (slots_largest);",
+          "31'h3f800000"),
     Fault("a slot of scales is stale", "scale_slots", r"= (word != step);", "1'h0"),
     Fault("every tensor goes on", "chain_setup", rf"moved = {SOME} \| (slot{BITS});", "1'h1"),
-    Fault(
-        "a next before its step's end",
-        "command_fetch",
-        rf"4'h9:\s+if \(({SOME})\) begin\s+step_set",
-        "1'h1",
-    ),
+    Fault("a next before its step's end", "command_fetch",
+          rf"4'h9:\s+if \(({SOME})\) begin\s+step_set", "1'h1"),
     # The loss's scale.
     Fault("the scale never grows", "loss_scale_rule", r"ends = (.+);", "1'h0"),
-    Fault(
-        "the scale grows without end",
-        "loss_scale_rule",
-        rf"(\$signed\({SOME}\) > \$signed\(.+\));",
-        "1'h0",
-    ),
+    Fault("the scale grows without end", "loss_scale_rule",
+          rf"(\$signed\({SOME}\) > \$signed\(.+\));", "1'h0"),
     Fault("the scale is its inverse", "loss_scale_rule", rf"= inverse \? ({SOME}) :", "9'h000"),
     # The walk.
-)
+)  # fmt: skip
 
 STEPS = BEGINNINGS + ROUNDINGS + TAILS + REFUSALS
 

@@ -60,8 +60,8 @@ STREAMS = (
     Fault("rows outside are written", "output_streams", r"= (inside_) & packs", "1'h1"),
     Fault("sums are written in every block", "output_streams",
           rf"= {SOME} & (packs_o__payload{BIT});", "1'h1", True),
-    Fault("momentum read after it was written", "output_streams",  # over what is read next
-          rf"= chosen{BITS} \+ (offset);", "{} + 40'd16"),
+    Fault("momentum read after it was written", "output_streams", rf"= chosen{BITS} \+ (offset);",
+          "{} + 40'd16"),  # over what is read next
     Fault("watch is ignored", "output_streams", rf"not_finite = ({SOME}) &", "1'h0"),
     Fault("constants are not written", "output_streams", r"constant_en = (.+);", "1'h0"),
     Fault("places of steps are the first's", "chain_setup", r"locate_count .+ : (step);", "32'd0"),
@@ -72,7 +72,7 @@ STREAMS = (
 CHECKS = (
     Fault("BAD_PROGRAM is not raised", "instruction_check", r" bad = (.+);", "1'h0"),
     Fault("BAD_STREAM is not raised", "descriptor_check", r" bad = (.+);", "1'h0"),
-)
+)  # fmt: skip
 
 SEQUENCE = (
     Fault("the step is not added to a draw", "dispatch", r"payload\S+ \+ (step);", "32'd0"),
@@ -91,6 +91,6 @@ SEQUENCE = (
 FEED = (
     Fault("images of rows outside", "feed", r"inside_ = (.+);", "1'h1"),
     Fault("images of a row's first word", "feed", rf"= (word) \* {CONSTANT};", "1'h0"),
-)
+)  # fmt: skip
 
 VECTOR = CORE + LANES + SPECIALS + STREAMS + CHECKS + SEQUENCE + FEED
