@@ -16,7 +16,7 @@ from mutation.equal import Prover
 from mutation.plant import Planted, Rewrite, plant, read
 from mutation.random_faults import random_faults
 from mutation.run import EQUAL, FAILED, NOTICED, SURVIVES, Trial, Verdict
-from mutation.survivors import EVERY, SAME, UNREACHED
+from mutation.survivors import EVERY, LONGEST, SAME, UNREACHED, read_tables, shortened
 from mutation.tally import Tally
 from mutation.verilog import TEMPORARY, Source
 from support.sweep import sweep
@@ -65,11 +65,36 @@ def test_what_is_argued_is_of_faults_that_are_drawn():
     drawn: dict[str, set[str]] = {EVERY: set()}
     for machine in planted.MACHINES:
         sources = read(cached_product(machine.config))[2]
-        drawn[machine.name] = {fault.name for fault in machine.drawn(sources)}
+        drawn[machine.name] = {shortened(fault.name) for fault in machine.drawn(sources)}
         drawn[EVERY] |= drawn[machine.name]
     for table in (SAME, UNREACHED):
         for name, reasons in table.items():
             assert set(reasons) <= drawn[name], name
+
+
+def test_survivors_are_read_with_their_reasons():
+    text = "SAME one\n  a: b\n    why\n    so\nUNREACHED two\n  c\n    no\nSAME two\n  d\n    e\n"
+    assert read_tables(text) == {
+        "SAME": {"one": {"a: b": "why so"}, "two": {"d": "e"}},
+        "UNREACHED": {"two": {"c": "no"}},
+    }
+
+
+def test_every_survivor_has_a_reason_and_a_short_name():
+    for table in (SAME, UNREACHED):
+        for reasons in table.values():
+            assert all(reasons.values())
+            assert max(map(len, reasons)) <= LONGEST
+
+
+def test_long_names_are_shortened_and_stay_apart():
+    name = "unit: " + "a & " * 30 + "b: stuck: bit 0 at 0"
+    short = shortened(name)
+    assert short.startswith("unit: a & a & ")
+    assert " b: stuck: bit 0 at 0 #" in short
+    assert len(short) <= LONGEST
+    assert short != shortened(name.replace("a & " * 30, "a & " * 31))
+    assert shortened("unit: short") == "unit: short"
 
 
 @pytest.mark.parametrize("number", [sweep(0), 65535])
