@@ -13,7 +13,7 @@ import pytest
 from diastole.backend import cached_product
 from mutation import check, planted
 from mutation.equal import Prover
-from mutation.plant import Planted, Rewrite, plant, read
+from mutation.plant import Fault, Planted, Rewrite, plant, read
 from mutation.random_faults import random_faults
 from mutation.run import EQUAL, FAILED, NOTICED, SURVIVES, Trial, Verdict
 from mutation.survivors import EVERY, LONGEST, SAME, UNREACHED, read_tables, shortened
@@ -70,6 +70,25 @@ def test_what_is_argued_is_of_faults_that_are_drawn():
     for table in (SAME, UNREACHED):
         for name, reasons in table.items():
             assert set(reasons) <= drawn[name], name
+
+
+def test_faults_are_read_for_their_machines():
+    text = r"""
+# A remark.
+[one two]
+unit: at one place: = (aBITS); => 1'h0
+[two]
+other: at all of them, in two lines:
+    = (SOME) \? b everywhere
+    => {} & 1'h0
+"""
+    first = Fault("at one place", "unit", r"= (a\[\d+(?::\d+)?\]);", "1'h0")
+    second = Fault("at all of them, in two lines", "other", r"= (_\d+_) \? b", "{} & 1'h0", True)
+    assert planted.read_faults(text) == {"one": (first,), "two": (first, second)}
+
+
+def test_every_fault_is_of_a_machine():
+    assert set(planted.FAULTS) <= {machine.name for machine in planted.MACHINES}
 
 
 def test_survivors_are_read_with_their_reasons():
