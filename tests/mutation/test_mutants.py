@@ -224,6 +224,25 @@ def test_draws_stay_where_nothing_has_changed():
     assert {f.name for f in drawn(MODULE)} == {f.name for f in drawn(other)}
 
 
+@pytest.mark.parametrize(
+    "pattern, message",
+    [
+        (r"_01_ = (b);", None),
+        (r"if \(_00_\) begin\s+_01_ = (c);", "fault: no such place in unit"),
+        (r"(if \(_00_\) begin\s+_01_ = b);", "fault: more than an expression in unit"),
+        (r"wire (clk|rst);", "fault: at 2 places"),
+    ],
+)
+def test_a_fault_finds_one_expression(pattern, message):
+    fault, sources = Fault("fault", "unit", pattern, "a"), {"unit": Source("unit", MODULE)}
+    if message is None:
+        (edit,) = fault.placed(sources).edits
+        assert MODULE[edit.start : edit.end] == "b"
+    else:
+        with pytest.raises(AssertionError, match=f"^{message}$"):
+            fault.placed(sources)
+
+
 def planted_at(text, value, faulty):
     source = Source("unit", text)
     (statement,) = [s for s in source.statements if s.value == value]
