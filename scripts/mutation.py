@@ -5,7 +5,7 @@
 Prints every fault that is placed by hand, every random one that survives, and the shares. Exit 1
 if one placed by hand survives, if fewer than 95 % of a machine's live random faults are noticed, or
 if nobody has argued why one of them is not. Live are those that are not proved, and of which it is
-not argued (tests/mutation/survivors.py), that they change nothing.
+not argued (tests/mutation/survivors.txt), that they change nothing.
 The machines, the faults and the check are in tests/mutation; ``make test`` runs a sample.
 """
 

@@ -179,7 +179,8 @@ def _rewritten_assign(width: int, s: Statement, good: str, faulty, number: str) 
 
 @dataclass(frozen=True)
 class Fault:
-    """A fault placed by hand: ``faulty`` instead of what group 1 of ``pattern`` finds in a module.
+    """A fault placed by hand: ``faulty`` instead of what group 1 of ``pattern`` finds in a module,
+    an expression.
 
     In ``faulty`` {} is what was found. ``module`` without the product's name. ``every``: at all
     places, not at the only one.
@@ -198,5 +199,7 @@ class Fault:
         found = list(re.finditer(self.pattern, text))
         assert found, f"{self.name}: no such place in {self.module}"
         assert self.every or len(found) == 1, f"{self.name}: at {len(found)} places"
+        statements = [match[1] for match in found if re.search(r"[;\n]", match[1])]
+        assert not statements, f"{self.name}: more than an expression in {self.module}"
         edits = [Inline(*match.span(1), self.faulty.format(match[1])) for match in found]
         return Planted(self.name, self.module, tuple(edits))

@@ -1,5 +1,6 @@
 """Scenes of conversions and products: data of every kind, odd sizes, stalls, slow memories."""
 
+from collections.abc import Iterator
 from pathlib import Path
 from random import Random
 
@@ -9,10 +10,29 @@ from diastole_sim.host.errors import CommandError
 from diastole_sim.spec.nest import KEPT, Nest, NestLimits
 from diastole_sim.spec.numerics import Numerics
 from diastole_sim.spec.operations import OPERATIONS
-from mutation.planted_units import said_once
 from mutation.watch import LIMIT, Log, Watched, opened
 from support import products as p
 from support.nests import blocks_of, drawn_nest, widest_planes
+
+
+def said_once() -> Iterator[dict[str, np.ndarray]]:
+    """X, W and dY, for a scene of the check, of which one thing is said that nothing else hides: no
+    number is normal; sums overflow in one column alone, an odd one, of Y, of dX or of dW."""
+    ones = {"X": np.ones((5, 6)), "W": np.ones((6, 7)), "dY": np.ones((5, 7))}
+
+    def scaled(**exponents: int) -> dict[str, np.ndarray]:
+        found = {name: np.ldexp(ones[name], exponents.get(name, 0)) for name in ones}
+        return {name: values.astype(np.float32) for name, values in found.items()}
+
+    yield scaled(X=-130, W=-149, dY=-127)
+    for large, other, place in (
+        ("W", "X", np.s_[:, 1]),  # of Y
+        ("W", "dY", np.s_[1]),
+        ("dY", "X", np.s_[:, 1]),
+    ):
+        data = scaled(**{other: 64})
+        data[large][place] = 2.0**100
+        yield data
 
 
 def multiply_all(device: Watched, golden, data, step=0, ops=tuple(OPERATIONS)) -> None:

@@ -2,7 +2,7 @@
 
 from mutation.plant import Planted
 from mutation.run import EQUAL, FAILED, NOTICED, SURVIVES, Verdict
-from mutation.survivors import NOT_ARGUED, SAID_EQUAL, argued, said_equal
+from mutation.survivors import NOT_ARGUED, SAID_EQUAL, argued, said_equal, shortened
 
 SHARE = 0.95
 """Of the live random faults of a machine that must be noticed."""
@@ -28,7 +28,10 @@ class Tally:
             why = argued(self.machine, fault.name)
             self.good &= why != NOT_ARGUED
         if verdict in (SURVIVES, SAID_EQUAL, FAILED):
-            print(f"{fault.name}\n    {verdict}: {why} ({seen.seconds:.0f} s)", flush=True)
+            short = shortened(fault.name)
+            print(f"{short}\n    {verdict}: {why} ({seen.seconds:.0f} s)", flush=True)
+            if why == NOT_ARGUED and short != fault.name:
+                print(f"    in full: {fault.name}", flush=True)
         self.good &= verdict != FAILED
         self._found[verdict] += 1
 

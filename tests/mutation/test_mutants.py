@@ -13,10 +13,10 @@ import pytest
 from diastole.backend import cached_product
 from mutation import check, planted
 from mutation.equal import Prover
-from mutation.plant import Planted, Rewrite, plant, read
+from mutation.plant import Fault, Planted, Rewrite, plant, read
 from mutation.random_faults import random_faults
 from mutation.run import EQUAL, FAILED, NOTICED, SURVIVES, Trial, Verdict
-from mutation.survivors import EVERY, SAME, UNREACHED
+from mutation.survivors import EVERY, LONGEST, SAME, UNREACHED, read_tables, shortened
 from mutation.tally import Tally
 from mutation.verilog import TEMPORARY, Source
 from support.sweep import sweep
@@ -65,11 +65,55 @@ def test_what_is_argued_is_of_faults_that_are_drawn():
     drawn: dict[str, set[str]] = {EVERY: set()}
     for machine in planted.MACHINES:
         sources = read(cached_product(machine.config))[2]
-        drawn[machine.name] = {fault.name for fault in machine.drawn(sources)}
+        drawn[machine.name] = {shortened(fault.name) for fault in machine.drawn(sources)}
         drawn[EVERY] |= drawn[machine.name]
     for table in (SAME, UNREACHED):
         for name, reasons in table.items():
             assert set(reasons) <= drawn[name], name
+
+
+def test_faults_are_read_for_their_machines():
+    text = r"""
+# A remark.
+[one two]
+unit: at one place: = (aBITS); => 1'h0
+[two]
+other: at all of them, in two lines:
+    = (SOME) \? b everywhere
+    => {} & 1'h0
+"""
+    first = Fault("at one place", "unit", r"= (a\[\d+(?::\d+)?\]);", "1'h0")
+    second = Fault("at all of them, in two lines", "other", r"= (_\d+_) \? b", "{} & 1'h0", True)
+    assert planted.read_faults(text) == {"one": (first,), "two": (first, second)}
+
+
+def test_every_fault_is_of_a_machine():
+    assert set(planted.FAULTS) <= {machine.name for machine in planted.MACHINES}
+
+
+def test_survivors_are_read_with_their_reasons():
+    text = "SAME one\n  a: b\n    why\n    so\nUNREACHED two\n  c\n    no\nSAME two\n  d\n    e\n"
+    assert read_tables(text) == {
+        "SAME": {"one": {"a: b": "why so"}, "two": {"d": "e"}},
+        "UNREACHED": {"two": {"c": "no"}},
+    }
+
+
+def test_every_survivor_has_a_reason_and_a_short_name():
+    for table in (SAME, UNREACHED):
+        for reasons in table.values():
+            assert all(reasons.values())
+            assert max(map(len, reasons)) <= LONGEST
+
+
+def test_long_names_are_shortened_and_stay_apart():
+    name = "unit: " + "a & " * 30 + "b: stuck: bit 0 at 0"
+    short = shortened(name)
+    assert short.startswith("unit: a & a & ")
+    assert " b: stuck: bit 0 at 0 #" in short
+    assert len(short) <= LONGEST
+    assert short != shortened(name.replace("a & " * 30, "a & " * 31))
+    assert shortened("unit: short") == "unit: short"
 
 
 @pytest.mark.parametrize("number", [sweep(0), 65535])
@@ -178,6 +222,25 @@ def test_draws_stay_where_nothing_has_changed():
         "  assign dead", "  wire more;\n  assign more = b > a;\n  assign dead"
     )
     assert {f.name for f in drawn(MODULE)} == {f.name for f in drawn(other)}
+
+
+@pytest.mark.parametrize(
+    "pattern, message",
+    [
+        (r"_01_ = (b);", None),
+        (r"if \(_00_\) begin\s+_01_ = (c);", "fault: no such place in unit"),
+        (r"(if \(_00_\) begin\s+_01_ = b);", "fault: more than an expression in unit"),
+        (r"wire (clk|rst);", "fault: at 2 places"),
+    ],
+)
+def test_a_fault_finds_one_expression(pattern, message):
+    fault, sources = Fault("fault", "unit", pattern, "a"), {"unit": Source("unit", MODULE)}
+    if message is None:
+        (edit,) = fault.placed(sources).edits
+        assert MODULE[edit.start : edit.end] == "b"
+    else:
+        with pytest.raises(AssertionError, match=f"^{message}$"):
+            fault.placed(sources)
 
 
 def planted_at(text, value, faulty):
