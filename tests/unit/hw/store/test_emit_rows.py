@@ -37,7 +37,8 @@ def emitter(block, data_width, vectors=1, ports=1, **options):
 def random_span(rng, dut, addr):
     """Rows of a few vectors, the last one cut, from a place on where a row may start."""
     plan = dut.plan
-    vectors = rng.choice((1, rng.randrange(1, 5 * dut.vectors)))
+    longest = ((1 << len(dut.spans.p.cols)) - 1) // plan.block  # a span of a tile has no more
+    vectors = rng.choice((1, rng.randrange(1, min(5 * dut.vectors, longest + 1))))
     slot = 4 * plan.block * (dut.vectors if vectors > 1 else 1)  # bytes of a vector, or of a word
     if slot < plan.beat_bytes and plan.ports == 1:
         addr += slot * rng.randrange(plan.beat_bytes // slot)
