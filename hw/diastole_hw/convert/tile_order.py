@@ -197,7 +197,7 @@ class LineOrder:
                     m.d.sync += [each.eq(whole_beats(lower, unit)) for each in kept]
         with m.If(self.start):
             m.d.sync += [each.eq(whole_beats(origin, unit)) for each in kept]
-        return here, Mux(self.last_col, lower, after)[:bits]
+        return here, Value.cast(Mux(self.last_col, lower, after)[:bits])
 
     def firsts(self, m: Module) -> tuple[Signal, Signal]:
         """Whether the tensor begins with the tile at hand, in its rows, and in its columns."""

@@ -63,7 +63,7 @@ def test_rows_of_every_piece(name, registers, p_in, p_out, rng):
 
     unit = Unit(dut, rng)
     asked = unit.give(dut.spans_in, [span for span, _ in pieces], p_in)
-    unit.take(dut.spans, [span for span, _ in pieces], p_out)
+    told = unit.take(dut.spans, [span for span, _ in pieces], p_out)
     parts = (
         row[first : first + shown]
         for span, rows in pieces
@@ -91,6 +91,8 @@ def test_rows_of_every_piece(name, registers, p_in, p_out, rng):
 
     unit.run(send, silence=20)
     assert not any(busy.values[-20:])
+    for taken, left in zip(asked.cycles, told.cycles, strict=True):
+        assert {*range(taken + 1, left + 1)} <= {*busy.cycles}, "nobody knows of the piece"
 
 
 @pytest.mark.parametrize("registers", [0, 1])
