@@ -5,7 +5,7 @@ A unit makes its order by :func:`make_tile_order`; ``follow`` of the order numbe
 order by rows is no unit, but a third of the gates: machines without patches have no more.
 """
 
-from typing import Any
+from dataclasses import dataclass
 
 from amaranth.hdl import Array, Module, Mux, Signal, Value, ValueLike, unsigned
 from amaranth.lib import data, wiring
@@ -27,6 +27,25 @@ def cut_layout() -> data.StructLayout:
     ``by_columns``: patches come column by column, else row by row."""
     lengths = dict.fromkeys(("high", "wide"), unsigned(LENGTH_BITS))
     return data.StructLayout({"cut": 1, "by_columns": 1} | lengths)
+
+
+@dataclass(frozen=True)
+class Numbers:
+    """Numbers of tiles, modulo the width of ``origin``: the tensor's first tile has ``origin``, the
+    tile beside one has ``beside`` more, the tile below has ``below`` more.
+
+    The others save gates where tiles come row by row, and change no number. ``after``, ``lower``:
+    the number of the tile beside the one at hand, and of that below it when the row of tiles ends,
+    where a unit has them anyway. ``dense``: a row of tiles goes on where the one above ended.
+    ``unit``: a power of two that divides all numbers; bits below it are constants."""
+
+    origin: Value
+    beside: ValueLike
+    below: ValueLike
+    after: Value | None = None
+    lower: Value | None = None
+    dense: bool = False
+    unit: int = 1
 
 
 class TileOrder(wiring.Component):
@@ -111,13 +130,9 @@ class TileOrder(wiring.Component):
             m.d.sync += [row.eq(0), column.eq(0), topmost.eq(1), leftmost.eq(1)]
         return m
 
-    def follow(
-        self, m: Module, origin: ValueLike, beside: ValueLike, below: ValueLike, name: str, **_: Any
-    ) -> tuple[Signal, Value]:
-        """A number of each tile, and that of the next one, modulo its width: the first tile has
-        ``origin``, the tile beside has ``beside`` more, the one below ``below`` more.
-
-        Keywords that save gates of :meth:`LineOrder.follow` are taken, and change nothing."""
+    def follow(self, m: Module, numbers: Numbers, name: str) -> tuple[Signal, Value]:
+        """The number of the tile at hand, and that of the next one."""
+        origin, beside, below = numbers.origin, numbers.beside, numbers.below
         bits = len(Value.cast(origin))
         here, left, across, down = (
             data_register(bits, name=f"{name}_{part}")
@@ -156,31 +171,16 @@ class LineOrder:
         self.start, self.taken = start, taken
         self.last_row, self.last_col = last_row, last_col
 
-    def follow(
-        self,
-        m: Module,
-        origin: Value,
-        beside: ValueLike,
-        below: ValueLike,
-        name: str,
-        *,
-        after: Value | None = None,
-        lower: Value | None = None,
-        dense: bool = False,
-        unit: int = 1,
-    ) -> tuple[Signal, Value]:
-        """As :meth:`TileOrder.follow`; ``origin`` must hold.
-
-        ``after``, ``lower``: the number of the tile beside the one at hand, and of that below it
-        when the row of tiles ends, where a unit has them anyway. ``dense``: a row of tiles goes on
-        where the one above ended, so ``below`` is not looked at. ``unit``: a power of two that
-        divides all numbers; bits below it are constants."""
+    def follow(self, m: Module, numbers: Numbers, name: str) -> tuple[Signal, Value]:
+        """As :meth:`TileOrder.follow`; ``origin`` must hold."""
+        origin, beside, below = numbers.origin, numbers.beside, numbers.below
+        after, lower, unit = numbers.after, numbers.lower, numbers.unit
         bits = len(Value.cast(origin))
         here = data_register(bits, name=f"{name}_here")
         kept = [here]  # the last of them: of the first tile of the row of tiles
         if after is None:
             after = here if _is_zero(beside) else here + beside
-        if dense:
+        if numbers.dense:
             lower = after
         elif lower is None and _is_zero(below):
             lower = origin

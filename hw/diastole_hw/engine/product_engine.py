@@ -1,7 +1,5 @@
 """The product engine: load, execute and store, decoupled, around the array."""
 
-from dataclasses import dataclass, fields
-
 from amaranth.hdl import Assert, Cat, Module, Signal, unsigned
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
@@ -11,6 +9,7 @@ from diastole_hw.engine.chained_results import ChainedResults
 from diastole_hw.engine.flight import Flight
 from diastole_hw.engine.product_control import product_control
 from diastole_hw.engine.setup import Setup
+from diastole_hw.engine.stages import Loader, Stages
 from diastole_hw.execute.datapath import Datapath
 from diastole_hw.execute.pass_walk import PassWalk
 from diastole_hw.execute.slots import PassRun
@@ -42,48 +41,6 @@ from diastole_sim.spec.sizes.array_sizes import TILES_OF_SUMS
 
 REGIONS_AHEAD = 8  # asked for, and not yet here
 CHUNKS_AHEAD = 6  # asked for, and whose last pass has not begun
-
-
-@dataclass(frozen=True, kw_only=True)
-class Loader:
-    """The units that each port to memory has of its own."""
-
-    requests: RegionRequests
-    regions: StreamFifo
-    fill: Fill
-    blocks_loaded: Credit
-    maxima_loaded: Credit
-
-
-@dataclass(frozen=True, kw_only=True)
-class Stages:
-    """The units of load and execute, placed, and what knows which product they are at;
-    ``others``: the loaders of all ports but the first, whose units are named here."""
-
-    setup: Setup
-    flight: Flight
-    walk: TileWalk
-    requests: RegionRequests
-    regions: StreamFifo
-    fill: Fill
-    chunks: StreamFifo
-    pass_walk: PassWalk
-    passes: StreamFifo
-    pass_run: PassRun
-    datapath: Datapath
-    maxima: Maxima
-    stream_space: RingSpace
-    held_space: RingSpace
-    west_space: Credit
-    blocks_loaded: Credit
-    maxima_loaded: Credit
-    others: tuple[Loader, ...] = ()
-
-    @property
-    def loaders(self) -> list[Loader]:
-        """Those of all ports."""
-        names = [field.name for field in fields(Loader)]
-        return [Loader(**{name: getattr(self, name) for name in names}), *self.others]
 
 
 class ProductEngine(wiring.Component):

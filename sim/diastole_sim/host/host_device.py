@@ -35,7 +35,7 @@ from diastole_sim.spec.operations import AXES, OPERATIONS, Operation
 from diastole_sim.spec.registers import BY_NAME, MAGIC, WAIT_REGISTERS
 from diastole_sim.spec.require import require_int
 from diastole_sim.spec.scales import amax_exponent
-from diastole_sim.spec.sizes.array_sizes import WIDEST, Widths
+from diastole_sim.spec.sizes.uses import WIDEST, Widths
 
 UNWRITTEN = 0xA5
 """Fills where results go, so that what was not written shows."""

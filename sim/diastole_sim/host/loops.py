@@ -9,7 +9,7 @@ from diastole_sim.perf.modelled_machine import Memory, ModelledMachine
 from diastole_sim.spec.command import MACHINES_OWN
 from diastole_sim.spec.nest import Nest, ProductNests
 from diastole_sim.spec.numerics import Numerics
-from diastole_sim.spec.sizes.array_sizes import WIDEST, Widths
+from diastole_sim.spec.sizes.uses import WIDEST, Widths
 
 
 class ChosenLoops:

@@ -16,7 +16,7 @@ from diastole_sim.perf.product_estimate import estimate
 from diastole_sim.spec.command import MACHINES_OWN
 from diastole_sim.spec.integers import ceil_div
 from diastole_sim.spec.nest import KEPT, OUTER, Nest, NestLimits
-from diastole_sim.spec.sizes.array_sizes import WIDEST, Widths
+from diastole_sim.spec.sizes.uses import WIDEST, Widths
 
 SLACK = 1.007
 """So much longer than the fastest may take who reads less."""

@@ -16,8 +16,7 @@ from diastole_sim.spec.command import MACHINES_OWN
 from diastole_sim.spec.image import GROUP_BLOCKS
 from diastole_sim.spec.integers import ceil_div
 from diastole_sim.spec.nest import Nest
-from diastole_sim.spec.sizes.array_sizes import WIDEST, Widths
-from diastole_sim.spec.sizes.uses import DY, W, X
+from diastole_sim.spec.sizes.uses import DY, WIDEST, W, Widths, X
 
 LONG_TILE = 2000
 """Cycles of a tile, to which one more makes no difference."""

@@ -12,7 +12,7 @@ from diastole_sim.perf.result_store import Store
 from diastole_sim.spec.command import MACHINES_OWN
 from diastole_sim.spec.integers import ceil_div
 from diastole_sim.spec.nest import Nest
-from diastole_sim.spec.sizes.array_sizes import WIDEST, Widths
+from diastole_sim.spec.sizes.uses import WIDEST, Widths
 
 READ = 2
 """Cycles from a tile's last sum to the reading of the first."""

@@ -19,8 +19,7 @@ from diastole_sim.perf.chunk_walk import (
 )
 from diastole_sim.perf.modelled_machine import BURST_BEATS, ModelledMachine
 from diastole_sim.spec.integers import ceil_div
-from diastole_sim.spec.sizes.array_sizes import WIDEST, Widths
-from diastole_sim.spec.sizes.uses import DY, W, X
+from diastole_sim.spec.sizes.uses import DY, WIDEST, W, Widths, X
 
 
 def fused_chunks(

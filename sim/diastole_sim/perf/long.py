@@ -19,7 +19,7 @@ from diastole_sim.perf.product_estimate import Estimate, estimate, run_whole
 from diastole_sim.perf.product_run import ProductRun
 from diastole_sim.spec.command import MACHINES_OWN
 from diastole_sim.spec.nest import Nest
-from diastole_sim.spec.sizes.array_sizes import WIDEST, Widths
+from diastole_sim.spec.sizes.uses import WIDEST, Widths
 
 FEW = 128
 """Rounds of all loops, which are not worth the trouble."""

@@ -14,8 +14,7 @@ from diastole_sim.spec.command import MACHINES_OWN
 from diastole_sim.spec.image import MAX_SIZE
 from diastole_sim.spec.nest import Nest
 from diastole_sim.spec.require import require_choice, require_int
-from diastole_sim.spec.sizes.array_sizes import WIDEST, Widths
-from diastole_sim.spec.sizes.uses import X
+from diastole_sim.spec.sizes.uses import WIDEST, Widths, X
 
 Runner: TypeAlias = Callable[[ProductRun, ChunkWalk], None]
 """Takes a command through the chunks of its loops."""

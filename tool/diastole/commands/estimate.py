@@ -43,7 +43,7 @@ from diastole.report.sweep_table import sweep_lines, write_front
 from diastole_sim.machines.verilator.simulation import MOST_LATENCY
 from diastole_sim.perf.modelled_machine import LATENCY
 from diastole_sim.spec.image import DATA_WIDTHS
-from diastole_sim.spec.sizes.array_sizes import Widths
+from diastole_sim.spec.sizes.uses import Widths
 from diastole_sim.train.tasks import TASK_NAMES, find_task
 
 MANY = 20

@@ -17,7 +17,7 @@ from diastole_sim.program.program import TrainingProgram
 from diastole_sim.spec.formats import PLANE_BITS
 from diastole_sim.spec.numerics import CLASS_NAMES, Numerics
 from diastole_sim.spec.operations import OPERAND_OF
-from diastole_sim.spec.sizes.array_sizes import Widths as TensorWidths
+from diastole_sim.spec.sizes.uses import Widths as TensorWidths
 from diastole_sim.train.network import LayerShape
 from diastole_sim.train.precision import HIGH, LOW
 

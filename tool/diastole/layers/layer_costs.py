@@ -18,7 +18,7 @@ from diastole_sim.spec.command import MACHINES_OWN
 from diastole_sim.spec.nest import Nest, ProductNests
 from diastole_sim.spec.numerics import CLASS_NAMES, Numerics
 from diastole_sim.spec.operations import OPERANDS
-from diastole_sim.spec.sizes.array_sizes import WIDEST, Widths
+from diastole_sim.spec.sizes.uses import WIDEST, Widths
 
 Product: TypeAlias = tuple[str, int, int, int]
 """An operation, M, N and K; or the class of a tensor that is converted, and those of its layer."""

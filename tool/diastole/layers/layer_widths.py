@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from diastole.errors import BadInput
 from diastole_sim.spec.numerics import CLASS_NAMES, Numerics
 from diastole_sim.spec.require import shown, whole_number
-from diastole_sim.spec.sizes.array_sizes import WIDEST, Widths
+from diastole_sim.spec.sizes.uses import WIDEST, Widths
 
 ALL = "all"
 """Instead of a class: those that have a choice."""

@@ -8,7 +8,13 @@ from amaranth.utils import exact_log2
 from diastole_hw.convert.by_class import by_class
 from diastole_hw.convert.image.copy_port import image_group_layout
 from diastole_hw.convert.image.pack_bytes import PackBytes
-from diastole_hw.convert.tile_order import BACK, BESIDE, cut_layout, make_tile_order
+from diastole_hw.convert.tile_order import (
+    BACK,
+    BESIDE,
+    Numbers,
+    cut_layout,
+    make_tile_order,
+)
 from diastole_hw.data_registers import data_register, delayed_record
 from diastole_hw.memory.ram import Ram
 from diastole_sim.spec.image import EXTENT_BITS, GROUP_BLOCKS
@@ -284,8 +290,8 @@ class ImageMaxima(wiring.Component):
             for cls, vectors in enumerate(sizes.vectors)
         ]
         beside = by_class(m, self.cls, counts, "tile_columns")
-        origin = Const(0, len(here))
-        tile, following = order.follow(m, origin, beside, 0, "columns", after=here + 1)
+        numbers = Numbers(Const(0, len(here)), beside, 0, after=here + 1)
+        tile, following = order.follow(m, numbers, "columns")
         with m.If(goes_on):
             m.d.sync += here.eq(here + 1)
             with m.If(group.line_end):

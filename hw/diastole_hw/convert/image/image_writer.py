@@ -14,7 +14,7 @@ from diastole_hw.convert.image.image_maxima import MAX_COL_BLOCKS, MAX_KEPT_ROWS
 from diastole_hw.convert.image.pack import packed_layout
 from diastole_hw.convert.image.pack_bytes import PackBytes
 from diastole_hw.convert.image.plane_turns import PlaneTurns
-from diastole_hw.convert.tile_order import cut_layout, make_tile_order
+from diastole_hw.convert.tile_order import Numbers, cut_layout, make_tile_order
 from diastole_hw.data_registers import data_register
 from diastole_hw.stream.fifo import StreamFifo
 from diastole_hw.transfer.address import Locate
@@ -410,8 +410,8 @@ class ImageWriter(wiring.Component):
         if (sizes.max_tile_rows, sizes.max_tile_cols) == (sizes.block, sizes.group_cols):
             # Tiles are groups, and come in the order of the image, or of its patches.
             order = self._order(m, group, done, "order")
-            keys = {"dense": True, "unit": sizes.beat_bytes}
-            return order.follow(m, start, group_bytes, pitch, "group", **keys)[0]
+            kept = {"dense": True, "unit": sizes.beat_bytes}
+            return order.follow(m, Numbers(start, group_bytes, pitch, **kept), "group")[0]
         first = self._locate_first(m, group, done & ~group.copy, start, group_bytes, pitch)
         if not sizes.two_copies:
             return first
@@ -445,7 +445,7 @@ class ImageWriter(wiring.Component):
         row_bytes = self._shifted(m, pitch, row_counts, "tile_row_bytes")
         tile_bytes = self._shifted(m, group_bytes, col_counts, "tile_bytes")
         order = self._order(m, group, done, "order")
-        _, following = order.follow(m, start, tile_bytes, row_bytes, "tile")
+        _, following = order.follow(m, Numbers(start, tile_bytes, row_bytes), "tile")
         # The first group of this row of blocks in the tile, and the next.
         line, here = (data_register(ADDRESS_BITS, name=name) for name in ("line", "here"))
         with m.If(order.taken):
@@ -472,9 +472,9 @@ class ImageWriter(wiring.Component):
         below = self._shifted(m, group_bytes, row_counts, "tile_strips")
         after, lower = column + pitch, strip + group_bytes
         start = (self.destination_t + sizes.beat_bytes * sizes.header)[:ADDRESS_BITS]
-        tile, next_tile = order.follow(m, start, beside, 0, "tile_t", after=after)
+        tile, next_tile = order.follow(m, Numbers(start, beside, 0, after=after), "tile_t")
         origin = Const(0, ADDRESS_BITS)
-        _, next_strip = order.follow(m, origin, 0, below, "strips", lower=lower)
+        _, next_strip = order.follow(m, Numbers(origin, 0, below, lower=lower), "strips")
         with m.If(order.taken):
             m.d.sync += [column.eq(next_tile), strip.eq(next_strip)]
         with m.Elif(done):

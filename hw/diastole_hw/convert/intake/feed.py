@@ -5,7 +5,7 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import exact_log2
 
-from diastole_hw.convert.tile_order import TileOrder, cut_layout
+from diastole_hw.convert.tile_order import Numbers, TileOrder, cut_layout
 from diastole_hw.data_registers import data_register
 from diastole_hw.memory.ram import Ram
 from diastole_sim.spec.image import EXTENT_BITS
@@ -70,8 +70,8 @@ class Feed(wiring.Component):
         block = self.sizes.block
         row = Signal(range(block))
         m.submodules.order = order = TileOrder()
-        rows_left, _ = order.follow(m, self.rows, 0, -block, "rows_left")
-        cols_left, _ = order.follow(m, self.cols, -block, 0, "cols_left")
+        rows_left, _ = order.follow(m, Numbers(self.rows, 0, -block), "rows_left")
+        cols_left, _ = order.follow(m, Numbers(self.cols, -block, 0), "cols_left")
         inside = Signal()
         took = Signal()
         block_end = Signal()

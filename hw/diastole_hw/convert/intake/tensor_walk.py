@@ -9,7 +9,7 @@ from diastole_hw.convert.intake.tile_index import of_tile_rows
 from diastole_hw.convert.tile_layouts import (
     walked_layout,
 )
-from diastole_hw.convert.tile_order import cut_layout, make_tile_order
+from diastole_hw.convert.tile_order import Numbers, cut_layout, make_tile_order
 from diastole_hw.random.draws import INDEX_BITS
 from diastole_sim.spec.command_table import ADDRESS_BITS
 from diastole_sim.spec.image import EXTENT_BITS, PITCH_BITS
@@ -78,17 +78,16 @@ class TensorWalk(wiring.Component):
             last_col=tile.last_col,
         )
         row_bytes = of_tile_rows(m, sizes, self.cls, self.pitch, "pitch")
-        rows_left, _ = order.follow(m, self.rows, 0, -tile_rows, "rows_left")
-        cols_left, _ = order.follow(m, self.cols, -tile_cols, 0, "cols_left")
+        rows_left, _ = order.follow(m, Numbers(self.rows, 0, -tile_rows), "rows_left")
+        cols_left, _ = order.follow(m, Numbers(self.cols, -tile_cols, 0), "cols_left")
         if self.in_patches:
             row_elements = of_tile_rows(m, sizes, self.cls, self.cols)
-            origin = Const(0, INDEX_BITS)
-            index, _ = order.follow(m, origin, tile_cols, row_elements, "index")
+            numbers = Numbers(Const(0, INDEX_BITS), tile_cols, row_elements)
+            index, _ = order.follow(m, numbers, "index")
             m.d.comb += tile.index.eq(index)
         aligned = min(4 * min(sizes.of_classes(sizes.tile_cols)), sizes.beat_bytes)  # every tile
-        address, _ = order.follow(
-            m, self.source, tile_cols << 2, row_bytes, "address", unit=aligned
-        )
+        addresses = Numbers(self.source, tile_cols << 2, row_bytes, unit=aligned)
+        address, _ = order.follow(m, addresses, "address")
         first_row, first_col = order.firsts(m)
         m.d.comb += [
             tile.first_row.eq(first_row),

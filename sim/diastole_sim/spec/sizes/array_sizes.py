@@ -9,7 +9,7 @@ A class is *grouped* if its tensors are in vector groups and so have two images.
 from dataclasses import dataclass
 from functools import cached_property
 from math import gcd
-from typing import Any, Self, TypeAlias
+from typing import Any, Self
 
 from diastole_sim.spec.accumulator import FloatAccumulator
 from diastole_sim.spec.formats import PLANE_BITS, Format
@@ -27,7 +27,7 @@ from diastole_sim.spec.sizes.tiling import (
     tiling_problem,
     vectors_drained,
 )
-from diastole_sim.spec.sizes.uses import DY, PRODUCTS, Use, W, X, use_of
+from diastole_sim.spec.sizes.uses import DY, PRODUCTS, WIDEST, Use, W, Widths, X, use_of
 
 SUM_MEMORIES = 2
 """Of sums behind each port. Tiles stand in them in turn, those that fit in half of one in one half
@@ -38,10 +38,6 @@ SPARE_WORDS = 4
 """Words that the queue of a port has room for beside half of the longest row."""
 MOST_QUEUED_WORDS = 128
 """Words of the queue of a port; longer rows make the drain wait for their port."""
-
-Widths: TypeAlias = tuple[int | None, int | None, int | None]
-"""Bits of magnitude that x, w and dy were converted to; None: the widest, or the format has one."""
-WIDEST: Widths = (None, None, None)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -7,6 +7,7 @@ of it is ever turned; one in squares has one image, whose rows may be the contra
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from diastole_sim.spec.operations import OPERANDS, OPERATIONS, Operation
 
@@ -14,6 +15,9 @@ X, W, DY = (operand.number for operand in OPERANDS)
 """The classes by number."""
 PRODUCTS = tuple(operation for operation in OPERATIONS.values() if len(operation.products) == 1)
 """The operations that are one product."""
+Widths: TypeAlias = tuple[int | None, int | None, int | None]
+"""Bits of magnitude that x, w and dy were converted to; None: the widest, or the format has one."""
+WIDEST: Widths = (None, None, None)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -6,7 +6,7 @@ from amaranth.hdl import Const, Module, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from diastole_hw.convert.tile_order import cut_layout, make_tile_order
+from diastole_hw.convert.tile_order import Numbers, cut_layout, make_tile_order
 from support.bench import design, simulation
 from support.converter_bench import patches_of
 
@@ -42,12 +42,12 @@ class Tiles(wiring.Component):
             last_row=row == self.high - 1,
             last_col=column == self.wide - 1,
         )
-        rows, _ = order.follow(m, Const(0, 8), 0, 1, "row")
+        rows, _ = order.follow(m, Numbers(Const(0, 8), 0, 1), "row")
         after = column + 1
-        columns, next_column = order.follow(m, Const(0, 8), 1, 0, "column", after=after)
-        sums, _ = order.follow(m, Const(4095, 12), -3, 50, "sum")
-        units, _ = order.follow(m, Const(16, 12), 8, 24, "unit", unit=8)
-        places, _ = order.follow(m, Const(5, 8), 1, self.wide, "place", dense=True)
+        columns, next_column = order.follow(m, Numbers(Const(0, 8), 1, 0, after=after), "column")
+        sums, _ = order.follow(m, Numbers(Const(4095, 12), -3, 50), "sum")
+        units, _ = order.follow(m, Numbers(Const(16, 12), 8, 24, unit=8), "unit")
+        places, _ = order.follow(m, Numbers(Const(5, 8), 1, self.wide, dense=True), "place")
         first_row, first_col = order.firsts(m)
         m.d.comb += [
             row.eq(rows),

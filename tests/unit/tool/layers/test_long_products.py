@@ -7,7 +7,7 @@ import pytest
 from diastole.files.layers import NamedLayer
 from diastole.layers.layer_costs import layer_costs, modelled
 from diastole_sim.perf import estimate
-from diastole_sim.spec.sizes.array_sizes import WIDEST
+from diastole_sim.spec.sizes.uses import WIDEST
 from support.presets import in_format
 from support.sweep import sweep
 

@@ -1,0 +1,58 @@
+"""The units of load and execute, as the product engine places them."""
+
+from dataclasses import dataclass, fields
+
+from diastole_hw.engine.flight import Flight
+from diastole_hw.engine.setup import Setup
+from diastole_hw.execute.datapath import Datapath
+from diastole_hw.execute.pass_walk import PassWalk
+from diastole_hw.execute.slots import PassRun
+from diastole_hw.load.fill import Fill
+from diastole_hw.load.region_requests import RegionRequests
+from diastole_hw.memory.maxima import Maxima
+from diastole_hw.schedule.ring import RingSpace
+from diastole_hw.schedule.tile_walk import TileWalk
+from diastole_hw.stream.credit import Credit
+from diastole_hw.stream.fifo import StreamFifo
+
+
+@dataclass(frozen=True, kw_only=True)
+class Loader:
+    """The units that each port to memory has of its own."""
+
+    requests: RegionRequests
+    regions: StreamFifo
+    fill: Fill
+    blocks_loaded: Credit
+    maxima_loaded: Credit
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stages:
+    """The units of load and execute, placed, and what knows which product they are at;
+    ``others``: the loaders of all ports but the first, whose units are named here."""
+
+    setup: Setup
+    flight: Flight
+    walk: TileWalk
+    requests: RegionRequests
+    regions: StreamFifo
+    fill: Fill
+    chunks: StreamFifo
+    pass_walk: PassWalk
+    passes: StreamFifo
+    pass_run: PassRun
+    datapath: Datapath
+    maxima: Maxima
+    stream_space: RingSpace
+    held_space: RingSpace
+    west_space: Credit
+    blocks_loaded: Credit
+    maxima_loaded: Credit
+    others: tuple[Loader, ...] = ()
+
+    @property
+    def loaders(self) -> list[Loader]:
+        """Those of all ports."""
+        names = [field.name for field in fields(Loader)]
+        return [Loader(**{name: getattr(self, name) for name in names}), *self.others]
