@@ -318,7 +318,7 @@ class Converter(wiring.Component):
             quantiser.seed.eq(self.seed),
             quantiser.tag.eq(job.tag),
             quantiser.step.eq(job.step),
-            *([quantiser.planes.eq(job.planes)] if sizes.planar else []),
+            quantiser.planes.eq(job.planes),
         ]
         if sizes.two_copies:
             m.d.comb += [
@@ -388,7 +388,7 @@ class Converter(wiring.Component):
             writer.destination_t.eq(job.destination_t),
             writer.scale.eq(job.scale),
             *([writer.cut.eq(self._tiles_of(m, job, "written"))] if self.kept_rows else []),
-            *([writer.planes.eq(job.planes)] if sizes.planar else []),
+            writer.planes.eq(job.planes),
             self.control.done.eq(self._done(m, writer, feeds)),
         ]
 

@@ -28,7 +28,7 @@ def convert_layout(*, planes: bool = False, fed: bool = False) -> data.StructLay
     ``fed``, whether a chain gives the floats, and in which patches, cut in blocks."""
     return data.StructLayout(
         CONVERT.members
-        | ({"planes": unsigned(2)} if planes else {})
+        | {"planes": unsigned(2 if planes else 0)}
         | ({"fed": unsigned(1), "cut": cut_layout()} if fed else {})
     )
 

@@ -178,8 +178,14 @@ class LineOrder:
         bits = len(Value.cast(origin))
         here = data_register(bits, name=f"{name}_here")
         kept = [here]  # the last of them: of the first tile of the row of tiles
+
+        def once(value: Value, what: str) -> Signal:
+            signal = Signal(bits, name=f"{name}_{what}")
+            m.d.comb += signal.eq(value)
+            return signal
+
         if after is None:
-            after = here if _is_zero(beside) else here + beside
+            after = here if _is_zero(beside) else once(here + beside, "after")
         if numbers.dense:
             lower = after
         elif lower is None and _is_zero(below):
@@ -187,7 +193,7 @@ class LineOrder:
         elif lower is None:
             if not _is_zero(beside):
                 kept.append(data_register(bits, name=f"{name}_left"))
-            lower = kept[-1] + below
+            lower = once(kept[-1] + below, "lower")
         # Few synthesisers see that a multiplexer between a register and itself is an enable.
         with m.If(self.taken):
             if after is not here:

@@ -172,8 +172,7 @@ class Drain(wiring.Component):
             self.stalled.eq(walk.read_valid.any() & floats.full),
             self.busy.eq(self.tiles.valid | emit.busy),
         ]
-        if plan.word_parts > 1:
-            m.d.comb += floats.last_part.eq(walk.last_part)
+        m.d.comb += floats.last_part.eq(walk.last_part)
         if self.vectors > 1:
             m.d.comb += self.read.wrapped_addr.eq(walk.read_wrapped_addr)
         for lane, value in enumerate(self.lookup.held.value):

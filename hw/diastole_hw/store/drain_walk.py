@@ -162,7 +162,7 @@ class DrainWalk(wiring.Component):
             }
             | ({"read_wrapped_addr": Out(range(plan.sum_words))} if self.vectors > 1 else {})
             | ({"chained": In(1), "padding": Out(1)} if self.chains else {})
-            | ({"last_part": Out(range(plan.word_parts))} if plan.word_parts > 1 else {})
+            | {"last_part": Out(range(plan.word_parts))}
         )
 
     def elaborate(self, platform):

@@ -102,7 +102,7 @@ class FloatLanes(wiring.Component):
             "overflow": Out(1),
         }
         poison = {"poison": In(lanes)} if poisonable else {}
-        super().__init__(members | poison | ({"part": In(range(parts))} if parts > 1 else {}))
+        super().__init__(members | poison | {"part": In(range(parts))})
 
     def elaborate(self, platform):
         m = Module()

@@ -70,8 +70,6 @@ class DrainedSignature(wiring.Signature):
         if north and plan.fused:
             turned = {"turned": Out(1), "columns": In(columns_layout(plan))}
         inside = {} if plan.vector is None else {"inside": In(1)}
-        parts = plan.word_parts
-        last_part = {"last_part": Out(range(parts))} if parts > 1 else {}
         super().__init__(
             {
                 "wanted": Out(plan.drain_vectors(north=north)),
@@ -87,7 +85,7 @@ class DrainedSignature(wiring.Signature):
             | poison
             | turned
             | inside
-            | last_part
+            | {"last_part": Out(range(plan.word_parts))}
         )
 
 

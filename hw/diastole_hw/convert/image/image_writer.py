@@ -91,7 +91,7 @@ class ImageWriter(wiring.Component):
         byte = data.StructLayout({"byte": unsigned(8), "last": 1})
         elements = packed_layout(sizes.data_width, self.sizes.most_planes)
         super().__init__(
-            ({"planes": In(2)} if self.sizes.planar else {})
+            {"planes": In(2 if sizes.planar else 0)}
             | ({"cut": In(cut_layout())} if kept_rows else {})
             | {
                 "start": In(1),

@@ -114,11 +114,9 @@ class LaneQuantiser(wiring.Component):
 
     def __init__(self, *, numerics: Numerics, monitored: bool = False):
         self.numerics, self.monitored = numerics, monitored
-        planes = {"planes": In(2)} if numerics.chooses_widths else {}
-        monitor = dict.fromkeys(MONITORED, Out(2)) if monitored else {}
         super().__init__(
-            planes
-            | monitor
+            {"planes": In(2 if numerics.chooses_widths else 0)}
+            | dict.fromkeys(MONITORED, Out(2 if monitored else 0))
             | {
                 "cls": In(2),
                 "scale": In(8),

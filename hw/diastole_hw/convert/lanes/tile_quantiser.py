@@ -104,8 +104,8 @@ class TileQuantiser(wiring.Component):
             "saturated": Out(range(self._copies * sizes.lanes + 1)),
             "underflowed": Out(range(self._copies * sizes.lanes + 1)),
         }
+        members |= {"planes": In(2 if sizes.planar else 0)}
         if sizes.planar:
-            members |= {"planes": In(2)}
             words = data.ArrayLayout(unsigned(2), sizes.lanes)
             members |= {"monitor_en": Out(1)} | dict.fromkeys(MONITORED, Out(words))
         if self.sizes.numerics.draws_by_rows:
@@ -406,7 +406,7 @@ class TileQuantiser(wiring.Component):
                 drawn = random.word_select(n, bits)
             m.d.comb += [
                 lane.cls.eq(self.cls),
-                *([lane.planes.eq(self.planes)] if self.sizes.planar else []),
+                lane.planes.eq(self.planes),
                 lane.scale.eq(self.scale),
                 lane.value.eq(value),
                 lane.blank.eq(~word.inside),
