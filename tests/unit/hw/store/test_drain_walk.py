@@ -288,7 +288,7 @@ class Watch:
             where = f"word {self.at} of {self.words[0][1]}"
             if hasattr(self.dut, "padding"):
                 assert padding == word.padding, where
-            if hasattr(self.dut, "last_part"):
+            if len(self.dut.last_part):
                 assert last_part == word.last_part, where
             assert (port, addr) == (word.port, at[0]), where
             ports = range(word.port, word.port + word.present.bit_length())
