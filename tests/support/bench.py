@@ -16,7 +16,7 @@ get the same object from :func:`design`.
 """
 
 from functools import lru_cache, partial
-from inspect import CORO_SUSPENDED, getcoroutinestate
+from inspect import CORO_CLOSED, CORO_SUSPENDED, getcoroutinestate
 from types import coroutine
 from weakref import WeakKeyDictionary
 
@@ -97,6 +97,7 @@ def simulate(test):
                 raise
             requests.clear()
             resume(test.throw, error)  # where the test waits, which may expect it
+    assert getcoroutinestate(test) == CORO_CLOSED, "the test goes on in a simulation that has ended"
 
 
 class _Simulation:

@@ -2,7 +2,7 @@
 them.
 
 A unit makes its order by :func:`make_tile_order`; ``follow`` of the order numbers its tiles. The
-order by rows is no unit, but a third of the gates: machines without patches have no more.
+order by rows has no state of its own: a machine without patches pays for the numbers alone.
 """
 
 from dataclasses import dataclass

@@ -5,7 +5,7 @@ import pytest
 from amaranth.hdl import Assert
 from amaranth.lib import wiring
 
-from support.bench import end, pulse, simulation
+from support.bench import end, pulse, simulate, simulation
 from support.pipelines import Built
 from support.unit_bench import until
 
@@ -54,3 +54,30 @@ async def test_what_fails_elsewhere_is_raised_where_the_test_waits(limit, messag
     ctx.set(dut.up, limit == 99)
     with pytest.raises(AssertionError, match=message):
         await until(ctx, dut.count == 77)
+
+
+async def test_goes_on_after_an_error(dut):
+    """Another simulation may begin, and what is wrong in it is seen."""
+    ctx = await simulation(dut, limit=9)
+    with pytest.raises(AssertionError, match="no end after 9 cycles"):
+        await until(ctx, dut.count == 77)
+    ctx = await simulation(dut)
+    await pulse(ctx, dut.up)
+    await ctx.tick()
+    assert ctx.get(dut.count) == 1
+
+
+@pytest.mark.parametrize("ended", [True, False])
+def test_a_test_that_waits_after_its_simulation_is_no_success(ended, dut):
+    async def goes_on():
+        ctx = await simulation(dut, limit=9)
+        if ended:
+            await end()
+        else:
+            with pytest.raises(AssertionError):
+                await until(ctx, dut.count == 77)
+        await ctx.tick()
+        raise NotImplementedError  # nobody gets here
+
+    with pytest.raises(AssertionError, match="goes on in a simulation that has ended"):
+        simulate(goes_on())

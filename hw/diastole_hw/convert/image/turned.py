@@ -30,7 +30,7 @@ class TurnedReorder(wiring.Component):
     Parameters
     ----------
     sizes : ConverterSizes
-        with a class of two copies.
+        With a class of two copies.
 
     Members
     -------

@@ -44,7 +44,7 @@ class CopyTurns(wiring.Component):
     Parameters
     ----------
     sizes : ConverterSizes
-        with a class of two copies.
+        With a class of two copies.
 
     Members
     -------
