@@ -33,10 +33,10 @@ class DrainedLayer:
         )
         self.initial = {}
         self.writer = writer = Writer(plan, limits)
-        x = plan.image("x", "x", m, k, tag=0, slot=None)
-        w = plan.image("w", "w", k, n, tag=1, slot=None)
+        x = plan.image("x", "x", (m, k), tag=0, slot=None)
+        w = plan.image("w", "w", (k, n), tag=1, slot=None)
         product = ProductOf(operation="forward", m=m, n=n, k=k, operands={"x": x, "w": w})
-        following = plan.image("a", "x", m, n, tag=4, slot=None)
+        following = plan.image("a", "x", (m, n), tag=4, slot=None)
         y = stream_of(plan.tensor("y", Kind.F32, m, n))
         use = ChainUse(
             chain=activation.forward_chain(),

@@ -122,15 +122,15 @@ class PassRun(wiring.Component):
             m.d.sync += [now.eq(ahead), running.eq(1), t.eq(0), age.eq(1)]
             m.d.sync += loaded.eq((starts | loading) & last_word)
             m.d.sync += north.eq(~ahead.use_east)
-        self._slot(m, now, t, last_t, running, north, swap, ends)
+        slot = self.slot
+        m.d.sync += [slot.valid.eq(running), slot.direction.eq(north), slot.swap.eq(swap)]
+        self._places(m, now, t, last_t, running, north, ends)
         return m
 
-    def _slot(self, m, now, t, last_t, running, north, swap, ends):
+    def _places(self, m, now, t, last_t, running, north, ends):
+        """Say where the slot's vectors are read, where its sums go, and what ends with it."""
         slot = self.slot
         m.d.sync += [
-            slot.valid.eq(running),
-            slot.direction.eq(north),
-            slot.swap.eq(swap),
             slot.south_addr.eq(now.south_addr + t),
             slot.west_addr.eq(now.west_addr + t),
             slot.sum_addr.eq(Mux(north, now.north_addr, now.east_addr) + t),

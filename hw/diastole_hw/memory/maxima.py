@@ -1,8 +1,9 @@
 """Row and column maxima of the tiles at work: read when blocks arrive and when sums leave."""
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
-from amaranth.hdl import Cat, Module, Mux, Signal, unsigned
+from amaranth.hdl import Cat, Module, Mux, Signal, Value, unsigned
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import exact_log2
@@ -159,6 +160,18 @@ def drain_signature(plan: Plan, direction: str) -> ReaderSignature:
     return ReaderSignature(plan, drain_entries(plan, direction))
 
 
+class _Reader(NamedTuple):
+    """Who reads one copy of a memory.
+
+    ``lookup`` has the index that is looked up while ``enable`` is high, and takes the value.
+    ``late``: the value comes a cycle later.
+    """
+
+    enable: Value
+    lookup: wiring.PureInterface
+    late: bool
+
+
 class Maxima(wiring.Component):
     """Memories of stored scales: of the vectors from south and west, of the held lanes east and
     north.
@@ -202,27 +215,27 @@ class Maxima(wiring.Component):
         for direction in self.plan.directions:
             drain = getattr(self.drain, direction)
             for role, name in zip(ROLES, OF_DIRECTION[direction], strict=True):
-                lookups = {
-                    "load": (self.load.enable, getattr(self.load, name)),
-                    "drain": (drain.enable, getattr(drain, role)),
+                readers = {
+                    "load": _Reader(self.load.enable, getattr(self.load, name), late=False),
+                    "drain": _Reader(
+                        drain.enable, getattr(drain, role), late=self.plan.output_register
+                    ),
                 }
-                for reader, (enable, lookup) in lookups.items():
-                    entries = maxima_entries(self.plan, name, reader)
-                    copy = f"{reader}_{name}"
-                    late = reader == "drain" and self.plan.output_register
-                    self._copy(m, copy, name, self.write, enable, lookup, entries, late=late)
+                for kind, reader in readers.items():
+                    entries = maxima_entries(self.plan, name, kind)
+                    self._copy(m, f"{kind}_{name}", name, self.write, reader, entries)
         for port in range(1, self.plan.ports):
             write, load = (of_ports(self, each, port + 1)[port] for each in ("write", "load"))
             for name in maxima_names(self.plan):
-                copy, lookup = port_name(f"load_{name}", port), getattr(load, name)
+                reader = _Reader(load.enable, getattr(load, name), late=False)
                 entries = maxima_entries(self.plan, name, "load")
-                self._copy(m, copy, name, write, load.enable, lookup, entries)
+                self._copy(m, port_name(f"load_{name}", port), name, write, reader, entries)
         return m
 
-    def _copy(self, m, copy, name, write, enable, lookup, entries, *, late=False):
-        """A copy of the memory ``name`` for one reader, in as many parts as the entries of a block
-        have beats. ``late``: a value comes a cycle later."""
-        index, value = lookup.index, lookup.value
+    def _copy(self, m, copy, name, write, reader, entries):
+        """Give one reader its copy of the memory ``name``, in as many parts as the entries of a
+        block have beats."""
+        enable, index, value = reader.enable, reader.lookup.index, reader.lookup.value
         depth = self.plan.maxima_depth
         parts = max(1, entries.count // self.plan.beat_bytes)
         mine = write.enable & (write.memory == NAMES.index(name))
@@ -254,7 +267,7 @@ class Maxima(wiring.Component):
                 Mux(by_row, rows.word_select(lane, 8), of_blocks[lane // entries.rows])
                 for lane in range(entries.count)
             )
-        if late:
+        if reader.late:
             kept = data_register(len(found), name=f"{copy}_value")
             m.d.sync += kept.eq(found)
             found = kept

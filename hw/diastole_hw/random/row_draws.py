@@ -206,7 +206,7 @@ class RowDraws(wiring.Component):
         with m.If(self.i.ready):
             m.d.sync += [valid.eq(self.i.valid), word.eq(self.i.p)]
         state, after = Signal(states), Signal(states)
-        self._advance(m, word, valid, move, state, after, starts.o.payload, memory)
+        self._advance(m, word, move, state, after, starts.o.payload, memory)
         drawn = data_output(m, self.o.payload, "drawn")
         with m.If(room):
             m.d.sync += self.o.valid.eq(move)
@@ -226,7 +226,7 @@ class RowDraws(wiring.Component):
                 m.d.sync += drawn[copy].eq(unit.draws)
         return m
 
-    def _advance(self, m, word, valid, move, state, after, start, memory):
+    def _advance(self, m, word, move, state, after, start, memory):
         """The state of the word at hand, and what is kept of the one after it."""
         last = data_register(self._states_layout, name="last")  # after the word before
         last_row = data_register(len(word.row), name="last_row")

@@ -61,6 +61,25 @@ class Planes(NamedTuple):
 ONE_PLANE = Planes(*(Const(1),) * 5, several=Const(0))
 
 
+class _Ring(NamedTuple):
+    """One operand's scratchpad, a ring of slabs.
+
+    ``at`` is the slab of the chunk at hand, ``slab`` the length of a slab and ``blocks`` the length
+    of the ring, both in blocks. ``keeps``: the operand is kept while the other loop goes on. After
+    the last chunk of a tile the ring ``returns`` to the first slab of its panel, or ``begins``
+    another panel. ``pair`` is the pair of planes at hand, where a chunk has several.
+    """
+
+    name: str
+    at: Signal
+    slab: Value
+    blocks: int
+    keeps: Value
+    returns: Value
+    begins: Value
+    pair: Planes = ONE_PLANE
+
+
 class TileWalk(wiring.Component):
     """Every chunk of a product once, in order: T tiles outermost, then lane tiles, then chunks; or
     lane tiles outermost, if its nest says so.
@@ -168,19 +187,27 @@ class TileWalk(wiring.Component):
         inner = ~product.lanes_outermost
         stream = Signal.like(chunk.stream_base, name="stream_at")
         held = Signal.like(chunk.held_base, name="held_at")
-        self._slabs(
-            m, "stream", stream, product.stream_slab, plan.stream_blocks, starts,
-            moves & chunk.east if plan.planar else moves, ends,
-            keeps=product.keep_stream, returns=~at.last_l & (inner | at.last_t),
-            begins=inner & at.last_l, pair=pair,
-        )  # fmt: skip
-        self._slabs(
-            m, "held", held, product.held_slab, plan.held_blocks, starts,
-            moves & pair.last_stream if plan.planar else moves, ends,
+        stream_ring = _Ring(
+            name="stream",
+            at=stream,
+            slab=product.stream_slab,
+            blocks=plan.stream_blocks,
+            keeps=product.keep_stream,
+            returns=~at.last_l & (inner | at.last_t),
+            begins=inner & at.last_l,
+            pair=pair,
+        )
+        held_ring = _Ring(
+            name="held",
+            at=held,
+            slab=product.held_slab,
+            blocks=plan.held_blocks,
             keeps=product.keep_held,
             returns=~at.last_t & (~inner | at.last_l),
             begins=~inner & at.last_t,
-        )  # fmt: skip
+        )
+        self._slabs(m, stream_ring, starts, moves & chunk.east if plan.planar else moves, ends)
+        self._slabs(m, held_ring, starts, moves & pair.last_stream if plan.planar else moves, ends)
         m.d.comb += [chunk.stream_base.eq(stream), chunk.held_base.eq(held)]
 
         with m.If(self.busy):
@@ -278,29 +305,28 @@ class TileWalk(wiring.Component):
         with m.If(starts & self.anew):
             m.d.sync += [count.eq(0), other.eq(0)]
 
-    def _slabs(
-        self, m, name, at, slab, blocks, starts, moves, last_c, *, keeps, returns, begins,
-        pair=ONE_PLANE,
-    ):  # fmt: skip
-        """Where a ring stands: the slab of the chunk at hand, ``at``.
+    def _slabs(self, m, ring, starts, moves, last_c):
+        """Move a ring to the slab of the chunk at hand.
 
-        With a tile's last chunk, where the operand is kept: ``returns``, to the first slab of its
-        panel, or ``begins`` another one. With the last of what streams for a plane of what is held
-        that another one follows: to that of the first plane.
+        The ring begins with a product (``starts``) and goes on with each chunk (``moves``). After a
+        tile's last chunk (``last_c``) an operand that is kept returns to the first slab of its
+        panel, or begins another panel. After the last plane of what streams, the ring returns to
+        the first plane's slab while planes of what is held follow.
         """
+        name, at, slab, blocks, pair = ring.name, ring.at, ring.slab, ring.blocks, ring.pair
         panel = Signal.like(at, name=f"{name}_panel")
         # The length of all slabs since one at 0; 0 if they differ.
         grid = Signal(range(blocks + 1), name=f"{name}_grid")
         start = Signal.like(at, name=f"{name}_start")
         after = Signal.like(at, name=f"{name}_after")
         m.d.comb += after.eq(following(m, name, at, slab, blocks))
-        stays = keeps if pair is ONE_PLANE else keeps | pair.several
+        stays = ring.keeps if pair is ONE_PLANE else ring.keeps | pair.several
         with m.If(moves):
             m.d.sync += at.eq(after)
             self._first_plane(m, name, at, pair)
-            with m.If(last_c & keeps & returns):
+            with m.If(last_c & ring.keeps & ring.returns):
                 m.d.sync += at.eq(panel)
-            with m.If(last_c & begins):
+            with m.If(last_c & ring.begins):
                 m.d.sync += panel.eq(after)
         fits = Signal(name=f"{name}_fits")
         on_grid = Signal(name=f"{name}_on_grid")

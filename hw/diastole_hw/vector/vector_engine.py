@@ -2,6 +2,7 @@
 
 from functools import reduce
 from operator import add
+from typing import NamedTuple
 
 from amaranth.hdl import Array, Cat, Module, Mux, Signal, Value
 from amaranth.lib import data, stream, wiring
@@ -32,6 +33,20 @@ from diastole_sim.spec.limits import VectorTable
 from diastole_sim.spec.micro import FLOOR, INPUTS, OUTPUTS
 from diastole_sim.spec.patches import PatchLimits
 from diastole_sim.spec.stream_table import CHOICE_FIELDS, Kind
+
+
+class _Units(NamedTuple):
+    """The units of the engine. ``walk`` goes through the blocks with the core, and ``ahead`` goes
+    through the same blocks before them, with the inputs."""
+
+    tables: VectorTables
+    transfer: TableTransfer
+    setup: ChainSetup
+    inputs: InputStreams
+    core: VectorCore
+    outputs: OutputStreams
+    ahead: ChainWalk
+    walk: ChainWalk
 
 
 class VectorEngine(wiring.Component):
@@ -131,31 +146,31 @@ class VectorEngine(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         shape = self.shape
-        units = {
-            "tables": VectorTables(shape),
-            "transfer": TableTransfer(shape),
-            "setup": ChainSetup(shape),
-            "inputs": InputStreams(shape),
-            "core": VectorCore(shape),
-            "outputs": OutputStreams(shape),
-            "ahead": ChainWalk(shape),
-            "walk": ChainWalk(shape),
-        }
-        for name, unit in units.items():
+        units = _Units(
+            tables=VectorTables(shape),
+            transfer=TableTransfer(shape),
+            setup=ChainSetup(shape),
+            inputs=InputStreams(shape),
+            core=VectorCore(shape),
+            outputs=OutputStreams(shape),
+            ahead=ChainWalk(shape),
+            walk=ChainWalk(shape),
+        )
+        for name, unit in units._asdict().items():
             m.submodules[name] = unit
-        tables, transfer, setup, inputs, core, outputs, ahead, walk = units.values()
+        setup, transfer = units.setup, units.transfer
         chain, moved = self._keep(m)
         m.d.comb += [setup.chain.eq(chain), transfer.transfer.eq(moved)]
         m.d.comb += [setup.step.eq(self.control.step), transfer.step.eq(self.control.step)]
         tiles = data_register(tiles_layout(), name="cut")
-        moves = self._sequence(m, chain, tiles, setup, transfer, core, outputs, (ahead, walk))
-        for each in (ahead, walk):
+        moves = self._sequence(m, chain, tiles, units)
+        for each in (units.ahead, units.walk):
             m.d.comb += [each.chain.eq(chain), each.tiles.eq(tiles)]
-        wiring.connect(m, ahead.blocks, inputs.blocks)
-        wiring.connect(m, walk.blocks, core.blocks)
-        self._tables(m, tables, transfer, setup, core, outputs)
-        self._streams(m, chain, setup, inputs, core, outputs)
-        self._share(m, moves, transfer, inputs, outputs)
+        wiring.connect(m, units.ahead.blocks, units.inputs.blocks)
+        wiring.connect(m, units.walk.blocks, units.core.blocks)
+        self._tables(m, units)
+        self._streams(m, chain, units)
+        self._share(m, moves, units)
         return m
 
     def _keep(self, m):
@@ -175,8 +190,9 @@ class VectorEngine(wiring.Component):
             )
         return tuple(layout(kept[: layout.size]) for layout in both)
 
-    def _sequence(self, m, chain, tiles, setup, transfer, core, outputs, walks):
+    def _sequence(self, m, chain, tiles, units):
         """What a command does, from one state to the next; returns whether a table is moved."""
+        setup, transfer, core, outputs = units.setup, units.transfer, units.core, units.outputs
         control, moves = self.control, data_register(name="moves")
         skipped = data_register(name="skipped")
         code, refusal = data_register(8, name="code"), self._refusal(m, chain, tiles, setup)
@@ -219,7 +235,7 @@ class VectorEngine(wiring.Component):
                 with m.If(~makes_image | self.image_asked.ready):
                     m.next = "CHAIN"
             with m.State("CHAIN"):
-                m.d.comb += [core.start.eq(1), *(walk.start.eq(1) for walk in walks)]
+                m.d.comb += [each.start.eq(1) for each in (core, units.ahead, units.walk)]
                 m.next = "RUN"
             with m.State("RUN"), m.If(core.done):
                 m.next = "WRITE"
@@ -337,8 +353,10 @@ class VectorEngine(wiring.Component):
             m.d.sync += stops.eq(1)
         return stops
 
-    def _tables(self, m, tables, transfer, setup, core, outputs):
+    def _tables(self, m, units):
         """Who reads and writes which memory."""
+        tables, transfer, setup = units.tables, units.transfer, units.setup
+        core, outputs = units.core, units.outputs
         m.d.comb += [
             tables.put.eq(transfer.put),
             tables.take.eq(transfer.take),
@@ -382,8 +400,9 @@ class VectorEngine(wiring.Component):
                 m.d.comb += getattr(tables, name).eq(getattr(self, name))
             m.d.comb += transfer.widths.eq(tables.widths)
 
-    def _streams(self, m, chain, setup, inputs, core, outputs):
+    def _streams(self, m, chain, units):
         """Elements to the core and from there."""
+        setup, inputs, core, outputs = units.setup, units.inputs, units.core, units.outputs
         for number in range(INPUTS):
             m.d.comb += inputs.streams[number].eq(setup.streams[number])
         for number in range(OUTPUTS):
@@ -412,9 +431,10 @@ class VectorEngine(wiring.Component):
         wiring.connect(m, wiring.flipped(self.product), inputs.product)
         wiring.connect(m, outputs.image, wiring.flipped(self.image))
 
-    def _share(self, m, moves, transfer, inputs, outputs):
+    def _share(self, m, moves, units):
         """The bus is that of the command that is under way; other units ask for nothing, and do not
         look at beats."""
+        transfer, inputs, outputs = units.transfer, units.inputs, units.outputs
         for ours, mine, other in (
             (self.read.requests, transfer.read.requests, inputs.read.requests),
             (self.write.requests, transfer.write.requests, outputs.write.requests),

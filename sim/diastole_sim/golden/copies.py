@@ -174,7 +174,20 @@ def convert_copy(
         code, stored, by = _fold(code, fields, stored, partition, chosen.format)
     stored = np.where(groups.poisoned, chosen.format.nan_byte, stored)
 
-    return _assemble(code, negative, stored, by, chosen, block, transposed, (rows, columns)), counts
+    high, wide = (-(-side // block) * block for side in (rows, columns))
+    elements = _signed(code[..., :high, :wide], negative[..., :high, :wide], chosen.format)
+    exponents = _per_cell(stored, chosen, block, (high, wide))
+    row_max, col_max = _maxima(exponents, chosen)
+    copy = Copy(
+        transposed=transposed,
+        shape=(rows, columns),
+        codes=elements,
+        exponents=exponents,
+        row_max=row_max,
+        col_max=col_max,
+        folds=_per_cell(by, chosen, block, (high, wide)),
+    )
+    return copy, counts
 
 
 def copy_values(copy: Copy, chosen: TensorClass, block: int, tensor_exponent: int | None) -> Floats:
@@ -302,31 +315,11 @@ def _fold(
     return fold(code, partition.spread(by), kind), np.where(zeros, 0, stored - by), by
 
 
-def _assemble(
-    code: Integers,
-    negative: Mask,
-    stored: Integers,
-    by: Integers,
-    chosen: TensorClass,
-    block: int,
-    transposed: bool,
-    shape: tuple[int, int],
-) -> Copy:
-    """The copy without the padding that is more than whole blocks."""
-    rows, columns = (-(-side // block) * block for side in shape)
-    elements = code[..., :rows, :columns].astype(np.uint16)
-    elements |= negative[..., :rows, :columns].astype(np.uint16) << chosen.format.magnitude_bits
-    exponents = _per_cell(stored, chosen, block, (rows, columns))
-    row_max, col_max = _maxima(exponents, chosen)
-    return Copy(
-        transposed=transposed,
-        shape=shape,
-        codes=elements,
-        exponents=exponents,
-        row_max=row_max,
-        col_max=col_max,
-        folds=_per_cell(by, chosen, block, (rows, columns)),
-    )
+def _signed(code: Integers, negative: Mask, kind: Format) -> NDArray[np.uint16]:
+    """Stored elements: magnitude codes with their signs on top."""
+    elements = code.astype(np.uint16)
+    elements |= negative.astype(np.uint16) << kind.magnitude_bits
+    return elements
 
 
 def _per_cell(

@@ -401,8 +401,9 @@ class ConversionRun:
             return 0
         if converter.row_start:
             return 0
-        place = self._place(row, col)
-        return line_delay(converter.lanes, converter.block, *place, cols, self.slack, self.before)
+        index, pitch = self._place(row, col)
+        lanes, block = converter.lanes, converter.block
+        return line_delay(lanes, block, pitch, (index, cols), self.slack, self.before)
 
     def _group(self, known: list[int], left: int, cols: int, line: tuple[int, int, int]) -> None:
         """A group's words, as soon as their pieces have come and there is room for it. ``line``:

@@ -44,20 +44,15 @@ def hashed_together(lanes: int) -> int:
 
 @lru_cache(maxsize=1 << 12)
 def line_delay(
-    lanes: int,
-    block: int,
-    index: int,
-    pitch: int,
-    cols: int,
-    slack: int = 0,
-    before: tuple[Line, ...] = (),
+    lanes: int, block: int, pitch: int, line: Line, slack: int = 0, before: tuple[Line, ...] = ()
 ) -> int:
-    """Cycles beyond one a word, of a row of blocks of a tile with ``cols`` columns in the tensor,
-    as it is stored: block by block, all words of each. ``index``: of its first element, ``pitch``:
-    from a row to the next, in elements; only what they are modulo :func:`hashed_together` counts.
+    """Cycles beyond one a word, of a row of blocks of a tile, as it is stored: block by block, all
+    words of each. ``pitch``: from a row to the next, in elements. Of ``pitch`` and of the index of
+    ``line`` only what they are modulo :func:`hashed_together` counts.
     ``slack``: cycles for which its first words wait for those before them, at most
     :func:`most_slack`. ``before``: rows of blocks, of any tiles, that have come without a pause."""
     lines = (_by_blocks(lanes, block, start, pitch, wide) for start, wide in before)
+    index, cols = line
     words = _by_blocks(lanes, block, index, pitch, cols)
     return _delay(lanes, words, [*chain.from_iterable(lines)], slack)
 

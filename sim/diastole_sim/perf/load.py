@@ -172,9 +172,11 @@ class Load:
             self.machine.data_width,
             self.vector_cycles,
             (run.blocks, run.dropped),
-            max(accepted + 1, self.moved, came - 1) - came,
-            max(self.moved - came, 0),
-            max(self.free - came, 0),
+            (
+                max(accepted + 1, self.moved, came - 1) - came,
+                max(self.moved - came, 0),
+                max(self.free - came, 0),
+            ),
         )
         self.looked_up, self.moved = came + passed.looked_up, came + passed.moved
         self.free = self.written = came + passed.free
@@ -199,20 +201,19 @@ def pass_blocks(
     beat: int,
     vector_cycles: int,
     counts: tuple[int, int],
-    looked_up: int,
-    moved: int,
-    free: int,
+    before: tuple[int, int, int],
 ) -> RunTimes:
     """The blocks of a run through the buffer: each waits for its beats, for being looked up, and
     for the one before to leave.
 
     ``bits`` of a block, and of the largest of any class, of which one may be left over when a beat
     is taken; ``beat``: bits of a beat; ``vector_cycles`` of a block that leaves; ``counts``: blocks
-    that are wanted, and dropped. When the last block of the run before was looked up, moved on and
-    will have left: times as in :class:`RunTimes`, at least -1, 0 and 0.
+    that are wanted, and dropped; ``before``: when the last block of the run before was looked up,
+    moved on and will have left, times as in :class:`RunTimes`, at least -1, 0 and 0.
     """
     size, most = bits
     wanted, dropped = counts
+    looked_up, moved, free = before
     taken, last_beat = 0, moved - 1  # of the beats so far
     moves: list[int] = []
 

@@ -143,8 +143,7 @@ class MemoryPlan:
         self,
         name: str,
         tensor_class: str,
-        rows: int,
-        cols: int,
+        shape: tuple[int, int],
         *,
         tag: int,
         slot: int | None,
@@ -152,8 +151,9 @@ class MemoryPlan:
     ) -> PlannedImage:
         """A quantised tensor, all its copies. ``decides``: as of :class:`PlannedImage`, where its
         class is one whose slots say widths."""
+        rows, cols = shape
         chosen = self.numerics.converted_class(tensor_class)
-        layouts = image_layouts(chosen, (rows, cols), block=self.block, data_width=self.data_width)
+        layouts = image_layouts(chosen, shape, block=self.block, data_width=self.data_width)
         sizes = [chosen.format.plane_count * layout.total_bytes for layout in layouts]
         kind = f"image {tensor_class}"
         first = self.take(name, kind, (rows, cols), sizes[0])

@@ -349,8 +349,7 @@ class PerceptronTensors:
         return self.plan.image(
             f"{name} image",
             tensor_class,
-            rows,
-            cols,
+            (rows, cols),
             tag=tag,
             slot=slot,
             decides=trains and self.recipe.decides,

@@ -211,7 +211,7 @@ class ImageMaxima(wiring.Component):
         top = self._top(m, order) if self.kept_rows else Const(0)
         of_rows = top + line if self.kept_rows else line
         self._add_rows(m, rows, took, number, fresh, of_rows, vectors)
-        self._add_columns(m, columns, took, number, line, line_t, vectors, order_t)
+        self._add_columns(m, columns, took, number, (line, line_t), vectors, order_t)
         self._drain(m, rows, columns, line, top, vectors, draining)
         return m
 
@@ -263,8 +263,9 @@ class ImageMaxima(wiring.Component):
             rows.first.eq(self.group.p.first_col & fresh & first),
         ]
 
-    def _add_columns(self, m, columns, took, number, line, line_t, vectors, order):
+    def _add_columns(self, m, columns, took, number, lines, vectors, order):
         sizes, group = self.sizes, self.group.p
+        line, line_t = lines
         row_bits = exact_log2(sizes.block)
         here = Signal.like(columns.addr, name="column")  # of the group's first byte, in its units
         goes_on = self.group.ready & (group.copy | ~vectors)

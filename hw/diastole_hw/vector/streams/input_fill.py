@@ -1,5 +1,7 @@
 """Beats of a chain's inputs, as they come, to rows of the buffers of blocks."""
 
+from typing import NamedTuple
+
 from amaranth.hdl import Cat, Const, Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
@@ -33,6 +35,19 @@ def fill_layout(shape: VectorShape) -> data.StructLayout:
             "numbers": row_layout(shape),
         }
     )
+
+
+class _Reads(NamedTuple):
+    """What the unit reads now: an input of this ``kind``, of the block ``block``.
+
+    ``again``: its beats were kept from the block before. ``listing_next``: not an input, but the
+    numbers of rows of the next line.
+    """
+
+    kind: Signal
+    block: data.View
+    again: Signal
+    listing_next: Signal
 
 
 class InputFill(wiring.Component):
@@ -149,16 +164,19 @@ class InputFill(wiring.Component):
             self.write.numbers.eq(unpack.numbers),
         ]
         busy = self.there & (left.any() | after)
-        own, leaves = self._rows(m, busy, after, block, kind, unpack, ends, again)
+        reads = _Reads(kind=kind, block=block, again=again, listing_next=after)
+        own, leaves = self._rows(m, busy, reads, unpack, ends)
         self._keep(m, kept, input_, leaves, ends, again)
         self._product(m, own, unpack)
         return m
 
-    def _rows(self, m, busy, after, block, kind, unpack, ends, again):
-        """The rows of an input of ``block``, while it is ``busy`` with one, from beats that come,
-        or, ``again``, from those that were kept; returns whether one is written, and whether a beat
-        of rows is done with."""
-        shape = self.shape
+    def _rows(self, m, busy, reads, unpack, ends):
+        """Write the rows of the input that is read, while the unit is ``busy`` with one.
+
+        Returns whether a row is written, and whether a beat of rows is done with.
+        """
+        shape, kind, block = self.shape, reads.kind, reads.block
+        again, after = reads.again, reads.listing_next
         row = Signal(range(shape.block))
         part = Signal(range(max(2, banks(shape))))  # beat of the row
         empty, listing = Signal(), Signal()

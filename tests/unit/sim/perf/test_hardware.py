@@ -216,7 +216,7 @@ def test_rows_of_draws(lanes, tiles, rng):
         ]
         size = len(words[-1])
         cycles = drawn_at(lanes, [*chain.from_iterable(words)])
-        shape = lanes, block, last, pitch, cols
+        shape = lanes, block, pitch, (last, cols)
         delay = line_delay(*shape, most_slack(lanes), tuple(before))
         assert delay == cycles[-1] - cycles[-size - 1] - size, (shape, before)
         rows = rng.randint(1, 9)

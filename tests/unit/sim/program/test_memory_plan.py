@@ -82,7 +82,7 @@ def test_vectors_as_tensors(data_width, block, size, shape):
 )
 def test_images(formats, groupings, source):
     found = plan(formats=formats, groupings=groupings, source=source)
-    image = found.image("W", "w", 11, 7, tag=9, slot=9)
+    image = found.image("W", "w", (11, 7), tag=9, slot=9)
     chosen = found.numerics.converted_class("w")
     layouts = image_layouts(chosen, (11, 7), block=4, data_width=128)
     areas = list(found.areas.values())

@@ -41,10 +41,10 @@ class Bench:
         self.writer = Writer(self.plan, self.limits)
         shapes = {"x": (M, K), "w": (K, N), "dy": (M, N)}
         self.images = {
-            name: self.plan.image(name, name, *shape, tag=number, slot=number)
+            name: self.plan.image(name, name, shape, tag=number, slot=number)
             for number, (name, shape) in enumerate(shapes.items())
         }
-        self.output = self.plan.image("a", "x", M, N, tag=4, slot=4)
+        self.output = self.plan.image("a", "x", (M, N), tag=4, slot=4)
 
     def product(self, operation="forward"):
         names = {"forward": "x w", "dx": "w dy", "dw": "x dy"}[operation].split()
@@ -175,7 +175,7 @@ def test_planes():
 
 def by_slot(tensor_class, name, bench, *, slot):
     """An image that has the width that a slot says, and decides."""
-    return bench.plan.image(name, tensor_class, M, N, tag=slot, slot=slot, decides=True)
+    return bench.plan.image(name, tensor_class, (M, N), tag=slot, slot=slot, decides=True)
 
 
 def test_widths_of_slots():
