@@ -1,8 +1,9 @@
 """Which cases of a test with many are run always."""
 
 from collections.abc import Hashable, Iterator, Mapping, Sequence
+from enum import Enum
 
-SHOWN = (int, str, type(None))
+SHOWN = (int, str, Enum, type(None))
 """Of such parameters every value counts; of lists and tables their words and keys, such as formats,
 and not their numbers, of which the largest cases have most."""
 

@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from enum import Enum
 from itertools import product
 
 import pytest
@@ -17,6 +18,12 @@ def test_every_value_is_shown_as_far_as_it_goes():
     assert len(chosen) == 3
     assert {GRID[number]["side"] for number in chosen} == {1, 2, 4}
     assert {GRID[number]["stalls"] for number in chosen} == {False, True}
+
+
+def test_every_member_of_an_enumeration_is_shown():
+    mode = Enum("mode", ["FORWARD", "DX", "DW"])
+    cases = [{"mode": each, "side": 2} for each in mode for _ in range(2)]
+    assert {cases[number]["mode"] for number in sample(cases, 2)} == set(mode)
 
 
 @pytest.mark.parametrize("one_in, count", [(1, 6), (2, 3), (4, 2), (6, 1), (100, 1)])
