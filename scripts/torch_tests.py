@@ -5,7 +5,7 @@
 FOLDER (build/torch) gets an environment that sees the packages of this one, and torch, once. That
 of Linux is some gigabytes, with CUDA; with
 PIP_EXTRA_INDEX_URL=https://download.pytorch.org/whl/cpu it is one without. Exit 1 if a test fails,
-or the figure of the README is not met.
+or the figure of docs/figures.md is not met.
 """
 
 import argparse

@@ -74,7 +74,8 @@ FOLDERS = (
     "hw", "sim", "tool", "tests", "bench", "docs", "boards", "scripts", ".ci", ".github",
 )  # fmt: skip
 TOP = (
-    "README.md", "CHANGELOG.md", "CONTRIBUTING.md", "LICENSE", "MANIFEST.in", "Makefile",
+    "README.md", "CHANGELOG.md", "CITATION.cff", "CONTRIBUTING.md", "LICENSE", "MANIFEST.in",
+    "Makefile",
     "pyproject.toml", "requirements.lock", ".gitignore",
 )  # fmt: skip
 BUILD = "import sys, setuptools.build_meta as b; b.build_sdist(sys.argv[1])"

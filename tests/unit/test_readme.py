@@ -1,4 +1,4 @@
-"""The Python of the README, run as it stands there."""
+"""The Python of README.md and of docs/python.md, run as it stands in these documents."""
 
 import re
 from collections import OrderedDict
@@ -11,16 +11,14 @@ from diastole.config.file import to_toml
 from diastole.config.presets import PRODUCTS_ONLY
 from support.sources import ROOT
 
-BLOCKS = re.findall(
-    r"^    import .*\n(?:(?:    .*)?\n)*", (ROOT / "README.md").read_text(), re.MULTILINE
-)
-"""What begins with an import, with all lines that are indented after it."""
+BLOCK = re.compile(r"^    import .*\n(?:(?:    .*)?\n)*", re.MULTILINE)
+"""An import, with all indented lines after it."""
 FORMATS = {"x": "mxfp8_e4m3", "w": "mxfp8_e4m3", "dy": "mxfp8_e5m2"}
 
 
-def source(word):
-    """The block that has a word, as a program."""
-    (block,) = [block for block in BLOCKS if word in block]
+def source(document, word):
+    """Return the block of a document that has a word, as a program."""
+    (block,) = [block for block in BLOCK.findall((ROOT / document).read_text()) if word in block]
     return re.sub(r"^    ", "", block, flags=re.MULTILINE)
 
 
@@ -33,13 +31,14 @@ def np_rng():
     return np.random.default_rng(5)
 
 
-def test_two_devices(np_rng, tmp_path, monkeypatch):
+@pytest.mark.parametrize("document", ["README.md", "docs/python.md"])
+def test_two_devices(document, np_rng, tmp_path, monkeypatch):
     """The second one is the model again here; that the Verilog has its bits is tested elsewhere."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "my.toml").write_text(to_toml(PRODUCTS_ONLY["pico"]))
     monkeypatch.setattr(diastole, "Device", diastole.GoldenDevice)
     given = {"X": numbers(np_rng, 3, 5), "W": numbers(np_rng, 5, 2)}
-    lines = source('GoldenDevice("my.toml"').splitlines()
+    lines = source(document, 'GoldenDevice("my.toml"').splitlines()
     place = next(number for number, line in enumerate(lines) if line.startswith("y =="))
     lines[place] = "same = " + lines[place]
     exec("\n".join(lines), given)
@@ -65,7 +64,7 @@ def test_layers_of_torch(formats, capsys):
         return model(x).square().mean()
 
     given = {"model": model, "x": x, "w": w, "step": step}
-    text = source("diastole.torch.convert")
+    text = source("docs/python.md", "diastole.torch.convert")
     exec(text.replace('GoldenDevice(formats="bfp4"', f"GoldenDevice(formats={formats!r}"), given)
     assert dict(given["model"].named_modules()) == plain
     want = diastole.GoldenDevice(formats=formats, seed=1).forward(x, w.detach(), tags=(8, 9)).y
