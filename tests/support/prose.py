@@ -32,7 +32,7 @@ LONGEST_LINE = 120
 """Characters of a line of a document. Lines of a table, of code and links may be longer."""
 
 _DEFINITIONS = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
-_WORD = re.compile(r"[A-Za-z][A-Za-z'’-]*")
+_WORD = re.compile(r"[A-Za-z][A-Za-z'-]*")
 _CODE = re.compile(r"```.*?```|^(?: {4}|\t).*?$", re.DOTALL | re.MULTILINE)
 _INLINE = re.compile(r"``[^`]*``|`[^`\n]*`|:\w+:`[^`]*`|https?://\S+")
 _SENTENCE = re.compile(r"(?<=[.!?:])\s+|\n\s*\n|\n(?=\s*(?:[-*|#>]|\d+\.)\s?)")
