@@ -1,4 +1,4 @@
-"""The end of a lane: shift a block sum into the accumulator's window, round, add."""
+"""Last stage of a lane: shift a block sum into the accumulator's window, round, add."""
 
 from amaranth.hdl import Cat, Const, Module, Signal, signed, unsigned
 from amaranth.lib import wiring
@@ -9,28 +9,30 @@ from diastole_sim.spec.require import require_int
 
 
 def low_bits(psum_bits: int) -> int:
-    """Bits of the lower half of a partial sum, which is not the shorter one."""
+    """Return the bits of the lower half of a partial sum, which is not the shorter half."""
     return (psum_bits + 1) // 2
 
 
 class AlignAdd(wiring.Component):
-    """``total = psum + ((block_sum << F) >> shift) + bit(shift - 1 of block_sum << F)``.
+    """Add an aligned block sum to a partial sum:
+    ``total = psum + ((block_sum << F) >> shift) + bit(shift - 1 of block_sum << F)``.
 
-    The shift is arithmetic, so this rounds to nearest, ties upward; a shift of 0 drops nothing, and
-    one of SW + F or more leaves nothing of the block sum. The bit below the window is the adder's
-    carry-in.
+    The shift is arithmetic, and the sum rounds to nearest, ties upward. A shift of 0 drops no bit.
+    A shift of SW + F or more leaves nothing of the block sum. The bit below the window is the
+    carry-in of the adder.
 
-    Timing: combinational. With ``halves`` ``block_sum`` and ``shift`` come in cycle t, the
-    :func:`low_bits` low bits of ``psum`` in t + 1, those of ``total`` with them, and the others of
-    both in t + 2: the shift and half of an addition have a cycle each.
+    Timing: combinational. With ``halves``, ``block_sum`` and ``shift`` are input in cycle t. The
+    :func:`low_bits` low bits of ``psum`` and ``total`` are input and output in t + 1, and the upper
+    bits in t + 2. The shift and each half of the addition have a cycle of their own.
 
     Parameters
     ----------
     sum_bits, fraction : int
         SW (3 to 57) and F (0 to 32) in bits.
     psum_bits : int
-        Bits of a partial sum, SW + F to 63; ``total`` wraps beyond them.
+        Bits of a partial sum, SW + F to 63. ``total`` wraps beyond ``psum_bits`` bits.
     halves : bool
+        Add the lower and the upper half in successive cycles.
 
     Members
     -------
@@ -59,8 +61,8 @@ class AlignAdd(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        # One place more below the window: there the shift leaves the rounding bit, and adding 1
-        # there carries into the window exactly if that bit is set.
+        # The window has one more place at the bottom. The shift leaves the rounding bit in this
+        # place, and adding 1 there carries into the window exactly if the rounding bit is set.
         window = Cat(Const(0, self.fraction + 1), self.block_sum).as_signed() >> self.shift
         if self.halves:
             m.d.comb += self.total.eq(self._in_halves(m, window))
@@ -70,7 +72,8 @@ class AlignAdd(wiring.Component):
         return m
 
     def _in_halves(self, m, window):
-        """The sum of the bits that there are in this cycle."""
+        """Return the low half of the sum a cycle after the shift, and the high half a cycle
+        later."""
         low = low_bits(self.psum_bits)
         shifted = Signal(signed(self.sum_bits + self.fraction + 1), reset_less=True)
         shifted_high = Signal(signed(max(len(shifted) - 1 - low, 1)), reset_less=True)
@@ -80,7 +83,8 @@ class AlignAdd(wiring.Component):
         high = shifted[low + 1 :] if low + 1 < len(shifted) else shifted[-1]
         m.d.sync += [shifted.eq(window), shifted_high.eq(high), carry.eq(low_sum[-1])]
         extended = Cat(shifted, shifted[-1].replicate(low))[: low + 1]
-        # As above: bits below that carry into the others exactly if they are set.
+        # As above: two equal bits below the operands carry into the sum exactly if the bits are
+        # set.
         upper = (Cat(carry, self.psum[low:]).as_signed() + Cat(carry, shifted_high).as_signed())[1:]
         m.d.comb += [
             low_sum.eq(Cat(Const(1, 1), self.psum[:low]) + extended),

@@ -1,4 +1,4 @@
-"""The multipliers and the adder tree of one lane."""
+"""Multipliers and adder tree of a lane."""
 
 from amaranth.hdl import Cat, Module, Signal, signed, unsigned
 from amaranth.lib import data, wiring
@@ -12,34 +12,34 @@ from diastole_sim.spec.require import require_choice, require_int
 
 
 class BlockSum(wiring.Component):
-    """``block_sum`` = sum over k of the signed products of vector[k] and held[k].
+    """Compute ``block_sum``, the sum over k of the signed products of vector[k] and held[k].
 
-    A product is what :class:`diastole_hw.cell.multiplier.Multiplier` makes of two elements, rounded
-    to the window if there is one; the sum of the products is exact. A negative product enters the
-    tree as the complement of its magnitude, and a 1 that makes it the negative is the carry-in of
-    an adder, as is what rounds a product up; the sign extensions add up to one constant, which
-    flips the top bit.
+    :class:`diastole_hw.cell.multiplier.Multiplier` makes the products, rounded to the window if
+    there is a window. The sum of the products is exact. A negative product enters the tree as the
+    complement of its magnitude. The 1 that completes the negation is the carry-in of an adder, as
+    is the 1 that rounds a product up. The sign extensions add up to a constant, which flips the top
+    bit.
 
-    Timing: combinational; with a ``cut`` one register on every way through it.
+    Timing: combinational. With a ``cut``, every path through the unit has one register.
 
     Parameters
     ----------
     block : int
         B, a power of two, 1 to 32.
     vector_element, held_element, window, exact, dsp
-        As :class:`diastole_hw.cell.multiplier.Multiplier`.
+        Parameters of :class:`diastole_hw.cell.multiplier.Multiplier`.
     sum_bits : int
-        Bits of ``block_sum``, 3 to 57; it wraps if a sum needs more, which is not checked.
+        Bits of ``block_sum``, 3 to 57. A sum of more bits wraps. Not checked.
     cut : int or None
-        Adders that a product has gone through when it meets its register: 0, the product itself is
-        kept, to log2 B; None: there are no registers.
+        Number of adders between a product and its register, 0 (the product itself is registered) to
+        log2 B. None: no registers.
 
     Members
     -------
     vector : In(array of B times unsigned(vector_element.bits))
     held : In(array of B times unsigned(packed_bits(held_element)))
     products : In(array of B times unsigned(Pv + Ph))
-        With ``dsp`` only: those of the significands.
+        With ``dsp`` only: products of the significands.
     block_sum : Out(signed(sum_bits))
 
     ValueError if out of range.
@@ -82,7 +82,7 @@ class BlockSum(wiring.Component):
             magnitude, up, negative = self._product(m, k)
             bits = len(magnitude)
             term = Signal(bits + 1, name=f"term_{k}")
-            # The product plus 2^bits - 1 if negative, plus 2^bits if not: never below zero.
+            # The product plus 2^bits - 1 if negative, else plus 2^bits: never below zero.
             m.d.comb += term.eq(Cat(magnitude ^ negative.replicate(bits), ~negative))
             terms.append(term)
             # -(magnitude + up) is the complement of the magnitude, and 1 - up.
@@ -91,12 +91,12 @@ class BlockSum(wiring.Component):
         bits = len(terms[0]) - 1
         log_block = (self.block - 1).bit_length()
         summed = Signal(signed(bits + 1 + log_block))
-        m.d.comb += summed.eq(total ^ (1 << (bits + log_block)))  # less B * 2^bits
+        m.d.comb += summed.eq(total ^ (1 << (bits + log_block)))  # subtract B * 2^bits
         m.d.comb += self.block_sum.eq(summed)
         return m
 
     def _product(self, m, k):
-        """Magnitude, whether it is rounded up, and sign of product k."""
+        """Return magnitude, rounding bit and sign of product k."""
         m.submodules[f"multiplier_{k}"] = multiplier = Multiplier(
             vector_element=self.vector_element,
             held_element=self.held_element,
@@ -115,7 +115,8 @@ class BlockSum(wiring.Component):
 
     @staticmethod
     def _tree(m: Module, terms: list, carries: list, cut: int | None):
-        """Sum of B terms and B single bits, of which B - 1 are carry-ins of the tree's adders."""
+        """Return the sum of B terms and B single bits. B - 1 of the bits are carry-ins of the
+        adders."""
         *carries, last = carries
         depth = 0
         while len(terms) > 1:
@@ -124,7 +125,7 @@ class BlockSum(wiring.Component):
                 number = len(terms) + len(level)
                 carry = carries.pop()
                 partial = Signal(len(first) + 1, name=f"partial_{number}")
-                # Two equal bits below the operands carry into them exactly if they are set.
+                # Two equal bits below the operands carry into the sum exactly if the bits are set.
                 m.d.comb += partial.eq((Cat(carry, first) + Cat(carry, second))[1:])
                 level.append(partial)
             terms = level
@@ -137,7 +138,7 @@ class BlockSum(wiring.Component):
 
 
 def _registered(m: Module, values: list, names: list) -> list:
-    """The values one cycle later."""
+    """Return the values one cycle later."""
     registers = []
     for value, name in zip(values, names, strict=True):
         register = Signal(value.shape(), name=name, reset_less=True)

@@ -1,4 +1,4 @@
-"""The fMAC: a cell holds a B x B block and multiplies it by one vector per slot."""
+"""The fMAC: a cell that holds a B x B block and multiplies the block by one vector per slot."""
 
 from contextlib import nullcontext
 from itertools import product
@@ -26,41 +26,46 @@ from diastole_sim.spec.require import require_int
 
 
 class Cell(wiring.Component):
-    """Multiply the held block S by one vector per cycle, in the direction of the slot::
+    """Multiply the stationary block S by one vector per cycle, in the direction of the slot::
 
         south to east:  psum[b] = psum_west[b]  + aligned(sum over a of south[a] * S[a, b])
         west to north:  psum[a] = psum_south[a] + aligned(sum over b of west[b] * S[a, b])
 
-    A product of two elements is rounded to the window, if there is one
-    (:class:`diastole_hw.cell.multiplier.Multiplier`). With ``significands`` the sum is multiplied
-    by that of the vector and that of the held block or lane. ``aligned`` shifts by d, the vector's
-    deficit plus that of the held block or lane in that direction, and rounds
-    (:class:`diastole_hw.cell.align.AlignAdd`). A block sum of which one operand has ``nonzero`` 0
-    adds nothing, whatever its elements.
+    A slot is the place of one vector, with its direction, in the stream through the array. A lane
+    is one of the B sums.
 
-    ``psum.inexact`` is the incoming flag, or set if vector and block (in a lane: vector and lane)
-    are non-zero and d > F; with ``extents`` also if the vector is not zero, both extents are not,
-    and they add up to more than w. ``psum.poison`` of a lane is the incoming bit, the vector's, or
-    the held lane's. Where a slot is empty, sums and ``poison`` mean nothing.
+    A product of two elements is rounded to the window, if the shape has a window
+    (:class:`diastole_hw.cell.multiplier.Multiplier`). With ``significands``, the sum is multiplied
+    by the significand of the vector and by the significand of the stationary block or lane.
+    ``aligned`` shifts by d and rounds (:class:`diastole_hw.cell.align.AlignAdd`). The shift d is
+    the deficit of the vector plus the deficit of the stationary block or lane in the slot's
+    direction. A block sum with an operand of ``nonzero`` 0 adds nothing, whatever the elements are.
+
+    ``psum.inexact`` is set by the incoming flag. The flag is also set if vector and block (in a
+    lane: vector and lane) are non-zero and d > F. With ``extents``, the flag is also set if the
+    vector is non-zero, neither extent is 0, and the extents add up to more than w. ``psum.poison``
+    of a lane is set by the incoming bit, the bit of the vector, or the bit of the stationary lane.
+    In an empty slot, sums and ``poison`` have no meaning.
 
     Timing: vector and control of a slot arrive in cycle j, and are at ``north``, ``east`` and
-    ``control_east`` in j + 1; the incoming partial sum is read in j + ``shape.stages``, ``psum``
-    has the result one cycle later. Where the shape adds in ``halves`` that is so of the
-    :func:`diastole_hw.cell.align.low_bits` low bits of sums and of the other members; the upper
-    bits come, and leave, a cycle after them. One slot per cycle, directions mixed in any way: one
-    register serves both outputs of a vector, and one both outputs of a sum, since a slot has one
-    direction.
-    ``control.swap`` and ``load`` as in :class:`diastole_hw.cell.hold.Hold`: ``swap`` in cycle j
-    is for the slots from j + 1 on. Where the shape has an ``arrival``, vectors, control and words
-    are worked with a cycle after they came, all of them, so that this remains so.
+    ``control_east`` in j + 1. The incoming partial sum is read in j + ``shape.stages``, and
+    ``psum`` has the result one cycle later. If the shape adds in ``halves``, these cycles hold for
+    the :func:`diastole_hw.cell.align.low_bits` low bits of sums and for the members beside the
+    sums. The upper bits are read and output a cycle later. The cell takes one slot per cycle, with
+    directions mixed in any way. A slot has one direction, and a single vector register and a single
+    sum register serve the outputs of the two directions. ``control.swap`` and ``load`` act as in
+    :class:`diastole_hw.cell.hold.Hold`: ``swap`` in cycle j is for the slots from j + 1 on. If the
+    shape has an ``arrival``, the cell uses vectors, control and words a cycle after they arrive.
+    All three inputs have an equal delay, and the relation of ``swap`` to the slots stays.
 
     Parameters
     ----------
     shape : CellShape
-        With one direction the control's is ignored, and there are no members of the other.
+        With a single direction, the direction of the control is ignored, and members of the absent
+        direction are left out.
     psum_bits : int
-        Bits of a partial sum, SW + F to 63. No block sum may need more than SW bits, no partial
-        sum more than ``psum_bits``; neither is checked.
+        Bits of a partial sum, SW + F to 63. No block sum may need more than SW bits, and no partial
+        sum more than ``psum_bits``. Neither is checked.
 
     Members
     -------
@@ -114,10 +119,11 @@ class Cell(wiring.Component):
         return m
 
     def _arrive(self, m):
-        """The slot's vector, in the wider format, and its control, when they are worked with; both
-        hop on."""
+        """Return the slot's vector, in the wider format, and the slot's control, in the cycle of
+        the multiplication. Pass vector and control on to the neighbours."""
         shape = self.shape
-        # Copies are kept apart: tools that make one of them again make it drive a thousand gates.
+        # Keep the copies apart: a tool that merges the copies makes one register drive a thousand
+        # gates.
         control = Signal(self.control.shape(), attrs=KEEP if shape.direction_copies > 1 else None)
         m.d.sync += control.swap.eq(self.control.swap)
         m.d.comb += self.control_east.eq(control)
@@ -135,7 +141,7 @@ class Cell(wiring.Component):
         return (hop, control) if shape.arrival else (vector, self.control)
 
     def _from_west(self, m, vector):
-        """The vector is that of the west in slots to the north."""
+        """Select the vector from the west in slots to the north."""
         shape, kinds = self.shape, (self.shape.vector_element, self.shape.west)
         direction = self.control.direction
         with m.If(self._copy_of(direction, 0)) if shape.in_place else nullcontext():
@@ -147,7 +153,7 @@ class Cell(wiring.Component):
                 self._copy_element(m, vector, kinds[0], self.south, shape.south, k)
 
     def _copy_of(self, direction, load: int):
-        """The slot's direction, for one of those that it drives."""
+        """Return the copy of the slot's direction that drives the load with number ``load``."""
         return direction[load % self.shape.direction_copies]
 
     def _copy(self, m, target, target_element, source, source_element):
@@ -161,8 +167,8 @@ class Cell(wiring.Component):
         m.d.comb += target.elements[k].eq(resized)
 
     def _meet(self, m, vector, direction, hold):
-        """What the lanes need to know of a slot, by the cycle of its work; 0 is that of the
-        multiplication."""
+        """Return the flags, shifts and scales of a slot for the lanes, by cycle of the work. Index
+        0 is the cycle of the multiplication."""
         m.submodules.meet = meet = Meet(shape=self.shape)
         m.d.comb += [meet.direction.eq(self._copy_of(direction, -1)), meet.block.eq(hold.marks)]
         for name in meet.vector.shape().members:
@@ -177,7 +183,7 @@ class Cell(wiring.Component):
         return stages
 
     def _tree(self, m, lane, vector, direction, hold):
-        """One lane's sum of products."""
+        """Make the multipliers and the adder tree of a lane."""
         shape = self.shape
         m.submodules[f"tree_{lane}"] = tree = BlockSum(
             block=shape.block,
@@ -200,7 +206,8 @@ class Cell(wiring.Component):
         return tree
 
     def _multiply(self, m, trees):
-        """The products of significands, those of an element with several lanes in a DSP block."""
+        """Multiply significands in DSP blocks, an element of the vector by elements of several
+        lanes each."""
         shape, count = self.shape, self.shape.products_per_dsp
         for first, k in product(range(0, shape.block, count), range(shape.block)):
             lanes = trees[first : first + count]
@@ -212,7 +219,8 @@ class Cell(wiring.Component):
                 m.d.comb += [dsp.held[n].eq(tree.held[k]), tree.products[k].eq(dsp.products[n])]
 
     def _block_sum(self, m, lane, tree, stages):
-        """One lane's register of block sums, scaled."""
+        """Return a lane's register of the block sum, multiplied by the scales if scales have
+        significands."""
         shape = self.shape
         register = Signal(signed(shape.sum_bits), name=f"block_sum_{lane}", reset_less=True)
         scaled = tree.block_sum
@@ -226,7 +234,7 @@ class Cell(wiring.Component):
         return register
 
     def _add(self, m, sums, stages):
-        """Add the aligned block sums to the partial sums that arrive."""
+        """Add the aligned block sums to the incoming partial sums."""
         shape, stage = self.shape, stages[self.shape.work]
         shifts = stages[shape.work - shape.halves].met.shifts
         before = self._before(m, stages)
@@ -250,7 +258,7 @@ class Cell(wiring.Component):
             m.d.sync += psum.sums[lane].eq(align.total)
 
     def _before(self, m, stages):
-        """The partial sums that arrive, from the side that the slot's direction says."""
+        """Return the incoming partial sums, from the side of the slot's direction."""
         shape, stage = self.shape, stages[self.shape.work]
         before = Signal(self.psum.shape())
         if EAST in shape.directions:

@@ -1,6 +1,7 @@
-"""What travels between cells: the layouts of vectors, held words, control and partial sums.
+"""Describe the parameters of a cell and of the elements inside the array.
 
-:class:`CellShape` is the one description of a cell; each layout follows from it.
+:class:`CellShape` is the only description of a cell. All layouts of :mod:`diastole_hw.cell.layouts`
+follow from the description.
 """
 
 from dataclasses import dataclass
@@ -14,31 +15,35 @@ from diastole_sim.spec.require import require_choice, require_int
 
 EAST, NORTH = "east", "north"
 DIRECTIONS = ((EAST, NORTH), (EAST,), (NORTH,))
-"""What a cell may be made for: both directions, chosen by the slot, or one."""
+"""Directions that a cell can be made for: east and north, chosen by the slot, or a single
+direction."""
 PIPELINES = ("none", "products", "full")
-"""Registers on the way of a product into its partial sum, beside those of the block sum and of the
-partial sum: none; one behind every multiplier; also one before it, one in the tree and one behind
-the shift."""
+"""Registers on the path of a product into its partial sum, in addition to the registers of block
+sums and of partial sums. ``none``: no register. ``products``: a register behind every multiplier.
+``full``: registers before the multipliers, in the adder tree (:attr:`CellShape.tree_cut`), before
+the multiplication by scales, and behind the shift."""
 MULTIPLIERS = ("fabric", "dsp", "dsp25")
-"""What significands are multiplied in: logic, or DSP blocks of an FPGA, of 18 x 18 bits or more,
-or of 25 x 18."""
+"""Resources that multiply significands: logic (``fabric``), or DSP blocks of an FPGA, of 18 x 18
+bits or more (``dsp``) or of 25 x 18 bits (``dsp25``)."""
 DSP_BITS = {"dsp": 18, "dsp25": 24}
-"""Bits of the longer factor of a DSP block, without a sign, which one of 25 x 18 always has."""
+"""Bits of the longer factor of a DSP block, without a sign. A block of 25 x 18 bits always has a
+sign, which leaves 24 bits."""
 MAX_DEPTH = 253
-"""Of binary32's exponents, bfloat16's."""
+"""Largest depth D: the depth of bfloat16, which has the exponents of binary32."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Element:
-    """An element inside the array: (-1)^sign * sig * 2^-d, in the unit of its group's last place.
+    """Describe an element inside the array: (-1)^sign * sig * 2^-d, in units of the last place of
+    the element's group.
 
-    ``significand_bits`` P (1..8): bits of sig, a hidden one included. ``depth`` D (0..253): d is
-    0 to D; 0 in block floating point, which has no d. From bit 0: sig, d, the sign. In a machine
-    that has a D > 0 the sig of a class with fewer bits than P stands at the top of them, in another
-    at the bottom. A zero has sig 0 and d 0.
+    ``significand_bits``: P (1..8), bits of sig with a hidden bit. ``depth``: D (0..253), the
+    largest d. D is 0 in block floating point, which has no d. The bits from bit 0 on are sig, d and
+    the sign. A class with fewer bits than P has its significand at the top of sig in a machine with
+    D > 0, and at the bottom in a machine without. A zero has sig 0 and d 0.
 
-    ``derived``: the top bit of sig is 0 in zeros and at d = D only, as in one minifloat format, so
-    that a cell need not keep it. ValueError if out of range.
+    ``derived``: the top bit of sig is 0 in zeros and at d = D only, as in a single minifloat
+    format. A cell need not store the bit then. ValueError if out of range.
     """
 
     significand_bits: int
@@ -53,7 +58,7 @@ class Element:
 
     @classmethod
     def holding(cls, *formats: Format) -> "Element":
-        """The element that takes those of every one of ``formats``."""
+        """Return the element layout that holds the elements of all ``formats``."""
         alike = {(each.precision, each.depth) for each in formats}
         depth = max(each.depth for each in formats)
         return cls(
@@ -68,7 +73,7 @@ class Element:
 
     @property
     def magnitude_bits(self) -> int:
-        """Everything but the sign."""
+        """Bits of an element without the sign."""
         return self.significand_bits + self.depth_bits
 
     @property
@@ -76,30 +81,49 @@ class Element:
         return self.magnitude_bits + 1
 
     def significand(self, element):
-        """sig of the value ``element``."""
+        """Return sig of the value ``element``."""
         return element[: self.significand_bits]
 
     def fall(self, element):
-        """d of the value ``element``; of no bits where D is 0."""
+        """Return d of the value ``element``, with no bits where D is 0."""
         return element[self.significand_bits : self.magnitude_bits]
 
 
 @dataclass(frozen=True, kw_only=True)
 class CellShape:
-    """What a cell is made of; its partial sums' bits are a parameter of their own.
+    """Describe a cell. The bits of a partial sum are a separate parameter of the units.
 
-    ``rows``: cells above each other (1..64), the range of a held word's ``row``. ``block``: B.
-    ``south``, ``west``, ``held``: the elements that stream from there, and those that are held;
-    one that no direction streams means nothing. ``window``: w, bits of the tree that every product
-    enters rounded (w <= 56), or None: all are block floating point, and no product is rounded.
-    ``exact``: w is wide enough for every pair of elements that meets. ``sum_bits``: SW (3..57), F
-    ``fraction`` (0..32). ``directions``: of ``DIRECTIONS``.
+    Parameters
+    ----------
+    rows : int
+        Cells above each other (1..64), the range of ``row`` of a stationary word.
+    block : int
+        B.
+    south, west, held : Element
+        Elements that stream from the south and from the west, and stationary elements. The element
+        of an absent direction has no meaning.
+    window : int or None
+        w, bits of the adder tree to which every product is rounded (w <= 56). None: all elements
+        are block floating point, and no product is rounded.
+    exact : bool
+        w is wide enough for every pair of elements that meets.
+    sum_bits, fraction : int
+        SW (3..57) and F (0..32).
+    directions : tuple of str
+        A member of ``DIRECTIONS``.
+    lane_deficits : bool
+        In the north direction every lane, that is every stationary word, has a deficit, ``nonzero``
+        and significand of its own.
+    significands : bool
+        Scales have a significand.
+    extents : bool
+        Vectors and words tell how far down their elements reach.
+    poison : bool
+        Vectors and words mark elements that are not a number.
+    pipeline, multiplier : str
+        Members of ``PIPELINES`` and of ``MULTIPLIERS``.
 
-    ``lane_deficits``: to the north every lane, that is every held word, has a deficit, ``nonzero``
-    and significand of its own. ``significands``: scales have a significand. ``extents``: vectors
-    and words say how far down their elements reach. ``poison``: they say what is not a number.
-    ``pipeline``: of ``PIPELINES``; ``multiplier``: of ``MULTIPLIERS``. ValueError if
-    something is out of range.
+    ValueError if a parameter is out of range.
     """
 
     rows: int
@@ -139,35 +163,36 @@ class CellShape:
 
     @property
     def in_place(self) -> bool:
-        """Whether a slot chooses between both directions."""
+        """True if a slot chooses between east and north."""
         return len(self.directions) == 2
 
     @property
     def lanes(self) -> int:
-        """How many marks a held block has of each kind: one, or one for each lane to the north."""
+        """Number of marks of each kind in a stationary block: B with ``lane_deficits`` and a north
+        direction, else 1."""
         return self.block if self.lane_deficits and NORTH in self.directions else 1
 
     @property
     def streams(self) -> tuple[Element, ...]:
-        """The elements that may meet held ones."""
+        """Elements that may meet stationary elements, by direction."""
         return tuple(
             {EAST: self.south, NORTH: self.west}[direction] for direction in self.directions
         )
 
     @property
     def vector_element(self) -> Element:
-        """Holds an element of either side."""
+        """Element layout that holds the streaming elements of all directions."""
         return Element(
             significand_bits=max(element.significand_bits for element in self.streams),
             depth=max(element.depth for element in self.streams),
         )
 
     def resized(self, value, source: Element, target: Element):
-        """``value``, an element of layout ``source``, in the layout ``target``."""
+        """Return ``value``, an element in the layout ``source``, in the layout ``target``."""
         sig, fall = source.significand(value), source.fall(value)[: target.depth_bits]
         missing = target.significand_bits - source.significand_bits
         zeros = Const(0, max(missing, 0))
-        if self.window is None:  # significands stand at the bottom
+        if self.window is None:  # significands are aligned to the bottom
             sig = Cat(sig, zeros)[: target.significand_bits]
         else:
             sig = Cat(zeros, sig)[-target.significand_bits :]
@@ -175,14 +200,15 @@ class CellShape:
 
     @property
     def product_bits(self) -> int:
-        """w: bits of a product's magnitude in the tree."""
+        """Bits of a product's magnitude in the adder tree: w, or all bits of a product without a
+        window."""
         both = self.vector_element.significand_bits + self.held.significand_bits
         return both if self.window is None else self.window
 
     @property
     def products_per_dsp(self) -> int:
-        """Products of a vector's element, each with an element of another lane, that one DSP block
-        makes; 0 where there are none of these."""
+        """Number of products that a DSP block computes: an element of the vector times elements of
+        several lanes. 0 without DSP blocks."""
         if self.multiplier not in DSP_BITS:
             return 0
         held = self.held.significand_bits
@@ -191,31 +217,33 @@ class CellShape:
 
     @property
     def tree_bits(self) -> int:
-        """Of a block sum before it is multiplied by two scales' significands."""
+        """Bits of a block sum before the multiplication by the significands of two scales."""
         return self.sum_bits - 2 * SCALE_SIGNIFICAND_BITS * self.significands
 
     @property
     def deficit_bits(self) -> int:
-        """Of a deficit: those of SW + F, at which a block sum has left the window whole."""
+        """Bits of a deficit: the bits of SW + F, which shifts a whole block sum out of the
+        window."""
         return bits_for(self.sum_bits + self.fraction)
 
     @property
     def extent_bits(self) -> int:
-        """Of an extent, at most P + D."""
+        """Bits of an extent, which is at most P + D."""
         elements = (*self.streams, self.held)
         return bits_for(max(element.significand_bits + element.depth for element in elements))
 
     @property
     def extent_limit(self) -> int:
-        """Sum of two extents up to which no product of two elements is rounded."""
+        """Largest sum of two extents at which no product of two elements is rounded."""
         return self.product_bits
 
     @property
     def tree_cut(self) -> int | None:
-        """Adders of the tree in front of the registers in it; None where there are none.
+        """Levels of adders in front of the registers in the adder tree, or None without such
+        registers.
 
-        In the full pipeline a multiplier of block floating point has time for one adder more, and
-        half the registers do there.
+        In the full pipeline a multiplier of block floating point has time for an adder in front of
+        the registers, which halves the number of registers.
         """
         if self.pipeline == "none":
             return None
@@ -223,41 +251,42 @@ class CellShape:
 
     @property
     def direction_copies(self) -> int:
-        """Registers that a slot's direction is in: in the full pipeline two for each lane, since
-        it drives a multiplexer for every bit of a held block."""
+        """Number of registers for a slot's direction. The full pipeline with two directions has two
+        per lane, because the direction drives a multiplexer for every bit of a stationary block."""
         return 2 * self.block if self.pipeline == "full" and self.in_place else 1
 
     @property
     def halves(self) -> bool:
-        """Whether aligned block sums are kept before they are added, and added in two halves, the
-        upper one a cycle after the lower one."""
+        """True if aligned block sums are registered before the addition. The addition then has two
+        halves, the upper half a cycle after the lower half."""
         return self.pipeline == "full"
 
     @property
     def scale_registers(self) -> bool:
-        """Whether block sums are kept before they are multiplied by scales' significands."""
+        """True if block sums are registered before the multiplication by the significands of
+        scales."""
         return self.pipeline == "full" and self.significands
 
     @property
     def arrival(self) -> int:
-        """Cycles from a vector's arrival to its multiplication: 1 where a cell works with the
-        registers that vectors, words and control hop on from, and not with what its neighbours'
-        registers say, so that no path of the multipliers begins outside."""
+        """Cycles from the arrival of a vector to the multiplication. The value is 1 if a cell works
+        with its own registers, from which vectors, words and control hop on. No path of the
+        multipliers then begins in a neighbouring cell."""
         return int(self.pipeline == "full")
 
     @property
     def work(self) -> int:
-        """Cycles from the multiplication of a vector to the addition of its products."""
+        """Cycles from the multiplication of a vector to the addition of the products."""
         return 1 + (self.tree_cut is not None) + self.halves + self.scale_registers
 
     @property
     def stages(self) -> int:
-        """P: cycles from a vector's arrival at a cell to the addition of its products, of their
-        lower halves where they are added in halves. A hop always takes one cycle."""
+        """P: cycles from the arrival of a vector at a cell to the addition of the products. With
+        ``halves`` P counts to the addition of the lower halves. A hop always takes one cycle."""
         return self.arrival + self.work
 
     @property
     def latency(self) -> int:
-        """Cycles from a vector's arrival at a cell to the partial sum that it is in, whole: the one
-        number that all latencies behind the array follow from."""
+        """Cycles from the arrival of a vector at a cell to the whole partial sum that includes the
+        vector. All latencies behind the array follow from this number."""
         return self.stages + 1 + self.halves

@@ -1,4 +1,4 @@
-"""Products that share a factor, as one multiplication for a DSP block."""
+"""Compute products that share a factor in a single multiplication for a DSP block."""
 
 from amaranth.hdl import Cat, Const, Module, Signal, unsigned
 from amaranth.lib import data, wiring
@@ -10,12 +10,14 @@ from diastole_sim.spec.require import require_int
 
 
 class DspProducts(wiring.Component):
-    """``products[n]`` is sigV * sigH of ``vector`` and ``held[n]``. None of them is longer than
-    s = Pv + Ph bits, so that they stand beside each other in one product::
+    """Compute ``products[n]`` = sigV * sigH of ``vector`` and ``held[n]`` in one multiplication.
+
+    No product is longer than s = Pv + Ph bits. The products are therefore adjacent fields of a
+    single product::
 
         (sigH[0] + sigH[1] * 2^s + ...) * sigV = products[0] + products[1] * 2^s + ...
 
-    Vivado, which makes small products of logic, is told of a block by ``use_dsp``.
+    Vivado makes small products of logic. The attribute ``use_dsp`` requests a DSP block.
 
     Timing: combinational.
 
@@ -23,13 +25,13 @@ class DspProducts(wiring.Component):
     ----------
     vector_element, held_element : Element
     count : int
-        Products, 1 to 32; the first factor has (count - 1) * s + Ph bits.
+        Number of products, 1 to 32. The first factor has (count - 1) * s + Ph bits.
 
     Members
     -------
     vector : In(vector_element.bits)
     held : In(array of ``count`` times unsigned(packed_bits(held_element)))
-        As :func:`diastole_hw.cell.packed.pack` made them.
+        Elements as packed by :func:`diastole_hw.cell.packed.pack`.
     products : Out(array of ``count`` times unsigned(s))
 
     ValueError if out of range.

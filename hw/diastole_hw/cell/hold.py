@@ -1,4 +1,4 @@
-"""The double buffer of a cell: the block that works, and the one that is being loaded."""
+"""Double buffer of a cell: the active block, and the shadow block that is being loaded."""
 
 from amaranth.hdl import Cat, Module, Mux, Signal, Value, unsigned
 from amaranth.lib import data, wiring
@@ -11,11 +11,13 @@ from diastole_sim.spec.formats import SCALE_SIGNIFICAND_BITS
 
 
 def block_marks_layout(shape: CellShape) -> data.StructLayout:
-    """What is said of a held block; absent is what the shape has not.
+    """Return the layout of the marks of a stationary block. Members of absent features are left
+    out.
 
-    ``nonzero``, ``significand`` and ``deficit_north`` are arrays: of one for the block, or of one
-    per lane to the north (to the east they are those of lane 0). ``extent`` is the largest of the
-    words that are not zero; ``poison_east`` and ``poison_north`` have a bit per lane.
+    ``nonzero``, ``significand`` and ``deficit_north`` are arrays with an entry for the block, or an
+    entry per lane for the north direction. The east direction uses the entry of lane 0. ``extent``
+    is the largest extent of the words that are not zero. ``poison_east`` and ``poison_north`` have
+    a bit per lane.
     """
     members = {"nonzero": data.ArrayLayout(unsigned(1), shape.lanes)}
     if EAST in shape.directions:
@@ -32,14 +34,15 @@ def block_marks_layout(shape: CellShape) -> data.StructLayout:
 
 
 class Hold(wiring.Component):
-    """Hold a block while the next one is loaded; pass on the words that are for other cells.
+    """Hold a block while the next block is loaded, and pass on the words for other cells.
 
-    Timing: a word with ``row`` 0 in cycle j is in the shadow block from cycle j + 1 on; one with
-    another row leaves at ``load_north`` in cycle j + 1, its row less 1. ``swap`` in cycle j makes
-    the shadow block, as it was in cycle j, the active one from j + 1 on: a word that arrives
-    together with ``swap`` belongs to the block after that. Blocks start undefined. ``extent`` and
-    ``poison_east`` of a block begin anew with the word of index 0. Where the shape has an
-    ``arrival``, words are kept a cycle later, and one in j is there for a swap from j + 2 on.
+    Timing: a word with ``row`` 0 in cycle j is in the shadow block from cycle j + 1 on. A word with
+    another ``row`` is sent to ``load_north`` in cycle j + 1, with ``row`` less 1. ``swap`` in cycle
+    j makes the shadow block, as stored in cycle j, the active block from j + 1 on. A word that
+    arrives together with ``swap`` belongs to the block after the swapped block. Blocks start
+    undefined. ``extent`` and ``poison_east`` of a block restart with the word of index 0. If the
+    shape has an ``arrival``, words are stored a cycle later, and a word of cycle j is ready for a
+    swap from j + 2 on.
 
     Parameters
     ----------
@@ -48,11 +51,12 @@ class Hold(wiring.Component):
     Members
     -------
     load, load_north : In, Out(held_layout(shape))
-        Of ``load_north``, a deficit in a direction that the cell has not is 0.
+        At ``load_north``, the deficit of an absent direction is 0.
     swap : In(1)
     elements : Out(B rows (a) of B packed elements (b))
+        Elements of the active block.
     marks : Out(block_marks_layout(shape))
-        Both of the active block.
+        Marks of the active block.
     """
 
     def __init__(self, *, shape: CellShape):
@@ -96,7 +100,8 @@ class Hold(wiring.Component):
         return m
 
     def _buffer(self, m, name, active):
-        """Shadow register of what the output ``active`` has; its writing is the caller's."""
+        """Make the active and the shadow register of the output ``active``. Return the shadow
+        register, which the caller writes."""
         shadow = Signal(len(active), name=f"shadow_{name}", reset_less=True)
         register = Signal(len(active), name=f"active_{name}", reset_less=True)
         with m.If(self.swap):

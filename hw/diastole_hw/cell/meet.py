@@ -1,4 +1,4 @@
-"""What follows from the marks of a vector and of the held block that it meets."""
+"""Combine the marks of a vector with the marks of the stationary block that the vector meets."""
 
 from amaranth.hdl import Cat, Module, Mux, Signal, unsigned
 from amaranth.lib import data, wiring
@@ -11,10 +11,11 @@ from diastole_sim.spec.formats import SCALE_SIGNIFICAND_BITS
 
 
 def met_layout(shape: CellShape) -> data.StructLayout:
-    """What the lanes need to know, as arrays of one for all lanes or of one for each.
+    """Return the layout of a slot's values for the lanes. Arrays have an entry for all lanes or an
+    entry per lane.
 
-    ``shifts``: of the block sum, all ones if it adds nothing. ``scales``: the product of both
-    significands. ``poison``: a bit per lane.
+    ``shifts``: shift of the block sum, all ones if the block sum adds nothing. ``scales``: product
+    of the two significands. ``poison``: a bit per lane.
     """
     members = {"shifts": data.ArrayLayout(unsigned(shape.deficit_bits), shape.lanes), "inexact": 1}
     if shape.significands:
@@ -25,7 +26,8 @@ def met_layout(shape: CellShape) -> data.StructLayout:
 
 
 class Meet(wiring.Component):
-    """Shift, scale, ``inexact`` and poison of the lanes (:class:`diastole_hw.cell.cell.Cell`).
+    """Compute shift, scale, ``inexact`` and poison of the lanes
+    (:class:`diastole_hw.cell.cell.Cell`).
 
     Timing: combinational.
 
@@ -36,7 +38,7 @@ class Meet(wiring.Component):
     Members
     -------
     direction : In(1)
-        From west to north; ignored where there is one direction.
+        1 from west to north. Ignored by a shape with a single direction.
     vector : In(vector_marks_layout(shape))
     block : In(block_marks_layout(shape))
     met : Out(met_layout(shape))
@@ -66,12 +68,12 @@ class Meet(wiring.Component):
         return m
 
     def _lane(self, m, lane):
-        """Shift and scale of one lane; whether it may lose something in the shift."""
+        """Set shift and scale of a lane. Return whether the shift may lose something."""
         shape, vector, met = self.shape, self.vector, self.met
         deficit = Signal(shape.deficit_bits + 1, name=f"deficit_{lane}")
         both = Signal(name=f"both_{lane}")
-        # All ones shift a block sum out of the window: every sum of deficits beyond it, and every
-        # block that is not there.
+        # All ones shift a block sum out of the window. All ones stand for every sum of deficits
+        # beyond the field, and for every operand of ``nonzero`` 0.
         gone = deficit[-1] | ~both
         m.d.comb += [
             deficit.eq(vector.deficit + self._chosen("deficit_east", "deficit_north", lane)),
@@ -84,13 +86,14 @@ class Meet(wiring.Component):
         return both & (deficit > shape.fraction)
 
     def _reaches_too_far(self):
-        """Whether some product of the vector with the block may lose a bit in the window."""
+        """Return whether a product of the vector and the block may lose a bit in the window."""
         here, there = self.vector.extent, self.block.extent
         both = self.vector.nonzero & here.any() & there.any()
         return both & (here + there > self.shape.extent_limit)
 
     def _chosen(self, east: str, north: str, lane: int = 0):
-        """The block's mark in the slot's direction: ``east``, or that of a lane in ``north``."""
+        """Return the block's mark in the slot's direction: ``east``, or the lane's entry of
+        ``north``."""
         if NORTH not in self.shape.directions:
             return self._mark(east, 0)
         if EAST not in self.shape.directions:

@@ -1,4 +1,4 @@
-"""One multiplier: two elements, and the bits of their product that enter the tree."""
+"""Multiply two elements and output the bits of the product that enter the adder tree."""
 
 from functools import reduce
 from operator import add
@@ -13,11 +13,12 @@ from diastole_sim.spec.require import require_int
 
 
 class Multiplier(wiring.Component):
-    """``magnitude + up`` is |vector * held| in a window of w bits, rounded half away from zero::
+    """Compute ``magnitude + up`` = |vector * held| in a window of w bits, rounded half away from
+    zero::
 
         magnitude + up = floor(sigV * sigH * 2^(w - Pv - Ph - dV - dH) + 1/2)
 
-    Where no product can lose a bit (``exact``, or no window), ``up`` is 0.
+    If no product can lose a bit (``exact``, or no window), ``up`` is 0.
 
     Timing: combinational.
 
@@ -25,23 +26,23 @@ class Multiplier(wiring.Component):
     ----------
     vector_element, held_element : Element
     window : int or None
-        w, 2 to 56; None: both elements have D = 0, and w is Pv + Ph.
+        w, 2 to 56. None: the two elements have D = 0, and w is Pv + Ph.
     exact : bool
-        No pair of elements has a bit below the window; this is not checked.
+        No pair of elements has a bit below the window. Not checked.
     dsp : bool
-        The significands are multiplied elsewhere: their product comes in.
+        A unit outside multiplies the significands, and the product is an input.
 
     Members
     -------
     vector : In(vector_element.bits)
     held : In(packed_bits(held_element))
-        As :func:`diastole_hw.cell.packed.pack` made it.
+        Element as packed by :func:`diastole_hw.cell.packed.pack`.
     product : In(Pv + Ph)
         With ``dsp`` only: sigV * sigH.
     magnitude : Out(w)
     up : Out(1)
     negative : Out(1)
-        The product of the signs, for a zero too.
+        Product of the signs, for a zero too.
 
     ValueError if out of range. Source: the definition of a window (docs/design.md).
     """
@@ -93,8 +94,8 @@ class Multiplier(wiring.Component):
         return m
 
     def _product(self, vector_sig, held_sig):
-        """Of two significands; as a sum of what each bit of one of them adds, it is no
-        multiplication that a flow would look for a DSP block for."""
+        """Return the product of two significands as a sum of shifted rows, one row per bit. A flow
+        would look for a DSP block for a multiplication."""
         if self.dsp:
             return self.product
         rows = (

@@ -1,4 +1,4 @@
-"""How a cell keeps the elements of its block: in as few bits as say the same."""
+"""Pack the elements of a cell's block into as few bits as hold the same information."""
 
 from amaranth.hdl import Cat, Const
 from amaranth.utils import bits_for
@@ -7,19 +7,21 @@ from diastole_hw.cell.cell_shape import Element
 
 
 def _field_bits(element: Element) -> int:
-    """Of a field that takes 0 to D, and all ones."""
+    """Return the bits of a field for the numbers 0 to D and, as a further value, all ones."""
     return bits_for(element.depth + 1)
 
 
 def packed_bits(element: Element) -> int:
-    """Bits of a packed element. The top bit of a significand that is ``derived`` is not kept."""
+    """Return the bits of a packed element. The top bit of a ``derived`` significand is not
+    stored."""
     if not element.derived:
         return element.bits
     return element.significand_bits - 1 + _field_bits(element) + 1
 
 
 def pack(element: Element, value):
-    """``value`` as it is kept: d is all ones where the significand's top bit is 0."""
+    """Return ``value`` packed: d is all ones where the top bit of a ``derived`` significand is
+    0."""
     if not element.derived:
         return value
     *low, top = element.significand(value)
@@ -28,7 +30,7 @@ def pack(element: Element, value):
 
 
 def unpack(element: Element, packed):
-    """sig and d of what :func:`pack` made; d of a zero may be anything."""
+    """Return sig and d of an element packed by :func:`pack`. For a zero, d may be any number."""
     if not element.derived:
         return element.significand(packed), element.fall(packed)
     low, field = packed[: element.significand_bits - 1], packed[element.significand_bits - 1 : -1]
