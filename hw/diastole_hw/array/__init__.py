@@ -1,1 +1,1 @@
-"""The array of cells, and the layouts of what enters and leaves it."""
+"""The array of cells and its rows."""

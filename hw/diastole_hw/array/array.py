@@ -1,4 +1,5 @@
-"""R x C cells: vectors hop north and east, partial sums east and north, all by one cell a cycle."""
+"""R x C cells: vectors hop north and east, partial sums east and north, all by one cell per
+cycle."""
 
 from amaranth.hdl import Cat, Module, Signal
 from amaranth.lib import wiring
@@ -12,33 +13,36 @@ from diastole_sim.spec.require import require_int
 
 
 def partial_sum_bits(shape: CellShape, cols: int) -> int:
-    """Bits of a partial sum in an array of so many columns, along its longer side."""
+    """Return the bits of a partial sum, which grows along the longer side of an array with ``cols``
+    columns."""
     growth = (max(shape.rows, cols) - 1).bit_length()
     return shape.sum_bits + shape.fraction + growth
 
 
 class Array(wiring.Component):
-    """Multiply R x C held blocks by one vector per port and slot, in either direction.
+    """Multiply R x C stationary blocks by one vector per port and slot, in either direction.
 
-    A slot from south to east adds, in row of cells r, the aligned products of the C vectors with
-    the blocks of that row; one from west to north, in column c, those of the R vectors with the
-    blocks of that column (:class:`diastole_hw.cell.cell.Cell`).
+    A slot from south to east adds, in row of cells r, the aligned products of the C vectors and the
+    blocks of the row. A slot from west to north adds, in column c, the aligned products of the R
+    vectors and the blocks of the column (:class:`diastole_hw.cell.cell.Cell`).
 
-    Timing: for a slot t, its number in cycles, vector at ``south[c]`` in t + c, or at ``west[r]``
-    in t + r; ``control[r]`` in t + r, ``swap`` with the slot before the first of a new pass,
-    whether or not anything is in that slot. Sums at ``east[r]`` in t + ``east_latency`` + r, at
-    ``north[c]`` in t + ``north_latency`` + c. A slot per cycle, the directions mixed in any way;
-    an empty slot is a vector with ``nonzero`` 0.
+    Timing: slots are numbered by cycles. The vector of slot t is at ``south[c]`` in t + c, or at
+    ``west[r]`` in t + r. ``control[r]`` is input in t + r. ``swap`` comes with the slot before the
+    first slot of a new pass, even if the slot before is empty. Sums are at ``east[r]`` in t +
+    ``east_latency`` + r, and at ``north[c]`` in t + ``north_latency`` + c. The array takes a slot
+    per cycle, with directions mixed in any way. An empty slot is a vector with ``nonzero`` 0.
 
-    Loading: word n at ``load[c]`` in cycle t + c. If word 0 comes not before the swap of the
-    previous pass, and the last word before the swap of its own, both counted without the skew,
-    every word arrives in time. Words may come in any order, but where
-    :func:`diastole_hw.cell.layouts.held_layout` asks for a block's first word first.
+    Loading: word n is at ``load[c]`` in cycle t + c. Every word arrives in time under two
+    conditions, with cycles counted without the skew. Word 0 must not come before the swap of the
+    previous pass, and the last word must come before the swap of its own pass. Words may come in
+    any order, except where :func:`diastole_hw.cell.layouts.held_layout` requires the first word of
+    a block first.
 
     Parameters
     ----------
     shape : CellShape
-        R and all of a cell; with one direction there are no ports of the other.
+        R and all parameters of a cell. With a single direction, ports of the absent direction are
+        left out.
     cols : int
         C, 1 to 64.
 
@@ -48,10 +52,10 @@ class Array(wiring.Component):
     load : In(held_layout(shape)), an array of C
     south : In(vector_layout(shape, shape.south)), an array of C
     east : Out(sum_layout(block, psum_bits, shape.poison)), an array of R
-        Both with the direction east.
+        ``south`` and ``east``: only with the direction east.
     west : In(vector_layout(shape, shape.west)), an array of R
     north : Out(sum_layout(block, psum_bits, shape.poison)), an array of C
-        Both with the direction north.
+        ``west`` and ``north``: only with the direction north.
 
     ``rows``, ``block``, ``psum_bits`` = SW + F + ceil(log2 max(R, C)), ``east_latency`` and
     ``north_latency`` (cycles from south[0] or west[0] to port 0) are attributes. ValueError if a
@@ -104,7 +108,8 @@ class Array(wiring.Component):
         return m
 
     def _leave(self, m, name, port, psum):
-        """Sums leave whole: the halves that come first wait for the others."""
+        """Output whole sums at ``port``: the lower halves, which come first, wait for the upper
+        halves."""
         if not self.shape.halves:
             m.d.comb += port.eq(psum)
             return
@@ -116,7 +121,7 @@ class Array(wiring.Component):
             m.d.comb += whole.eq(Cat(early[:low], late[low:]))
 
     def _enter(self, m, row):
-        """What goes north, into the first row."""
+        """Connect the north-going inputs to the first row."""
         m.d.comb += [row.load[c].eq(self.load[c]) for c in range(self.cols)]
         if EAST in self.shape.directions:
             m.d.comb += [row.south[c].eq(self.south[c]) for c in range(self.cols)]

@@ -1,4 +1,4 @@
-"""A row of cells, of which arrays are made."""
+"""Row of cells, the unit of which arrays are made."""
 
 from amaranth.hdl import Module
 from amaranth.lib import data, wiring
@@ -11,32 +11,32 @@ from diastole_sim.spec.require import require_int
 
 
 class ArrayRow(wiring.Component):
-    """C cells side by side: what goes east enters the first and hops from one to the next, what
-    goes north enters and leaves every one.
+    """Connect C cells side by side. East-going data enter the first cell and hop from cell to cell.
+    North-going data enter and leave every cell.
 
-    Timing: that of :class:`diastole_hw.cell.cell.Cell` from one cell to the next: what is at cell c
-    in cycle t is at cell c + 1 in t + 1. Partial sums come and leave in halves where cells add them
-    so.
+    Timing: from one cell to the next as in :class:`diastole_hw.cell.cell.Cell`. Data at cell c in
+    cycle t are at cell c + 1 in t + 1. Partial sums enter and leave in halves if the cells add in
+    halves.
 
     Parameters
     ----------
     shape : CellShape
-        With one direction there are no ports of the other.
+        With a single direction, ports of the absent direction are left out.
     psum_bits : int
-        Of a partial sum.
+        Bits of a partial sum.
     cols : int
         C, 1 to 64.
 
     Members
     -------
     control : In(control_layout(shape))
-    load, load_north : In(array of C held_layout(shape)), Out of the same
-    south, north : In(array of C vector_layout(shape, shape.south)), Out of the same
+    load, load_north : In, Out(array of C held_layout(shape))
+    south, north : In, Out(array of C vector_layout(shape, shape.south))
     psum_east : Out(sum_layout(block, psum_bits, shape.poison))
-        These three with the direction east.
+        ``south``, ``north`` and ``psum_east``: only with the direction east.
     west : In(vector_layout(shape, shape.west))
-    psum_south, psum_north : In(array of C sum_layout(block, psum_bits, shape.poison)), Out
-        These three with the direction north.
+    psum_south, psum_north : In, Out(array of C sum_layout(block, psum_bits, shape.poison))
+        ``west``, ``psum_south`` and ``psum_north``: only with the direction north.
 
     ValueError if out of range.
     """
