@@ -1,1 +1,2 @@
-"""From the scratchpads through the array to the accumulators: passes and their slots."""
+"""Execute unit: passes and their slots, from the scratchpads through the array to the
+accumulators."""

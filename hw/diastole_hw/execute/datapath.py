@@ -1,4 +1,4 @@
-"""The array between its scratchpads and its accumulators, with the skew of every port in place."""
+"""Array between scratchpads and accumulators, with the skew of every port."""
 
 from dataclasses import dataclass
 
@@ -22,15 +22,15 @@ from diastole_hw.schedule.tokens import (
 
 @dataclass(frozen=True, kw_only=True)
 class Way:
-    """A direction through the array: its number in a slot, the side its vectors come from, and
-    what tokens call what is its own."""
+    """Describe a direction through the array: the number in a slot, the side of the vectors, and
+    the names of the direction's members in tokens."""
 
     number: int
     side: str
     region: Region
-    vector_addr: str  # of a slot
-    done: str  # of a slot
-    contraction: str  # of a held word: blocks of the contraction that the tensor has
+    vector_addr: str  # member of a slot
+    done: str  # member of a slot
+    contraction: str  # member of a stationary word: blocks of the contraction that the tensor has
 
 
 WAYS = {
@@ -54,10 +54,10 @@ WAYS = {
 
 
 def way_signature(plan: Plan, direction: str) -> wiring.Signature:
-    """The sums of a direction, as the datapath has them.
+    """Return the signature of the sums of a direction at the datapath.
 
     ``done``: the last sums of a tile are being stored, and can be read from the next cycle on.
-    ``drain``: how they are read.
+    ``drain``: read port of the sums.
     """
     banks = plan.rows if direction == "east" else plan.cols
     vectors = plan.drain_vectors(north=direction == "north")
@@ -65,35 +65,37 @@ def way_signature(plan: Plan, direction: str) -> wiring.Signature:
 
 
 class Datapath(wiring.Component):
-    """Slots in, sums in the accumulators out.
+    """Run slots through the array, and keep the sums in the accumulators.
 
-    Vectors and blocks are written beside. A vector's words must have been written before the slot
-    that reads them, and none that is still to be read is written; a held word comes in the
-    order that :class:`diastole_hw.array.array.Array` asks for. Neither is checked.
+    Vectors and blocks are written into the scratchpads meanwhile. The words of a vector must have
+    been written before the slot that reads the vector. No word may be overwritten before it has
+    been read. Stationary words come in the order that :class:`diastole_hw.array.array.Array`
+    requires. None of these rules is checked.
 
-    Timing: with N = ``plan.read_cycles``, a slot's vector is at south port c N + c cycles after it
-    (at west port r, N + r), its sums at the accumulators' port p after N + ``latency`` + p, the
-    array's latency in the slot's direction; ``done`` comes after N + ``latency`` + the ports of the
-    direction. ``freed`` comes max(R, C) cycles after the slot's ``frees``, when every bank has been
-    read.
-    ``inexact`` is a register behind the array's outputs. One slot, one held word and one write (of
-    each port to memory) per cycle.
+    Timing: with N = ``plan.read_cycles``, the vector of a slot is at south port c N + c cycles
+    after the slot (at west port r, N + r). The sums are at port p of the accumulators after N +
+    ``latency`` + p cycles, with the array's latency in the slot's direction. ``done`` comes after N
+    + ``latency`` + P cycles, with the P ports of the direction. With floats ``done`` comes 2 cycles
+    later, or 3 with sums of chunks. ``freed`` comes max(R, C) cycles after ``frees`` of the slot,
+    when every bank has been read. ``inexact`` is a register behind the outputs of the array. The
+    datapath takes one slot, one stationary word and one write (of each port to memory) per cycle.
 
     Members
     -------
     write_en, write : In(1), In(scratch_write_layout(plan))
-        A word for the scratchpad of its ``kind``.
+        A word for the scratchpad of the word's ``kind``.
     write_en_1, write_1 : In(1), In(scratch_write_layout(plan))
-        Likewise, where there is a second port to memory.
+        A word of the second port to memory, if the machine has two ports.
     write_ready_1 : Out(1)
-        It is taken: ``write`` is not for the same part of a bank. Combinational from both.
+        ``write_1`` is accepted: ``write`` is not for the same part of a bank. Combinational from
+        the two words.
     slot : In(slot_layout(plan))
     held : In(held_read_layout(plan))
     freed : Out(FREES)
-        Pulses: such a place has been read for the last time.
+        Pulses: a place in the scratchpads has been read for the last time.
     inexact : Out(1)
-        A sum that left the array has lost something, or might have, or one that a float was
-        rounded to; in any cycle.
+        A sum that left the array, or a sum that was rounded to a float, has lost something, or
+        might have. The flag may rise in any cycle.
     east, north : Out(way_signature(plan, ...)), of the directions that the array has
     """
 
@@ -124,7 +126,7 @@ class Datapath(wiring.Component):
         for port, word in zip(array.load, held.ports, strict=True):
             m.d.comb += port.eq(word)
         self._control(m, array)
-        marks = []  # a bubble carries none, so no slot has to be looked at
+        marks = []  # a bubble carries no mark, and slots need not be examined
         for name in plan.directions:
             self._stream(m, array, WAYS[name], name)
             marks += self._accumulators(m, array, WAYS[name], name)
@@ -133,13 +135,14 @@ class Datapath(wiring.Component):
         return m
 
     def _issues(self, way):
-        """Whether the slot has a vector in this direction."""
+        """Return whether the slot has a vector in this direction."""
         if len(self.plan.directions) == 1:
             return self.slot.valid
         return self.slot.valid & (self.slot.direction == way.number)
 
     def _agree(self, m):
-        """The second port waits where both have a word for one part of a bank."""
+        """Stall the second write port if the words of the two ports are for the same part of a
+        bank."""
         plan, first, second = self.plan, self.write, self.write_1
         same = [
             self.write_en,
@@ -150,7 +153,7 @@ class Datapath(wiring.Component):
         m.d.comb += self.write_ready_1.eq(~Cat(same).all())
 
     def _writes(self, m, pad, region):
-        """The write ports of one scratchpad."""
+        """Connect the write ports of one scratchpad."""
         taken = [self.write_en]
         if self.plan.ports > 1:
             taken.append(self.write_en_1 & self.write_ready_1)
@@ -159,7 +162,7 @@ class Datapath(wiring.Component):
             self._write(m, inner[number], writes[number], enabled, region)
 
     def _write(self, m, inner, write, enabled, region):
-        """One of them."""
+        """Connect one write port of a scratchpad."""
         m.d.comb += [
             inner.en.eq(enabled & (write.kind == region)),
             inner.bank.eq(write.bank),
@@ -167,7 +170,7 @@ class Datapath(wiring.Component):
         ]
         for vector, came in zip(inner.vectors, write.vectors, strict=True):
             for name in vector.shape().members:
-                if name == "deficit_east":  # of a held block
+                if name == "deficit_east":  # of a stationary block
                     value = came.deficit
                 elif name == "poison" and region != Region.HELD:  # one bit for all elements
                     value = came.poison.any()
@@ -176,7 +179,7 @@ class Datapath(wiring.Component):
                 m.d.comb += vector[name].eq(value)
 
     def _stream(self, m, array, way, direction):
-        """The side from which the vectors of a direction come."""
+        """Make the scratchpad from which the vectors of a direction stream."""
         m.submodules[f"{way.side}_scratchpad"] = pad = StreamScratchpad(self.plan, side=way.side)
         self._writes(m, pad, way.region)
         m.d.comb += [
@@ -189,7 +192,8 @@ class Datapath(wiring.Component):
             m.d.comb += port.eq(vector)
 
     def _contraction(self, m, way, direction):
-        """Blocks of the contraction that the pass at work has: its held words told it."""
+        """Return how many blocks of the contraction the active pass has. The number came with the
+        stationary words of the pass."""
         told = self.held[way.contraction]
         loaded = Signal(told.shape(), name=f"{direction}_loaded")
         active = Signal(told.shape(), name=f"{direction}_active")
@@ -200,7 +204,8 @@ class Datapath(wiring.Component):
         return active
 
     def _control(self, m, array):
-        """Direction and swap enter every row with its skew; a release waits for the last bank."""
+        """Delay direction and swap by the skew of each row, and ``freed`` until the last bank is
+        read."""
         plan = self.plan
         direction, swap = self.slot.direction, self.slot.swap
         for row in range(1 - plan.read_cycles, plan.rows):
@@ -223,7 +228,8 @@ class Datapath(wiring.Component):
         m.d.comb += self.freed.eq(freed)
 
     def _accumulators(self, m, array, way, direction):
-        """Behind the ports at which the sums of a direction leave; returns what marks losses."""
+        """Make the accumulators behind the output ports of a direction. Return the signals that
+        mark losses."""
         slot, outer, outputs = self.slot, getattr(self, direction), getattr(array, direction)
         latency = array.east_latency if direction == "east" else array.north_latency
         m.submodules[f"{direction}_accumulators"] = sums = Accumulators(

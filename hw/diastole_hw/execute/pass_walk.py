@@ -1,4 +1,4 @@
-"""The execute unit: passes of the array, back to back, over the chunks that are loaded."""
+"""Cut loaded chunks into passes of the array, back to back."""
 
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -15,36 +15,37 @@ from diastole_hw.schedule.tokens import PLANE, length_shapes, loaded_chunk_layou
 from diastole_sim.spec.sizes.array_sizes import TILES_OF_SUMS
 
 BANKS = wiring.Signature({"free": In(1), "take": Out(1)})
-"""Room for the sums of a tile of one direction: there is some; it is taken, in the cycle in which
-the tile's first pass is. Who counts is the store unit."""
+"""Handshake for the space of a tile's sums in one direction. ``free``: space is free. ``take``: the
+tile takes the space, in the cycle of the tile's first pass. The store unit counts the space."""
 LOADED = wiring.Signature({"there": In(1), "take": Out(1)})
-"""Something is loaded that no chunk has taken; one is, with the first pass of a chunk."""
+"""Handshake for loaded data. ``there``: loaded data wait for a chunk. ``take``: a chunk takes the
+data, with the first pass of the chunk."""
 LOADS = ("blocks", "maxima")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Slice:
-    """Of a chunk that is being cut: registers.
+    """Registers of the position in the chunk that is being cut.
 
-    What is the first or the last of something is a bit of its own: a pass waits for what its chunk
-    loads where it is the first one, a chunk leaves with the last one, and whether it leaves moves
-    all the rest.
+    First and last positions have flags of their own. The first pass of a chunk waits for the data
+    that the chunk loads, and the last pass releases the chunk. The update of all further state
+    depends on the decision to send a pass.
     """
 
-    first: Signal  # the pass, of its chunk
-    first_slice: Signal  # the slice along the contraction, likewise
-    first_group: Signal  # the group of lanes, of its slice
-    last_slice: Signal  # of its chunk; means nothing of the first one
-    last_group: Signal  # of its slice, likewise
-    streamed: Signal  # block at which the slice begins in its slab
-    held: Signal  # likewise, of the slice and the group
-    row: Signal  # likewise, of the group 0
-    sums: Signal  # word at which those of the group begin in their tile
+    first: Signal  # first pass of the chunk
+    first_slice: Signal  # first slice of the chunk along the contraction
+    first_group: Signal  # first group of lanes of the slice
+    last_slice: Signal  # last slice of the chunk; no meaning in the first slice
+    last_group: Signal  # last group of the slice; no meaning in the first group
+    streamed: Signal  # block of the slab at which the slice begins
+    held: Signal  # block of the slab at which the group of the slice begins
+    row: Signal  # block of the slab at which the first group of the slice begins
+    sums: Signal  # word of the tile at which the sums of the group begin
 
 
 class OfPlanes(NamedTuple):
-    """What a chunk says of its pair of planes, as ``chunk_layout`` has it; None where tensors have
-    none."""
+    """Flags of a chunk for a pair of planes, with the names in ``chunk_layout``. All flags but
+    ``done_east`` are None if tensors have no planes."""
 
     done_east: Value
     east: Value | None = None
@@ -54,57 +55,64 @@ class OfPlanes(NamedTuple):
 
     @staticmethod
     def also(condition: Value, said: Value | None) -> Value:
-        """The condition, and what is said, if anything is."""
+        """Return ``condition``, restricted by the flag ``said`` if the flag exists."""
         return condition if said is None else condition & said
 
 
 class PassWalk(wiring.Component):
-    """Cut chunks into passes: contraction slices outermost, groups of lanes inside.
+    """Cut chunks into passes: slices of the contraction in the outer loop, groups of lanes in the
+    inner loop.
 
-    The first pass of a chunk waits until what it loads is there: its blocks, and the maxima that
-    come with the first chunk of a tile, without which its sums could not be drained.
+    A chunk is a piece of the contraction for one output tile. A slice and a group are the blocks of
+    a chunk, along the contraction and along the lanes, that the array holds in one pass.
 
-    In a product an output tile takes room for its sums with its first pass, and is done with its
-    last. In the fused pass dW's tile does so to the east; to the north every slice of the
-    contraction, which is a chunk, or one for each pair of planes, is a tile of its own. A pass that
-    opens a tile waits until there is room.
+    The first pass of a chunk waits for the data that the chunk loads: the blocks, and the maxima,
+    which come with the first chunk of a tile. The sums of a tile cannot be drained without maxima.
 
-    Tiles of sums stand in turn where :func:`diastole_hw.schedule.room.place_of_sums` says, those of
-    one product behind those of another. A machine of one direction ignores ``north``, one without a
-    fused pass ``fused``.
+    In a product an output tile takes space for its sums with the first pass of the tile, and is
+    done with the last pass. In the fused pass the tile of dW does the same to the east. To the
+    north every slice of the contraction is a tile of its own. The slice is a chunk, or a chunk for
+    each pair of planes. A pass that opens a tile waits for free space.
 
-    Timing: one pass per cycle. ``passes`` is combinational from ``chunks``, its ``valid`` from
-    ``there`` and ``free`` too; ``take`` and ``chunks.ready`` are from ``passes.ready`` besides: a
-    chunk leaves with its last pass.
+    Tiles of sums take the places of :func:`diastole_hw.schedule.room.place_of_sums` in turn, and
+    the tiles of a product follow the tiles of the previous product. A machine with a single
+    direction ignores ``north``. A machine without a fused pass ignores ``fused``.
+
+    Timing: one pass per cycle. ``passes`` is combinational from ``chunks``, and ``passes.valid``
+    also from ``there`` and ``free``. ``take`` and ``chunks.ready`` are combinational from
+    ``passes.ready`` too. A chunk is released with the last pass of the chunk.
 
     Members
     -------
     north, fused : In(1), In(1)
-        A product from west to north; the fused pass, with ``north`` 0. Stable from the first chunk
-        of a product to the last, as what follows.
+        A product from west to north; the fused pass, with ``north`` 0. ``north``, ``fused`` and the
+        following inputs, up to ``planes``, are stable from the first chunk of a product to the
+        last.
     t_step, held_stride : In(length_shapes(plan)[name])
-        Of the product, in blocks.
+        Lengths of the product, in blocks.
     east_whole, north_whole : In(1), In(1)
-        Whether its tiles take whole memories of sums.
+        The tiles of the direction take whole memories of sums.
     planes : In(array of 3 times PLANE)
-        As in :func:`diastole_hw.schedule.tokens.product_layout`; in a machine of planes only.
+        Planes of the product, as in :func:`diastole_hw.schedule.tokens.product_layout`. Only in a
+        machine with planes.
     chunks : In(stream of loaded_chunk_layout(plan))
-        At least one block along the contraction and the lanes, and one vector; in the fused pass
-        at most one slice of the contraction. Not checked.
+        At least one block along the contraction and along the lanes, and one vector. In the fused
+        pass, at most one slice of the contraction. Not checked.
     loaded : Out({"blocks": Out(LOADED), "maxima": Out(LOADED)})
-        In the order of chunks.
+        Loaded data, in the order of chunks.
     passes : Out(stream of pass_layout(plan))
         ``rows_valid`` and ``cols_valid``: blocks of the slice that the chunk has. The addresses and
-        ``fresh`` of a direction that is not used mean nothing. Where sums are floats ``fresh`` is
-        true of the first chunk that a float is made of, and ``begins`` and ``ends`` say where such
-        a chunk has its first and last slice.
+        ``fresh`` of an unused direction have no meaning. If sums are floats, ``fresh`` is true for
+        all slices of the first chunk of sums, and ``begins`` and ``ends`` mark the first and the
+        last slice of every chunk of sums.
     tile : Out(loaded_chunk_layout(plan))
-        The chunk whose pass is shown.
+        Chunk of the pass at ``passes``.
     banks : Out({"east": Out(BANKS), "north": Out(BANKS)})
+        Space for sums, by direction.
     wait_load : Out(1)
-        There is a chunk, and what it loads is not there.
+        A chunk waits for data to be loaded.
     wait_accumulator : Out(1)
-        There is a pass, and no free bank for it.
+        A pass waits for space for its sums.
     """
 
     chunks: stream.Interface
@@ -114,7 +122,7 @@ class PassWalk(wiring.Component):
         self.plan, lengths = plan, length_shapes(plan)
         super().__init__(
             {
-                "north": In(1),  # from west to north alone
+                "north": In(1),  # sums leave to the north only
                 "fused": In(1),
                 **{name: In(lengths[name]) for name in ("t_step", "held_stride")},
                 "east_whole": In(1),
@@ -122,7 +130,7 @@ class PassWalk(wiring.Component):
                 "chunks": In(stream.Signature(loaded_chunk_layout(plan))),
                 "loaded": Out(wiring.Signature(dict.fromkeys(LOADS, Out(LOADED)))),
                 "passes": Out(stream.Signature(pass_layout(plan))),
-                "tile": Out(loaded_chunk_layout(plan)),  # the chunk whose pass is shown
+                "tile": Out(loaded_chunk_layout(plan)),  # the chunk of the pass at the output
                 "banks": Out(wiring.Signature({"east": Out(BANKS), "north": Out(BANKS)})),
                 "wait_load": Out(1),
                 "wait_accumulator": Out(1),
@@ -136,7 +144,7 @@ class PassWalk(wiring.Component):
         fused = self.fused if plan.fused else Const(0, 1)
         north = self.north if plan.east and plan.north else Const(int(plan.north), 1)
 
-        # Along the contraction: slices of cols (rows if north); along the lanes: the other way.
+        # Blocks of a slice along the contraction (side_c) and of a group along the lanes (side_l).
         side_c = Mux(north, plan.rows, plan.cols)
         side_l = Mux(north, plan.cols, plan.rows)
         at = Slice(
@@ -162,7 +170,7 @@ class PassWalk(wiring.Component):
         last_c = Signal()
         last_l = Signal()
         first_c = Signal()
-        ends = Signal()  # the last pass of its chunk
+        ends = Signal()  # last pass of the chunk
         m.d.comb += [
             c_left.eq(chunk.c_blocks - c_done),
             l_left.eq(chunk.l_blocks - l_done),
@@ -175,6 +183,7 @@ class PassWalk(wiring.Component):
         ]
         self._addresses(m, fused, at, east_tile, north_tile)
         has = self._said_of_planes()
+        # The pass at the output.
         m.d.comb += [
             out.t_count.eq(chunk.t_count),
             out.rows_valid.eq(Mux(north, c_valid, l_valid)),
@@ -199,6 +208,8 @@ class PassWalk(wiring.Component):
             last = last_c & chunk.last
             self._chunks(m, north, fused, taken, last_l, last)
         m.d.comb += self.chunks.ready.eq(taken & ends)
+        # The next pass: the next group of lanes, after the last group the next slice, or the next
+        # chunk.
         by_lanes = Mux(north, self.held_stride, plan.rows)
         by_slices = Mux(north, plan.rows, self.held_stride)
         with m.If(taken):
@@ -229,8 +240,8 @@ class PassWalk(wiring.Component):
         return OfPlanes(done_east=chunk.last)
 
     def _chunks(self, m, north, fused, taken, last_l, last):
-        """Where chunks of the contraction begin and end, which are added as floats: they are of
-        whole slices. ``last``: the slice is the last one of its tile."""
+        """Drive the flags of the chunks of the contraction that are added as floats. These chunks
+        consist of whole slices. ``last``: the slice is the last slice of its tile."""
         plan, out = self.plan, self.passes.p
         slices = {name: plan.overwriting_slices(north=name == "north") for name in plan.directions}
         of_east, of_north = (slices.get(name, 1) for name in ("east", "north"))
@@ -243,7 +254,8 @@ class PassWalk(wiring.Component):
             out.fresh_north.eq(first), out.begins_north.eq(begins), out.ends_north.eq(ends),
         ]  # fmt: skip
         if plan.fused:
-            # To the north the contraction is over the lanes; after the last one it begins anew.
+            # To the north the contraction runs over the lanes, and begins anew after the last lane
+            # group.
             first, begins, ends = self._position(
                 m, "fused", of_north - 1, of_north, moves=taken, last=last_l
             )
@@ -252,10 +264,11 @@ class PassWalk(wiring.Component):
                 m.d.comb += [out.begins_north.eq(begins), out.ends_north.eq(ends)]
 
     def _position(self, m, name, highest, slices, *, moves, last):
-        """Of a slice: whether its chunk is the first one, it is the first of its chunk, the last.
+        """Return three flags of a slice: the chunk is the first chunk, the slice is the first slice
+        of the chunk, the slice is the last slice of the chunk.
 
-        It is the last one if its number in its chunk, which has ``slices`` at most, is ``highest``,
-        or if it is the ``last`` one at all.
+        A chunk has at most ``slices`` slices. A slice is the last slice if the slice's number in
+        the chunk is ``highest``, or if ``last`` is true.
         """
         number = Signal(range(slices), name=f"{name}_slice")
         first = Signal(init=1, name=f"{name}_first")
@@ -268,7 +281,8 @@ class PassWalk(wiring.Component):
         return first, number == 0, ends
 
     def _taken(self, m, fused, north, at, has):
-        """Whether the pass at hand leaves: what it waits for, and what it takes."""
+        """Return whether the current pass is sent. Drive the handshakes for loaded data and for
+        space of sums."""
         chunk, banks, loaded = self.chunks.p, self.banks, self.loaded
         opens_east = Signal()
         opens_north = Signal()
@@ -296,7 +310,7 @@ class PassWalk(wiring.Component):
         return taken
 
     def _addresses(self, m, fused, at, east_tile, north_tile):
-        """Of the pass at hand, in words of the banks."""
+        """Drive the addresses of the current pass, in words of the banks."""
         plan, out, chunk = self.plan, self.passes.p, self.chunks.p
         log_block = plan.log_block
         streamed = Signal.like(chunk.stream_base, name="stream_block")

@@ -1,4 +1,4 @@
-"""The slots of passes: what streams, while the blocks of the next pass are loaded."""
+"""Run the slots of passes: stream vectors while the blocks of the next pass are loaded."""
 
 from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
@@ -13,37 +13,40 @@ _HELD = ("held_addr", "rows_valid", "cols_valid")
 
 
 def streamed_layout(plan: Plan) -> data.StructLayout:
-    """What is asked of a pass while it streams."""
+    """Return the layout of the members of a pass that are needed while the pass streams."""
     members = pass_layout(plan).members.items()
     return data.StructLayout({name: shape for name, shape in members if name not in _HELD})
 
 
 class PassRun(wiring.Component):
-    """Run passes: stream the vectors of one while the blocks of the next are loaded.
+    """Run passes: stream the vectors of a pass while the blocks of the next pass are loaded.
 
-    A pass streams ``t_count`` vectors to the east, if it uses that direction, then as many to the
-    north, if it uses that. Its blocks are R B held words, in the order of rows and of indices.
+    A pass is a series of slots with the same stationary blocks, R x C in the array. A pass streams
+    ``t_count`` vectors to the east, if the pass uses the east direction, then ``t_count`` vectors
+    to the north, if the pass uses the north direction. The blocks of a pass are R B stationary
+    words, in the order of rows and of indices.
 
-    Timing: a pass costs max(its slots, R B, ``plan.shortest_pass``) cycles, and follows its
-    predecessor without a bubble if it came R B cycles before that one ends; reset counts as one
-    that is short. ``slot`` and ``held`` are registers. ``slot.swap`` comes one cycle before a
-    pass's first vector and after its last held word; the first held word of the next pass comes
-    with it at the earliest, one per cycle from then on. ``passes.ready`` is of registers only; two
-    passes may be inside, one that streams and one that is loaded.
+    Timing: a pass with n slots costs max(n, R B, ``plan.shortest_pass``) cycles. A pass follows its
+    predecessor without a bubble if the pass was accepted R B cycles before the predecessor ends. A
+    reset counts as a short predecessor. ``slot`` and ``held`` are registers. ``slot.swap`` comes
+    one cycle before the first vector of a pass and after the last stationary word of the pass. The
+    first stationary word of the next pass comes with ``slot.swap`` at the earliest, and the
+    following words come one per cycle. ``passes.ready`` is a function of registers only. Two passes
+    may be inside: the pass that streams and the pass that is loaded.
 
     Members
     -------
     passes : In(stream of pass_layout(plan))
-        ``t_count`` is at least 1, and a direction at least is used. Not checked.
+        ``t_count`` is at least 1, and at least one direction is used. Not checked.
     slot : Out(slot_layout(plan))
         ``done_east`` and ``done_north`` come with the last vector of the direction, ``frees`` with
-        the last of the pass. While ``valid`` is 0, only ``swap``, ``frees`` and both ``done`` mean
-        something.
+        the last vector of the pass. While ``valid`` is 0, only ``swap``, ``frees``, ``done_east``
+        and ``done_north`` have a meaning.
     held : Out(held_read_layout(plan))
     busy : Out(1)
-        A pass is inside. The last slot is shown one cycle after the last cycle of ``busy``.
+        A pass is inside. The last slot is output one cycle after the last cycle of ``busy``.
     starved : Out(1)
-        No pass is: the opposite.
+        No pass is inside: the inverse of ``busy``.
     """
 
     passes: stream.Interface
@@ -77,6 +80,7 @@ class PassRun(wiring.Component):
         last_t = Signal()
         ends = Signal()
 
+        # Load: accept a pass and read its stationary words.
         # The first word is read in the cycle of the swap, when the shadow blocks become free.
         starts = Signal()
         last_word = Signal()
@@ -103,6 +107,7 @@ class PassRun(wiring.Component):
             held.index.eq(index),
         ]
 
+        # Stream: swap the blocks, then count the vectors of the pass in each direction.
         m.d.comb += [
             last_t.eq(is_successor(now.t_count, t)),
             ends.eq(running & last_t & (north | ~now.use_north)),
@@ -128,7 +133,7 @@ class PassRun(wiring.Component):
         return m
 
     def _places(self, m, now, t, last_t, running, north, ends):
-        """Say where the slot's vectors are read, where its sums go, and what ends with it."""
+        """Drive the slot's read addresses, address of sums, and flags of the end."""
         slot = self.slot
         m.d.sync += [
             slot.south_addr.eq(now.south_addr + t),
