@@ -1,1 +1,1 @@
-"""From memory to the scratchpads: requests, parsing, block targets."""
+"""Load unit, from memory to the scratchpads: requests, parsing, block targets."""

@@ -1,4 +1,5 @@
-"""Where a block that comes from memory goes, and the maxima by which its sums will be shifted."""
+"""Compute the destination of every block from memory, and look up the maxima for the block's
+deficits."""
 
 from functools import reduce
 from operator import or_
@@ -23,15 +24,16 @@ def any_of(conditions):
 
 
 class Position(NamedTuple):
-    """Where the blocks with some number, along one dimension of a region, stand: registers."""
+    """Place of the blocks with a given number along one dimension of a region. The members are
+    registers."""
 
     bank: Signal
-    slice: Signal  # block of the bank at which their slice begins
+    slice: Signal  # block of the bank at which the slice begins
 
 
 def advance(m, at: Position, banks, stride, step: int = 1, first: int = 0):
-    """In the next cycle ``at`` is that of the number ``step`` further on: by counting, not by
-    dividing. ``first`` is the lowest bank that is met; ``banks`` is a multiple of ``step``."""
+    """Advance ``at`` by ``step`` numbers in the next cycle, by counting and not by dividing.
+    ``first`` is the lowest bank that occurs. ``banks`` is a multiple of ``step``."""
     with m.If(at.bank == banks - (step - first)):
         m.d.sync += [at.bank.eq(first), at.slice.eq(at.slice + stride)]
     with m.Else():
@@ -39,31 +41,35 @@ def advance(m, at: Position, banks, stride, step: int = 1, first: int = 0):
 
 
 def restart(m, at: Position, base, first: int = 0):
-    """In the next cycle ``at`` is that of number ``first``, which is less than there are banks."""
+    """Set ``at`` to number ``first`` in the next cycle. ``first`` is less than the number of
+    banks."""
     m.d.sync += [at.bank.eq(first), at.slice.eq(base)]
 
 
 class BlockTargets(wiring.Component):
-    """Describe the blocks of each group, one by one: where each goes, its maxima and its scales.
+    """Describe the blocks of each group one by one: destination, maxima and scales.
 
     A region's block in row ``row`` and column ``col`` has number p across the banks and q within
-    them: (col, row) with ``by_column``, else (row, col). It goes to bank p mod S, to block
-    ``base`` + (p div S) * ``stride`` + q of the bank. S is the number of banks: the array's rows to
-    the west, its columns elsewhere.
+    the banks: (col, row) with ``by_column``, else (row, col). The block goes to bank p mod S, to
+    block ``base`` + (p div S) * ``stride`` + q of the bank. S is the number of banks: the array's
+    rows to the west, else the array's columns.
 
-    A maximum is that of the block's row or column, or of the row of elements, where those have
-    groups of their own. Maxima of directions that the product at hand does not have are anything.
+    A maximum is the maximum of the block's row or column, or of the row of elements if rows of
+    elements have groups of their own. Maxima of directions that the current product does not have
+    are undefined.
 
-    One port of several has the rows with its number, modulo the ports, of which the numbers of
-    banks are multiples. Blocks beyond the last column or row are to be dropped.
+    If there are several ports, a port has the rows with its number, modulo the number of ports. The
+    numbers of banks are multiples of the number of ports. Blocks beyond the last column or row are
+    to be dropped.
 
-    Not checked: that the groups of a region come row by row and without gaps.
+    Not checked: the groups of a region come row by row and without gaps.
 
-    Timing: block k of a group (from 0 on) is looked up k + 1 cycles after the group is taken and
-    given in the cycle after; the next group is taken in the cycle in which the last block is looked
-    up: a block per cycle. A block that is not taken stays, and so does the look-up of the one after
-    it: ``lookup.enable`` and ``groups.ready`` are combinational from ``blocks.ready``, all other
-    outputs but what depends on ``lookup``'s values are functions of registers.
+    Timing: block k of a group (from 0 on) is looked up k + 1 cycles after the group is accepted,
+    and output in the cycle after the look-up. The next group is accepted in the cycle of the last
+    block's look-up, for a block per cycle. A block that is not accepted stays, and the look-up of
+    the following block stays with it. ``lookup.enable`` and ``groups.ready`` are combinational from
+    ``blocks.ready``. All further outputs are functions of registers, except where values of
+    ``lookup`` enter.
 
     Parameters
     ----------
@@ -97,7 +103,7 @@ class BlockTargets(wiring.Component):
         m = Module()
         group = data_register(block_group_layout(self.plan))
         left = Signal(range(GROUP_BLOCKS + 1))  # blocks of the group still to be looked up
-        given = Signal()  # the block that was looked up last
+        given = Signal()  # the block of the last look-up is output
         row_at = self._position("row")
         col_at = self._position("col")
         looks_up = self.lookup.enable
@@ -126,14 +132,16 @@ class BlockTargets(wiring.Component):
         return m
 
     def _next_exponents(self, m, group):
-        """Those of the following block: of the same rows, until its groups end."""
+        """Shift to the exponents of the following block. In vector groups the exponents of the rows
+        stay until the groups end."""
         plan = self.plan
         if any_grouped(plan):
             m.d.sync += group.place.eq(group.place + 1)
         for cls in range(3):
             with m.If(group.region.cls == cls):
                 step = 8 * plan.block if plan.grouped(cls) else 8
-                behind = Cat(group.exponents[step:], group.exponents[-step:])  # the last ones stay
+                # The last exponents stay.
+                behind = Cat(group.exponents[step:], group.exponents[-step:])
                 if not plan.grouped(cls):
                     m.d.sync += group.exponents.eq(behind)
                     continue
@@ -142,7 +150,7 @@ class BlockTargets(wiring.Component):
                     m.d.sync += group.exponents.eq(behind)
 
     def _position(self, name) -> Position:
-        """Registers for the next block's, along one dimension of the region."""
+        """Return registers for the position of the next block along one dimension of the region."""
         plan = self.plan
         base = self.groups.p.region.base
         return Position(
@@ -151,18 +159,19 @@ class BlockTargets(wiring.Component):
         )
 
     def _banks(self, region):
-        """On the side that the region goes to."""
+        """Return the number of banks on the region's side."""
         plan = self.plan
         if not plan.north:
             return plan.cols
         return Mux(region.kind == Region.WEST, plan.rows, plan.cols)
 
     def _by_row(self, region):
-        """Whether the region's class has an exponent per row of a block."""
+        """Return whether the region's class has an exponent per row of a block."""
         return any_of(region.cls == cls for cls in filter(self.plan.grouped, range(3)))
 
     def _lookups(self, m, group):
-        """Entries of the memories of maxima that belong to this block: p across banks, q within."""
+        """Drive the indices of the block's maxima: p counts across the banks, q within the
+        banks."""
         plan, region = self.plan, group.region
         p = self._entry(m, "p", region, Mux(region.by_column, group.col, group.row))
         q = self._entry(m, "q", region, Mux(region.by_column, group.row, group.col))
@@ -185,7 +194,7 @@ class BlockTargets(wiring.Component):
                 m.d.comb += index.by_row.eq(self._by_row(region))
 
     def _entry(self, m, name, region, blocks):
-        """Maxima of as many blocks."""
+        """Return the number of maxima of ``blocks`` blocks."""
         if not any_grouped(self.plan):
             return blocks
         entry = Signal(len(blocks) + self.plan.log_block, name=f"{name}_entry")
@@ -194,7 +203,7 @@ class BlockTargets(wiring.Component):
         return entry
 
     def _block(self, m, group, left, row_at, col_at):
-        """The one that is looked up, from the next cycle on."""
+        """Drive the description of the block in look-up, from the next cycle on."""
         plan, region, block = self.plan, group.region, self.blocks.p
         by_column = region.by_column
         q = Mux(by_column, group.row, group.col)
@@ -226,7 +235,8 @@ class BlockTargets(wiring.Component):
         self._rows(m, group)
 
     def _rows(self, m, group):
-        """Scales of the rows of the block, or of the block, and the maxima that are their most."""
+        """Drive the scales of the block, or of the block's rows, and the maxima that bound the
+        scales."""
         plan, block = self.plan, self.blocks.p
         for row in range(max(plan.stream_entries, plan.held_entries)):
             scale = data_register(8, name=f"scale_{row}")
@@ -242,7 +252,7 @@ class BlockTargets(wiring.Component):
                 m.d.comb += block.maximum_north[row].eq(self.lookup.north.value[row])
 
     def _maximum(self, kind, row):
-        """Of a streamed vector, or of a held block to the east."""
+        """Return the maximum of a streaming vector, or of a stationary block to the east."""
 
         def of(lookup):
             return lookup.value[row % len(lookup.value)]

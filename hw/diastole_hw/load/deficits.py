@@ -1,4 +1,5 @@
-"""By how much the sums of a vector will be shifted, and what else the scale of its group says."""
+"""Compute the deficit of a vector, a shift of the vector's sums, and further marks from the group's
+scale."""
 
 from amaranth.hdl import Cat, Module, Mux, Signal, signed, unsigned
 from amaranth.lib import wiring
@@ -17,17 +18,18 @@ from diastole_sim.spec.formats import (
 
 
 def scale_significand(code):
-    """Of a group's E4M3 scale."""
+    """Return the significand of a group's E4M3 scale."""
     normal = code[SIGNIFICAND_FRACTION:] != 0
     return Cat(code[:SIGNIFICAND_FRACTION], normal)
 
 
 class Deficits(wiring.Component):
-    """What the scale of its group says of a vector.
+    """Compute the marks of a vector that follow from the scale of its group.
 
-    A deficit is the exponent of the maximum less that of the scale, and 2 more for each plane above
-    the vector's, at most SW + F. A group of zeros, or one whose scale is NaN, has deficit 0 and
-    ``nonzero`` 0. A deficit is anything where the maximum is less than the exponent.
+    A deficit is the exponent of the maximum less the exponent of the scale, and 2 more for each
+    plane above the vector's plane, at most SW + F. A group of zeros, or a group whose scale is NaN,
+    has deficit 0 and ``nonzero`` 0. The deficit is undefined if the maximum is less than the
+    exponent.
 
     Timing: combinational.
 
@@ -38,19 +40,20 @@ class Deficits(wiring.Component):
     Members
     -------
     scale : In(8)
-        As it is stored.
+        Scale as stored.
     maximum, maximum_north : In(8), In(8)
-        Of the vector's row or column of blocks; of a block of lanes that is held, to the east, and
-        to the north (where the machine has that direction).
+        Maximum of the vector's row or column of blocks. For a block of stationary lanes,
+        ``maximum`` is for the east and ``maximum_north`` for the north (if the machine has the
+        direction).
     plane : In(PLANE)
-        Number of its plane, of machines that have several.
+        Number of the vector's plane, in machines with several planes.
     deficit, deficit_north : Out(plan.deficit_bits), Out(plan.deficit_bits)
-        By ``maximum``, and ``maximum_north``.
+        Deficits by ``maximum`` and by ``maximum_north``.
     nonzero : Out(1)
     significand : Out(SCALE_SIGNIFICAND_BITS)
-        Of scales that have one.
+        Significand of the scale, in machines whose scales have a significand.
     poison : Out(1)
-        The scale is NaN, of machines in which that poisons.
+        The scale is NaN, in machines where NaN poisons.
     """
 
     scale: Signal

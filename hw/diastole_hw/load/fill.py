@@ -1,4 +1,4 @@
-"""The load unit's second half: puts what the requests bring into the scratchpads."""
+"""Second half of the load unit: write the requested data into the scratchpads."""
 
 from contextlib import nullcontext
 
@@ -22,18 +22,19 @@ from diastole_hw.stream.elements import decoded, extent
 
 
 class Fill(wiring.Component):
-    """Parse regions, describe their blocks, cut and turn their vectors, write them to the banks.
+    """Parse regions, describe their blocks, cut the blocks into vectors, transpose where needed,
+    and write the vectors to the banks.
 
-    Elements are written as the array has them (:mod:`diastole_hw.stream.elements`). Blocks that
-    only fill a granule are not written. Each port to memory has its own, for the rows that it
-    brings (:class:`diastole_hw.load.region_requests.RegionRequests`).
+    Elements are written in the layout of the array (:mod:`diastole_hw.stream.elements`). Blocks
+    that only fill a granule are not written. Each port to memory has a unit of its own, for the
+    rows that the port delivers (:class:`diastole_hw.load.region_requests.RegionRequests`).
 
     Timing: at most one beat of ``data`` and one word of V vectors per cycle, and a cycle for a
-    dropped block. The first word of a block is written 2 cycles after its last beat, at least 3
-    after the last beat of its group's exponents, and right after the last one of the block before
-    where both have passed; beats wait only where two blocks before them have not left
-    (:class:`BlockBuffer`). Where memories have registers behind them, words have one before them,
-    and are written a cycle later than that.
+    dropped block. The first word of a block is written 2 cycles after the last beat of the block,
+    at least 3 cycles after the last beat of its group's exponents. If the two times have passed,
+    the word directly follows the last word of the previous block. Beats wait only while two earlier
+    blocks are still inside (:class:`BlockBuffer`). If memories have output registers, words have a
+    register before the memories, and are written a cycle later.
 
     Parameters
     ----------
@@ -46,12 +47,13 @@ class Fill(wiring.Component):
     regions : In(stream of region_layout(plan))
     data : In(stream of unsigned(plan.data_width))
     blocks_loaded, maxima_loaded : Out(1), Out(1)
-        A pulse: the last word of a chunk's blocks, the last beat of a chunk's maxima is written in
-        this cycle.
+        Pulses: the last word of a chunk's blocks, or the last beat of a chunk's maxima, is written
+        in the current cycle.
     write_en, write : Out(1), Out(scratch_write_layout(plan))
         A word for a scratchpad.
     write_ready : In(1)
-        Of every port but the first one, whose words are always taken: the word is.
+        The word is accepted. The first port has no ``write_ready``, and its words are always
+        accepted.
     maxima : Out(MaximaWriteSignature(plan))
     lookup : Out(load_signature(plan))
     """
@@ -102,7 +104,8 @@ class Fill(wiring.Component):
         return m
 
     def _described(self, m, targets, blocks):
-        """A block moves on with its description; returns that of the one whose vectors leave."""
+        """Move a block on together with the block's description. Return the description of the
+        block whose vectors are sent."""
         head = data_register(block_layout(self.plan))
         m.d.comb += [
             blocks.valid.eq(targets.valid),
@@ -117,7 +120,7 @@ class Fill(wiring.Component):
         return head
 
     def _write(self, m, vectors, head):
-        """Vectors meet the description of their block."""
+        """Combine vectors with the description of their block, and drive the write port."""
         taken = self.write_ready if self.port else Const(1, 1)
         write = Signal(self.write.shape(), name="word")
         en, last = Signal(name="word_en"), Signal(name="word_last")
@@ -147,17 +150,19 @@ class Fill(wiring.Component):
             self._elements(m, head, vectors.p.vectors[number], vector, number, of_group)
 
     def _register(self, m, en, last, write, taken):
-        """Before the banks, which lie far from here; whether it takes a word."""
+        """Drive the write port from a register, since the banks lie far away on the chip. Return
+        whether the register accepts a word."""
         goes = taken | ~self.write_en
         waits, ends = Signal(name="written_en"), Signal(name="written_last")
-        written = data_output(m, self.write, "written")  # shown while the word waits, too
+        written = data_output(m, self.write, "written")  # also output while the word waits
         with m.If(goes):
             m.d.sync += [waits.eq(en), ends.eq(last), written.eq(write)]
         m.d.comb += [self.write_en.eq(waits), self.blocks_loaded.eq(ends & goes)]
         return goes
 
     def _deficits(self, m, head, index):
-        """What their groups say of the vectors of word ``index``: of each, or of all of them."""
+        """Return the :class:`Deficits` of the vectors of word ``index``: a unit per vector, or a
+        unit for all vectors."""
         plan = self.plan
         found = []
         for number in range(min(plan.fill_vectors, max(plan.stream_entries, plan.held_entries))):
@@ -179,10 +184,11 @@ class Fill(wiring.Component):
         m.d.comb += [vector[name].eq(getattr(of_group, name)) for name in names]
 
     def _elements(self, m, head, stored, vector, number, of_group):
-        """Elements as the array has them; what is no number, and how far down they reach."""
+        """Drive the elements in the layout of the array, the marks of elements that are not a
+        number, and the extent."""
         plan = self.plan
         layout = plan.element()
-        if not layout.depth:  # they are stored as the array has them
+        if not layout.depth:  # stored elements have the layout of the array
             m.d.comb += vector.elements.eq(stored)
             specials = Const(0, plan.block)
         else:
@@ -195,7 +201,8 @@ class Fill(wiring.Component):
             m.d.comb += vector.poison.eq(specials | of_group.poison.replicate(plan.block))
 
     def _decode(self, m, cls, stored, vector, specials):
-        """The first class if it is none of the others that have another format."""
+        """Decode elements by class. The format of the first class applies to every class without
+        another format."""
         plan = self.plan
         target = plan.shape, plan.element()
         for number, form in enumerate(plan.formats):

@@ -1,4 +1,4 @@
-"""The exponents of whole tensors, read from their images before a product begins."""
+"""Read the exponents of whole tensors from their images before a product begins."""
 
 from amaranth.hdl import Array, Module, Mux, Signal, signed
 from amaranth.lib import data, wiring
@@ -13,14 +13,15 @@ EXPONENT_BITS = 10
 
 
 class Headers(wiring.Component):
-    """Read the first beat of each image that a product reads: the tensor's exponent in 16 bits.
+    """Read the first beat of each image that a product reads, the tensor's exponent in 16 bits.
 
-    Nothing else may be asked of the reader while ``busy``. Not checked: that addresses are those of
+    No unit may send a request to the reader while ``busy``. Not checked: addresses are multiples of
     a beat.
 
-    Timing: ``busy`` from the cycle after ``start`` on: for each class in order 1 cycle if the mode
-    does not read it, else from its request to its beat, both included (at least 2). ``busy`` falls
-    in the cycle after that of the last class; ``start`` while it is high is ignored.
+    Timing: ``busy`` is high from the cycle after ``start`` on. Each class, in order, takes 1 cycle
+    if the mode does not read the class, else the cycles from its request to its beat, request and
+    beat included (at least 2). ``busy`` falls in the cycle after the last class. ``start`` is
+    ignored while ``busy``.
 
     Members
     -------
@@ -30,7 +31,8 @@ class Headers(wiring.Component):
     read : Out(ReadSignature(plan.data_width))
         Requests of one beat each.
     exponents : Out(array of 3 signed(10))
-        By class, 0 for one that is not read; from the end of ``busy`` to the next ``start``.
+        Exponents by class, 0 for a class that is not read. Valid from the end of ``busy`` to the
+        next ``start``.
     busy : Out(1)
     """
 
@@ -53,7 +55,7 @@ class Headers(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         cls = Signal(2)
-        read = Signal()  # the class at hand is read
+        read = Signal()  # the mode reads the current class
         asked = Signal()
         moves = Signal()
         addresses = Array([self.operands.x, self.operands.w, self.operands.dy])

@@ -1,4 +1,5 @@
-"""What the beats of a region are: maxima, the exponents of a group's blocks, or their mantissas."""
+"""Separate the beats of a region: maxima, exponents of a group's blocks, or mantissas of the
+blocks."""
 
 from typing import NamedTuple
 
@@ -25,34 +26,39 @@ from diastole_sim.spec.integers import pow2ceil
 
 
 def blocks_per_run(plan: Plan, cls: int) -> int:
-    """Blocks side by side that share the exponents of their rows, in one group of eight."""
+    """Return the number of blocks side by side, in a group of eight, that share the exponents of
+    their rows."""
     return GROUP_BLOCKS // plan.group_layouts[cls].runs
 
 
 class ExponentBeats(NamedTuple):
-    """Whether the beat at hand is the last of a group's exponents, and all of them then."""
+    """Exponent beats of the current group. ``last``: the current beat is the last exponent beat.
+    ``entries``: all exponents, valid with the last beat."""
 
     last: Signal
     entries: Value
 
 
 class RegionParse(wiring.Component):
-    """Tell the beats of regions apart.
+    """Separate the beats of regions into maxima, exponents and elements.
 
-    A region of maxima is ``region.beats`` beats, written as they come, from the first beat of the
-    region's slot on. A region of blocks is, for each row of it, a *part* of each group of eight
-    that its columns meet: the group's exponent field, then the elements of the part's blocks,
-    rounded up to whole granules, from the first of them on. The part is described in ``groups``,
-    with the group's exponents from those of the part's first block on; its elements go through to
-    ``mantissas``, for :class:`diastole_hw.stream.blocks.BlockBuffer`. One port of several brings
-    the rows with its number, modulo the ports; where a region has none, one that is to be dropped.
+    A region of maxima has ``region.beats`` beats, which are written as received, from the first
+    beat of the region's slot on. A region of blocks has, for each of its rows, a *part* of every
+    group of eight blocks that the region's columns meet. A part is the exponent field of the group,
+    then the elements of the part's blocks, from the first block on, rounded up to whole granules.
+    (A granule is the smallest number of blocks in whole beats.) ``groups`` describes the part, with
+    the exponents of the group from the part's first block on. The elements pass through to
+    ``mantissas``, for :class:`diastole_hw.stream.blocks.BlockBuffer`. If there are several ports, a
+    port delivers the rows with its number, modulo the number of ports. If a region has no row for
+    the port, the port delivers a row that is to be dropped.
 
-    Not checked: that a region starts on a whole granule of its group and that nothing is empty.
+    Not checked: a region starts on a whole granule of its group, and nothing is empty.
 
-    Timing: a beat per cycle, and 1 cycle before the first region; a region is taken with the last
-    beat of the one before. ``groups`` is given with the last beat of the group's exponents, whose
-    ``ready`` it has; ``maxima`` follows ``data`` in the same cycle; so do ``mantissas``, whose
-    ``ready`` is that of ``data`` then.
+    Timing: a beat per cycle, and 1 cycle before the first region. A region is accepted with the
+    last beat of the previous region. ``groups`` is valid with the last beat of the group's
+    exponents, and the beat is accepted when ``groups`` is ready. ``maxima`` follows ``data`` in the
+    same cycle. ``mantissas`` also follows ``data`` in the same cycle, and ``data.ready`` is then
+    the ``ready`` of ``mantissas``.
 
     Parameters
     ----------
@@ -68,7 +74,7 @@ class RegionParse(wiring.Component):
     mantissas : Out(stream of beat_layout(plan.data_width))
     maxima : Out(MaximaWriteSignature(plan))
     maxima_loaded : Out(1)
-        With the last beat of a region of maxima that is the last of its chunk's.
+        The last beat of a chunk's last region of maxima is accepted.
     """
 
     regions: stream.Interface
@@ -100,7 +106,7 @@ class RegionParse(wiring.Component):
         ports = plan.ports
         col = Signal.like(region.cols, name="col")
         blocks = Signal(range(GROUP_BLOCKS + 1))
-        # Of its elements, which come a cycle later at the earliest.
+        # For the elements of a group, which follow the exponents a cycle later at the earliest.
         last_beat = data_register(range(max_mantissa_beats(plan)))
         last_part = data_register()
         offset = Signal(range(GROUP_BLOCKS))
@@ -124,8 +130,10 @@ class RegionParse(wiring.Component):
         field = self._exponent_field(m, region, beat)
         self._exponents(m, region, offset, field.entries)
         with m.FSM():
+            # Accept a region.
             with m.State("REGION"):
                 self._next_region(m, region, offset)
+            # Write the beats of maxima.
             with m.State("MAXIMA"):
                 m.d.comb += [self.data.ready.eq(1), self.maxima.enable.eq(self.data.valid)]
                 with m.If(self.data.valid):
@@ -134,6 +142,7 @@ class RegionParse(wiring.Component):
                         m.d.sync += beat.eq(0)
                         m.d.comb += self.maxima_loaded.eq(region.last)
                         self._next_region(m, region, offset)
+            # Collect the exponents of a group, then describe the part.
             with m.State("EXPONENTS"):
                 m.d.comb += self.groups.valid.eq(self.data.valid & field.last)
                 m.d.comb += self.data.ready.eq(~field.last | self.groups.ready)
@@ -142,6 +151,7 @@ class RegionParse(wiring.Component):
                     with m.If(field.last):
                         m.d.sync += beat.eq(0)
                         m.next = "MANTISSAS"
+            # Pass on the elements of a part, then go to the next group, row or region.
             with m.State("MANTISSAS"):
                 m.d.comb += self.mantissas.valid.eq(self.data.valid)
                 m.d.comb += self.data.ready.eq(self.mantissas.ready)
@@ -158,13 +168,14 @@ class RegionParse(wiring.Component):
         return m
 
     def _last(self, row, region):
-        """Whether the port brings no row behind this one."""
+        """Return whether ``row`` is the last row that the port delivers."""
         if self.plan.ports == 1:
             return row == region.rows - 1
         return row + self.plan.ports >= region.rows
 
     def _next_region(self, m, region, offset):
-        """Take one, if there is one, with the last beat of the one before."""
+        """Accept the next region, if there is a region, in the cycle of the previous region's last
+        beat."""
         m.d.comb += self.regions.ready.eq(1)
         m.d.sync += [region.eq(self.regions.payload), offset.eq(self.regions.p.offset)]
         m.next = "REGION"
@@ -174,7 +185,7 @@ class RegionParse(wiring.Component):
                 m.next = "MAXIMA"
 
     def _exponent_field(self, m, region, beat) -> ExponentBeats:
-        """Of the group at hand, with the beat that is there as its last one."""
+        """Return the exponents of the current group, whose last beat is the current beat."""
         plan, beats = self.plan, max_exponent_beats(self.plan)
         last = Signal(name="last_exponents")
         count = Array([plan.group_layouts[cls].exponent_beats for cls in (0, 1, 2, 2)])[region.cls]
@@ -189,7 +200,8 @@ class RegionParse(wiring.Component):
         return ExponentBeats(last, Cat(*words, self.data.payload))
 
     def _group(self, m, region, col, offset, blocks, last_beat):
-        """Blocks of the group at hand that the region has; what comes is whole granules of them."""
+        """Drive the number of blocks that the region has in the current group, in ``groups``
+        rounded up to the whole granules that memory delivers."""
         plan = self.plan
         left = Signal.like(region.cols, name="left")
         room = Signal(range(GROUP_BLOCKS + 1))
@@ -210,7 +222,8 @@ class RegionParse(wiring.Component):
                 m.d.sync += last_beat.eq(Array(table)[whole])
 
     def _exponents(self, m, region, offset, exponents):
-        """Those of the group's first block that the region has come first."""
+        """Drive the exponents of the group, beginning with the exponents of the region's first
+        block."""
         plan, out = self.plan, self.groups.p.exponents
         if not all(map(plan.grouped, range(3))):
             m.d.comb += out.eq(exponents[: 8 * GROUP_BLOCKS] >> (offset << 3))
@@ -223,7 +236,8 @@ class RegionParse(wiring.Component):
                 m.d.comb += out.eq(whole >> (run << exact_log2(8 * plan.block)))
 
     def _slot(self, region):
-        """First beat of the region's tile among its maxima; the fused pass keeps all of dY's."""
+        """Return the first beat of the region's tile in the memory of maxima. The fused pass keeps
+        all maxima of dY."""
         plan = self.plan
         held = Mux(region.fused, 0, region.tile * pow2ceil(plan.held_maxima_words))
         streamed = region.tile * pow2ceil(plan.stream_maxima_words)

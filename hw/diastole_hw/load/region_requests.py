@@ -1,4 +1,4 @@
-"""The load unit's first half: turns chunks into read requests, ahead of the data."""
+"""First half of the load unit: turn chunks into read requests, ahead of the data."""
 
 from typing import NamedTuple
 
@@ -22,8 +22,9 @@ from diastole_sim.spec.image import GROUP_BLOCKS
 
 
 class GroupRequest(NamedTuple):
-    """Beats of a request, bytes to the next one, blocks of the group, and whether it is the last of
-    the group."""
+    """Next request of a group. ``beats``: beats of the request. ``moved``: bytes to the next
+    request. ``blocks``: blocks of the group. ``done``: the request is the last request of the
+    group."""
 
     beats: Signal
     moved: Signal
@@ -32,30 +33,33 @@ class GroupRequest(NamedTuple):
 
 
 class RegionRequests(wiring.Component):
-    """Request every beat that a chunk needs, region by region, and tell
-    :class:`diastole_hw.load.fill.Fill` what comes.
+    """Request every beat that a chunk needs, region by region, and describe the regions to
+    :class:`diastole_hw.load.fill.Fill`.
 
-    A port of several asks for the maxima, as each does, and of blocks for its rows: those whose
-    number in their region is its own, modulo the ports. Where a region has no such row, it asks for
-    the first one, so that something comes. Regions are described whole.
+    A region is a run of maxima or a rectangle of blocks on the way from memory to a scratchpad.
 
-    A chunk starts when there is room for what it loads. Requests for blocks: a
-    row of blocks at a time, group by group, the exponent field and the elements from it to the end
-    of the last block wanted, rounded up to whole granules. In a group whose first block is not
-    wanted the exponent field and the elements are two requests.
+    If there are several ports, every port requests the maxima. Of blocks, a port requests the rows
+    whose number in the region is the port's number, modulo the number of ports. If a region has no
+    such row, the port requests the first row, because every region must deliver something. The
+    description always covers the whole region.
 
-    Not checked: that a region starts on a whole granule of its group, and that a tensor's ``base``
-    and maxima stand at whole beats.
+    A chunk starts when there is free space for its data. Blocks are requested by rows of blocks,
+    and each row group by group. A request covers the exponent field and the elements up to the end
+    of the last requested block, rounded up to whole granules. If the first block of a group is not
+    requested, the exponent field and the elements are two requests.
 
-    Timing: 1 cycle for a chunk, once ``room`` is high; then those steps of
-    :class:`diastole_hw.schedule.regions.RegionSteps` in order that ask for something:
+    Not checked: a region starts on a whole granule of its group, and ``base`` and maxima of a
+    tensor are aligned to beats.
 
-    - one of maxima takes 2 cycles: in the second ``regions`` and ``requests`` are valid when both
-      are ready, and are taken together;
-    - one of blocks n + 3 for the region, ``row0`` of n bits, then for each of its rows twice its
-      requests. The region is described in the second of these cycles. A row's requests are valid
-      in the second of its cycles, and every other one from there on: what is asked for is found
-      out in the cycle before.
+    Timing: 1 cycle for a chunk, once ``room`` is high. Then follow, in order, the steps of
+    :class:`diastole_hw.schedule.regions.RegionSteps` that request something:
+
+    - A step of maxima takes 2 cycles. In the second cycle, ``regions`` and ``requests`` are valid
+      when the two are ready, and are accepted together.
+    - A step of blocks takes n + 3 cycles for the region, with ``row0`` of n bits. The region is
+      described in the second of these cycles. Then each row takes twice as many cycles as it has
+      requests. The requests of a row are valid in its second cycle and in every second cycle from
+      there on. The cycle before a request computes the request.
 
     Parameters
     ----------
@@ -66,18 +70,21 @@ class RegionRequests(wiring.Component):
     Members
     -------
     product : In(product_layout(plan))
-        Stable while chunks come, and in the cycle before the first; its ``mode``, ``c_blocks``,
-        ``tensors``, ``to_columns``, ``t_step`` and ``held_stride`` are read.
+        Stable while chunks come, and in the cycle before the first chunk. The unit reads ``mode``,
+        ``c_blocks``, ``tensors``, ``to_columns``, ``t_step`` and ``held_stride``, and with planes
+        ``planes`` and ``lengths``.
     chunks : In(stream of chunk_layout(plan))
     room : In(1)
-        In the scratchpads, for what the chunk at ``chunks`` loads. It is taken with the chunk,
-        which must have been offered for a cycle.
+        The scratchpads have free space for the data of the chunk at ``chunks``. The space is taken
+        with the chunk, which must have been offered for a cycle.
     regions : Out(stream of region_layout(plan))
-        ``beats`` counts for maxima only, ``base`` and ``stride`` for blocks only. In the fused pass
-        the blocks from the west have two halves of their banks, which alternate from tile to tile.
+        ``beats`` is valid for maxima only, ``base`` and ``stride`` for blocks only. In the fused
+        pass the blocks from the west use the two halves of their banks, alternating from tile to
+        tile.
     requests : Out(stream of request_layout())
     busy : Out(1)
-        From the cycle after a chunk was taken until all of it has been asked for.
+        High from the cycle after a chunk is accepted until all data of the chunk have been
+        requested.
     """
 
     chunks: stream.Interface
@@ -102,11 +109,11 @@ class RegionRequests(wiring.Component):
         m = Module()
         plan = self.plan
         chunk = data_register(chunk_layout(plan))
-        group_addr = data_register(ADDRESS_BITS)  # of what is asked for next
+        group_addr = data_register(ADDRESS_BITS)  # address of the next request
         step = data_register(range(STEPS))
-        cls = data_register(2)  # of its tensor, which hundreds of bits wait for
-        left = Signal(STEPS)  # behind it that ask for something; of the chunk offered before
-        mode = data_register(Mode)  # of the product, which is older than its chunks
+        cls = data_register(2)  # class of the step's tensor, on which hundreds of bits depend
+        left = Signal(STEPS)  # later steps with requests; of the chunk offered a cycle ago
+        mode = data_register(Mode)  # of the product, which comes before its chunks
         m.d.sync += mode.eq(self.product.mode)
         m.submodules.table = table = RegionSteps(plan)
         m.d.comb += [
@@ -136,24 +143,25 @@ class RegionRequests(wiring.Component):
             first_row.count.eq(self._first_row(table)),
             first_row.step.eq(pitch),
         ]
-        col0 = Signal.like(table.col0, name="col0", reset_less=True)  # from the cycle after STEP on
+        # The column is valid from the cycle after STEP on, the bytes from the next cycle on.
+        col0 = Signal.like(table.col0, name="col0", reset_less=True)
         m.d.sync += col0.eq(table.col0)
         columns_bytes = self._groups_bytes(cls, col0 >> 3)
-        columns_at = data_register(len(columns_bytes))  # in a row, from the cycle after that on
+        columns_at = data_register(len(columns_bytes))  # in a row
         m.d.sync += columns_at.eq(columns_bytes)
         rows_left = Signal.like(table.rows, name="rows_left")
         cols_left = Signal.like(table.cols, name="cols_left")
         at_mantissas = Signal()
         offset = Signal(range(GROUP_BLOCKS))
-        described = data_register()  # the region of blocks at hand is
+        described = data_register()  # the current region of blocks has been described
         begin_row = [cols_left.eq(table.cols), offset.eq(col0), at_mantissas.eq(0)]
         group = self._group(m, cls, cols_left, offset, at_mantissas)
-        beats = data_register(max(len(maxima), len(group.beats)))  # of the cycle before
+        beats = data_register(max(len(maxima), len(group.beats)))  # computed in the cycle before
         m.d.sync += beats.eq(Mux(step < MAXIMA_STEPS, maxima, group.beats))
         m.d.comb += [self.regions.p.beats.eq(beats), self.requests.p.beats.eq(beats)]
 
         def next_step(steps):
-            """Go on with the first of them, if there is one, or else to the next chunk."""
+            """Go to the first of ``steps``, or to the next chunk if ``steps`` is empty."""
             m.d.sync += left.eq(Mux(steps.any(), steps & (steps - 1), table.wanted))
             m.next = "CHUNK"
             for number in reversed(range(STEPS)):
@@ -163,12 +171,14 @@ class RegionRequests(wiring.Component):
 
         with m.FSM() as fsm:
             m.d.comb += self.busy.eq(~fsm.ongoing("CHUNK"))
+            # Wait for a chunk and for free space.
             with m.State("CHUNK"):
                 m.d.comb += self.chunks.ready.eq(self.room)
                 m.d.sync += left.eq(table.wanted)
                 with m.If(self.chunks.valid & self.room):
                     m.d.sync += chunk.eq(self.chunks.payload)
                     next_step(left)
+            # Compute the address of the maxima, or begin to locate the first row of blocks.
             with m.State("STEP"):
                 with m.If(step < MAXIMA_STEPS):
                     address = self._maxima(table, tensor, first)
@@ -178,11 +188,13 @@ class RegionRequests(wiring.Component):
                     m.d.comb += first_row.start.eq(1)
                     m.d.sync += [rows_left.eq(self._rows(table)), described.eq(0)]
                     m.next = "LOCATE"
+            # Describe and request a region of maxima.
             with m.State("MAXIMA"):
                 m.d.comb += self.requests.valid.eq(self.regions.ready)
                 m.d.comb += self.regions.valid.eq(self.requests.ready)
                 with m.If(self.requests.ready & self.regions.ready):
                     next_step(left)
+            # Describe a region of blocks while its first row is being located.
             with m.State("LOCATE"):
                 m.d.comb += self.regions.valid.eq(~described)
                 m.d.sync += begin_row
@@ -190,6 +202,7 @@ class RegionRequests(wiring.Component):
                     m.d.sync += described.eq(1)
                 with m.If(first_row.ready & (described | self.regions.ready)):
                     m.next = "ROW"
+            # Begin a row, or go to the next step after the last row.
             with m.State("ROW"):
                 m.d.comb += first_row.next.eq(1)
                 m.d.sync += [
@@ -199,8 +212,10 @@ class RegionRequests(wiring.Component):
                 m.next = "REQUEST"
                 with m.If(rows_left == 0):
                     next_step(left)
+            # Compute the next request of the row.
             with m.State("GROUP"):
                 m.next = "REQUEST"
+            # Send the request.
             with m.State("REQUEST"):
                 m.d.comb += self.requests.valid.eq(1)
                 with m.If(self.requests.ready):
@@ -221,7 +236,7 @@ class RegionRequests(wiring.Component):
         return m
 
     def _image(self, m, table, cls, tensor):
-        """Where the blocks of the plane that is asked for begin."""
+        """Return the address of the first block of the requested plane."""
         if not self.plan.planar:
             return tensor.base
         length = Signal(ADDRESS_BITS, name="plane_length")
@@ -234,17 +249,18 @@ class RegionRequests(wiring.Component):
         return base
 
     def _first_row(self, table):
-        """Of the tensor, that the port asks for."""
+        """Return the first row of the tensor that the port requests."""
         return table.row0 + (table.rows > 1) if self.port else table.row0
 
     def _rows(self, table):
-        """Of the region, that the port asks for."""
+        """Return the number of rows of the region that the port requests."""
         if self.plan.ports == 1:
             return table.rows
         return Mux(table.rows == 1, 1, table.rows >> 1) if self.port else (table.rows + 1) >> 1
 
     def _entries(self, m, table, cls):
-        """First maximum of the region in bytes, and how many: a grouped class has B per block."""
+        """Return the byte of the region's first maximum and the number of maxima. A grouped class
+        has B maxima per block."""
         plan = self.plan
         first = Signal(len(table.entry0) + plan.log_block, name="first_entry")
         count = Signal(len(table.rows) + plan.log_block, name="entries")
@@ -259,7 +275,8 @@ class RegionRequests(wiring.Component):
         region, product = self.regions.p, self.product
         fused = mode == Mode.FUSED
         base = Signal.like(region.base)
-        kind = Signal(table.kind.shape(), name="kind", reset_less=True)  # from the second cycle on
+        # The kind is valid from the second cycle on.
+        kind = Signal(table.kind.shape(), name="kind", reset_less=True)
         m.d.sync += kind.eq(table.kind)
         m.d.comb += base.eq(chunk.stream_base)
         with m.If(kind == Region.HELD):
@@ -290,7 +307,7 @@ class RegionRequests(wiring.Component):
         return ((first & (bytes_ - 1)) + count + (bytes_ - 1)) >> exact_log2(bytes_)
 
     def _offset(self, m, cls, position, name):
-        """Byte in its beat of the first maximum of a tile of the region's class."""
+        """Return the byte, within a beat, of the first maximum of a tile of the region's class."""
         plan = self.plan
         offset = Signal(range(plan.beat_bytes), name=f"{name}_offset")
         m.d.comb += offset.eq(position)
@@ -300,13 +317,13 @@ class RegionRequests(wiring.Component):
         return offset
 
     def _maxima(self, table, tensor, first):
-        """Where the beats of the region's maxima begin."""
+        """Return the address of the first beat of the region's maxima."""
         aligned = (first & ~(self.plan.beat_bytes - 1))[: len(first)]
         behind = Mux(table.maxima_of_columns, self.product.to_columns, 0)
         return sum_of_three(tensor.row_max, aligned, behind)
 
     def _groups_bytes(self, cls, count):
-        """Of as many groups of the tensor at hand."""
+        """Return the bytes of ``count`` groups of the current tensor."""
         sizes = [
             self.plan.group_layouts[each].group_beats * self.plan.beat_bytes
             for each in (0, 1, 2, 2)
@@ -316,8 +333,8 @@ class RegionRequests(wiring.Component):
         return Array([times(count, size) for size in sizes])[cls]
 
     def _group(self, m, cls, cols_left, offset, at_mantissas) -> "GroupRequest":
-        """What is asked for next: a group, or, where it begins with a later block, its exponents,
-        and then its elements."""
+        """Return the next request: a whole group, or the exponents of a group that begins with a
+        later block, and then the elements of the group."""
         plan = self.plan
         blocks = Signal(range(GROUP_BLOCKS + 1))
         whole = Signal(range(GROUP_BLOCKS + 1))
@@ -329,7 +346,7 @@ class RegionRequests(wiring.Component):
         both = Signal(range(most + most_exponents + 1))
         group = max(layout.group_beats for layout in layouts) * plan.beat_bytes
         skipped = Signal(range(group))  # bytes of the group before the first elements
-        rest = Signal(range(group + 1))  # and from there to the next group
+        rest = Signal(range(group + 1))  # bytes from the first elements to the next group
         room = Signal(range(GROUP_BLOCKS + 1))
         m.d.comb += [
             room.eq(GROUP_BLOCKS - offset),
