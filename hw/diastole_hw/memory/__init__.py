@@ -1,1 +1,1 @@
-"""On-chip memories."""
+"""Memories on the chip."""

@@ -1,4 +1,5 @@
-"""Accumulators: running sums of W bits behind the array's ports; those of some tiles drain."""
+"""Accumulators behind the array's ports: running sums of W bits, which a drain reads tile by
+tile."""
 
 from functools import reduce
 from operator import or_
@@ -16,31 +17,32 @@ from diastole_sim.spec.require import require_int
 from diastole_sim.spec.sizes.array_sizes import SUM_MEMORIES
 
 CONTROL = ("en", "done")
-"""Of what goes with a slot, what does something by itself."""
+"""Members of a slot's control that act by themselves, and need a reset."""
 
 
 class SumsReadSignature(wiring.Signature):
-    """Words of sums are looked up in neighbouring ports of the array, as their reader sees it.
+    """Look-up of words of sums in neighbouring ports of the array, as seen by the reader.
 
-    Parameters: ``plan``; ``banks``, the ports; ``vectors``, the words that one look-up gives, at
-    most as many as there are ports.
+    Parameters: ``plan``; ``banks``, the number of ports; ``vectors``, the words of a look-up, at
+    most the number of ports.
 
-    Timing: ``data`` is there one cycle after ``en``, for one cycle.
+    Timing: ``data`` is valid one cycle after ``en``, for one cycle.
 
     Members
     -------
     en : Out(vectors)
-        Bit k: the word of port (``port`` + k) modulo ``banks`` is wanted; for others ``data`` shows
-        zeros.
+        Bit k requests the word of port (``port`` + k) modulo ``banks``. ``data`` is zero for words
+        without a request.
     port : Out(range(max(banks, 2)))
-        A multiple of ``vectors``, if ``banks`` is one.
+        A multiple of ``vectors``, if ``banks`` is a multiple of ``vectors``.
     addr : Out(range(plan.sum_words))
-        In ``port`` and those after it.
+        Address in ``port`` and the following ports.
     wrapped_addr : Out(range(plan.sum_words))
-        In those from port 0 on, of the same tile; there if ``vectors`` is 2 or more.
+        Address in the ports from port 0 on, for the same tile. Absent if ``vectors`` is 1.
     data : In(array of ``vectors`` times shown_layout(plan))
     taken : In(SUM_MEMORIES)
-        By memory, the top bit of an address: sums are added in it, so no word of it may be wanted.
+        By memory, the top bit of an address: sums are added in the memory, and no word of the
+        memory may be requested.
     """
 
     def __init__(self, plan: Plan, banks: int, vectors: int):
@@ -60,33 +62,36 @@ class SumsReadSignature(wiring.Signature):
 
 
 class Accumulators(wiring.Component):
-    """Add the array's partial sums into words of B sums, behind each port
-    (:class:`diastole_hw.memory.port_sums.PortSums`, or of chunks, into floats:
-    :class:`diastole_hw.memory.port_floats.PortFloats`). A sum of more than W bits wraps, which is
-    not checked.
+    """Add the array's partial sums into words of B sums, behind each port.
 
-    Timing: ``sum_en`` and what goes with it describe a slot; its partial sums are at port p
-    ``latency`` + p cycles later. One slot per cycle; two additions to one word at least 3 cycles
-    apart, 4 with floats or where memories have a register behind them. ``done`` repeats
-    ``sum_done`` ``latency`` + ``banks`` cycles later (2 or, with sums of chunks, 3 more with
-    floats), as the slot's last sum is written: it can be read from the next cycle on. A read shows
-    its words one cycle later, for one cycle.
+    A slot is one vector's place in the stream through the array. The unit behind a port is
+    :class:`diastole_hw.memory.port_sums.PortSums`, or
+    :class:`diastole_hw.memory.port_floats.PortFloats` for sums of chunks that are added into
+    floats. A sum of more than W bits wraps. Not checked.
+
+    Timing: ``sum_en`` and the inputs beside ``sum_en`` describe a slot. The partial sums of the
+    slot are at port p ``latency`` + p cycles later. The unit takes one slot per cycle. Two
+    additions to one word must be at least 3 cycles apart, or 4 with floats or with output registers
+    behind the memories. ``done`` repeats ``sum_done`` ``latency`` + ``banks`` cycles later, as the
+    last sum of the slot is written (with floats 2 cycles later still, or 3 with sums of chunks).
+    The sum can be read from the cycle after ``done`` on. A read outputs its words one cycle later,
+    for one cycle.
 
     Parameters
     ----------
     plan : Plan
-        B, W, the words of a unit, and whether there is poison.
+        B, W, the words of a unit, and the presence of poison.
     banks : int
-        Ports of the array.
+        Number of ports of the array.
     psum_bits : int
-        Of a partial sum.
+        Bits of a partial sum.
     latency : int
-        Cycles from a slot to its partial sums at port 0, at least 2, or 3 where memories have a
-        register behind them.
+        Cycles from a slot to its partial sums at port 0, at least 2, or 3 with output registers
+        behind the memories.
     drained : int
-        Words that one look-up gives, 1 to ``banks``.
+        Words of a look-up, 1 to ``banks``.
     slices : int
-        Partial sums of a chunk, where sums are floats.
+        Partial sums of a chunk, if sums are floats.
 
     Members
     -------
@@ -94,17 +99,17 @@ class Accumulators(wiring.Component):
     sum_en, sum_addr : In(1), In(range(plan.sum_words))
         The top bit of an address names the memory.
     fresh : In(1)
-        Overwrite the word instead of adding to it.
+        Overwrite the word instead of adding.
     begins, ends : In(1)
-        The first and the last partial sums of a chunk; there where sums are floats and it has
-        several. Where sums are floats ``fresh`` is true of all of the first chunk.
+        First and last partial sums of a chunk. Present if sums are floats and ``slices`` is above
+        1. With floats ``fresh`` is true for the whole first chunk.
     sum_done : In(1)
     done : Out(1)
     drain : In(SumsReadSignature(plan, banks, drained))
-        Words that are wanted are of a memory that is not ``taken``, and of a tile that is not at
-        work; not checked.
+        A requested word must be in a memory that is not ``taken``, and of a tile that is not in
+        work. Not checked.
     inexact : Out(1)
-        A sum that is written was rounded, and has lost a bit; there where sums are floats.
+        A sum that is written was rounded, and has lost a bit. Present if sums are floats.
     """
 
     drain: wiring.PureInterface
@@ -137,12 +142,12 @@ class Accumulators(wiring.Component):
 
     @property
     def _of_chunks(self) -> tuple[str, ...]:
-        """What else is said of a slot."""
+        """Names of the inputs for a slot's place in a chunk, if chunks have several slices."""
         return ("begins", "ends") if self.plan.floats and self.slices > 1 else ()
 
     @property
     def aligned(self) -> bool:
-        """A port's word is always the same one of a look-up."""
+        """True if a port always provides the same word of a look-up."""
         return self.banks % self.drained == 0
 
     def elaborate(self, platform):
@@ -161,11 +166,12 @@ class Accumulators(wiring.Component):
             *(stage[name].eq(getattr(self, name)) for name in self._of_chunks),
         ]
         ports = [self._port() for _ in range(self.banks)]
-        named = self.latency - ports[0].summed  # the first port's word
+        named = self.latency - ports[0].summed  # stages before the address of the first port's word
         for number in range(1, named + 1):
             stage = delayed_record(m, stage, f"control_{number}", control=CONTROL)
             stages.append(stage)
         asked = self._drained_ports(m)
+        # The ports, each a stage behind the port before.
         for port, sums in enumerate(ports):
             m.submodules[f"port_sums_{port}"] = sums
             wanted = (en & (number == port) for en, number in zip(drain.en, asked, strict=True))
@@ -183,7 +189,7 @@ class Accumulators(wiring.Component):
                 stage = delayed_record(m, stage, name, control=CONTROL)
                 stages.append(stage)
         self._show(m, asked, [sums.shown.as_value() for sums in ports])
-        # From the name of the last port's word to its write.
+        # From the address of the last port's word to its write.
         for number in range(ports[-1].written):
             stage = delayed_record(m, stage, f"finish_{number}", control=CONTROL)
             stages.append(stage)
@@ -194,20 +200,20 @@ class Accumulators(wiring.Component):
         return m
 
     def _take(self, m, stages):
-        """Memories of which a port reads sums to add to in the next cycle, or another port later,
-        for slots that are at these stages now."""
+        """Drive ``taken`` from the slots at ``stages``: a port reads sums of the memory for an
+        addition in the next cycle, or a later port in a later cycle."""
         for memory in range(SUM_MEMORIES):
             adds = (stage.en & ~stage.fresh & (stage.addr[-1] == memory) for stage in stages)
             m.d.sync += self.drain.taken[memory].eq(reduce(or_, adds))
 
     def _port(self):
-        """The sums behind one port."""
+        """Return the unit behind one port."""
         if self.plan.floats:
             return PortFloats(self.plan, psum_bits=self.psum_bits, alone=self.slices == 1)
         return PortSums(self.plan, psum_bits=self.psum_bits)
 
     def _drained_ports(self, m):
-        """By word of a look-up: the port that it is of."""
+        """Return the port of each word of a look-up."""
         drain = self.drain
         ports = [drain.port]
         for k in range(1, self.drained):
@@ -218,7 +224,7 @@ class Accumulators(wiring.Component):
         return ports
 
     def _show(self, m, asked, words):
-        """The words of a look-up; a port that was not asked shows zeros."""
+        """Drive the words of a look-up. A port without a request outputs zeros."""
         drain = self.drain
         if self.aligned:
             for k, shown in enumerate(drain.data):
@@ -230,7 +236,8 @@ class Accumulators(wiring.Component):
             m.d.comb += drain.data[k].eq(the_one_of(words, of_port))
 
     def _drain_addr(self, port):
-        """Where a look-up reads a port; none is behind the last one."""
+        """Return the address at which a look-up reads a port. The last port is never behind the
+        wrap."""
         drain = self.drain
         if self.drained == 1 or port == self.banks - 1:
             return drain.addr

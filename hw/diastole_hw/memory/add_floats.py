@@ -1,4 +1,4 @@
-"""The sum of two floats of an accumulator, rounded."""
+"""Add two floats of an accumulator, and round the sum."""
 
 from amaranth.hdl import Cat, Const, Module, Mux, Signal, unsigned
 from amaranth.lib import data, wiring
@@ -10,15 +10,16 @@ from diastole_sim.spec.accumulator import EXPONENT_BITS, LEAST_MANTISSA, MOST_MA
 from diastole_sim.spec.require import require_int
 
 GUARD_BITS = 3
-"""Below the last bit of the larger number: two that are kept, and whether any is below them."""
+"""Guard bits below the last bit of the larger number: two bits that are kept, and a sticky bit for
+all bits below."""
 
 
 class AddFloats(wiring.Component):
-    """``result`` = R_p(``a`` + ``b``), p = m + 1: to nearest, ties to even. ``inexact`` says that
-    it is not the sum.
+    """Compute ``result`` = R_p(``a`` + ``b``), p = m + 1: to nearest, ties to even. ``inexact`` is
+    set if ``result`` is not the sum.
 
-    Timing: two cycles, aligned and added, then normalised and rounded; one sum per cycle. There is
-    no valid bit: the user delays one alongside.
+    Timing: two cycles, one sum per cycle. The first cycle aligns and adds, the second cycle
+    normalises and rounds. There is no valid bit: the user delays a valid bit alongside.
 
     Parameters
     ----------
@@ -28,7 +29,7 @@ class AddFloats(wiring.Component):
     Members
     -------
     a, b : In(float_layout(mantissa))
-        Integers, whose sum is below 2^63; not checked. Then it has no exponent that does not fit.
+        Integers with a sum below 2^63. Not checked. Every exponent of the sum then fits.
     result : Out(float_layout(mantissa))
     inexact : Out(1)
 
@@ -57,7 +58,7 @@ class AddFloats(wiring.Component):
         return m
 
     def _add(self, m, added):
-        """The smaller one is aligned with the larger one, and added or taken from it."""
+        """Align the smaller operand with the larger operand, then add or subtract."""
         a, b = self.a, self.b
         a_bits, b_bits = a.as_value(), b.as_value()
         swap = Signal()
@@ -79,7 +80,7 @@ class AddFloats(wiring.Component):
             taken = distance[level]
             moved = Signal(len(wide), name=f"aligned_{shift}")
             m.d.comb += moved.eq(Mux(taken, aligned >> shift, aligned))
-            if 2 * shift - 1 > GUARD_BITS:  # less moves nothing out
+            if 2 * shift - 1 > GUARD_BITS:  # smaller shifts move nothing out
                 lost = Signal(name=f"lost_{shift}")
                 m.d.comb += lost.eq(taken & aligned[:shift].any())
                 sticky = sticky | lost
@@ -96,7 +97,8 @@ class AddFloats(wiring.Component):
         ]
 
     def _round(self, m, added):
-        """The leading one is hidden; a carry out of the fraction adds 1 to the exponent."""
+        """Normalise and round the sum. The leading one is hidden, and a carry out of the fraction
+        adds 1 to the exponent."""
         total = added.sum
         normal, count = normalised(m, total, (len(total) - 1).bit_length())
         there = normal[-1]

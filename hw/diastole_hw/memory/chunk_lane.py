@@ -1,4 +1,4 @@
-"""One lane of a float accumulator: sums of chunks, rounded and added."""
+"""Lane of a float accumulator: round the sums of chunks to floats, and add the floats."""
 
 from amaranth.hdl import Module, signed
 from amaranth.lib import data, wiring
@@ -10,23 +10,24 @@ from diastole_hw.memory.round_sum import RoundSum, float_layout
 
 
 def lane_latency(*, alone: bool) -> int:
-    """Of a :class:`ChunkLane`."""
+    """Return the latency of a :class:`ChunkLane` in cycles."""
     return 3 if alone else 4
 
 
 class ChunkLane(wiring.Component):
-    """``added`` = ``before`` + ``psum``; ``result`` = R_p(``total`` + R_p(``added``)).
+    """Compute ``added`` = ``before`` + ``psum`` and ``result`` = R_p(``total`` + R_p(``added``)).
 
-    A chunk that is one partial sum alone is rounded as it comes: then there is no ``before``.
+    A chunk of a single partial sum is rounded as received, without ``before``.
 
-    Timing: one partial sum per cycle. ``before`` comes with ``psum``, ``added`` is there in the
-    next cycle; ``total`` comes ``latency`` - 2 cycles after ``psum``, ``result`` and ``inexact``
-    after ``latency`` cycles. There is no valid bit: the user knows which of them mean something.
+    Timing: one partial sum per cycle. ``before`` comes with ``psum``, and ``added`` is output in
+    the next cycle. ``total`` comes ``latency`` - 2 cycles after ``psum``. ``result`` and
+    ``inexact`` are output ``latency`` cycles after ``psum``. There is no valid bit: the user knows
+    which outputs have a meaning.
 
     Parameters
     ----------
     psum_bits, sum_bits : int
-        Of a partial sum, and of that of a chunk, 3 to 63.
+        Bits of a partial sum, and bits of the sum of a chunk, 3 to 63.
     mantissa : int
         m, 2 to 23.
     alone : bool
@@ -36,10 +37,10 @@ class ChunkLane(wiring.Component):
     -------
     psum : In(signed(psum_bits))
     before, added : In(signed(sum_bits)), Out(signed(sum_bits))
-        There unless ``alone``. A sum of more bits wraps, which is not checked.
+        Absent with ``alone``. A sum of more bits wraps. Not checked.
     total, result : In(float_layout(mantissa)), Out(float_layout(mantissa))
     inexact : Out(1)
-        A rounding on the way to ``result`` has lost a bit.
+        A rounding on the path to ``result`` has lost a bit.
     """
 
     total: data.View

@@ -1,4 +1,4 @@
-"""A small memory that is read within the cycle: distributed RAM of an FPGA, latches of an ASIC."""
+"""Small memory that is read within the cycle: distributed RAM of an FPGA, latches of an ASIC."""
 
 from amaranth.hdl import Module, unsigned
 from amaranth.lib import memory, wiring
@@ -7,8 +7,9 @@ from amaranth.lib.wiring import In, Out
 from diastole_hw.memory.ram import behaviour
 from diastole_sim.spec.require import require_int
 
-# No style is asked for: of all memories only those that are read without a clock become distributed
-# RAM wherever there is some, and registers where there is none (iCE40), which would be an error.
+# No RAM style is requested. Only memories with an unclocked read become distributed RAM on devices
+# that have distributed RAM, and registers on devices without (iCE40). A requested style would be an
+# error there.
 _TEMPLATE = """\
 // {depth} words of {width} bits, one write port and one read port that shows its word in the same
 // cycle: distributed RAM, or to be replaced by a register file or latches. Contract: a word can be
@@ -44,14 +45,15 @@ endmodule
 
 
 class DistributedRam(wiring.Component):
-    """``depth`` words of ``width`` bits, one write port, one read port without a clock.
+    """Store ``depth`` words of ``width`` bits, with one write port and one read port without a
+    clock.
 
-    Timing: a write with ``write_en`` is seen by reads from the next cycle on. ``read_data`` is the
-    word at ``read_addr``, in the same cycle. A read of the word that is written in the same cycle
-    gives the old word or anything: users avoid it. Addresses of ``depth`` and above are not
-    checked. Contents start undefined.
+    Timing: reads see a write with ``write_en`` from the next cycle on. ``read_data`` is the word at
+    ``read_addr``, in the same cycle. A read of a word in the cycle of its write returns the old
+    word or anything. Users avoid such reads. Addresses of ``depth`` and above are not checked.
+    Contents start undefined.
 
-    The emission makes it a module of its own, which a flow can replace.
+    The emission makes the memory a module of its own, which a flow can replace.
 
     Parameters
     ----------
@@ -84,7 +86,7 @@ class DistributedRam(wiring.Component):
         )
 
     def template(self, module: str) -> str:
-        """Behavioural Verilog-2001 of the memory, as a module of this name."""
+        """Return behavioural Verilog-2001 of the memory, as a module with the name ``module``."""
         return behaviour(_TEMPLATE, module, self.width, self.depth)
 
     def elaborate(self, platform):

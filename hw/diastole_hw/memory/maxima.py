@@ -1,4 +1,5 @@
-"""Row and column maxima of the tiles at work: read when blocks arrive and when sums leave."""
+"""Store row and column maxima of the tiles in work, for the reads when blocks arrive and when sums
+leave."""
 
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -15,27 +16,28 @@ from diastole_hw.ports import of_ports, per_port, port_name
 from diastole_sim.spec.formats import SIGNIFICAND_FRACTION
 
 NAMES = ("south", "east", "west", "north")
-"""The memories by number."""
+"""Names of the memories, by number."""
 OF_DIRECTION = {"east": ("south", "east"), "north": ("west", "north")}
-"""By direction: the memory of what streams, and that of what is held."""
+"""Memory of the streaming operand and memory of the stationary operand, by direction."""
 ROLES = ("stream", "held")
-"""What a drain calls the two."""
+"""Names of the two operands at a drain."""
 HELD = tuple(held for _, held in OF_DIRECTION.values())
 
 
 def maxima_names(plan: Plan) -> tuple[str, ...]:
-    """The memories that the machine has."""
+    """Return the names of the memories that the machine has."""
     kept = [name for direction in plan.directions for name in OF_DIRECTION[direction]]
     return tuple(name for name in NAMES if name in kept)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Entries:
-    """Maxima that one look-up gives: ``rows`` of each of ``blocks`` neighbouring blocks.
+    """Describe the maxima of one look-up: ``rows`` maxima of each of ``blocks`` neighbouring
+    blocks.
 
-    ``rows`` is B where a class with an entry per row comes that way and its rows are looked at
-    together, else 1. ``blocks`` is a power of two; where it is above 1, the entries of as many
-    blocks fit in a beat.
+    ``rows`` is B if a class with an entry per row uses the memory and the rows of a block are
+    looked up together, else 1. ``blocks`` is a power of two. If ``blocks`` is above 1, the entries
+    of ``blocks`` blocks fit in a beat.
     """
 
     rows: int = 1
@@ -43,17 +45,18 @@ class Entries:
 
     @property
     def count(self) -> int:
-        """Maxima in all."""
+        """Number of maxima of a look-up."""
         return self.rows * self.blocks
 
     @property
     def layout(self) -> data.ArrayLayout:
-        """Those of the first block first."""
+        """Layout of the maxima, beginning with the first block."""
         return data.ArrayLayout(unsigned(8), self.count)
 
 
 def maxima_entries(plan: Plan, name: str, reader: str) -> Entries:
-    """What one look-up of a reader, ``load`` or ``drain``, gives from the memory ``name``."""
+    """Return the maxima of one look-up in the memory ``name`` by a reader, ``load`` or
+    ``drain``."""
     blocks = 1
     if reader == "drain" and name in HELD:
         blocks = plan.drain_vectors(north=name == "north")
@@ -64,10 +67,10 @@ def maxima_entries(plan: Plan, name: str, reader: str) -> Entries:
 
 
 def lookup_layout(plan: Plan, entries: Entries) -> data.StructLayout:
-    """Where a maximum stands: the beat, and the byte in it.
+    """Return the layout of the position of a maximum: the beat, and the byte in the beat.
 
-    ``by_row``, where a look-up may give rows: the entries of the rows of the blocks begin there (at
-    a multiple of as many bytes), not the ones of whole blocks.
+    ``by_row`` exists if a look-up may return rows. The position is then the first entry of the rows
+    of the blocks (at a multiple of as many bytes), else the first entry of whole blocks.
     """
     by_row = {"by_row": 1} if entries.rows > 1 else {}
     place_ = {"word": range(plan.maxima_depth), "byte": range(plan.beat_bytes)}
@@ -75,7 +78,8 @@ def lookup_layout(plan: Plan, entries: Entries) -> data.StructLayout:
 
 
 def scale_exponent(plan: Plan, stored):
-    """The exponent of a stored group scale, biased: the byte itself, or that of an E4M3 number."""
+    """Return the biased exponent of a stored group scale: the byte itself, or the exponent of an
+    E4M3 number."""
     if not plan.significands:
         return stored
     exponent = stored[SIGNIFICAND_FRACTION:]
@@ -83,18 +87,17 @@ def scale_exponent(plan: Plan, stored):
 
 
 class LookupSignature(wiring.Signature):
-    """One look-up in one memory of maxima, seen from who asks.
+    """One look-up in one memory of maxima, as seen by the reader.
 
-    Parameters: ``entries``, the maxima that it gives.
+    Parameters: ``entries``, the maxima of the look-up.
 
     Members
     -------
     index : Out(lookup_layout(plan, entries))
-        Where.
+        Position of the maxima.
     value : In(entries.layout)
-        What stands there: of every block the entries of its rows, or its one for all rows. Blocks
-        are those from the index on, and those before it in the same aligned run of as many as
-        ``entries`` has, in turn.
+        Maxima at the position: of every block the entries of its rows, or a single entry for all
+        rows. The blocks begin at the index and wrap in an aligned run of ``entries.blocks`` blocks.
     """
 
     def __init__(self, plan: Plan, entries: Entries):
@@ -102,14 +105,14 @@ class LookupSignature(wiring.Signature):
 
 
 class ReaderSignature(wiring.Signature):
-    """Look-ups that happen together, seen from who asks.
+    """Look-ups in a common cycle, as seen by the reader.
 
-    Parameters: ``entries``, by the name of each look-up the maxima that it gives.
+    Parameters: ``entries``, by the name of each look-up the maxima that the look-up returns.
 
     Members
     -------
     enable : Out(1)
-        Look up what the indices say, in this cycle.
+        Look up all indices in the current cycle.
     NAME : Out(LookupSignature(plan, entries[NAME])) for each name
     """
 
@@ -119,15 +122,15 @@ class ReaderSignature(wiring.Signature):
 
 
 class MaximaWriteSignature(wiring.Signature):
-    """One beat of maxima on its way into one memory, seen from who writes.
+    """Write of one beat of maxima into one memory, as seen by the writer.
 
     Members
     -------
     enable : Out(1)
     memory : Out(2)
-        Its number in ``NAMES``.
+        Number of the memory in ``NAMES``.
     addr : Out(range(plan.maxima_depth))
-        The beat.
+        Address of the beat.
     data : Out(plan.data_width)
     """
 
@@ -143,27 +146,30 @@ class MaximaWriteSignature(wiring.Signature):
 
 
 def load_signature(plan: Plan) -> ReaderSignature:
-    """What the loader asks: of every memory that the machine has, by its name."""
+    """Return the signature of the loader: a look-up in every memory of the machine, by the memory's
+    name."""
     return ReaderSignature(
         plan, {name: maxima_entries(plan, name, "load") for name in maxima_names(plan)}
     )
 
 
 def drain_entries(plan: Plan, direction: str) -> dict[str, Entries]:
-    """What maxima the drain of a direction gets of what streams, and of what is held."""
+    """Return the maxima of a look-up by the drain of a direction, for the streaming and the
+    stationary operand."""
     entries = [maxima_entries(plan, name, "drain") for name in OF_DIRECTION[direction]]
     return dict(zip(ROLES, entries, strict=True))
 
 
 def drain_signature(plan: Plan, direction: str) -> ReaderSignature:
-    """What the drain of a direction asks: ``stream`` of what streams, ``held`` of what is held."""
+    """Return the signature of the drain of a direction: ``stream`` for the streaming operand,
+    ``held`` for the stationary operand."""
     return ReaderSignature(plan, drain_entries(plan, direction))
 
 
 class _Reader(NamedTuple):
-    """Who reads one copy of a memory.
+    """Reader of one copy of a memory.
 
-    ``lookup`` has the index that is looked up while ``enable`` is high, and takes the value.
+    ``lookup`` has the index that is looked up while ``enable`` is high, and receives the value.
     ``late``: the value comes a cycle later.
     """
 
@@ -173,18 +179,19 @@ class _Reader(NamedTuple):
 
 
 class Maxima(wiring.Component):
-    """Memories of stored scales: of the vectors from south and west, of the held lanes east and
-    north.
+    """Store maxima, as stored scales, of vectors from south and west, and of stationary lanes to
+    the east and to the north.
 
-    Each is written beat by beat as the beats come from memory, and has two readers: the loader,
-    which computes deficits, and the drains, which compute bounds. A machine has the memories of its
-    directions (:func:`maxima_names`). Where there are several ports to memory, each one's loader
-    writes copies of its own; the drains read what the first one's has written.
+    Each memory is written beat by beat, as the beats come from the external memory. Two kinds of
+    readers use a memory: the loader, which computes deficits, and the drains, which compute bounds.
+    A machine has the memories of its directions (:func:`maxima_names`). If there are several ports
+    to memory, the loader of each port writes copies of its own. The drains read the copies of the
+    first port.
 
-    Timing: a reader's ``enable`` with its indices in one cycle; each ``value`` is what they ask for
-    from the next cycle on, until the one after the next ``enable``; of drains with
-    ``memory.output_register`` both are a cycle later. A beat that is written can be read in the
-    following cycle; what a read in the same cycle gives is not defined.
+    Timing: ``enable`` of a reader and its indices are input in one cycle. Each ``value`` is valid
+    from the next cycle on, until the cycle after the next ``enable``. For drains with
+    ``memory.output_register``, the value begins and ends a cycle later. A beat that is written can
+    be read in the following cycle. A read in the cycle of the write returns undefined data.
 
     Members
     -------
@@ -192,7 +199,7 @@ class Maxima(wiring.Component):
     load : In(load_signature(plan))
         All memories, with one ``enable``.
     write_1, load_1
-        Likewise, of a second port's loader.
+        Writer and reader for the loader of a second port.
     drain : In(signature of {DIRECTION: drain_signature(plan, DIRECTION)})
         One reader for each of ``plan.directions``.
     """
@@ -233,8 +240,8 @@ class Maxima(wiring.Component):
         return m
 
     def _copy(self, m, copy, name, write, reader, entries):
-        """Give one reader its copy of the memory ``name``, in as many parts as the entries of a
-        block have beats."""
+        """Make a reader's copy of the memory ``name``, in as many parts as the entries of a block
+        have beats."""
         enable, index, value = reader.enable, reader.lookup.index, reader.lookup.value
         depth = self.plan.maxima_depth
         parts = max(1, entries.count // self.plan.beat_bytes)
@@ -275,7 +282,8 @@ class Maxima(wiring.Component):
 
     @staticmethod
     def _of_blocks(m, copy, read, byte, blocks):
-        """The entries of whole blocks, from ``byte`` on, in turn in an aligned run of them."""
+        """Return the entries of whole blocks from ``byte`` on, which wrap in an aligned run of
+        ``blocks`` entries."""
         run = Signal(8 * blocks, name=f"{copy}_run")
         low = exact_log2(blocks)
         m.d.comb += run.eq(read.word_select(byte >> low, 8 * blocks))

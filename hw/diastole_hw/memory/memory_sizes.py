@@ -1,4 +1,5 @@
-"""How large the memories are that feed the array and take its sums; without emitting anything."""
+"""Compute the sizes of the memories that feed the array and store its sums, without emitting
+anything."""
 
 from collections.abc import Iterator
 
@@ -11,14 +12,15 @@ from diastole_hw.plan.plan import Plan
 
 
 def scratchpad_bits(plan: Plan) -> int:
-    """Of what streams and of what is held, with the marks beside the elements."""
+    """Return the bits of the scratchpads of streaming and stationary operands, with the marks
+    beside the elements."""
     sides = [side for side, used in (("south", plan.east), ("west", plan.north)) if used]
     pads = [HeldScratchpad(plan), *(StreamScratchpad(plan, side=side) for side in sides)]
     return sum(ram.width * ram.depth for pad in pads for ram in rams_of(Fragment.get(pad, None)))
 
 
 def sum_bits(plan: Plan) -> int:
-    """Of the accumulators of both directions."""
+    """Return the bits of the accumulators of all directions."""
     bits = 0
     for north, ports in ((False, plan.rows * plan.east), (True, plan.cols * plan.north)):
         word = shown_layout(plan).size
@@ -29,7 +31,7 @@ def sum_bits(plan: Plan) -> int:
 
 
 def rams_of(fragment: Fragment) -> Iterator[Ram]:
-    """Every memory below a fragment."""
+    """Yield every memory below a fragment."""
     for inner, _, _ in fragment.subfragments:
         origin = next(iter(inner.origins or ()), None)
         if isinstance(origin, Ram):

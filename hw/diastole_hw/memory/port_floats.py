@@ -1,4 +1,5 @@
-"""The running sums behind one port of the array, where chunks of them are added as floats."""
+"""Accumulate the partial sums behind one port of the array, and add the sums of chunks as
+floats."""
 
 from amaranth.hdl import Cat, Const, Module, Mux, Signal
 from amaranth.lib import data, wiring
@@ -13,47 +14,48 @@ from diastole_hw.plan.plan import Plan
 from diastole_sim.spec.sizes.array_sizes import SUM_MEMORIES
 
 READ_TO_WRITE = 3
-"""Cycles from the read of a float to its write: it is there in the next one, and two go by until
-the sum is."""
+"""Cycles from the read of a float to its write: a cycle for the read, and two cycles for the
+addition."""
 
 
 class PortFloats(wiring.Component):
-    """Add partial sums into words of B sums of chunks, and these into words of B floats; each in
-    two memories. Read words of floats of the other memory meanwhile.
+    """Add partial sums into words of B sums of chunks, and sums of chunks into words of B floats.
+    Each kind of word has two memories. Words of floats of the second memory can be read meanwhile.
 
-    A sum stays poisoned until its float is overwritten.
+    A sum stays poisoned until a write overwrites its float.
 
-    Timing: a word that is named in a cycle is read in it; its partial sums are there in the next
-    one, and the sums of its chunk are written in the one after that. A float is read where a chunk
-    ends only, and so late that it is written 3 cycles after it was read, ``written`` cycles after
-    the word was named. So two additions to a word may be 4 cycles apart. ``shown`` is there one
-    cycle after ``read``, and zeros in all other cycles.
+    Timing: a word is read in the cycle of its address. Its partial sums arrive in the next cycle,
+    and the sums of its chunk are written in the cycle after. A float is read only where a chunk
+    ends, and late: 3 cycles before the write of the float, which comes ``written`` cycles after the
+    address. Two additions to a word may be 4 cycles apart. ``shown`` is valid one cycle after
+    ``read``, and zero in all remaining cycles.
 
     Parameters
     ----------
     plan : Plan
-        B, the numbers, the words of a memory, and whether there is poison.
+        B, the numbers, the words of a memory, and the presence of poison.
     psum_bits : int
-        Of a partial sum.
+        Bits of a partial sum.
     alone : bool
-        Every partial sum is a chunk, so no sums of chunks are kept.
+        Every partial sum is a chunk, and no sums of chunks are kept.
 
     Members
     -------
     en, addr : In(1), In(range(plan.sum_words))
-        Partial sums come for a word. The top bit of an address names the memory.
+        Partial sums arrive for the word at ``addr``. The top bit of an address names the memory.
     begins, ends : In(1)
-        They are the first of their chunk, or the last; there unless ``alone``.
+        The partial sums are the first or the last of their chunk. Absent with ``alone``.
     fresh : In(1)
-        Their chunk is the first one: where it ends, it overwrites the word.
+        The chunk is the first chunk: the end of the chunk overwrites the word.
     psums : In(sums_layout(plan, psum_bits))
-        In the next cycle.
+        Partial sums, in the cycle after ``en``.
     read, read_addr : In(1), In(range(plan.sum_words))
-        A word is wanted, which no partial sums are on the way to; it is of the other memory where
-        ``en`` was high without ``fresh`` ``reads`` cycles ago. Not checked.
+        Request a word for which no partial sums are under way. If ``en`` was high without ``fresh``
+        ``reads`` cycles ago, the word must be in the memory that ``addr`` did not name. Not
+        checked.
     shown : Out(shown_layout(plan))
     inexact : Out(1)
-        A rounding of the word that is written has lost a bit.
+        A rounding of the written word has lost a bit.
     """
 
     shown: data.View
@@ -85,16 +87,16 @@ class PortFloats(wiring.Component):
         )
 
     summed = 1
-    """Cycles from a word's name to its partial sums."""
+    """Cycles from the address of a word to its partial sums."""
 
     @property
     def written(self) -> int:
-        """And to its write."""
+        """Cycles from the address of a word to its write."""
         return self.summed + lane_latency(alone=self.alone)
 
     @property
     def reads(self) -> int:
-        """Likewise, to the read of its float."""
+        """Cycles from the address of a word to the read of the float."""
         return self.written - READ_TO_WRITE
 
     def elaborate(self, platform):
@@ -111,7 +113,7 @@ class PortFloats(wiring.Component):
         return m
 
     def _stages(self, m):
-        """What was named so many cycles ago."""
+        """Return the control of the addressed words by age, 0 to ``written`` cycles."""
         layout = {"en": 1, "addr": self.addr.shape(), "fresh": 1}
         if not self.alone:
             layout |= {"begins": 1, "ends": 1}
@@ -127,8 +129,12 @@ class PortFloats(wiring.Component):
         return stages
 
     def _memory(self, m, name, width, *, reads, writes, shows=False):
-        """Two of them. ``reads``, ``writes``: (enable, address), and the words that are read for
-        the first, zeros for others; ``shows``: read other words too."""
+        """Make two memories. Return the memories and the word that is read for an addition, or
+        zeros.
+
+        ``reads``, ``writes``: pairs of enable and address. ``shows``: the memories also serve
+        ``read``.
+        """
         rams = []
         added_to = data_register(SUM_MEMORIES, name=f"{name}_added_to")
         for memory in range(SUM_MEMORIES):
@@ -152,7 +158,7 @@ class PortFloats(wiring.Component):
         return rams, the_one_of([ram.read_data for ram in rams], added_to)
 
     def _add(self, m, stages, lanes, poison):
-        """Partial sums into the sums of chunks; returns which of those that leave are poisoned."""
+        """Add partial sums into the sums of chunks. Return the poison bits of the new sums."""
         named, storing = stages[0], stages[2]
         word = sums_layout(self.plan, self.plan.numerics.chunk_sum_bits)
         rams, read = self._memory(
@@ -176,7 +182,7 @@ class PortFloats(wiring.Component):
         return kept
 
     def _add_floats(self, m, stages, lanes, poison):
-        """Sums of chunks that end into floats, which others read."""
+        """Add the sums of ended chunks into floats, for requests by ``read``."""
         reading, storing = stages[self.reads], stages[self.written]
         ends = Const(1, 1) if self.alone else reading.ends
         stores = storing.en if self.alone else storing.en & storing.ends
@@ -200,7 +206,7 @@ class PortFloats(wiring.Component):
         self._show(m, [ram.read_data for ram in rams])
 
     def _poison(self, m, total, result, poison):
-        """As long as a float is on its way; ``poison`` comes a cycle before ``total``."""
+        """Delay the poison bits along with a float. ``poison`` comes a cycle before ``total``."""
         chunk = data_register(poison.shape(), name="chunk_poison")
         either = data_register(poison.shape(), name="either_poison")
         stored = data_register(poison.shape(), name="stored_poison")
@@ -208,7 +214,7 @@ class PortFloats(wiring.Component):
         m.d.comb += result.poison.eq(stored)
 
     def _show(self, m, words):
-        shown_of = Signal(SUM_MEMORIES)  # by memory: the word shown is of it
+        shown_of = Signal(SUM_MEMORIES)  # by memory: ``shown`` comes from this memory
         wanted = Cat(self.read_addr[-1] == memory for memory in range(SUM_MEMORIES))
         m.d.sync += shown_of.eq(Mux(self.read, wanted, 0))
         m.d.comb += self.shown.as_value().eq(the_one_of(words, shown_of))

@@ -1,4 +1,4 @@
-"""The running sums behind one port of the array."""
+"""Accumulate the partial sums behind one port of the array."""
 
 from amaranth.hdl import Module, Mux, Shape, Signal, signed, unsigned
 from amaranth.lib import data, wiring
@@ -12,56 +12,58 @@ from diastole_sim.spec.sizes.array_sizes import SUM_MEMORIES
 
 
 def sums_layout(plan: Plan, bits: int) -> data.StructLayout:
-    """B sums; in a machine that has it, a bit for each that is not a number."""
+    """Return the layout of B sums and, in a machine with poison, a bit per sum, set if the sum is
+    not a number."""
     members = {"sums": data.ArrayLayout(signed(bits), plan.block)}
     return data.StructLayout(members | ({"poison": unsigned(plan.block)} if plan.poison else {}))
 
 
 def shown_sum(plan: Plan) -> Shape:
-    """A sum as a drain reads it: an integer of W bits, or the bits of a float."""
+    """Return the shape of a sum at a drain: an integer of W bits, or the bits of a float."""
     chosen = plan.numerics.accumulator
     return signed(plan.accumulator_bits) if chosen is None else unsigned(chosen.bits)
 
 
 def shown_layout(plan: Plan) -> data.StructLayout:
-    """B of them; in a machine that has it, a bit for each that is not a number."""
+    """Return the layout of B sums at a drain and, in a machine with poison, a bit per sum, set if
+    the sum is not a number."""
     members = {"sums": data.ArrayLayout(shown_sum(plan), plan.block)}
     return data.StructLayout(members | ({"poison": unsigned(plan.block)} if plan.poison else {}))
 
 
 class PortSums(wiring.Component):
-    """Add partial sums into words of B sums in one memory; read those of the other one meanwhile.
+    """Add partial sums into words of B sums in one memory. Words of the second memory can be read
+    meanwhile.
 
-    A sum stays poisoned until it is overwritten.
+    A sum stays poisoned until a write overwrites the sum.
 
-    Timing: a word that is named in a cycle is read in it; its partial sums are there in the next
-    one, or the one after that where memories have a register behind them, and the word is written
-    in the cycle after they are there. ``shown`` is there one cycle after ``read``, and zeros in all
-    other cycles.
+    Timing: a word is read in the cycle of its address. Its partial sums arrive in the next cycle,
+    or a cycle later if memories have output registers. The word is written in the cycle after the
+    arrival. ``shown`` is valid one cycle after ``read``, and zero in all remaining cycles.
 
     Parameters
     ----------
     plan : Plan
-        B, W, the words of a memory, and whether there is poison.
+        B, W, the words of a memory, and the presence of poison.
     psum_bits : int
-        Of a partial sum.
+        Bits of a partial sum.
 
     Members
     -------
     en, addr : In(1), In(range(plan.sum_words))
-        Partial sums come for a word. The top bit of an address names the memory.
+        Partial sums arrive for the word at ``addr``. The top bit of an address names the memory.
     fresh : In(1)
-        Overwrite the word instead of adding to it.
+        Overwrite the word instead of adding.
     psums : In(sums_layout(plan, psum_bits))
-        ``summed`` cycles later.
+        Partial sums, ``summed`` cycles after ``en``.
     read, read_addr : In(1), In(range(plan.sum_words))
-        A word is wanted, which no partial sums are on the way to; it is of the other memory where
-        ``en`` is high without ``fresh``. Not checked.
+        Request a word for which no partial sums are under way. While ``en`` is high without
+        ``fresh``, the word must be in the memory that ``addr`` does not name. Not checked.
     shown : Out(shown_layout(plan))
     """
 
     reads = 0
-    """Cycles from a word's name to its read."""
+    """Cycles from the address of a word to the read of the word."""
 
     def __init__(self, plan: Plan, *, psum_bits: int):
         self.plan, self.psum_bits = plan, psum_bits
@@ -80,12 +82,12 @@ class PortSums(wiring.Component):
 
     @property
     def summed(self) -> int:
-        """Likewise, to its partial sums."""
+        """Cycles from the address of a word to its partial sums."""
         return 1 + self.plan.output_register
 
     @property
     def written(self) -> int:
-        """And to its write."""
+        """Cycles from the address of a word to its write."""
         return self.summed + 1
 
     def elaborate(self, platform):
@@ -96,8 +98,8 @@ class PortSums(wiring.Component):
         for number in range(1, self.written + 1):
             storing = delayed_record(m, storing, f"stage_{number}", control=("en",))
         word = sums_layout(self.plan, self.plan.accumulator_bits)
-        added_to = data_register(SUM_MEMORIES)  # by memory: the word that is added to is of it
-        shown_of = Signal(SUM_MEMORIES)  # likewise, the word shown
+        added_to = data_register(SUM_MEMORIES)  # by memory: the addition reads from this memory
+        shown_of = Signal(SUM_MEMORIES)  # by memory: ``shown`` comes from this memory
         stored = data_register(word)
         added = data_register(word)
         words = []
@@ -106,8 +108,9 @@ class PortSums(wiring.Component):
             words.append(ram.read_data)
             adds = Signal(name=f"adds_{memory}")
             reads = Signal(name=f"reads_{memory}")
-            # What a drain wants is known late in a cycle. An address is not waited for by that, and
-            # what it gives to nobody is not shown: a fast machine reads whatever is named.
+            # A drain's request is known late in a cycle. With output registers the memory reads in
+            # every cycle, whatever is addressed, and does not wait for the request. A word without
+            # a request is not output.
             quick = self.plan.output_register
             m.d.comb += [
                 adds.eq(self.en & ~self.fresh & (self.addr[-1] == memory)),

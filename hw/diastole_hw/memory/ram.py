@@ -1,4 +1,5 @@
-"""A memory with one write port and one read port; the only kind that products contain."""
+"""Memory with one write port and one clocked read port. Products contain no further kind of clocked
+memory."""
 
 from amaranth.hdl import Module, Signal, unsigned
 from amaranth.lib import memory, wiring
@@ -41,7 +42,7 @@ endmodule
 
 
 def behaviour(template: str, module: str, width: int, depth: int) -> str:
-    """The Verilog of a memory: a template with its name and sizes."""
+    """Return the Verilog of a memory: a template with name and sizes filled in."""
     return template.format(
         module=module,
         width=width,
@@ -53,14 +54,15 @@ def behaviour(template: str, module: str, width: int, depth: int) -> str:
 
 
 class Ram(wiring.Component):
-    """``depth`` words of ``width`` bits, one write port, one read port, same clock.
+    """Store ``depth`` words of ``width`` bits, with one write port and one read port on the same
+    clock.
 
-    Timing: a write with ``write_en`` is seen by reads from the next cycle on. ``read_data`` is the
-    word at ``read_addr`` one cycle after ``read_en``, and holds while ``read_en`` is low. A read of
-    the word that is written in the same cycle gives the old word or anything: users avoid it.
-    Addresses of ``depth`` and above are not checked. Contents and ``read_data`` start undefined.
+    Timing: reads see a write with ``write_en`` from the next cycle on. ``read_data`` is the word at
+    ``read_addr`` one cycle after ``read_en``, and holds while ``read_en`` is low. A read of a word
+    in the cycle of its write returns the old word or anything. Users avoid such reads. Addresses of
+    ``depth`` and above are not checked. Contents and ``read_data`` start undefined.
 
-    The emission makes it a module of its own, which a flow can replace.
+    The emission makes the memory a module of its own, which a flow can replace.
 
     Parameters
     ----------
@@ -94,7 +96,7 @@ class Ram(wiring.Component):
         )
 
     def template(self, module: str) -> str:
-        """Behavioural Verilog-2001 of the memory, as a module of this name."""
+        """Return behavioural Verilog-2001 of the memory, as a module with the name ``module``."""
         return behaviour(_TEMPLATE, module, self.width, self.depth)
 
     def elaborate(self, platform):

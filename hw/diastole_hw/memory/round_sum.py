@@ -1,4 +1,4 @@
-"""An integer becomes a float of an accumulator, with one rounding."""
+"""Round an integer to a float of an accumulator."""
 
 from amaranth.hdl import Cat, Module, Mux, Signal, signed, unsigned
 from amaranth.lib import data, wiring
@@ -10,16 +10,19 @@ from diastole_sim.spec.require import require_int
 
 
 def float_layout(mantissa: int) -> data.StructLayout:
-    """(-1)^negative * (1 + fraction / 2^m) * 2^(exponent - 1); 0 where all bits are."""
+    """Return the layout of (-1)^negative * (1 + fraction / 2^m) * 2^(exponent - 1), or 0 if all
+    bits are 0."""
     members = {"fraction": unsigned(mantissa), "exponent": unsigned(EXPONENT_BITS)}
     return data.StructLayout(members | {"negative": unsigned(1)})
 
 
 def normalised(m: Module, value, levels: int, fill=None):
-    """``value`` shifted left until its top bit is 1, by less than 2^``levels``, and by how much.
+    """Shift ``value`` left by less than 2^``levels`` until the top bit is 1. Return the shifted
+    value and the shift.
 
-    Bits of ``fill`` come in from below, zeros where it is None. Of a value without a 1 both are
-    anything, but for levels that are exactly its length: then it is shifted as far as possible.
+    Bits of ``fill`` enter at the bottom, or zeros if ``fill`` is None. A value without a 1 makes
+    the two results undefined. The exception is a value of exactly 2^``levels`` bits, which is
+    shifted as far as possible.
     """
     width, counts = len(value), []
     for level in reversed(range(levels)):
@@ -38,25 +41,26 @@ def normalised(m: Module, value, levels: int, fill=None):
 
 
 class RoundSum(wiring.Component):
-    """``result`` = R_p(``sum``), p = m + 1: to nearest, ties to even. ``inexact`` says that it is
-    not ``sum``.
+    """Compute ``result`` = R_p(``sum``), p = m + 1: to nearest, ties to even. ``inexact`` is set if
+    ``result`` is not ``sum``.
 
-    Of a negative sum the ones' complement is normalised, ones behind it: without end these are the
-    unit that it lacks, so nothing is negated.
+    A negative sum is normalised as its ones' complement, with ones behind its last bit. An endless
+    row of ones equals the unit that the complement lacks, and no negation is needed.
 
-    Timing: one cycle, one value per cycle. There is no valid bit: the user delays one alongside.
+    Timing: one cycle, one value per cycle. There is no valid bit: the user delays a valid bit
+    alongside.
 
     Parameters
     ----------
     sum_bits : int
-        3 to 63.
+        Bits of ``sum``, 3 to 63.
     mantissa : int
         m, 2 to 23.
 
     Members
     -------
     sum : In(signed(sum_bits))
-        Above -2^(sum_bits - 1); not checked.
+        Above -2^(sum_bits - 1). Not checked.
     result : Out(float_layout(mantissa))
     inexact : Out(1)
 
@@ -82,14 +86,15 @@ class RoundSum(wiring.Component):
         magnitude_bits, precision = self.sum_bits - 1, self.mantissa + 1
         levels = (magnitude_bits - 1).bit_length()
         negative = self.sum[-1]
-        # As long as all levels shift, so that zeros, and -1, end with the exponent of a unit.
+        # 2^levels bits, as far as all levels shift together, so that zeros, and -1, end with the
+        # exponent of a unit.
         magnitude = Signal(1 << levels)
         m.d.comb += magnitude.eq(self.sum[:-1] ^ negative.replicate(magnitude_bits))
         normal, count = normalised(m, magnitude, levels, negative)
         lacking = max(0, precision + 2 - len(normal))
         bits = Cat(negative.replicate(lacking), normal)
         kept, half, rest = bits[-precision:], bits[-precision - 1], bits[: -precision - 1]
-        beyond = Signal()  # of the sum itself, some bit below the half
+        beyond = Signal()  # a bit of the sum itself, below the half, is set
         up = Signal()
         result = data_output(m, self.result, "result_register")
         inexact = data_output(m, self.inexact, "inexact_register")
@@ -97,7 +102,7 @@ class RoundSum(wiring.Component):
             beyond.eq((rest ^ negative.replicate(len(rest))).any()),
             up.eq(Mux(negative, half | (kept[0] & ~beyond), half & (kept[0] | beyond))),
         ]
-        # The leading one, or what is rounded up to it, makes the exponent one more.
+        # The leading one, or a carry of the rounding in its place, adds 1 to the exponent.
         packed = Signal(len(self.result.as_value()) - 1)
         m.d.comb += packed.eq((Cat(kept[:-1], ~count)) + (kept[-1] << self.mantissa) + up)
         m.d.sync += [

@@ -16,7 +16,8 @@ from diastole_sim.spec.formats import SCALE_SIGNIFICAND_BITS
 
 
 def mark_shapes(plan: Plan, *, poison_bits: int, deficits: tuple[str, ...]) -> dict:
-    """What may be kept beside the elements of a vector, in a machine that has it."""
+    """Return the shapes of the marks beside the elements of a vector, as far as the machine has the
+    marks."""
     marks = dict.fromkeys(deficits, unsigned(plan.deficit_bits)) | {"nonzero": unsigned(1)}
     if plan.significands:
         marks["significand"] = unsigned(SCALE_SIGNIFICAND_BITS)
@@ -28,14 +29,14 @@ def mark_shapes(plan: Plan, *, poison_bits: int, deficits: tuple[str, ...]) -> d
 
 
 def elements_layout(plan: Plan, element: Element) -> data.ArrayLayout:
-    """B elements."""
+    """Return the layout of B elements."""
     return data.ArrayLayout(unsigned(element.bits), plan.block)
 
 
 def write_signature(plan: Plan, *, banks: int, words: int, marks: dict) -> wiring.Signature:
-    """Words are written, as the writer sees it: V vectors per cycle into one bank.
+    """Return the signature of a write of V vectors per cycle into one bank, as seen by the writer.
 
-    ``words`` of a bank; each of ``vectors`` has ``elements`` as of
+    ``words``: words of a bank. Each of ``vectors`` has ``elements`` in the layout of
     :meth:`diastole_hw.plan.plan.Plan.element`, and the marks.
     """
     elements = elements_layout(plan, plan.element())
@@ -51,33 +52,36 @@ def write_signature(plan: Plan, *, banks: int, words: int, marks: dict) -> wirin
 
 
 def sub_bank_of(plan: Plan, word):
-    """Where a bank has two parts, that of a word: the parity of its block."""
+    """Return the part of a split bank that holds a word: the parity of the word's block."""
     return word[plan.log_block - exact_log2(plan.fill_vectors)]
 
 
 class Bank(wiring.Component):
-    """One bank: words of V vectors, and a word per block for what its vectors have in common.
+    """Keep one bank of vectors in memory: words of V vectors, and a word per block for the marks
+    that the vectors of a block share.
 
-    Words are written whole, vectors are read one by one. Every word that is written writes its
-    block's word too; what its last vector says counts.
+    Words are written whole, vectors are read individually. Every write of a word also writes the
+    shared word of its block, with the marks of the word's last vector.
 
-    Timing: as :class:`diastole_hw.memory.ram.Ram`, with a choice among V vectors behind it.
+    Timing: as :class:`diastole_hw.memory.ram.Ram`, with a multiplexer of V vectors behind the
+    memory.
 
     Parameters
     ----------
     vector, block : data.StructLayout
-        What is kept of each, in a memory of its own. ``block`` may be empty.
+        Members that are stored per vector and per block, in separate memories. ``block`` may be
+        empty.
     depth : int
-        Vectors.
+        Number of vectors.
     log_block, log_word : int
-        Vectors of a block: 2^``log_block``; of a word: 2^``log_word``, V.
+        A block has 2^``log_block`` vectors, a word 2^``log_word`` = V vectors.
 
     Members
     -------
     write_en, write_word : In(1), In(range(words))
     write_data : In(array of V structs of the members of ``vector`` and ``block``)
     read_en, read_addr : In(1), In(range(depth))
-        A vector's.
+        Address of a vector.
     read_data : Out(the struct)
     """
 
@@ -125,7 +129,7 @@ class Bank(wiring.Component):
         return m
 
     def _chosen(self, m, word):
-        """The vector of a word that was asked for."""
+        """Return the requested vector of a word."""
         size = self.vector.size
         vectors = [word[k : k + size] for k in range(0, len(word), size)]
         if len(vectors) == 1:
@@ -136,7 +140,7 @@ class Bank(wiring.Component):
         return Array(vectors)[number]
 
     def _memory(self, m, name, width, log_vectors) -> Ram:
-        """With words that have so many bits, for 2^``log_vectors`` vectors each."""
+        """Make a memory with words of ``width`` bits, each for 2^``log_vectors`` vectors."""
         m.submodules[name] = ram = Ram(width=width, depth=max(self.depth >> log_vectors, 2))
         m.d.comb += [
             ram.write_en.eq(self.write_en),
@@ -148,22 +152,24 @@ class Bank(wiring.Component):
 
 
 class SplitBank(wiring.Component):
-    """One bank as two of half its depth, one for blocks of even and one for those of odd addresses,
-    so that two words are written in a cycle.
+    """Keep one bank of vectors in two parts of half the depth, for blocks of even and of odd
+    addresses. Two words can be written in a cycle.
 
-    Words that are written in one cycle must not be of blocks of one parity (an invariant).
+    Two words that are written in a cycle must belong to blocks of different parity (an invariant,
+    asserted).
 
     Timing: as :class:`Bank`.
 
     Parameters
     ----------
     vector, block, depth, log_block, log_word
-        As of :class:`Bank`. ``depth`` is that of both parts together: a multiple of two blocks.
+        Parameters of :class:`Bank`. ``depth`` counts the two parts together and is a multiple of
+        two blocks.
 
     Members
     -------
     write_en, write_word, write_data, read_en, read_addr, read_data
-        As of :class:`Bank`.
+        Members of :class:`Bank`.
     write_en_1, write_word_1, write_data_1
         A second word.
     """
@@ -191,7 +197,7 @@ class SplitBank(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        shown = Signal()  # the part that was read last
+        shown = Signal()  # the part of the last read
         parts = [self._part(m, parity) for parity in range(2)]
         with m.If(self.read_en):
             m.d.sync += shown.eq(self.read_addr[self.log_block])
@@ -200,7 +206,7 @@ class SplitBank(wiring.Component):
         return m
 
     def _part(self, m, parity) -> Bank:
-        """The blocks of one parity."""
+        """Make the bank for the blocks of one parity."""
         sizes = {"log_block": self.log_block, "log_word": self.log_word}
         bank = Bank(vector=self.vector, block=self.block, depth=self.depth // 2, **sizes)
         m.submodules[("even", "odd")[parity]] = bank
@@ -223,14 +229,15 @@ class SplitBank(wiring.Component):
 
     @staticmethod
     def _without(addr, bit):
-        """An address without one of its bits."""
+        """Return an address without the bit ``bit``."""
         return Cat(addr[:bit], addr[bit + 1 :])
 
 
 def add_banks(m, pad, element: Element, per_block: set[str]) -> list:
-    """The banks of ``pad``, all with its write ports.
+    """Make the banks of ``pad`` and connect the write ports of ``pad`` to every bank.
 
-    They keep elements as ``element``; ``per_block``: marks that a block's vectors share.
+    The banks store elements in the layout ``element``. ``per_block``: marks that the vectors of a
+    block share.
     """
     plan = pad.plan
     marks = dict(pad.write.vectors.shape().elem_shape.members)
@@ -266,8 +273,8 @@ def add_banks(m, pad, element: Element, per_block: set[str]) -> list:
 
 
 def _skewed(m, plan, read, banks: int, control: str) -> list[tuple]:
-    """By bank: a read as it reaches it, and as its word is shown. ``control``: the member of it
-    that says whether there is one."""
+    """Return, by bank, the read on arrival at the bank, and the read when the word is output.
+    ``control``: the valid bit among the members of ``read``."""
     stages = [read]
     for number in range(1, banks + plan.read_cycles):
         stages.append(delayed_record(m, stages[-1], f"read_{number}", control=(control,)))
@@ -275,8 +282,8 @@ def _skewed(m, plan, read, banks: int, control: str) -> list[tuple]:
 
 
 def _shown(m, plan, bank, number: int):
-    """What a bank shows, behind its register where there are some: as few as can be, since they
-    come after the choice of one vector."""
+    """Return the output of a bank, registered if banks have output registers. The register follows
+    the choice of a vector and has as few bits as possible."""
     if not plan.output_register:
         return bank.read_data
     register = Signal(bank.read_data.shape(), name=f"bank_{number}_shown", reset_less=True)
@@ -285,7 +292,7 @@ def _shown(m, plan, bank, number: int):
 
 
 def _kept(m, plan, write, shape, element: Element, name):
-    """What is written, in the shape in which banks keep it."""
+    """Return the written vectors in the layout that banks store."""
     kept = Signal(shape, name=name)
     resized, wide = plan.shape.resized, plan.element()
     for to, came in zip(kept, write.vectors, strict=True):
@@ -299,15 +306,15 @@ def _kept(m, plan, write, shape, element: Element, name):
 
 
 class StreamScratchpad(wiring.Component):
-    """The vectors that stream into the array from one side; bank b feeds port b.
+    """Store the vectors that stream into the array from one side. Bank b feeds port b.
 
-    Where vectors are of squares, a block has one deficit, ``nonzero`` and significand: of the
-    vectors of a block the one that is written last says them for all.
+    If blocks have a single scale (squares), a block has one deficit, ``nonzero`` and significand,
+    set by the last written vector of the block.
 
-    Timing: one vector is read and one word written per cycle (where there are two ports to memory,
-    two words), not of the same word. ``read_en`` with ``read_addr`` in cycle t gives port b its
-    vector in cycle t + ``plan.read_cycles`` + b; in other cycles a port shows a vector with
-    ``nonzero`` and ``poison`` 0. A vector is seen by reads that reach its bank (bank b in cycle
+    Timing: one vector is read and one word written per cycle (two words with two ports to memory),
+    but not of the same word. ``read_en`` with ``read_addr`` in cycle t gives port b its vector in
+    cycle t + ``plan.read_cycles`` + b. In all remaining cycles a port outputs a vector with
+    ``nonzero`` and ``poison`` 0. A vector is visible to reads that reach its bank (bank b in cycle
     t + b) from the cycle after its write on.
 
     Parameters
@@ -319,14 +326,15 @@ class StreamScratchpad(wiring.Component):
     Members
     -------
     write : In(write_signature(plan, banks=banks, words=vectors // V, marks=...))
-        Marks: ``deficit``, ``nonzero``, and what the machine has of ``significand``, ``extent``
-        and ``poison`` (1 bit).
+        Marks: ``deficit``, ``nonzero``, and, as far as the machine has the marks, ``significand``,
+        ``extent`` and ``poison`` (1 bit).
     write_1
-        Likewise, where there is a second port to memory. In one cycle both must not write a bank's
-        blocks of one parity.
+        A second word, with a second port to memory. The two words of a cycle must not be for blocks
+        of one parity in one bank.
     read_en, read_addr : In(1), In(range(vectors))
     read_banks : In(range(banks + 1))
-        In a machine that has poison only: how many banks the read means. The others show none.
+        Number of banks that the read covers, only in a machine with poison. Ports of further banks
+        output no poison.
     ports : Out(vector_layout(plan.shape, element)), an array of ``banks``
 
     ``banks`` (C at the south, R at the west), ``vectors`` of a bank and ``element`` are attributes.
@@ -354,7 +362,7 @@ class StreamScratchpad(wiring.Component):
 
     @property
     def shared_parameters(self) -> dict[str, object]:
-        """Both sides are one module where they have the same banks."""
+        """Parameters of the module. The two sides share a module if their banks are equal."""
         names = ("plan", "banks", "element", "by_row")
         return {name: getattr(self, name) for name in names}
 
@@ -383,34 +391,35 @@ class StreamScratchpad(wiring.Component):
         return m
 
     def _read_layout(self) -> data.StructLayout:
-        """What goes from bank to bank."""
+        """Return the layout of a read that travels from bank to bank."""
         members = {"en": 1, "addr": self.read_addr.shape()}
         poison = {"banks": self.read_banks.shape()} if self.plan.poison else {}
         return data.StructLayout(members | poison)
 
 
 class HeldScratchpad(wiring.Component):
-    """The blocks that the array holds; bank c feeds load port c.
+    """Store the stationary blocks of the array. Bank c feeds load port c.
 
-    Blocks outside the slice (``rows_valid``, ``cols_valid``) leave as zeros: elements, ``nonzero``,
-    ``extent`` and ``poison`` are 0. What a block has once is said by its vector that is written
-    last: deficits, ``nonzero`` and significand, but with lane deficits for ``deficit_east`` only.
+    Blocks outside the slice (``rows_valid``, ``cols_valid``) are output as zeros: elements,
+    ``nonzero``, ``extent`` and ``poison`` are 0. Marks that a block has once are the marks of its
+    last written vector: deficits, ``nonzero`` and significand, but with lane deficits
+    ``deficit_east`` only.
 
-    Timing: a read in cycle t reaches load port c in cycle t + ``plan.read_cycles`` + c; one per
-    cycle, beside the write of another word of V vectors. While ``read.valid`` is 0, ``valid`` of a
-    port is 0, and the rest anything. A vector is seen by reads that reach its bank (bank c in cycle
-    t + c) from the cycle after its write on.
+    Timing: a read in cycle t reaches load port c in cycle t + ``plan.read_cycles`` + c. One read
+    per cycle is possible, beside the write of another word of V vectors. While ``read.valid`` is 0,
+    ``valid`` of a port is 0, and its remaining members are undefined. A vector is visible to reads
+    that reach its bank (bank c in cycle t + c) from the cycle after its write on.
 
     Members
     -------
     write : In(write_signature(plan, banks=C, words=plan.held_words // V, marks=...))
-        Marks: a deficit for each direction that the array has, ``nonzero``, and what the machine
-        has of ``significand``, ``extent`` and ``poison`` (B bits, one for each element).
+        Marks: a deficit for each direction of the array, ``nonzero``, and, as far as the machine
+        has the marks, ``significand``, ``extent`` and ``poison`` (B bits, one for each element).
     write_1
-        As of :class:`StreamScratchpad`.
+        A second word, as in :class:`StreamScratchpad`.
     read : In(held_read_layout(plan))
     ports : Out(held_layout(plan.shape)), an array of C
-        A deficit in a direction that the array has not is 0.
+        The deficit of an absent direction is 0.
     """
 
     write: wiring.PureInterface
