@@ -1,1 +1,1 @@
-"""What follows from a configuration: sizes, uses of the array, tile lengths."""
+"""Shapes of Amaranth's types for the sizes of a configuration, and modes of the array."""

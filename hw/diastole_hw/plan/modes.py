@@ -1,4 +1,4 @@
-"""The four uses of the array, as hardware numbers them."""
+"""Modes of the array, as hardware numbers the modes."""
 
 from amaranth.lib import enum
 
@@ -6,7 +6,7 @@ from diastole_sim.spec.operations import OPERATIONS, MatrixProduct
 
 
 class Mode(enum.Enum, shape=2):
-    """The four uses of the array."""
+    """Mode of the array: a forward product, dX, dW, or the fused pass of dX and dW."""
 
     FORWARD = 0
     DX = 1
@@ -20,12 +20,12 @@ OPERATION_OF = {
     Mode.DW: OPERATIONS["dw"],
     Mode.FUSED: OPERATIONS["backward"],
 }
-"""What each mode does."""
+"""Operation of each mode."""
 PRODUCTS = tuple(mode for mode, does in OPERATION_OF.items() if len(does.products) == 1)
-"""The modes that are one product."""
+"""Modes with a single product."""
 
 
 def product_of(mode: Mode) -> MatrixProduct:
-    """Of a mode that is one product."""
+    """Return the single product of ``mode``."""
     (product,) = OPERATION_OF[mode].products
     return product

@@ -1,4 +1,4 @@
-"""The shapes and widths of Amaranth's types that follow from a machine's sizes."""
+"""Derive shapes and widths of Amaranth's types from the sizes of a machine."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -18,15 +18,15 @@ from diastole_sim.spec.sizes.vector_shape import VectorShape
 
 @dataclass(frozen=True, kw_only=True)
 class Plan(ArraySizes):
-    """Sizes of a machine, and what its units are made as.
+    """Sizes of a machine, and choices of how its units are built.
 
-    ``vector``: sizes of the vector unit, None where there is none. ``pipeline``: of the cells, one
-    of :data:`diastole_hw.cell.cell_shape.PIPELINES`; ``multiplier`` one of
-    :data:`diastole_hw.cell.cell_shape.MULTIPLIERS`. ``output_register``: there is one behind every
-    bank of the scratchpads, and behind the sums that are added to.
+    ``vector``: sizes of the vector unit, None without a vector unit. ``pipeline``: pipeline of the
+    cells, a member of :data:`diastole_hw.cell.cell_shape.PIPELINES`. ``multiplier``: a member of
+    :data:`diastole_hw.cell.cell_shape.MULTIPLIERS`. ``output_register``: a register stands behind
+    every bank of the scratchpads, and behind the sums that are read for an addition.
 
-    ValueError as :class:`ArraySizes`, and for a unit whose ``choices`` or ``slot_words`` are others
-    than those of the numbers.
+    ValueError as in :class:`ArraySizes`, and if ``choices`` or ``slot_words`` of the vector unit
+    differ from the values of the numerics.
     """
 
     vector: VectorShape | None = None
@@ -50,7 +50,7 @@ class Plan(ArraySizes):
 
     @property
     def has_choices(self) -> bool:
-        """Whether it decides widths itself."""
+        """True if the machine decides the widths of tensors by itself."""
         return self.vector is not None and self.vector.has_choices
 
     @property
@@ -63,7 +63,8 @@ class Plan(ArraySizes):
         return ConverterSizes(numerics=self.numerics, data_width=self.data_width)
 
     def use(self, mode: Mode) -> Use:
-        """How the array does one of the three products; not the fused pass."""
+        """Return how the array computes one of the three products. ``mode`` must not be the fused
+        pass."""
         return self.uses[OPERATION_OF[mode].name]
 
     @property
@@ -73,12 +74,12 @@ class Plan(ArraySizes):
     # Elements and sums.
 
     def element(self, classes: tuple[int, ...] = (X, W, DY)) -> Element:
-        """What holds the elements of all these classes inside the array."""
+        """Return the layout inside the array for elements of all ``classes``."""
         return Element.holding(*(self.formats[cls] for cls in classes))
 
     @cached_property
     def shape(self) -> CellShape:
-        """The cell."""
+        """Shape of the cell."""
         south, west = self.streamed("south"), self.streamed("west")
         uses = self.uses.values()
         minifloats = any(f.depth for f in self.formats)
@@ -106,17 +107,17 @@ class Plan(ArraySizes):
 
     @property
     def read_cycles(self) -> int:
-        """From the read of a scratchpad's bank to the vector."""
+        """Cycles from the read of a scratchpad's bank to the vector."""
         return 1 + self.output_register
 
     @property
     def cell_cycles(self) -> int:
-        """From the cycle after a slot to the sums of the first cell."""
+        """Cycles from the cycle after a slot to the sums of the first cell."""
         return self.read_cycles - 1 + self.shape.latency
 
     @property
     def sum_bits(self) -> int:
-        """SW of the widest of the three products."""
+        """SW, bits of a block sum, of the widest of the three products."""
         return self.numerics.block_sum_bits
 
     @property
@@ -125,19 +126,19 @@ class Plan(ArraySizes):
 
     @property
     def accumulator_bits(self) -> int:
-        """W = SW + F + G."""
+        """Bits of an accumulator, W = SW + F + G."""
         return self.numerics.accumulator_bits
 
     @property
     def mantissa(self) -> int | None:
-        """m of floats; None where sums are integers."""
+        """Mantissa bits m of float accumulators, None if sums are integers."""
         return self.accumulator.mantissa if self.floats else None
 
     @property
     def shortest_pass(self) -> int:
-        """Cycles from one swap of the held blocks to the next, at least.
+        """Least number of cycles from one swap of the stationary blocks to the next.
 
-        The accumulators need 3 between two additions to the same word, and 4 where they are floats
-        or have a register behind their memories.
+        Two additions to one word must be 3 cycles apart, and 4 with floats or with a register
+        behind the memories of sums.
         """
         return 4
