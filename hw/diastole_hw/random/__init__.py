@@ -1,1 +1,1 @@
-"""Counter-based random bits for stochastic rounding."""
+"""Random bits for stochastic rounding, from hashed counters and from shift registers."""

@@ -1,4 +1,5 @@
-"""Random draws of consecutive tensor elements, starting at any element, several rows at a time."""
+"""Draw random bits for consecutive tensor elements, from any first element, in several rows at a
+time."""
 
 from amaranth.hdl import Array, Assert, Cat, Const, Module, Mux, Signal, Value, unsigned
 from amaranth.lib import data, stream, wiring
@@ -14,66 +15,68 @@ from diastole_sim.spec.command import SECOND_COPY_TAG
 from diastole_sim.spec.require import require_choice, require_int
 from diastole_sim.spec.rounding import DRAW_BITS, SHARED_DRAW_BITS
 
-INDEX_BITS = 34  # a quarter of the index is the 32-bit counter
+INDEX_BITS = 34  # index / 4 is the 32-bit counter
 _DRAWS_PER_HASH = 4
-_SLOW = 4  # cycles of a hash, at most
-_NUMBERS = 4  # of groups, that wait for such a unit
-_GROUPS_AHEAD = 16  # that are asked for, and not yet in a word
-_GROUPS_HERE = 2  # of these that wait for a word where no word waits to be taken
-_GROUPS_OF_RINGS = 4  # likewise, where results of a hash unit come in bursts
+_SLOW = 4  # cycles per result of a hash unit, at most
+_NUMBERS = 4  # numbers of groups that wait for a hash unit that is not always ready
+_GROUPS_AHEAD = 16  # groups that are requested, and not yet in a word
+_GROUPS_HERE = 2  # groups that wait for a word, if no word waits to be accepted
+_GROUPS_OF_RINGS = 4  # the same, if results of a hash unit come in bursts
 
 
 def words_ahead(lanes: int) -> int:
-    """Words whose draws are under way: more than a hash takes."""
+    """Return how many words are accepted ahead of their draws: more than the cycles of a hash."""
     return 32 if lanes < _DRAWS_PER_HASH else 16
 
 
 def place_layout(rows: int) -> data.StructLayout:
-    """Where a word lies. ``index``: of its first element, row * columns + column of the unpadded
-    tensor. ``row``: which of the rows that are drawn side by side. ``goes_on``: the word before it
-    in that row had the elements before it."""
+    """Return the layout of a word's place.
+
+    ``index``: index of the first element, row * columns + column of the unpadded tensor. ``row``:
+    number of the row, among the rows that are drawn side by side. ``goes_on``: the previous word of
+    the row had the elements directly before.
+    """
     return data.StructLayout({"index": INDEX_BITS, "row": range(rows), "goes_on": 1})
 
 
 class Draws(wiring.Component):
-    """Hand out the random bits of ``lanes`` consecutive elements; a function of their index only.
+    """Draw the random bits of ``lanes`` consecutive elements, as a function of their index only.
 
     Element ``index`` draws the top ``random_bits`` of the 16 bits at ``16 * (index & 3)`` of the
     Threefry-2x32-20 hash of counter ``(index >> 2, step)`` under key ``(seed, tag)``. A second copy
-    takes the top ones of the low byte of the same 16, or, where that has too few, of the hash under
-    another tag. What was drawn before, and how long anybody waited, changes nothing.
+    draws the top bits of the low byte of the same 16 bits. If the byte has too few bits, the second
+    copy draws from the hash under another tag. Earlier draws and waits change no draw.
 
-    max(1, lanes / 4) hash units, as many again for a second copy with a tag of its own, give
-    aligned groups of draws, in the order in which the words need them. Of every row the last group
-    is kept, so a row that goes on computes every hash once, whatever its alignment.
+    max(1, lanes / 4) hash units compute aligned groups of draws, in the order in which the words
+    need the groups. A second copy with a tag of its own has as many units again. The last group of
+    every row is kept, and a row that goes on computes every hash once, whatever its alignment.
 
-    Timing: :func:`words_ahead` words are taken ahead of their draws, which come :attr:`latency`
-    cycles later at the soonest. Of rows that go on, in any order, one word per cycle in the long
+    Timing: :func:`words_ahead` words are accepted ahead of their draws, which come :attr:`latency`
+    cycles later at the earliest. Rows that go on, in any order, give one word per cycle in the long
     run. ``o`` is registered.
 
     Parameters
     ----------
     lanes : int
-        Draws per index (a power of two, 1 to 16).
+        Elements of a word, with a draw each (a power of two, 1 to 16).
     random_bits : int
         Bits per draw (1 to 16).
     copies : int
-        For which every element draws (1 or 2).
+        Copies for which every element draws (1 or 2).
     rows : int
-        That are drawn side by side (1 to 32).
+        Rows that are drawn side by side (1 to 32).
     prompt : bool
-        Whoever takes ``o`` never waits: ``o.ready`` is high in every cycle in which ``o.valid`` is.
-        Then few groups wait, as they are cut at the rate at which they were asked for.
+        The reader of ``o`` never waits: ``o.ready`` is high in every cycle in which ``o.valid`` is
+        high. Then few groups wait, because groups are cut at the rate of their requests.
 
     Members
     -------
     i : In(stream of :func:`place_layout`)
-        The first word of a row does not go on; not checked.
+        The first word of a row does not go on. Not checked.
     seed, tag, step : In(32)
-        Must not change from the cycle in which a row's first word is taken to the last draw; not
-        checked.
+        Stable from the cycle in which a row's first word is accepted to the last draw. Not checked.
     o : Out(stream of array of copies unsigned(lanes * random_bits))
-        Of each copy the draw of element ``index + n`` (modulo 2^34) at bit ``n * random_bits``.
+        Draw of element ``index + n`` (modulo 2^34) at bit ``n * random_bits``, for each copy.
 
     ValueError if out of range.
     """
@@ -87,7 +90,7 @@ class Draws(wiring.Component):
         self.rows = require_int("rows", rows, 1, 32)
         self.lanes, self.random_bits, self.prompt = lanes, random_bits, prompt
         self.tags = copies if random_bits > SHARED_DRAW_BITS else 1
-        self.group = max(_DRAWS_PER_HASH, lanes)  # draws of one round of hashes, aligned
+        self.group = max(_DRAWS_PER_HASH, lanes)  # draws of all hash units at once, aligned
         words = data.ArrayLayout(unsigned(lanes * random_bits), copies)
         super().__init__(
             {
@@ -101,34 +104,35 @@ class Draws(wiring.Component):
 
     @property
     def _planned_layout(self):
-        """How to cut a word: whether a new group is taken for its first element, where in its group
-        that is, and in which row."""
+        """Layout of the plan for a word's cut: ``first`` if the first element needs a new group,
+        the offset of the element in its group, and the row."""
         fields = {"first": 1, "offset": range(self.group), "row": range(self.rows)}
         return data.StructLayout(fields)
 
     @property
     def _cut_layout(self):
-        """Likewise: how many new groups to take first, from where, in one or in both."""
+        """Layout of the cut of a word: the number of new groups to take first, the offset and the
+        row of the first element, and ``both`` if the word lies in two groups."""
         fields = {"groups": range(3), "both": 1} if self._straddles else {"groups": range(2)}
         return data.StructLayout(fields | {"offset": range(self.group), "row": range(self.rows)})
 
     def _goes_over(self, offset):
-        """Whether a word ends in the group behind that of its first element."""
+        """Return whether a word ends in the group behind the group of its first element."""
         return (offset + (self.lanes - 1))[len(offset) :].any()
 
     @property
     def _straddles(self) -> bool:
-        """Whether a word may lie in two groups."""
+        """True if a word may lie in two groups."""
         return self.lanes > 1
 
     @property
     def _hash_cycles(self) -> int:
-        """In which words use up what a unit gives."""
+        """Cycles in which words use up a result of a hash unit."""
         return max(1, _DRAWS_PER_HASH // self.lanes)
 
     @property
     def _groups_kept(self) -> int:
-        """Groups that may wait for their words."""
+        """Number of groups that may wait for words."""
         if not self.prompt:
             return _GROUPS_AHEAD
         return _GROUPS_HERE if self._hash_cycles == 1 else _GROUPS_OF_RINGS
@@ -148,7 +152,7 @@ class Draws(wiring.Component):
         m.submodules.groups = groups
         drawn = Signal(self._groups_layout)
         numbers, done = self._hashes(m, drawn)
-        given = stream.Signature(self._groups_layout).create()  # to words
+        given = stream.Signature(self._groups_layout).create()  # to the cut of words
         m.d.comb += [
             given.valid.eq(groups.o.valid),
             given.payload.eq(groups.o.payload),
@@ -158,7 +162,7 @@ class Draws(wiring.Component):
             asked.take.eq(numbers.valid & numbers.ready),
             asked.give.eq(given.valid & given.ready),
         ]
-        if self._hash_cycles == _SLOW:  # whose results come early enough in their cycle
+        if self._hash_cycles == _SLOW:  # a slow unit's results come early enough in their cycle
             with m.If(~groups.o.valid):
                 m.d.comb += [given.valid.eq(done), given.payload.eq(drawn)]
                 m.d.comb += groups.i.valid.eq(done & ~given.ready)
@@ -171,8 +175,8 @@ class Draws(wiring.Component):
         return m
 
     def _hashes(self, m, drawn):
-        """Hash units in step. Returns a stream of groups' numbers, and whether the draws of one are
-        in ``drawn``."""
+        """Make hash units that run in step. Return a stream for the numbers of groups, and whether
+        ``drawn`` has the draws of a group."""
         units = self.group // _DRAWS_PER_HASH
         hashes = []
         for n in range(units * self.tags):
@@ -199,8 +203,9 @@ class Draws(wiring.Component):
         return numbers, first.done
 
     def _numbers(self, m, unit):
-        """A stream of groups' numbers, and, a cycle later, whether one is asked for, and which.
-        Where the ``unit`` cannot take one every cycle, some wait, so that it never does."""
+        """Return a stream for the numbers of groups and, a cycle later, whether a group is
+        requested, and its number. If ``unit`` cannot accept a number every cycle, numbers wait in a
+        queue, and the unit does not wait for numbers."""
         layout = data.StructLayout({"first": INDEX_BITS - exact_log2(self.group), "following": 1})
         if unit.waits:
             m.submodules.numbers = queue = StreamFifo(shape=layout, depth=_NUMBERS, still=True)
@@ -215,12 +220,12 @@ class Draws(wiring.Component):
 
     @property
     def _groups_layout(self):
-        """Of each copy the draws of a group."""
+        """Layout of the draws of a group, by copy."""
         return data.ArrayLayout(unsigned(self.group * self.random_bits), self.copies)
 
     def _plan(self, m, cuts, groups, full):
-        """Ask for the groups that a word needs, but not for the one in which its row goes on; for
-        none while as many as may be are under way."""
+        """Request the groups that a word needs, except for the group that the row has already, if
+        the row goes on. Request no group while the largest number of groups is under way."""
         shift = exact_log2(self.group)
         place_ = self.i.p
         offset = place_.index[:shift]
@@ -250,15 +255,16 @@ class Draws(wiring.Component):
                 m.d.sync += asked_first.eq(0)
 
     def _cut(self, m, cuts, groups):
-        """Take as many groups as planned, and cut the word out of the last one or two. The one in
-        which its row goes on is read a cycle before."""
+        """Take as many groups as planned, and cut the word from the last group or the last two
+        groups. The group in which the row of the word goes on is read a cycle before."""
         cut = data_register(self._cut_layout, name="cut")
-        full = Signal()  # there is such a word
+        full = Signal()  # ``cut`` has a word
         previous = data_register(self._groups_layout, name="previous")
         latest = Signal(self._groups_layout)
-        first = Signal()  # a group has come, of the two that the word takes
+        first = Signal()  # the first of two groups of the word has come
         alone = Signal()  # the next group is not the word's last
         move, took, leaves, load = Signal(), Signal(), Signal(), Signal()
+        # A word leaves when its groups have come and the output register is free.
         m.d.comb += [
             alone.eq((cut.groups == 2) & ~first if self._straddles else 0),
             move.eq(self.o.ready | ~self.o.valid),
@@ -269,12 +275,14 @@ class Draws(wiring.Component):
             cuts.ready.eq(~full | leaves),
             load.eq(cuts.valid & cuts.ready),
         ]
+        # Take the plan of the next word.
         with m.If(cuts.ready):
             over = self._goes_over(cuts.p.offset)
             m.d.sync += [full.eq(cuts.valid), cut.groups.eq(cuts.p.first + over)]
             m.d.sync += [cut.offset.eq(cuts.p.offset), cut.row.eq(cuts.p.row)]
             if self._straddles:
                 m.d.sync += cut.both.eq(over)
+        # Keep the group for the next word of the row.
         with m.If(took):
             m.d.sync += first.eq(alone)
         with m.If(took & (alone | (self.rows == 1))):
@@ -283,6 +291,7 @@ class Draws(wiring.Component):
             old = self._kept(m, took, cut.row, groups.payload, cuts.p.row)
             with m.If(load):
                 m.d.sync += previous.eq(old)
+        # Cut the word into the output register.
         with m.If(move):
             m.d.sync += self.o.valid.eq(leaves)
         bits = self.random_bits
@@ -296,7 +305,7 @@ class Draws(wiring.Component):
                 m.d.sync += shown[copy].eq(draws[cut.offset])
 
     def _kept(self, m, took, row, group, row_after):
-        """The last group of every row; that of the row ``row_after``."""
+        """Store the last group of every row. Return the group of the row ``row_after``."""
         width = Value.cast(group).shape().width
         m.submodules.kept = kept = DistributedRam(width=width, depth=self.rows)
         m.d.comb += [

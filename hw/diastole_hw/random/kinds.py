@@ -1,4 +1,5 @@
-"""The unit that hands out the draws of a kind, and what it asks of a word."""
+"""Choose the unit that draws random bits for a kind of rounding, and the layout of a word's
+place."""
 
 from amaranth.lib import data, wiring
 
@@ -8,7 +9,8 @@ from diastole_sim.spec.numerics import Numerics
 
 
 def word_place_layout(numerics: Numerics, *, block: int, rows: int) -> data.StructLayout:
-    """Where a word lies, as the unit of its kind takes it: :func:`draw_unit`."""
+    """Return the layout of a word's place, as the unit of the kind (:func:`draw_unit`) takes the
+    place."""
     if numerics.draws_by_rows:
         return row_place_layout(rows)
     return place_layout(block)
@@ -17,9 +19,12 @@ def word_place_layout(numerics: Numerics, *, block: int, rows: int) -> data.Stru
 def draw_unit(
     numerics: Numerics, *, lanes: int, copies: int, block: int, rows: int, prompt: bool
 ) -> wiring.Component:
-    """``block``: rows whose words come in turns, a block's; ``rows``: those of a tile, which come
-    again in the next one; ``prompt``: as of :class:`Draws`. All kinds have ``i``, ``o``, ``seed``,
-    ``tag`` and ``step``; those by rows ``start`` and ``height`` too."""
+    """Return the unit that draws random bits for the kind of rounding.
+
+    ``block``: rows whose words alternate, the rows of a block. ``rows``: rows of a tile, which come
+    again in the next tile. ``prompt``: as in :class:`Draws`. All kinds have ``i``, ``o``, ``seed``,
+    ``tag`` and ``step``. Kinds that draw by rows also have ``start`` and ``height``.
+    """
     bits = numerics.random_bits
     if not numerics.draws_by_rows:
         return Draws(lanes=lanes, random_bits=bits, copies=copies, rows=block, prompt=prompt)

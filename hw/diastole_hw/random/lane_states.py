@@ -1,4 +1,5 @@
-"""A row's shift register, seen by several lanes at once: steps ahead are exclusive-ors."""
+"""Compute the states of a row's shift register for several lanes at once, as exclusive-ors of the
+current state."""
 
 from functools import reduce
 from operator import xor
@@ -12,7 +13,8 @@ from diastole_sim.spec.require import require_choice, require_int
 
 
 def leap_masks(bits: int, steps: int) -> list[int]:
-    """Of each bit of a state ``steps`` later the bits of the state now whose parity it is."""
+    """Return a mask for each bit of the state ``steps`` steps later. The parity of the masked bits
+    of the current state is the later bit."""
     taps = taps_of(bits)
     masks = [1 << bit for bit in range(bits)]
     for _ in range(steps):
@@ -21,7 +23,7 @@ def leap_masks(bits: int, steps: int) -> list[int]:
 
 
 def leap(state, steps: int):
-    """The state so many steps later."""
+    """Return the state ``steps`` steps later."""
     masks = leap_masks(len(state), steps)
     return Cat(
         reduce(xor, (state[bit] for bit in range(len(state)) if mask >> bit & 1)) for mask in masks
@@ -29,39 +31,44 @@ def leap(state, steps: int):
 
 
 def state_layout(state_bits: int, pairs: bool) -> data.StructLayout:
-    """What is kept of a row: its register, and of ``pairs`` which element of the next pair has the
-    inverse: 0, the odd one."""
+    """Return the layout of a row's state: the register and, with ``pairs``, which element of the
+    next pair draws the inverse. 0 is the odd element."""
     return data.StructLayout(
         {"register": unsigned(state_bits)} | ({"exchanged": unsigned(1)} if pairs else {})
     )
 
 
 class LaneStates(wiring.Component):
-    """The draws of ``lanes`` neighbours of a row, from the state of the first one's column, and the
-    state of the column after them. Without ``pairs`` the register steps once per column, and a draw
-    is its low bits. With them it steps once per pair of columns, of which one draws the state and
-    the other its inverse, in turn from pair to pair.
+    """Draw the random bits of ``lanes`` neighbouring elements of a row, from the state of the first
+    column. Also compute the state of the column after the last.
+
+    Without ``pairs``, the register steps once per column, and the low bits of the register are a
+    draw, the random bits of an element. With ``pairs``, the register steps once per pair of
+    columns. One element of a pair draws the state and the other element its inverse, alternating
+    from pair to pair.
 
     Timing: combinational.
 
     Parameters
     ----------
     lanes : int
-        1, 2, 4, 8 or 16; the first column of a word is a multiple of it.
+        1, 2, 4, 8 or 16. The first column of a word is a multiple of ``lanes``.
     random_bits : int
-        Bits of a draw (1 to ``state_bits``).
+        Bits of a draw (1 to ``state_bits``; 3 with ``pairs``).
     state_bits : int
-        Of the register (3 to 24), 3 with ``pairs``.
+        Bits of the register (3 to 24; 3 with ``pairs``).
     pairs : bool
 
     Members
     -------
     state : In(:func:`state_layout`)
+        State of the first column.
     odd : In(1)
-        The first column is; only looked at with ``pairs`` and one lane.
+        The first column is odd. Read only with ``pairs`` and one lane.
     draws : Out(lanes * random_bits)
-        That of column n of the word at bit ``n * random_bits``.
+        Draw of column n of the word at bit ``n * random_bits``.
     after : Out(:func:`state_layout`)
+        State of the column after the word.
 
     ValueError if out of range.
     """
@@ -104,7 +111,7 @@ class LaneStates(wiring.Component):
         if self.lanes == 1:  # a pair ends in an odd column
             m.d.comb += self.after.register.eq(Mux(self.odd, leap(register, 1), register))
             m.d.comb += self.after.exchanged.eq(exchanged ^ self.odd)
-        else:  # of 4 lanes on a word has an even number of pairs
+        else:  # from 4 lanes on a word has an even number of pairs
             m.d.comb += self.after.register.eq(leap(register, self.lanes >> 1))
             m.d.comb += self.after.exchanged.eq(exchanged ^ (self.lanes == 2))
         return m

@@ -1,4 +1,4 @@
-"""Random draws by shift registers that start anew in every row of a tensor."""
+"""Draw random bits by shift registers that start anew in every row of a tensor."""
 
 from amaranth.hdl import Assert, Module, Mux, Signal, unsigned
 from amaranth.lib import data, stream, wiring
@@ -14,49 +14,52 @@ from diastole_sim.spec.lfsr import START_BITS
 from diastole_sim.spec.require import require_int
 
 STARTS = 8
-"""Rows whose start states are known ahead."""
+"""Number of rows whose start states are computed ahead."""
 _HASH_CYCLES = 5
 _USUAL_COLUMNS = 64
 _HASH_WORD_BITS = 32
 
 
 def hash_cycles(lanes: int) -> int:
-    """From one hash to the next: as long as a row of 64 columns takes, or as a unit of one stage
-    does."""
+    """Return the cycles from one hash to the next: the cycles of a row of 64 columns, at most the 5
+    cycles of a unit with a single quad."""
     return max(1, min(_HASH_CYCLES, _USUAL_COLUMNS // lanes))
 
 
 def row_place_layout(rows: int) -> data.StructLayout:
-    """Where a word lies. ``row``: of those in the memory. ``begins``: it is the first of its row of
-    the tensor that is given. ``odd``: its first column is."""
+    """Return the layout of a word's place.
+
+    ``row``: number of the row in the memory. ``begins``: the word is the first of its row of the
+    tensor. ``odd``: the first column of the word is odd.
+    """
     return data.StructLayout({"row": range(rows), "begins": unsigned(1), "odd": unsigned(1)})
 
 
 class StartStates(wiring.Component):
-    """The start states of the rows of a tensor, one after the other, ahead of their use.
+    """Compute the start states of a tensor's rows, one after the other, ahead of their use.
 
-    Row n has the register 1 + floor(u (2^k - 1) / 2^31) of k bits, with u the low 31 bits of the
-    first word (for the second copy: the second) of the Threefry-2x32-20 hash of counter (n, step)
-    under key (seed, tag); what is above u says which elements are ``exchanged`` first.
+    Row n has the register 1 + floor(u (2^k - 1) / 2^31) of k bits. u is the low 31 bits of the
+    first word (for the second copy: of the second word) of the Threefry-2x32-20 hash of counter (n,
+    step) under key (seed, tag). The bit above u tells which elements are ``exchanged`` first.
 
-    Timing: a state every :func:`hash_cycles` cycles, the first 17 cycles after ``start`` at the
-    soonest; ``STARTS`` of them wait.
+    Timing: a state every :func:`hash_cycles` cycles, the first state 17 cycles after ``start`` at
+    the earliest. At most ``STARTS`` states wait.
 
     Parameters
     ----------
     lanes : int
-        Elements of a word, on which the rate depends (1 to 16).
+        Elements of a word, which determine the rate (1 to 16).
     state_bits, pairs
-        As of :class:`LaneStates`.
+        Parameters of :class:`LaneStates`.
     copies : int
         1 or 2.
 
     Members
     -------
     start : In(1)
-        A pulse: a tensor begins. All states of the one before must have been taken.
+        A pulse: a tensor begins. All states of the previous tensor must have been taken.
     height, seed, tag, step : In(32)
-        Rows of the tensor, and what its draws follow from; must hold until all are taken.
+        Rows of the tensor, and the arguments of its draws. Stable until all states are taken.
     o : Out(stream of array of copies :func:`state_layout`)
     """
 
@@ -117,32 +120,32 @@ class StartStates(wiring.Component):
 
 
 class RowDraws(wiring.Component):
-    """Hand out the random bits of ``lanes`` consecutive elements of a row, words of rows in any
-    order; a function of their place only.
+    """Draw the random bits of ``lanes`` consecutive elements of a row, for words of rows in any
+    order, as a function of their place only.
 
-    A row's state, that of the column after its last word, waits in a memory with those of ``rows``
-    rows, and goes on when a word of the row is taken, and by nothing else. The first word of a row
-    takes the next of :class:`StartStates`: rows of the tensor begin in ascending order.
+    A row's state is the state of the column after its last word. The state waits in a memory for
+    ``rows`` rows, and advances only when a word of the row is accepted. The first word of a row
+    takes the next state of :class:`StartStates`: rows of the tensor begin in ascending order.
 
-    Timing: a word leaves 2 cycles after it was taken, one per cycle; one that begins a row waits
-    for its start state. ``o`` is registered.
+    Timing: a word is output 2 cycles after it is accepted, one word per cycle. A word that begins a
+    row waits for its start state. ``o`` is registered.
 
     Parameters
     ----------
     lanes, random_bits, state_bits, pairs
-        As of :class:`LaneStates`.
+        Parameters of :class:`LaneStates`.
     copies : int
-        For which every element draws (1 or 2).
+        Copies for which every element draws (1 or 2).
     rows : int
-        That are on their way side by side (1 to 512).
+        Rows that are under way side by side (1 to 512).
 
     Members
     -------
     i : In(stream of :func:`row_place_layout`)
     start, height, seed, tag, step
-        As of :class:`StartStates`.
+        Inputs of :class:`StartStates`.
     o : Out(stream of array of copies unsigned(lanes * random_bits))
-        Of each copy the draw of element n of the word at bit ``n * random_bits``.
+        Draw of element n of the word at bit ``n * random_bits``, for each copy.
 
     ValueError if out of range.
     """
@@ -176,7 +179,7 @@ class RowDraws(wiring.Component):
 
     @property
     def _states_layout(self):
-        """Of each copy the state of a row."""
+        """Layout of the state of a row, by copy."""
         return data.ArrayLayout(state_layout(self.state_bits, self.pairs), self.copies)
 
     def elaborate(self, platform):
@@ -189,7 +192,7 @@ class RowDraws(wiring.Component):
         valid = Signal()
         word = data_register(self.i.p.shape())
         move = Signal()
-        room = Signal()  # for what is drawn
+        room = Signal()  # free place for the draws of a word
         m.d.comb += [
             starts.start.eq(self.start),
             starts.height.eq(self.height),
@@ -203,10 +206,12 @@ class RowDraws(wiring.Component):
             memory.read_en.eq(self.i.valid & self.i.ready),
             memory.read_addr.eq(self.i.p.row),
         ]
+        # First cycle: accept a word and read the state of its row.
         with m.If(self.i.ready):
             m.d.sync += [valid.eq(self.i.valid), word.eq(self.i.p)]
         state, after = Signal(states), Signal(states)
         self._advance(m, word, move, state, after, starts.o.payload, memory)
+        # Second cycle: register the draws of all lanes.
         drawn = data_output(m, self.o.payload, "drawn")
         with m.If(room):
             m.d.sync += self.o.valid.eq(move)
@@ -227,10 +232,10 @@ class RowDraws(wiring.Component):
         return m
 
     def _advance(self, m, word, move, state, after, start, memory):
-        """The state of the word at hand, and what is kept of the one after it."""
-        last = data_register(self._states_layout, name="last")  # after the word before
+        """Compute the state of the current word, and store the state after the word."""
+        last = data_register(self._states_layout, name="last")  # after the previous word
         last_row = data_register(len(word.row), name="last_row")
-        goes_on = Signal()  # its state is too young to be read
+        goes_on = Signal()  # the stored state is too young to be read
         m.d.comb += goes_on.eq(word.row == last_row)
         m.d.comb += state.eq(Mux(goes_on, last, memory.read_data))
         m.d.comb += [

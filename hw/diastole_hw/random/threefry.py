@@ -1,4 +1,4 @@
-"""Threefry-2x32 hashes: a pipeline of as many rounds as the rate asks for."""
+"""Hash counters by Threefry-2x32, in a pipeline with as many rounds as the throughput requires."""
 
 from typing import NamedTuple
 
@@ -11,19 +11,21 @@ from diastole_sim.spec.require import require_choice
 
 ROTATIONS = (13, 15, 26, 6, 17, 29, 16, 24)
 PARITY = 0x1BD11BDA
-_QUAD = 4  # rounds, then keys are added
+_QUAD = 4  # rounds between two additions of keys
 _AT_ONCE = 2  # steps of a cycle
 
 
 class _Step(NamedTuple):
-    """A round, of which each pass has its rotation, or the addition of keys, its number by pass."""
+    """Step of a hash: a round, with the rotation by pass, or an addition of keys, with the number
+    by pass."""
 
     keys: bool
     by_pass: tuple[int, ...]
 
 
 def _steps(first: int, quads: int, passes: int) -> list[_Step]:
-    """Of some quads, the first one of pass p being number ``first`` + p ``quads``."""
+    """Return the steps of ``quads`` quads, each four rounds and an addition of keys. The first quad
+    of pass p has the number ``first`` + p ``quads``."""
     steps = []
     for quad in range(quads):
         numbers = [first + quad + turn * quads for turn in range(passes)]
@@ -39,8 +41,8 @@ def _stages(steps: list[_Step]) -> list[list[_Step]]:
 
 
 class _Shape(NamedTuple):
-    """Of five quads so many once, one behind the other; then a ring of ``quads``, which a hash
-    passes ``passes`` times."""
+    """Shape of the pipeline of five quads: ``once`` quads in a row, then a ring of ``quads`` quads,
+    which a hash passes ``passes`` times."""
 
     once: int
     quads: int
@@ -48,7 +50,7 @@ class _Shape(NamedTuple):
 
     @property
     def row(self) -> list[list[_Step]]:
-        """Stages of the quads in a row. The first round is made where a counter enters."""
+        """Stages of the quads in a row. The first round is computed where a counter enters."""
         return _stages(_steps(0, self.once, 1)[1:])
 
     @property
@@ -65,39 +67,40 @@ _SHAPES = {1: _Shape(5, 0, 0), 2: _Shape(1, 2, 2), 4: _Shape(1, 1, 4), 5: _Shape
 
 
 def hash_latency(cycles: int) -> int:
-    """Of a unit that gives a result in so many cycles."""
+    """Return the latency of a unit with a result every ``cycles`` cycles."""
     return _SHAPES[cycles].latency
 
 
 class Threefry(wiring.Component):
-    """Threefry-2x32 with 20 rounds: a keyed bijection of 64-bit counters, used as random bits.
+    """Hash counters by Threefry-2x32 with 20 rounds: a keyed bijection of 64-bit counters, used as
+    random bits.
 
     ``hash = threefry2x32_20(key=(key_low, key_high), counter=(i, high))``, with the first output
     word in the low 32 bits.
 
-    A stage makes two rounds in a cycle, or one and an addition of keys: no more than two carries
-    follow each other. Where results are not wanted every cycle, most stages stand in a ring, which
-    a hash passes several times, and others between its passes.
+    A stage computes two rounds in a cycle, or a round and an addition of keys. At most two carry
+    chains follow each other. If results are not needed in every cycle, most stages form a ring. A
+    hash passes the ring several times, and further hashes pass between its passes.
 
-    Timing: one result per ``cycles`` cycles in the long run; as many counters may follow each other
-    as the ring has stages. A counter taken in cycle t gives its result in cycle t +
-    :attr:`latency`, combinational from registers; nothing holds it up. ``i.ready`` depends on
-    registers only.
+    Timing: one result per ``cycles`` cycles in the long run. As many counters may follow each other
+    as the ring has stages. A counter accepted in cycle t gives its result in cycle t +
+    :attr:`latency`, combinational from registers, and nothing delays the result. ``i.ready``
+    depends on registers only.
 
     Parameters
     ----------
     cycles : int
-        From one result to the next, in the mean (1, 2, 4 or 5).
+        Cycles from one result to the next, in the mean (1, 2, 4 or 5).
 
     Members
     -------
     i : In(stream of unsigned(32))
         First word of the counter.
     high, key_low, key_high : In(32)
-        Second word of the counter; first and second key word. Must not change from the cycle before
-        a counter is taken to its result; not checked.
+        Second word of the counter; first and second key word. Stable from the cycle before a
+        counter is accepted to its result. Not checked.
     done : Out(1)
-        There is a result.
+        A result is valid.
     hash : Out(64)
         Results in the order of the counters.
 
@@ -123,12 +126,12 @@ class Threefry(wiring.Component):
 
     @property
     def waits(self) -> bool:
-        """Whether ``i.ready`` is ever low."""
+        """True if ``i.ready`` is ever low."""
         return self.shape.passes > 1
 
     @property
     def latency(self) -> int:
-        """Cycles."""
+        """Cycles from a counter to its result."""
         return self.shape.latency
 
     def elaborate(self, platform):
@@ -147,12 +150,12 @@ class Threefry(wiring.Component):
         return m
 
     def _admit(self, m, entered):
-        """No counter enters when one that is in the ring would meet it."""
+        """Delay a new counter that would meet a hash of the ring at the entry."""
         apart, again = len(self.shape.ring), self.shape.passes - 1
         if not self.waits:
             m.d.comb += self.i.ready.eq(1)
             return
-        since = Signal(apart * again)  # bit n: one entered n + 1 cycles ago
+        since = Signal(apart * again)  # bit n: a counter entered n + 1 cycles ago
         m.d.sync += since.eq(Cat(entered, since))
         meets = Cat(since[apart * (n + 1) - 1] for n in range(again))
         m.d.comb += self.i.ready.eq(~meets.any())
@@ -162,8 +165,8 @@ class Threefry(wiring.Component):
         return self.key_low, self.key_high, PARITY ^ self.key_low ^ self.key_high
 
     def _enter(self, m, entered):
-        """The first keys are added, and, in front of a quad, the first round is made, whose sum is
-        that of the counter and of what all counters have in common."""
+        """Add the first keys and, in front of a row of quads, compute the first round. The sum of
+        the round is the counter plus a value common to all counters."""
         high = data_register(32, name="second_word")
         high_sum = (self.high + self.key_high)[:32]
         m.d.sync += high.eq(high_sum)
@@ -176,7 +179,7 @@ class Threefry(wiring.Component):
         return self._kept(m, "entered", entered, (low, low ^ high.rotate_left(ROTATIONS[0])))
 
     def _kept(self, m, name, valid, words):
-        """What is a cycle old."""
+        """Return ``valid`` and ``words`` a cycle later."""
         kept = tuple(data_register(32, name=f"{name}_{word}") for word in ("low", "high"))
         there = Signal(name=f"{name}_valid")
         m.d.sync += there.eq(valid)
@@ -184,7 +187,8 @@ class Threefry(wiring.Component):
         return there, kept
 
     def _pass(self, m, valid, words):
-        """What enters the ring, or comes round again; whether a hash leaves it, and which."""
+        """Run new hashes and returning hashes through the ring. Return whether a hash leaves the
+        ring, and its words."""
         last = self.shape.passes - 1
         ends, again = Signal(), Signal()
         round_ = tuple(Signal(32, name=f"again_{word}") for word in ("low", "high"))
@@ -207,8 +211,8 @@ class Threefry(wiring.Component):
         return ends, here
 
     def _make(self, m, name, stage, words, turn, turn_before):
-        """What the steps of a stage make of two words, in the pass ``turn``, which was
-        ``turn_before`` known a cycle ago."""
+        """Return two words after the steps of a stage in the pass ``turn``. ``turn_before`` is the
+        same pass number, known a cycle earlier."""
         low, high = words
         for number, step in enumerate(stage):
             made = tuple(Signal(32, name=f"{name}_{number}_{word}") for word in ("low", "high"))
@@ -218,7 +222,7 @@ class Threefry(wiring.Component):
                 counts = [Value.cast(n) for n in step.by_pass]
                 if turn is None and number:
                     high_key = (high_keys[0] + counts[0])[:32]
-                else:  # known a cycle ago
+                else:  # known a cycle earlier
                     high_key = data_register(32, name=f"{name}_key")
                     m.d.sync += high_key.eq(
                         _by_pass(high_keys, turn_before) + _by_pass(counts, turn_before)
@@ -233,7 +237,7 @@ class Threefry(wiring.Component):
 
 
 def _by_pass(values, turn):
-    """What the pass at hand has, of ``values`` by pass."""
+    """Return the entry of ``values`` for the pass ``turn``."""
     if len({str(value) for value in values}) == 1:
         return values[0]
     if all(str(value) == str(values[n % 2]) for n, value in enumerate(values)):
