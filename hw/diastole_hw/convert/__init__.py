@@ -1,1 +1,1 @@
-"""The converter: float32 tensors in memory to quantised block images in memory."""
+"""Convert float32 tensors in memory to images of quantised blocks in memory."""

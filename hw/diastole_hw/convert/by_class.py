@@ -1,4 +1,4 @@
-"""Sizes of the converter by the class of a tensor, as signals."""
+"""Select sizes of the converter by the class of a tensor, as signals."""
 
 from amaranth.hdl import Array, Const, Signal, Value
 
@@ -6,7 +6,7 @@ from diastole_sim.spec.sizes.converter_sizes import ConverterSizes
 
 
 def by_class(m, cls: Value, values, name: str) -> Value:
-    """What a class has of something: a constant where all classes have the same."""
+    """Return the entry of ``values`` for the class ``cls``: a constant if all entries are equal."""
     values = list(values)
     if len(set(values)) == 1:
         return Const(values[0])
@@ -16,7 +16,8 @@ def by_class(m, cls: Value, values, name: str) -> Value:
 
 
 def of_vectors(m, cls: Value, sizes: ConverterSizes, values, name: str) -> Value:
-    """As :func:`by_class` where a class has vector groups; anything where it has none."""
+    """Return :func:`by_class` for classes with vector groups; any value for a class without vector
+    groups."""
     values = list(values)
     known = min(value for value, vectors in zip(values, sizes.vectors, strict=True) if vectors)
     pairs = zip(values, sizes.vectors, strict=True)

@@ -1,4 +1,4 @@
-"""The converter: executes the command ``convert``."""
+"""Execute the command ``convert``: the top unit of the converter."""
 
 from amaranth.hdl import Array, Assert, Const, Module, Signal
 from amaranth.lib import stream, wiring
@@ -38,58 +38,65 @@ from diastole_sim.spec.image import PITCH_BITS
 from diastole_sim.spec.require import require_int
 from diastole_sim.spec.sizes.converter_sizes import ConverterSizes
 
-_TO_REQUEST = 1  # tiles that are walked, and whose data are not asked for
+_TO_REQUEST = 1  # tiles that the walk has visited and whose data are not requested yet
 
 
 class Converter(wiring.Component):
-    """Quantise a float32 tensor in memory as its class says, with its maxima; in vector groups both
-    the tensor and its transpose. Or one that a chain gives, ``fed``: the same bits.
+    """Quantise a float32 tensor by the rules of its class, and find its maxima. With vector groups,
+    quantise both the tensor and its transpose.
 
-    Numbers: as ``diastole_sim.golden.convert``; draws: as ``hw/diastole_hw/random``;
-    memory image: as in ``diastole_sim.spec.image``. A tensor is read once, twice where its scale
-    follows from all of it; its images are written once.
+    The tensor lies in memory. With ``fed``, a chain (a program of the vector unit that processes a
+    product's output) may stream the tensor instead: the images have the same bits.
 
-    Timing: one command at a time. Tiles go through it one after the other, two at a time where the
-    buffer holds two (:class:`ConverterSizes`); a word is ``lanes`` elements. A tile takes the
-    longest of reading it, a cycle per word; the lanes, a cycle per word for all copies, twice as
-    long where its groups have two scales to choose from; and writing it. Padding to blocks takes
-    time in the lanes as elements do, but is not read; blocks beside the tensor only take that of
-    writing their beats. Reading a tensor for its scale comes before all that. What is fed is taken
-    as :class:`diastole_hw.convert.intake.feed.Feed` says, a word per cycle at most, where there is
-    room in the buffer; rows beside the tensor are taken and dropped.
+    Numbers: as ``diastole_sim.golden.convert``; random bits: as ``hw/diastole_hw/random``; memory
+    image: as in ``diastole_sim.spec.image``. A tensor is read once, or twice if its scale follows
+    from the whole tensor. Its images are written once.
+
+    Timing: one command at a time. Tiles pass through the converter one after the other, two at a
+    time if the buffer holds two (:class:`ConverterSizes`). A word is ``lanes`` elements. A tile
+    takes the longest of the times for reading, for the lanes and for writing. Reading takes a cycle
+    per word. The lanes take a cycle per word for all copies together, or two cycles if groups of
+    the class have two scales to choose from. Padding to blocks takes time in the lanes as elements
+    do, but is not read. Blocks outside the tensor only take the time to write their beats. If the
+    scale follows from the tensor, a first reading of the tensor precedes all tiles. Streamed rows
+    are accepted as :class:`diastole_hw.convert.intake.feed.Feed` describes, at most a word per
+    cycle, while the buffer has free space. Rows outside the tensor are accepted and dropped.
 
     Parameters
     ----------
     sizes : ConverterSizes
-        Of all its parts: they follow from the classes of tensors and the width of the bus.
+        Sizes of all parts of the converter. The sizes follow from the classes of tensors and the
+        width of the bus.
     max_col_blocks : int
         Most columns of blocks of a tensor (1 to 65536).
     fed : bool
-        Chains may give tensors.
+        True if chains may stream tensors.
     kept_rows : int
-        As :class:`diastole_hw.convert.image.image_maxima.ImageMaxima` has it: where chains may give
-        tensors in patches, most rows of blocks of these.
+        Most rows of blocks whose maxima wait, if chains may stream tensors in patches, as in
+        :class:`diastole_hw.convert.image.image_maxima.ImageMaxima`.
 
     Members
     -------
     control : In(ConverterControl(planes=sizes.planar, fed=fed))
     rows : In(stream of :func:`fed_row_layout`)
-        With ``fed``: the blocks of a tensor, row of blocks by row of blocks, in it from the left,
-        each with all its rows; or so patch by patch. What lies beside the tensor is anything.
+        Present with ``fed``: the blocks of a tensor. Rows of blocks come from the top, blocks of a
+        row from the left, and a block with all its rows. Or patches come one after the other, with
+        their blocks in this order. Values outside the tensor are arbitrary.
     seed : In(32)
         Must not change while busy; not checked.
     busy : Out(1)
-        A command is being executed; ``control.command.ready`` is its inverse.
+        High while a command is executed; the inverse of ``control.command.ready``.
     saturated, underflowed : Out(range(sizes.stored_at_once + 1))
-        Finite elements that were too large in this cycle, over all images; that became zero and
-        were not.
+        Numbers of elements in this cycle, over all images: finite elements that were too large, and
+        finite nonzero elements that became zero.
     read : Out(ReadSignature(sizes.data_width))
     write : Out(WriteSignature(sizes.data_width))
-        Requests are aligned to beats; each beat that is written comes after its request is taken.
+        Requests are aligned to beats. A beat to write comes after its request is accepted.
     slow : Out(range(DEPTH + 1))
-        Of these beats the first so many of a request may come with pauses, the others do not.
+        Number of the first beats of a write request that may come with pauses. Later beats come
+        without pauses.
 
-    ValueError if out of range.
+    ValueError if a parameter is out of range.
     """
 
     def __init__(
@@ -121,9 +128,9 @@ class Converter(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         job = data_register(convert_layout(planes=self.sizes.planar, fed=self.fed))
-        begin = Signal()  # the first reading of the tensor
-        start = Signal()  # the one for its images
-        scan = Signal()
+        begin = Signal()  # the first reading of the tensor begins
+        start = Signal()  # the reading for the images begins
+        scan = Signal()  # the current reading only finds the scale
         command = self.control.command
         m.d.comb += command.ready.eq(~self.busy)
         m.d.sync += begin.eq(0)
@@ -142,18 +149,18 @@ class Converter(wiring.Component):
             m.d.comb += [quantiser.start.eq(start), quantiser.rows.eq(job.rows)]
         self._write(m, job, start, quantiser, feeds)
         self._report(m, quantiser, intake, start)
-        # What follows a group's exponents is there when they are.
+        # Only the exponents of a group may pause: the elements are ready when the exponents are.
         slow = (min(beats, DEPTH) for beats in self.sizes.of_classes(self.sizes.exponent_beats))
         m.d.comb += self.slow.eq(by_class(m, job.cls, slow, "slow_beats"))
         return m
 
     def _scans(self, m):
-        """Whether the command that comes asks for the scale of the data."""
+        """Return whether the command at the input requests the scale of the data."""
         scanned = by_class(m, self.control.command.p.cls, map(int, self.sizes.scanned), "scanned")
         return scanned.bool() & (self.control.command.p.scale == 0)
 
     def _start(self, m, job, intake, begin, start, scan):
-        """Begin with the images at once, or as soon as their scale is known."""
+        """Begin with the images at once, or as soon as the scale of the tensor is known."""
         if not any(self.sizes.scanned):
             m.d.comb += start.eq(begin)
             return
@@ -169,7 +176,7 @@ class Converter(wiring.Component):
             m.d.sync += job.scale.eq(Array(scales)[job.cls])
 
     def _read(self, m, job, begin, start, scan):
-        """Walk the tiles, ask for their data and take them in."""
+        """Visit the tiles, request their data and write the data into the buffer."""
         m.submodules.walk = walk = TensorWalk(self.sizes, in_patches=bool(self.kept_rows))
         m.submodules.requests = requests = ReadRequests(self.sizes)
         m.submodules.intake = intake = Intake(self.sizes, fed=self.fed)
@@ -222,7 +229,8 @@ class Converter(wiring.Component):
         return waiting_tile_layout(self.sizes, in_patches=bool(self.kept_rows))
 
     def _tile(self, m, job, start, waiting, taken, name, *, indexed):
-        """From a queue to who takes its tiles, with the index where that is asked for."""
+        """Pass tiles from the queue ``waiting`` to ``taken``. If ``indexed``, add the index of the
+        tile, unless the queue carries the index."""
         m.d.comb += [
             taken.valid.eq(waiting.valid),
             waiting.ready.eq(taken.ready),
@@ -241,7 +249,7 @@ class Converter(wiring.Component):
         ]
 
     def _tiles_of(self, m, job, name):
-        """How the tensor is cut, in tiles."""
+        """Return the cut of the tensor into patches, with lengths in tiles."""
         sizes = self.sizes
         cut = Signal(cut_layout(), name=f"{name}_cut")
         m.d.comb += [cut.cut.eq(job.cut.cut), cut.by_columns.eq(job.cut.by_columns)]
@@ -253,7 +261,8 @@ class Converter(wiring.Component):
         return cut
 
     def _feed(self, m, job, start, intake, asked, requests):
-        """What a chain gives; nothing is asked for then. Returns whether it has more to give."""
+        """Stream the rows of a chain into the intake; no data are requested from memory meanwhile.
+        Return whether the chain has more rows to send."""
         m.submodules.feed = feed = Feed(self.sizes)
         connect(m, flipped(self.rows), feed.i)
         connect(m, feed.o, intake.words)
@@ -270,7 +279,8 @@ class Converter(wiring.Component):
         return feed.busy
 
     def _quantise(self, m, job, start, intake):
-        """The buffer, what is measured of its tiles, and the passes over them."""
+        """Connect the buffer, the measurement of tiles in the buffer, and the passes over the
+        tiles."""
         sizes = self.sizes
         largest = Largest(bits=sizes.measured_bits)
         keys = {"halves": sizes.halves, "by_blocks": self.fed}
@@ -283,7 +293,7 @@ class Converter(wiring.Component):
         m.submodules.squares = squares
         buffer = Ram(width=32 * sizes.lanes, depth=max(2, sizes.halves * sizes.tile_words))
         m.submodules.buffer = buffer
-        # Each holds tiles, or their pieces, that are in the buffer.
+        # The queues only hold tiles, or pieces of tiles, that are in the buffer.
         m.d.sync += Assert(~intake.taken.valid | tiles.i.ready, "no room for a tile")
         m.d.sync += Assert(~gather.done | squares.i.ready, "no room for a piece's squares")
         m.d.comb += [
@@ -333,8 +343,8 @@ class Converter(wiring.Component):
         return quantiser
 
     def _write(self, m, job, start, quantiser, feeds):
-        """Order, pack and write what the lanes made. ``feeds``: rows are still to come, if any are
-        fed."""
+        """Order, pack and write the elements from the lanes. ``feeds``: rows are still to come;
+        None without ``fed``."""
         sizes = self.sizes
         most = {"max_col_blocks": self.max_col_blocks, "kept_rows": self.kept_rows}
         m.submodules.writer = writer = ImageWriter(self.sizes, **most)
@@ -363,7 +373,7 @@ class Converter(wiring.Component):
                 quantiser.first.freed.eq(turns.freed),
             ]
         else:
-            # Elements wait for the last exponent of their group; there are two of them in the unit.
+            # Elements wait for the last exponent of their group. The unit holds two groups.
             beats = 2 * max(sizes.of_classes(sizes.element_beats))
             m.submodules.packed = kept = StreamFifo(shape=packed.p.shape(), depth=beats)
             m.d.sync += Assert(~packed.valid | kept.i.ready, "no room for a beat")
@@ -393,7 +403,8 @@ class Converter(wiring.Component):
         ]
 
     def _done(self, m, writer, feeds):
-        """When all is written. The rows below a tensor may come later, and belong to it."""
+        """Return whether all is written. Rows below a tensor may come later, and belong to the
+        tensor."""
         if feeds is None:
             return writer.done
         written = Signal()
@@ -402,7 +413,8 @@ class Converter(wiring.Component):
         return done
 
     def _pack(self, m, job, quantiser, port, reorder, field, suffix):
-        """What a copy's elements go through; their beats."""
+        """Connect the units that order and pack the elements of a copy. Return the stream of
+        beats."""
         sizes = self.sizes
         keys = {"lanes": sizes.lanes, "data_width": sizes.data_width}
         if sizes.planar:

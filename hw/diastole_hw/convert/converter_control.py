@@ -1,4 +1,4 @@
-"""How the converter is given commands, and what it reports."""
+"""Commands to the converter, and results that the converter reports."""
 
 from amaranth.hdl import unsigned
 from amaranth.lib import data, stream, wiring
@@ -24,8 +24,9 @@ CONVERT = data.StructLayout(
 
 
 def convert_layout(*, planes: bool = False, fed: bool = False) -> data.StructLayout:
-    """What is to be converted; with ``planes``, in how many each copy is stored, less 1; with
-    ``fed``, whether a chain gives the floats, and in which patches, cut in blocks."""
+    """Return the layout of a command. With ``planes``, a command has the number of planes of a
+    stored copy, less 1. With ``fed``, a command says whether a chain streams the floats, and into
+    which patches the tensor is cut, in blocks."""
     return data.StructLayout(
         CONVERT.members
         | {"planes": unsigned(2 if planes else 0)}
@@ -34,32 +35,34 @@ def convert_layout(*, planes: bool = False, fed: bool = False) -> data.StructLay
 
 
 class ConverterControl(wiring.Signature):
-    """A converter, seen from who gives it commands.
+    """Carry commands to a converter and results back, seen from the unit that sends the commands.
 
-    Parameters: ``planes``, whether a class has the format ``fast``; ``fed``, whether tensors may
-    come from a chain.
+    Parameters: ``planes``, true if a class has the format ``fast``; ``fed``, true if a chain may
+    stream tensors.
 
     Members
     -------
     command : Out(stream of :func:`convert_layout`)
-        Class 0 to 2; rows and cols at least 1, cols at most ``block * max_col_blocks``; source and
-        destinations aligned to beats, ``destination_t`` that of the transpose's image, if there is
-        one. ``scale``: 0, the tensor's scale follows from its data; else e + 127 of the tensor's
-        top binade, or T + 138 of NVFP4; only looked at in classes with a tensor scale. ``fed``:
-        only where :meth:`diastole_sim.spec.sizes.converter_sizes.ConverterSizes.can_feed` says so;
-        ``source`` is not looked at. ``cut``: 0 where it is not ``fed``; else only as
-        :meth:`diastole_sim.spec.patches.PatchLimits.takes` says. Not checked.
+        ``cls``: 0 to 2. ``rows`` and ``cols``: at least 1; ``cols`` at most
+        ``block * max_col_blocks``. Source and destinations are aligned to beats; ``destination_t``
+        is the address of the transpose's image, if the class has such an image. ``scale``: 0 if the
+        tensor's scale follows from its data; else e + 127 of the tensor's top binade, or T + 138 of
+        NVFP4; ignored in classes without a tensor scale. ``fed``: only where
+        :meth:`diastole_sim.spec.sizes.converter_sizes.ConverterSizes.can_feed` allows; ``source``
+        is ignored then. ``cut``: 0 unless ``fed``; else a cut that
+        :meth:`diastole_sim.spec.patches.PatchLimits.takes` allows. Not checked.
     done : In(1)
-        A pulse when the writer takes the last beat (which is not yet in memory then), and the last
-        row of what is fed has been taken.
+        A pulse when the writer of the bus accepts the last beat and, with ``fed``, the last
+        streamed row has been accepted. The last beat is not yet in memory then.
     nan, inf : In(1)
         The tensor of the last command has a NaN, an Inf. Valid from ``done`` to the next command,
-        as are the others.
+        as are ``amax`` and the improvement.
     amax : In(31)
-        Bits 30..0 of its largest finite magnitude; 0 if there is none that is no subnormal.
+        Bits 30..0 of the largest finite magnitude of the tensor; 0 if all finite elements are zero
+        or subnormal.
     improvement_num, improvement_den : In(32)
-        Sums over its elements of |k4 - 4 k2| and of k2, all ones where they do not fit; with
-        ``planes``.
+        Sums over the elements of |k4 - 4 k2| and of k2, all ones if a sum does not fit. Present
+        with ``planes``.
     """
 
     def __init__(self, *, planes: bool = False, fed: bool = False):

@@ -1,4 +1,5 @@
-"""What the parts of the converter tell each other of a tile, and of its words in the buffer."""
+"""Layouts in which the parts of the converter describe a tile, and a word of a tile in the
+buffer."""
 
 from amaranth.hdl import unsigned
 from amaranth.lib import data
@@ -10,11 +11,12 @@ from diastole_sim.spec.sizes.converter_sizes import ConverterSizes
 
 
 def walked_layout(sizes: ConverterSizes) -> data.StructLayout:
-    """One tile, clipped to the tensor.
+    """Return the layout of a tile, clipped to the tensor.
 
-    ``address``: of its first float, bytes. ``index``: of its first element in the tensor.
-    ``rows``, ``cols``: how many lie in the tensor. ``first_row``, ``first_col``, ``last_row``,
-    ``last_col``: it lies in the first or last row or column of tiles.
+    ``address``: byte address of the first float of the tile. ``index``: index of the first element
+    in the tensor. ``rows``, ``cols``: numbers of rows and columns inside the tensor. ``first_row``,
+    ``first_col``, ``last_row``, ``last_col``: the tile lies in the first or last row or column of
+    tiles.
     """
     return data.StructLayout(
         {
@@ -31,26 +33,28 @@ def walked_layout(sizes: ConverterSizes) -> data.StructLayout:
 
 
 def asked_layout(sizes: ConverterSizes) -> data.StructLayout:
-    """What is needed of it to ask for its data."""
+    """Return the layout of a tile's fields that a request for the data needs."""
     members = walked_layout(sizes).members
     return data.StructLayout({name: members[name] for name in ("address", "rows", "cols")})
 
 
 def tile_layout(sizes: ConverterSizes) -> data.StructLayout:
-    """What is needed of it when they come; ``address`` is that in the beat."""
+    """Return the layout of a tile when its data arrive; ``address`` is the byte within the beat."""
     in_beat = {"address": unsigned(exact_log2(sizes.beat_bytes))}
     return data.StructLayout(dict(walked_layout(sizes).members) | in_beat)
 
 
 def waiting_tile_layout(sizes: ConverterSizes, *, in_patches: bool) -> data.StructLayout:
-    """A tile in a queue: with its index only where tensors may come in patches."""
+    """Return the layout of a tile in a queue. The index is present only if tensors may come in
+    patches."""
     members = tile_layout(sizes).members.items()
     kept = {name: shape for name, shape in members if in_patches or name != "index"}
     return data.StructLayout(kept)
 
 
 def word_layout(sizes: ConverterSizes) -> data.StructLayout:
-    """Where a word lies in the buffer: its place in a tile, and which tile of the buffer."""
+    """Return the layout of the place of a word in the buffer: the place in the tile, and the half
+    of the buffer that holds the tile."""
     return data.StructLayout(
         {
             "word": range(sizes.tile_row_words),

@@ -1,8 +1,8 @@
-"""The order in which the tiles of a tensor come: row by row, or patch by patch, as a chain gives
-them.
+"""Order of the tiles of a tensor: row by row, or patch by patch if a chain streams the tensor in
+patches.
 
-A unit makes its order by :func:`make_tile_order`; ``follow`` of the order numbers its tiles. The
-order by rows has no state of its own: a machine without patches pays for the numbers alone.
+A unit creates an order by :func:`make_tile_order`. Method ``follow`` of the order numbers the
+tiles. The order by rows has no state: a machine without patches pays for the numbers alone.
 """
 
 from dataclasses import dataclass
@@ -15,29 +15,35 @@ from diastole_hw.data_registers import data_register
 from diastole_hw.transfer.address import whole_beats
 
 LENGTH_BITS = 16
-"""Of a length in blocks, or tiles: those of the loops of products."""
+"""Bits of a length in blocks or tiles, as in the loops of products."""
 BESIDE, BACK, ACROSS, DOWN = range(4)
-"""To the tile beside one; to the patch's left, below; to the top of the patch beside it; to the
-tensor's left, below the patch."""
+"""Moves to the next tile. ``BESIDE``: to the tile on the right. ``BACK``: to the left end of the
+patch, one row of tiles lower. ``ACROSS``: to the top of the patch on the right. ``DOWN``: to the
+left end of the tensor, below the patch."""
 
 
 def cut_layout() -> data.StructLayout:
-    """How a tensor is cut into patches. ``cut``: it is, else its tiles come row by row. ``high``,
-    ``wide``: tiles of a patch, in its columns and rows, at least 1; fewer where the tensor ends.
-    ``by_columns``: patches come column by column, else row by row."""
+    """Return the layout of the cut of a tensor into patches.
+
+    ``cut``: 1 if the tensor is cut; else its tiles come row by row. ``high``, ``wide``: height and
+    width of a patch in tiles, at least 1. Patches are smaller where the tensor ends.
+    ``by_columns``: patches come column by column, else row by row.
+    """
     lengths = dict.fromkeys(("high", "wide"), unsigned(LENGTH_BITS))
     return data.StructLayout({"cut": 1, "by_columns": 1} | lengths)
 
 
 @dataclass(frozen=True)
 class Numbers:
-    """Numbers of tiles, modulo the width of ``origin``: the tensor's first tile has ``origin``, the
-    tile beside one has ``beside`` more, the tile below has ``below`` more.
+    """Describe numbers of tiles, modulo the width of ``origin``. The tensor's first tile has
+    ``origin``. The tile on the right has ``beside`` more, and the tile below has ``below`` more.
 
-    The others save gates where tiles come row by row, and change no number. ``after``, ``lower``:
-    the number of the tile beside the one at hand, and of that below it when the row of tiles ends,
-    where a unit has them anyway. ``dense``: a row of tiles goes on where the one above ended.
-    ``unit``: a power of two that divides all numbers; bits below it are constants."""
+    The remaining fields save gates if tiles come row by row, and change no number. ``after``:
+    number of the tile on the right of the current tile, if a unit has the number anyway. ``lower``:
+    number of the next tile at the end of a row of tiles, if a unit has the number anyway.
+    ``dense``: a row of tiles continues the numbers of the row above. ``unit``: a power of two that
+    divides all numbers; lower bits are constants.
+    """
 
     origin: Value
     beside: ValueLike
@@ -49,28 +55,28 @@ class Numbers:
 
 
 class TileOrder(wiring.Component):
-    """Say where one goes from the tile at hand: in a patch row by row, from patch to patch.
+    """Find the next tile after the current tile: in a patch row by row, and patch by patch.
 
     Timing: outputs are combinational from registers, ``cut`` and ``last_row``, ``last_col``.
 
     Members
     -------
     start : In(1)
-        The tile at hand is the tensor's first from the next cycle on.
+        The current tile is the tensor's first from the next cycle on.
     cut : In(:func:`cut_layout`)
-        Must hold from the start to the last tile.
+        Must hold from ``start`` to the last tile.
     taken : In(1)
-        One goes on.
+        Go on to the next tile.
     last_row, last_col : In(1)
-        Of the tile at hand: the tensor ends with it.
+        The current tile is in the last row, the last column of tiles of the tensor.
     move : Out(2)
-        ``BESIDE``, ``BACK``, ``ACROSS`` or ``DOWN``; after the tensor's last tile anything.
+        ``BESIDE``, ``BACK``, ``ACROSS`` or ``DOWN``; arbitrary after the tensor's last tile.
     opens : Out(1)
-        The tile beside this one begins the next patch, in the row in which one goes ``ACROSS``.
+        The tile on the right begins the next patch, and is the target of a later ``ACROSS``.
     leftmost : Out(1)
-        The patch is at the tensor's left.
+        The patch is at the left end of the tensor.
     first_row, first_col : Out(1)
-        The tensor begins with the tile at hand.
+        The current tile is in the first row, the first column of tiles of the tensor.
     """
 
     start: Signal
@@ -90,19 +96,20 @@ class TileOrder(wiring.Component):
         super().__init__(inputs | outputs | {"cut": In(cut_layout()), "move": Out(2)})
 
     def firsts(self, m: Module) -> tuple[Signal, Signal]:
-        """As :meth:`LineOrder.firsts`."""
+        """Return ``first_row`` and ``first_col``, as :meth:`LineOrder.firsts`."""
         return self.first_row, self.first_col
 
     def elaborate(self, platform):
         m = Module()
         cut = self.cut
-        row, column = data_register(LENGTH_BITS), data_register(LENGTH_BITS)  # in the patch
-        topmost, leftmost = data_register(), data_register()  # the patch is
+        # Place of the tile in the patch, and of the patch in the tensor.
+        row, column = data_register(LENGTH_BITS), data_register(LENGTH_BITS)
+        topmost, leftmost = data_register(), data_register()
         line_ends, patch_ends, ends_way = Signal(), Signal(), Signal()
         m.d.comb += [
             line_ends.eq(self.last_col | (cut.cut & (column + 1 == cut.wide))),
             patch_ends.eq(line_ends & (~cut.cut | self.last_row | (row + 1 == cut.high))),
-            # That of the patches in a row, or in a column.
+            # The row of patches ends or, with `by_columns`, the column of patches.
             ends_way.eq(Mux(cut.by_columns, self.last_row, self.last_col)),
             self.first_row.eq(topmost & (row == 0)),
             self.first_col.eq(leftmost & (column == 0)),
@@ -131,7 +138,7 @@ class TileOrder(wiring.Component):
         return m
 
     def follow(self, m: Module, numbers: Numbers, name: str) -> tuple[Signal, Value]:
-        """The number of the tile at hand, and that of the next one."""
+        """Return the number of the current tile, and the number of the next tile."""
         origin, beside, below = numbers.origin, numbers.beside, numbers.below
         bits = len(Value.cast(origin))
         here, left, across, down = (
@@ -159,12 +166,13 @@ class TileOrder(wiring.Component):
 
 
 class LineOrder:
-    """The same of tensors that are not cut: tiles come row by row, from left to right.
+    """Order the tiles of a tensor without patches: row by row, from left to right. Methods
+    ``follow`` and ``firsts`` are as in :class:`TileOrder`.
 
     Parameters
     ----------
     start, taken, last_row, last_col : Value
-        As the members of :class:`TileOrder`.
+        Inputs as the members of :class:`TileOrder`.
     """
 
     def __init__(self, *, start: Value, taken: Value, last_row: Value, last_col: Value):
@@ -172,12 +180,13 @@ class LineOrder:
         self.last_row, self.last_col = last_row, last_col
 
     def follow(self, m: Module, numbers: Numbers, name: str) -> tuple[Signal, Value]:
-        """As :meth:`TileOrder.follow`; ``origin`` must hold."""
+        """Return the numbers of the current and the next tile, as :meth:`TileOrder.follow`;
+        ``origin`` must hold from ``start`` on."""
         origin, beside, below = numbers.origin, numbers.beside, numbers.below
         after, lower, unit = numbers.after, numbers.lower, numbers.unit
         bits = len(Value.cast(origin))
         here = data_register(bits, name=f"{name}_here")
-        kept = [here]  # the last of them: of the first tile of the row of tiles
+        kept = [here]  # the last entry is the number of the first tile of the row of tiles
 
         def once(value: Value, what: str) -> Signal:
             signal = Signal(bits, name=f"{name}_{what}")
@@ -206,7 +215,8 @@ class LineOrder:
         return here, Value.cast(Mux(self.last_col, lower, after)[:bits])
 
     def firsts(self, m: Module) -> tuple[Signal, Signal]:
-        """Whether the tensor begins with the tile at hand, in its rows, and in its columns."""
+        """Return whether the current tile is in the first row, and in the first column, of the
+        tensor."""
         first_row, first_col = data_register(name="first_row"), data_register(name="first_col")
         with m.If(self.taken):
             m.d.sync += first_col.eq(self.last_col)
@@ -224,7 +234,8 @@ def _is_zero(step: ValueLike) -> bool:
 def make_tile_order(
     m: Module, name: str, *, cut: Value | None = None, **members: Value
 ) -> TileOrder | LineOrder:
-    """The order of a tensor's tiles: ``cut`` into patches, or row by row where it is None.
+    """Return the order of a tensor's tiles: by patches of ``cut``, or row by row if ``cut`` is
+    None.
 
     ``members``: ``start``, ``taken``, ``last_row`` and ``last_col`` of :class:`TileOrder`.
     """

@@ -1,1 +1,1 @@
-"""Writes the images of a tensor: groups in their order, packed into beats, and the maxima."""
+"""Write the images of a tensor: groups in their order, packed into beats, and the maxima."""

@@ -1,4 +1,4 @@
-"""What the lanes give away: the groups of each copy, their elements and their exponents."""
+"""Port from the lanes to the images: the groups of a copy, with elements and exponents."""
 
 from amaranth.hdl import unsigned
 from amaranth.lib import data, stream, wiring
@@ -9,31 +9,35 @@ from diastole_sim.spec.sizes.converter_sizes import ConverterSizes
 
 
 def image_group_layout() -> data.StructLayout:
-    """A group, for what comes after the lanes. ``copy``: of which copy. ``line_end``, ``copy_end``:
-    it is the last of its line, of its copy, in the tile; a line is a row of blocks of the first
-    copy, of the second a strip's groups. The others are the tile's."""
+    """Return the layout of a group after the lanes.
+
+    ``copy``: the copy of the group. ``line_end``, ``copy_end``: the group is the last of its line,
+    of its copy, in the tile. A line is a row of blocks of the first copy, or the groups of a strip
+    of the second copy. The remaining flags are the flags of the tile.
+    """
     flags = ("copy", "line_end", "copy_end", "first_row", "first_col", "last_row", "last_col")
     return data.StructLayout({flag: unsigned(1) for flag in flags})
 
 
 class CopySignature(wiring.Signature):
-    """What the quantised elements of a copy go through, seen from the lanes. There is room for two
-    groups of the first copy, for two strips of the second: halves.
+    """Carry the quantised elements of a copy, seen from the lanes. The receiver holds two halves:
+    two groups of the first copy, or two strips of the second copy.
 
     Members
     -------
     group : Out(stream of :func:`image_group_layout`)
-        A group, or a strip, before its first word is written; a strip as its last group.
+        A group, or a strip, before its first word is written. A strip is described as its last
+        group.
     write_en : Out(1)
     write_data : Out(lanes * element bits)
         A word is written.
     field_en, field_half : Out(1)
     field : Out(:func:`field_layout`)
-        What :class:`diastole_hw.convert.image.exponents.ExponentField` is to hold.
+        Bytes to write into :class:`diastole_hw.convert.image.exponents.ExponentField`.
     filled : Out(1)
-        A pulse with the last word of a half, when its exponents are written too.
+        A pulse with the last word of a half, when the exponents of the half are written too.
     freed, field_freed : In(1)
-        Pulses: there is room for another half, for the exponents of one.
+        Pulses: a half is free again, for elements and for exponents.
     """
 
     def __init__(self, sizes: ConverterSizes, copy: int):

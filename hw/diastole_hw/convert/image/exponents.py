@@ -1,4 +1,5 @@
-"""The exponent fields of groups: written as their words go by, read in the image's order."""
+"""Store the exponent fields of groups: write bytes as words pass, and read bytes in the image's
+order."""
 
 from amaranth.hdl import Array, Assert, Cat, Const, Module, Mux, Signal, unsigned
 from amaranth.lib import data, stream, wiring
@@ -12,25 +13,27 @@ from diastole_sim.spec.sizes.converter_sizes import ConverterSizes
 
 
 def field_banks(sizes: ConverterSizes, copy: int) -> int:
-    """Bytes that a word may bring at once: those of its blocks, or of its columns."""
+    """Return the number of bytes that a word may bring at once: a byte for every block in the word,
+    or in the second copy for every column."""
     return sizes.lanes if copy else sizes.word_chunks
 
 
 def field_rows(sizes: ConverterSizes, copy: int) -> int:
-    """Rows of as many bytes, of the largest exponent field."""
+    """Return the number of rows, of :func:`field_banks` bytes, of the largest exponent field."""
     entries = sizes.of_classes(sizes.exponent_entries)
     most = max(n for n, vectors in zip(entries, sizes.vectors, strict=True) if vectors or not copy)
     return -(-most // field_banks(sizes, copy))
 
 
 def field_groups(sizes: ConverterSizes, copy: int) -> int:
-    """Groups whose fields are written together: one, or those of a strip."""
+    """Return the number of groups with fields written together: 1, or the groups of a strip."""
     return sizes.strip_groups if copy else 1
 
 
 def field_layout(sizes: ConverterSizes, copy: int) -> data.StructLayout:
-    """Neighbouring bytes of an exponent field, the first at a multiple of their number; those that
-    have ``enable`` are written. ``group``: of the strip."""
+    """Return the layout of neighbouring bytes of an exponent field. The first byte lies at a
+    multiple of the number of bytes. Bytes with ``enable`` are written. ``group``: number of the
+    group in the strip."""
     banks = field_banks(sizes, copy)
     return data.StructLayout(
         {
@@ -43,40 +46,44 @@ def field_layout(sizes: ConverterSizes, copy: int) -> data.StructLayout:
 
 
 def field_byte_layout() -> data.StructLayout:
-    """A byte of a group's exponent field. ``last``: it is the field's last; ``end``: the group is
-    the last of what was written together."""
+    """Return the layout of a byte of a group's exponent field. ``last``: the byte is the last of
+    the field. ``end``: the group is the last of the groups that were written together."""
     return data.StructLayout({"byte": unsigned(8), "last": 1, "end": 1})
 
 
 class ExponentField(wiring.Component):
-    """Hold the exponent fields of two groups of the first copy, or of two strips of the second.
+    """Store the exponent fields of two groups of the first copy, or of two strips of the second
+    copy.
 
-    Bytes that no word brought are those of blocks beside the tensor, the last of the field: zeros.
+    Bytes that no word brings belong to blocks outside the tensor, at the end of the field, and are
+    zeros.
 
-    Timing: the first byte is valid 2 cycles after ``filled``; one byte per cycle out.
+    Timing: the first byte is valid 2 cycles after ``filled``; 1 byte per cycle out.
 
     Parameters
     ----------
     sizes : ConverterSizes
     copy : int
-        0 or 1; 1 where a class has two.
+        0 or 1; 1 only if a class has two copies.
 
     Members
     -------
     cls : In(2)
-        Must hold until all is read.
+        Must hold until all bytes are read.
     write_en : In(1)
     write_half : In(1)
-        Must be free.
+        Half to write; must be free.
     write : In(:func:`field_layout`)
-        Every byte of a field must be written, once, up to the last that is, and the last group's
-        last; of all groups of a strip as many, from the first group on. Not checked.
+        All bytes of a field from the first to the last written byte must be written exactly once.
+        The last write must be the last byte of the last group. All groups of a strip, from the
+        first group on, must get the same number of bytes. Not checked.
     filled : In(1)
-        A pulse, with the last write of a half or later: the halves are filled in turn, 0 first.
+        A pulse with the last write of a half or later. The halves are filled alternately, 0 first.
     freed : Out(1)
-        A pulse when the last byte of a half has been read: it may be written from the next cycle.
+        A pulse when the last byte of a half is read. The half may be written from the next cycle
+        on.
     o : Out(stream of :func:`field_byte_layout`)
-        The bytes of the groups' fields without padding, group by group.
+        Bytes of the groups' fields without padding, group by group.
     """
 
     def __init__(self, sizes: ConverterSizes, *, copy: int):
@@ -107,7 +114,7 @@ class ExponentField(wiring.Component):
         read = Signal()
         last = Signal()
         last_group = Signal()
-        of_last_group = Signal()  # the byte at the output
+        of_last_group = Signal()  # the byte at the output is of the last group
         half_end = Signal()
         end = count == by_class(m, self.cls, [n - 1 for n in counts], "last_byte")
         m.d.comb += [
@@ -130,6 +137,7 @@ class ExponentField(wiring.Component):
             with m.If(self.freed):
                 m.d.sync += half.eq(~half)
 
+        # Read all banks, and select the byte a cycle later.
         present = self._present(m, max(counts), half, count)
         bank = Signal(exact_log2(banks))
         with m.If(read):
@@ -159,7 +167,7 @@ class ExponentField(wiring.Component):
         return m
 
     def _last_group(self, m, half):
-        """Number of the last group of the half that is read."""
+        """Return the number of the last group of the half that is read."""
         if not self.copy:
             return Const(0)
         held = Array(Signal.like(self.write.group, name=f"last_group{n}") for n in range(2))
@@ -168,8 +176,8 @@ class ExponentField(wiring.Component):
         return held[half]
 
     def _present(self, m, most, half, count):
-        """Whether byte ``count`` of a field of the half that is read was written: counted of the
-        first group."""
+        """Return whether byte ``count`` of a field was written, in the half that is read. Written
+        bytes are counted for the first group."""
         held = Array(Signal(range(most + 1), name=f"bytes{n}") for n in range(2))
         brought = sum(self.write.enable[n] for n in range(field_banks(self.sizes, self.copy)))
         with m.If(self.freed):

@@ -1,4 +1,4 @@
-"""Row and column maxima of a copy's stored exponents, gathered while its groups go by."""
+"""Find the row and column maxima of a copy's stored exponents while the groups of the copy pass."""
 
 from amaranth.hdl import Assert, Cat, Const, Module, Mux, Signal, unsigned
 from amaranth.lib import data, stream, wiring
@@ -26,21 +26,22 @@ MAX_KEPT_ROWS = 2**16
 
 
 class MaxMemory(wiring.Component):
-    """``depth`` bytes that only grow.
+    """Store ``depth`` bytes and replace a byte by the maximum of the byte and an entry.
 
-    Timing: one ``add`` per cycle; what is added is read from 3 cycles later on. ``read_data`` is
-    one cycle after ``read_en``, and holds; not both in one cycle, not checked.
+    Timing: 1 ``add`` per cycle; the new byte can be read from 3 cycles later on. ``read_data`` is
+    valid 1 cycle after ``read_en``, and holds. ``add`` and ``read_en`` must not be high in the same
+    cycle; not checked.
 
     Parameters
     ----------
     depth : int
-        2 to 2^24.
+        Number of bytes, 2 to 2^24.
 
     Members
     -------
     add, first : In(1)
-        The byte at ``addr`` becomes the larger of itself and ``entry``; with ``first`` it is
-        ``entry``, whatever it was.
+        The byte at ``addr`` becomes the larger of the byte and ``entry``. With ``first``, the byte
+        becomes ``entry``, whatever it was.
     addr : In(range(depth))
     entry : In(8)
     read_en : In(1)
@@ -68,11 +69,13 @@ class MaxMemory(wiring.Component):
         added = Signal(
             data.StructLayout({"add": 1, "addr": self.addr.shape(), "entry": 8}), name="added"
         )
-        read = delayed_record(m, added, "read", control=("add",))  # its byte comes from the memory
-        joins = delayed_record(m, read, "joins", control=("add",))  # it is compared, and written
+        # First cycle: read the byte. Second cycle: the memory outputs the byte. Third cycle:
+        # compare the byte with the entry, and write the result.
+        read = delayed_record(m, added, "read", control=("add",))
+        joins = delayed_record(m, read, "joins", control=("add",))
         first = data_register()
-        near = data_register()  # the addition before went to the same place
-        far = data_register()  # the one before that did, and wrote it: it could not be read
+        near = data_register()  # the addition a cycle before had the same address
+        far = data_register()  # the addition 2 cycles before had it, and its write blocked the read
         old = data_register(8)
         joined = Signal(8)
         before = data_register(8)
@@ -102,40 +105,42 @@ class MaxMemory(wiring.Component):
 
 
 class ImageMaxima(wiring.Component):
-    """Pass on the bytes of exponent fields, and find the largest of each row and column.
+    """Pass on the bytes of exponent fields, and find the largest byte of every row and column.
 
-    Of squares one byte per row, then one per column of blocks; of vectors one per row of elements
-    of the first copy, then one per row of the second, which is a column of the tensor. NaN counts
-    as 0. Rows are put out when a row of tiles is complete, with the tile at the tensor's right;
-    columns after the last group.
+    With squares, the maxima are a byte per row of blocks, then a byte per column of blocks. With
+    vectors, the maxima are a byte per row of elements of the first copy, then a byte per row of the
+    second copy, which is a column of the tensor. NaN counts as 0. Row maxima are output when a row
+    of tiles is complete, with the tile at the right end of the tensor. Column maxima are output
+    after the last group.
 
-    Timing: one byte per cycle. After a row of tiles, and at the end, ``i`` waits while the maxima
-    go out, a byte per cycle at most; within a group it does not.
+    Timing: 1 byte per cycle. After a row of tiles, and at the end, ``i`` waits while the maxima are
+    output, at most a byte per cycle. Within a group ``i`` does not wait.
 
     Parameters
     ----------
     sizes : ConverterSizes
     max_col_blocks : int
-        Most columns of blocks of a tensor (1 to 65536). More are not checked for, and give wrong
-        maxima.
+        Most columns of blocks of a tensor (1 to 65536). More columns are not checked, and give
+        wrong maxima.
     kept_rows : int
-        Most rows of blocks whose maxima wait for the tiles beside theirs, where tensors may come in
-        patches: a patch's, or, by columns of patches, the tensor's. 0: no tensor does.
+        Most rows of blocks whose maxima wait for the tiles on the right, if tensors may come in
+        patches. The rows are the rows of a patch or, if patches come column by column, of the
+        tensor. 0 if no tensor comes in patches.
 
     Members
     -------
     start : In(1)
         A pulse before the first group of a tensor.
     cut : In(:func:`diastole_hw.convert.tile_order.cut_layout`)
-        The tensor's patches, as ``cols``; there with ``kept_rows``.
+        Patches of the tensor; must hold as ``cols``. Present with ``kept_rows``.
     cls : In(2)
     cols : In(24)
-        Of the tensor; must hold until the last beat is taken.
+        Columns of the tensor; must hold until the last beat is accepted.
     group : In(stream of :func:`image_group_layout`)
-        A group whose bytes come.
+        Group of the bytes at ``i``.
     i, o : In, Out(stream of {"byte": unsigned(8), "last": 1})
     beats : Out(stream of unsigned(data_width))
-        Rows, up to a whole beat of zeros; then columns in the same way.
+        Row maxima, with zeros up to a whole beat; then column maxima in the same way.
     """
 
     def __init__(self, sizes: ConverterSizes, *, max_col_blocks: int, kept_rows: int = 0):
@@ -159,7 +164,7 @@ class ImageMaxima(wiring.Component):
 
     @property
     def _row_entries(self) -> int:
-        """Of a row of tiles, or of all rows that wait."""
+        """Largest number of row maxima: of a row of tiles, or of all rows that wait."""
         sizes = self.sizes
         rows = (
             sizes.tile_rows(cls) // (1 if vectors else sizes.block)
@@ -191,11 +196,12 @@ class ImageMaxima(wiring.Component):
             took.eq(self.i.valid & self.i.ready),
             self.group.ready.eq(took & self.i.p.last),
         ]
-        number = Signal(range(max(sizes.of_classes(sizes.exponent_entries))))  # of the byte
-        fresh = Signal(init=1)  # the first group of a line of the first copy
+        # Count the bytes of a group, and the lines of both copies in the tile.
+        number = Signal(range(max(sizes.of_classes(sizes.exponent_entries))))
+        fresh = Signal(init=1)  # the group is the first of a line of the first copy
         lines = range(max(2, sizes.max_tile_rows // sizes.block))
-        line = Signal(lines)  # of the first copy, in the tile
-        line_t = Signal(lines)
+        line = Signal(lines)  # line of the first copy
+        line_t = Signal(lines)  # line of the second copy
         with m.If(took):
             m.d.sync += number.eq(number + 1)
         with m.If(self.group.ready):
@@ -216,7 +222,8 @@ class ImageMaxima(wiring.Component):
         return m
 
     def _orders(self, m, vectors):
-        """The tiles of the first copy, and those of which columns come."""
+        """Return the order of the tiles of the first copy, and the order of the tiles that give
+        column maxima."""
         group = self.group.p
         return [
             make_tile_order(
@@ -232,7 +239,7 @@ class ImageMaxima(wiring.Component):
         ]
 
     def _top(self, m, order):
-        """Row of blocks, among those that wait, with which the tile at hand begins."""
+        """Return the first row of blocks of the current tile, among the rows that wait."""
         sizes = self.sizes
         counts = [rows // sizes.block for rows in sizes.of_classes(sizes.tile_rows)]
         below = by_class(m, self.cls, counts, "tile_lines")
@@ -244,7 +251,7 @@ class ImageMaxima(wiring.Component):
         return top
 
     def _counted(self, m):
-        """The byte that comes, or 0 if it is NaN."""
+        """Return the byte at the input, or 0 if the byte is NaN."""
         byte = self.i.p.byte
         if self.sizes.numerics.special != "poison":
             return byte
@@ -267,7 +274,8 @@ class ImageMaxima(wiring.Component):
         sizes, group = self.sizes, self.group.p
         line, line_t = lines
         row_bits = exact_log2(sizes.block)
-        here = Signal.like(columns.addr, name="column")  # of the group's first byte, in its units
+        # Column of the group, counted in groups of blocks or, with vectors, in blocks.
+        here = Signal.like(columns.addr, name="column")
         goes_on = self.group.ready & (group.copy | ~vectors)
         self._follow_columns(m, order, here, goes_on)
         m.d.comb += [
@@ -284,7 +292,7 @@ class ImageMaxima(wiring.Component):
                 ]
 
     def _follow_columns(self, m, order, here, goes_on):
-        """Where a group's columns lie, of a tensor whose tiles come in this order."""
+        """Find the columns of a group of a tensor with tiles in the order ``order``."""
         sizes, group = self.sizes, self.group.p
         counts = [
             sizes.tile_cols(cls) // (sizes.block if vectors else sizes.group_cols)
@@ -301,7 +309,7 @@ class ImageMaxima(wiring.Component):
             m.d.sync += here.eq(0)
 
     def _drain(self, m, rows, columns, line, top, vectors, draining):
-        """Put out the rows of a row of tiles, or the columns, or both."""
+        """Output the row maxima of a row of tiles, or the column maxima, or both."""
         sizes, group = self.sizes, self.group.p
         bits = exact_log2(sizes.block)
         m.submodules.packer = packer = PackBytes(data_width=self.sizes.data_width)
@@ -329,9 +337,10 @@ class ImageMaxima(wiring.Component):
             rows.read_en.eq(read & ~of_columns),
             columns.read_en.eq(read & of_columns),
         ]
-        # Where the rows begin that are complete.
+        # First of the complete rows.
         first_row = data_register(range(self._row_entries), name="first_row")
         m.d.sync += [settling.eq(draining), settled.eq(draining & settling)]
+        # Output: read a byte per cycle, then the columns if they follow.
         with m.If(move):
             m.d.sync += [valid.eq(read), last.eq(flush & (drained + 1 == entries))]
         with m.If(draining):
@@ -341,6 +350,7 @@ class ImageMaxima(wiring.Component):
             with m.If(settled & move & (drained == entries)):
                 m.d.sync += [draining.eq(then_columns), of_columns.eq(1), drained.eq(0)]
                 m.d.sync += [entries.eq(col_blocks), then_columns.eq(0)]
+        # Begin to output when a row of tiles is complete.
         with m.If(self.group.ready & group.copy_end & group.last_col):
             lines = Signal(len(line) + 1)
             m.d.comb += lines.eq(line + 1)

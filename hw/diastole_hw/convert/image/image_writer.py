@@ -1,4 +1,4 @@
-"""Last step of the converter: headers, exponents, elements and maxima to the writer."""
+"""Write headers, exponents, elements and maxima of the images: the last step of the converter."""
 
 from typing import NamedTuple
 
@@ -25,12 +25,16 @@ from diastole_sim.spec.image import EXTENT_BITS
 from diastole_sim.spec.require import require_int
 from diastole_sim.spec.sizes.converter_sizes import ConverterSizes
 
-_GROUPS_AHEAD = 4  # begun in the lanes, and not yet written
+_GROUPS_AHEAD = 4  # groups begun in the lanes, and not yet written
 
 
 class MaximaPlaces(NamedTuple):
-    """Where the next beat of maxima goes, whether that is known, whether it is the last, and of
-    which ``copy`` it is. ``copies``: where those of each copy begin, and at first their bytes."""
+    """Hold the address of the next beat of maxima, whether the address is known, whether the beat
+    is the last, and the ``copy`` of the beat.
+
+    ``copies``: for every copy, the :class:`Locate` of the beginning of the maxima, and the bytes
+    still to be written, at first all bytes.
+    """
 
     address: Value
     known: Value
@@ -40,16 +44,15 @@ class MaximaPlaces(NamedTuple):
 
 
 class ImageWriter(wiring.Component):
-    """Write the groups of a tensor's images as they come, and the maxima.
+    """Write the groups of a tensor's images as the groups come, and the maxima.
 
-    A group is one request: its exponent beats, then its element beats. The beats of the maxima are
-    written one by one as they fill. Headers come first. Every strobe is set: pads are zeros. Where
-    images have planes, a group is written for each of them in turn, its exponents again with the
-    elements of the plane, and so is a beat of maxima.
+    A group is a single request: its exponent beats, then its element beats. Beats of maxima are
+    written one by one, as they fill. Headers come first. All write strobes are set: padding is
+    zeros. If images have planes, a group is written once for every plane, with the exponents
+    repeated and the elements of the plane. A beat of maxima is also written once for every plane.
 
-    Timing: 1 cycle per group and plane besides its beats, and 2 per beat of maxima and plane, and
-    per header.
-    ``request.valid`` and ``o.valid`` do not depend on their ``ready``.
+    Timing: 1 cycle per group and plane besides the beats, and 2 per beat of maxima and plane, and
+    per header. ``request.valid`` and ``o.valid`` do not depend on their ``ready``.
 
     Parameters
     ----------
@@ -67,20 +70,20 @@ class ImageWriter(wiring.Component):
     scale : In(8)
         As in :class:`diastole_hw.convert.converter.Converter`; must hold until ``done``.
     cut : In(:func:`diastole_hw.convert.tile_order.cut_layout`)
-        With ``kept_rows``: in which patches the tensor comes; as ``scale``.
+        Patches of the tensor; must hold as ``scale``. Present with ``kept_rows``.
     group : In(stream of :func:`image_group_layout`)
-        Every group, before its bytes, as :class:`ImageMaxima` takes them.
+        Every group, before its bytes, as input of :class:`ImageMaxima`.
     planes : In(2)
-        In how many each image is stored, less 1; as ``scale``. Where a class has the format
-        ``fast`` only.
+        Number of planes of an image, less 1; must hold as ``scale``. Only if a class has the format
+        ``fast``.
     exponents : In(stream of {"byte": unsigned(8), "last": 1})
     elements : In(stream of :func:`packed_layout`)
-        The bytes of the groups' exponent fields, the beats of their element fields; of these up to
-        the last that has anything, the others are zeros.
+        Bytes of the exponent fields of groups, and beats of the element fields. Element beats come
+        up to the last beat with data; the unit writes the remaining beats as zeros.
     request : Out(stream of {"addr": unsigned(40), "beats": unsigned(16)})
     o : Out(stream of {"data": unsigned(data_width), "strb": unsigned(data_width // 8)})
     done : Out(1)
-        A pulse when the last beat is taken.
+        A pulse when the last beat is accepted.
     """
 
     def __init__(self, sizes: ConverterSizes, *, max_col_blocks: int, kept_rows: int = 0):
@@ -146,7 +149,7 @@ class ImageWriter(wiring.Component):
         return m
 
     def _planes(self, m, groups, exponents, elements):
-        """What is written, once for each plane."""
+        """Return the streams with every group repeated for every plane."""
         sizes = self.sizes
         m.submodules.planes = turns = PlaneTurns(
             data_width=self.sizes.data_width,
@@ -161,16 +164,16 @@ class ImageWriter(wiring.Component):
         return turns.group_o, turns.exponents_o, turns.elements_o
 
     def _of_plane(self, m, plane, copy, lengths, name):
-        """From plane 0 of an image to the one at hand; ``lengths``: from one to the next, by
-        copy."""
+        """Return the bytes from plane 0 of an image to plane ``plane``. ``lengths``: bytes of a
+        plane, by copy."""
         offset = Signal(ADDRESS_BITS, name=name)
         length = Mux(copy, lengths[-1], lengths[0])
         m.d.comb += offset.eq(length * plane)
         return offset
 
     def _maximum_planes(self, m, found, lengths, known, written):
-        """Where the next beat of maxima goes for the plane at hand, and whether that is the last
-        one; ``written``: it has been."""
+        """Return the place of the next beat of maxima for the current plane, and whether the plane
+        is the last. ``written``: the beat is written."""
         plane = Signal(2, name="maximum_plane")
         ends = plane == self.planes
         with m.If(written):
@@ -179,8 +182,8 @@ class ImageWriter(wiring.Component):
         return found._replace(address=found.address + offset, known=found.known & known), ends
 
     def _lengths(self, m, maxima):
-        """How far planes lie apart, of each copy, and whether that is known: an image ends with its
-        maxima."""
+        """Return the bytes of a plane of every copy, and whether the bytes are known. An image ends
+        with its maxima."""
         known = []
         lengths = []
         starts = (self.destination, self.destination_t)
@@ -207,7 +210,7 @@ class ImageWriter(wiring.Component):
         group_done = Signal()
         maximum_done = Signal()
         found = self._locate_maxima(m, maximum_done)
-        # What is so of one plane, where there are several.
+        # Places and flags for a single plane, if images have several.
         maximum_written, group_ends, group_offset = maximum_done, group_done, None
         maximum_ends = group_known = Const(1, 1)
         if sizes.planar:
@@ -226,17 +229,17 @@ class ImageWriter(wiring.Component):
         m.d.comb += self.o.p.strb.eq(~0)
         most = max(*sizes.of_classes(sizes.exponent_beats), *sizes.of_classes(sizes.element_beats))
         count = data_register(range(most))
-        second = Signal()  # of the headers
-        padding = Signal()  # the rest of the group
+        second = Signal()  # the header of the second copy
+        padding = Signal()  # write zeros up to the end of the group
         with m.FSM():
-            with m.State("header request" if sizes.header else "idle"):
+            with m.State("header request" if sizes.header else "idle"):  # wait for a tensor
                 with m.If(self.start):
                     m.next = "header" if sizes.header else "request"
             if sizes.header:
                 self._headers(m, second)
-            with m.State("request"):
-                # Maxima wait for groups whose exponents are there, and never the other way round:
-                # while maxima wait to go out, no exponents come in.
+            with m.State("request"):  # request the beats of a group, or a beat of maxima
+                # Maxima wait for groups with available exponents, never the reverse: while maxima
+                # wait to be output, no exponents come in.
                 m.d.comb += self.request.p.addr.eq(maximum_address)
                 m.d.comb += self.request.p.beats.eq(1)
                 with m.If(
@@ -255,7 +258,7 @@ class ImageWriter(wiring.Component):
                     m.d.comb += self.request.valid.eq(1)
                     with m.If(self.request.ready):
                         m.next = "maxima"
-            with m.State("exponents"):
+            with m.State("exponents"):  # write the exponent beats of the group
                 m.d.comb += [
                     self.o.valid.eq(exponents.valid),
                     self.o.p.data.eq(exponents.p.beat),
@@ -266,7 +269,7 @@ class ImageWriter(wiring.Component):
                     with m.If(count == exponent_beats - 1):
                         m.d.sync += count.eq(0)
                         m.next = "elements"
-            with m.State("elements"):
+            with m.State("elements"):  # write the element beats of the group, then zeros
                 m.d.comb += [
                     self.o.valid.eq(elements.valid | padding),
                     self.o.p.data.eq(Mux(padding, 0, elements.p.beat)),
@@ -277,7 +280,7 @@ class ImageWriter(wiring.Component):
                     with m.If(count == element_beats - 1):
                         m.d.sync += padding.eq(0)
                         m.next = "request"
-            with m.State("maxima"):
+            with m.State("maxima"):  # write a beat of maxima
                 m.d.comb += [
                     self.o.valid.eq(maxima.valid),
                     self.o.p.data.eq(maxima.payload),
@@ -292,12 +295,12 @@ class ImageWriter(wiring.Component):
         m.d.comb += groups.ready.eq(group_done)
 
     def _headers(self, m, second):
-        """The tensor's exponent, a beat at the beginning of each image."""
+        """Write the exponent of the tensor, a beat at the beginning of every image."""
         sizes = self.sizes
         vectors = by_class(m, self.cls, map(int, sizes.vectors), "vectors_header").bool()
         exponent = Signal(signed(16))
         m.d.comb += exponent.eq(self.scale - NVFP4.tensor_scale_bias)
-        with m.State("header"):
+        with m.State("header"):  # request the beat of a header
             m.d.comb += [
                 self.request.valid.eq(1),
                 self.request.p.addr.eq(Mux(second, self.destination_t, self.destination)),
@@ -305,7 +308,7 @@ class ImageWriter(wiring.Component):
             ]
             with m.If(self.request.ready):
                 m.next = "header beat"
-        with m.State("header beat"):
+        with m.State("header beat"):  # write the header
             m.d.comb += [self.o.valid.eq(1), self.o.p.data.eq(exponent.as_unsigned())]
             with m.If(self.o.ready):
                 m.d.sync += second.eq(vectors & ~second)
@@ -317,7 +320,8 @@ class ImageWriter(wiring.Component):
         return beats << exact_log2(self.sizes.beat_bytes)
 
     def _pitches(self, m):
-        """Bytes of a group, and of a row of blocks of each copy."""
+        """Return the bytes of a group, and of a row of blocks of the first and of the second
+        copy."""
         sizes = self.sizes
         shift = exact_log2(sizes.group_cols)
         beats = by_class(m, self.cls, sizes.of_classes(sizes.group_beats), "group_beats")
@@ -403,7 +407,7 @@ class ImageWriter(wiring.Component):
         )
 
     def _locate_groups(self, m, groups, done):
-        """Address of the next group; ``done`` when it is used."""
+        """Return the address of the next group; ``done``: the address is used."""
         sizes, group = self.sizes, groups.p
         group_bytes, pitch, pitch_t = self._pitches(m)
         start = (self.destination + sizes.beat_bytes * sizes.header)[:ADDRESS_BITS]
@@ -419,7 +423,7 @@ class ImageWriter(wiring.Component):
         return Mux(group.copy, second, first)
 
     def _order(self, m, group, done, name):
-        """The tiles, of a copy whose group is ``done``."""
+        """Return the order of the tiles; ``done``: a group of the copy is written."""
         return make_tile_order(
             m,
             name,
@@ -431,14 +435,15 @@ class ImageWriter(wiring.Component):
         )
 
     def _shifted(self, m, value, counts, name):
-        """``value`` times a count of each class, all powers of two."""
+        """Return ``value`` times the count of the class; all counts are powers of two."""
         shift = by_class(m, self.cls, [exact_log2(count) for count in counts], f"{name}_shift")
         shifted = Signal(ADDRESS_BITS, name=name)
         m.d.comb += shifted.eq(value << shift)
         return shifted
 
     def _locate_first(self, m, group, done, start, group_bytes, pitch):
-        """In a tile of the first copy: rows of blocks, from top to bottom."""
+        """Return the address of a group of the first copy: in a tile by rows of blocks, from top to
+        bottom."""
         sizes = self.sizes
         row_counts = [sizes.tile_rows(cls) // sizes.block for cls in range(3)]
         col_counts = [sizes.tile_cols(cls) // sizes.group_cols for cls in range(3)]
@@ -446,7 +451,7 @@ class ImageWriter(wiring.Component):
         tile_bytes = self._shifted(m, group_bytes, col_counts, "tile_bytes")
         order = self._order(m, group, done, "order")
         _, following = order.follow(m, Numbers(start, tile_bytes, row_bytes), "tile")
-        # The first group of this row of blocks in the tile, and the next.
+        # Addresses of the first group of this row of blocks in the tile, and of the next group.
         line, here = (data_register(ADDRESS_BITS, name=name) for name in ("line", "here"))
         with m.If(order.taken):
             m.d.sync += [here.eq(following), line.eq(following)]
@@ -459,10 +464,11 @@ class ImageWriter(wiring.Component):
         return here
 
     def _locate_second(self, m, group, done, group_bytes, pitch):
-        """In a tile of the second copy: strips, each by columns of blocks from left to right."""
+        """Return the address of a group of the second copy: in a tile by strips, and in a strip by
+        columns of blocks from left to right."""
         sizes = self.sizes
         col_counts = [cols // sizes.block for cols in sizes.of_classes(sizes.tile_cols)]
-        # Only of classes with vectors, whose tiles are strips or more.
+        # Counts matter only for classes with vectors, whose tiles have at least one strip.
         row_counts = [
             max(1, rows // sizes.strip_rows) for rows in sizes.of_classes(sizes.tile_rows)
         ]

@@ -1,4 +1,4 @@
-"""Elements of a few bits, packed without gaps into beats."""
+"""Pack elements of a few bits into beats, without gaps."""
 
 from math import gcd
 
@@ -13,27 +13,27 @@ from diastole_sim.spec.require import require_int
 
 
 def packed_layout(data_width: int, planes: int = 1) -> data.StructLayout:
-    """A beat of packed elements, or one of each of their ``planes``, side by side; ``last``: it has
-    the last of a group."""
+    """Return the layout of a beat of packed elements, or of the beats of all ``planes`` side by
+    side; ``last`` marks the last beat of a group."""
     return data.StructLayout({"beat": unsigned(planes * data_width), "last": 1})
 
 
 class Packer(wiring.Component):
     """Pack elements of a class's width into beats, little-endian; a group begins a new beat.
 
-    A beat is put together where it leaves; what a word has beyond it waits beside it, except where
-    every class's words fill beats without a rest.
+    A beat is assembled in the output register. Bits of a word beyond the beat wait in a second
+    register, unless the words of all classes fill beats without a rest.
 
-    Timing: one word in per cycle while beats are taken. A beat leaves in the cycle after its last
-    word came; where that word also begins the group's last beat, this leaves one later. ``o`` is
-    registered; ``i.ready`` is combinational from ``o.ready``.
+    Timing: 1 word in per cycle while beats are accepted. A beat is output in the cycle after its
+    last word comes. If the word also begins the group's last beat, the last beat is output 1 cycle
+    later. ``o`` is registered; ``i.ready`` is combinational from ``o.ready``.
 
     Parameters
     ----------
     lanes : int
-        Elements of a word in (1 to 16).
+        Elements of an input word (1 to 16).
     element_bits : tuple of int
-        Bits of an element of each class, at most ``data_width / lanes``.
+        Bits of an element by class, at most ``data_width / lanes``.
     data_width : int
         Bits of a beat (32 to 512).
 
@@ -42,7 +42,7 @@ class Packer(wiring.Component):
     cls : In(2)
         Class; not checked. Must not change within a group.
     i : In(stream of {"elements": unsigned(lanes * max(element_bits)), "last": 1})
-        Each element in max(element_bits) bits, of which the class's low ones count.
+        An element has max(element_bits) bits; only the low bits, as many as the class has, count.
     o : Out(stream of :func:`packed_layout`)
         Zeros after the last element of a group.
     """
@@ -63,7 +63,7 @@ class Packer(wiring.Component):
 
     @property
     def _word_bits(self) -> list[int]:
-        """Of a word of each class, without gaps."""
+        """Bits of a word without gaps, by class."""
         return [self.lanes * bits for bits in self.element_bits]
 
     def elaborate(self, platform):
@@ -80,12 +80,13 @@ class Packer(wiring.Component):
         return m
 
     def _fill(self, m, move, word):
-        """Words in their places, in units of the shortest."""
+        """Write words to their places in the beat. Places are counted in units of the shortest
+        word."""
         lengths = self._word_bits
-        count = Signal(range(self.data_width // min(lengths)))  # units that the beat has
+        count = Signal(range(self.data_width // min(lengths)))  # units already in the beat
         packed = data_output(m, self.o.payload, "packed")
         taken = Signal()
-        ends = Signal()  # the beat, with the word
+        ends = Signal()  # the word completes the beat
         m.d.comb += taken.eq(self.i.valid & move)
         with m.If(move):
             m.d.sync += self.o.valid.eq(taken & ends)
@@ -106,14 +107,14 @@ class Packer(wiring.Component):
                         m.d.sync += packed.beat.word_select(number, length).eq(word)
 
     def _join(self, m, move, word, bits):
-        """Words behind each other, in place; what is beyond a beat begins the next one, and waits
-        while this leaves."""
+        """Append words to the beat in the output register. Bits beyond the beat begin the next
+        beat, and wait while the beat is output."""
         width, unit = self.data_width, gcd(self.data_width, *self._word_bits)
         beat = self.o.p.beat
-        over = Signal(len(word))  # what comes in front of a word while a beat is offered
-        fill = Signal(range(width // unit))  # units that are there in front of a word
-        flush = Signal()  # `over` ends a group, and leaves beside the next one's first word
-        begun = Signal(width)  # what the group has besides the word
+        over = Signal(len(word))  # bits in front of the next word while a beat is offered
+        fill = Signal(range(width // unit))  # units in front of the next word
+        flush = Signal()  # output `over`, the end of a group, while the next group begins
+        begun = Signal(width)  # bits of the group in front of the word
         filled = Signal.like(fill)
         joined = Signal(width + len(word))
         total = Signal(range((width + len(word)) // unit + 1))
@@ -129,7 +130,7 @@ class Packer(wiring.Component):
                 m.d.sync += [flush.eq(0), over.eq(0), fill.eq(0)]
             with m.If(self.i.valid):
                 m.d.sync += fill.eq(total)
-                with m.If(flush):  # a word is less than a beat here: others need no flush
+                with m.If(flush):  # the word is shorter than a beat: longer words need no flush
                     m.d.sync += [over.eq(word), flush.eq(self.i.p.last)]
                 with m.Elif(total >= width // unit):
                     m.d.sync += self.o.valid.eq(1)
@@ -139,7 +140,7 @@ class Packer(wiring.Component):
                     m.d.sync += [self.o.valid.eq(1), over.eq(0), fill.eq(0)]
 
     def _squeeze(self, m, word, bits):
-        """Take the gaps out of a word."""
+        """Remove the gaps between the elements of a word."""
         pitch = max(self.element_bits)
         with m.Switch(self.cls):
             for cls, size in enumerate(self.element_bits):
@@ -149,19 +150,19 @@ class Packer(wiring.Component):
 
 
 class PlanePacker(wiring.Component):
-    """Pack the planes of elements, each as :class:`Packer` does, side by side.
+    """Pack the planes of elements side by side, a plane as :class:`Packer` does.
 
-    An element's magnitude has ``PLANE_BITS`` bits for each plane, the first plane's on top, and its
-    sign above them; a plane has the sign too.
+    The magnitude of an element has ``PLANE_BITS`` bits for every plane, with the first plane on
+    top, and the sign above. A plane has the sign too.
 
     Timing: as :class:`Packer`.
 
     Parameters
     ----------
     lanes, data_width : int
-        As those of :class:`Packer`.
+        As in :class:`Packer`.
     planes : int
-        1 to 4.
+        Number of planes, 1 to 4.
 
     Members
     -------
@@ -204,7 +205,7 @@ class PlanePacker(wiring.Component):
                 packer.i.valid.eq(self.i.valid),
                 packer.o.ready.eq(self.o.ready),
             ]
-        first = packers[0]  # they are all at the same point
+        first = packers[0]  # all packers are in the same state
         m.d.comb += [
             self.i.ready.eq(first.i.ready),
             self.o.valid.eq(first.o.valid),

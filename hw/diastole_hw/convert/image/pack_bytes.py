@@ -1,4 +1,4 @@
-"""Bytes, put side by side into beats."""
+"""Pack bytes side by side into beats."""
 
 from amaranth.hdl import Module, Mux, Signal, unsigned
 from amaranth.lib import data, stream, wiring
@@ -11,22 +11,22 @@ from diastole_sim.spec.require import require_choice, require_int
 
 
 class PackBytes(wiring.Component):
-    """Put bytes into beats, the first one lowest; a group begins a new beat.
+    """Pack bytes into beats, the first byte lowest; a group begins a new beat.
 
-    Timing: one byte in per cycle while beats are taken. A beat leaves in the cycle after its last
-    byte came. ``o`` is registered; ``i.ready`` is combinational from ``o.ready``.
+    Timing: 1 byte in per cycle while beats are accepted. A beat is output in the cycle after its
+    last byte comes. ``o`` is registered; ``i.ready`` is combinational from ``o.ready``.
 
     Parameters
     ----------
     data_width : int
         Bits of a beat.
     most : int
-        Most bytes of a group, if they are less than a beat has; at least 1.
+        Most bytes of a group, if fewer than the bytes of a beat; at least 1.
 
     Members
     -------
     i : In(stream of {"byte": unsigned(8), "last": 1})
-        ``last``: of its group.
+        ``last``: the byte is the last of its group.
     o : Out(stream of :func:`diastole_hw.convert.image.pack.packed_layout`)
         Zeros after the last byte of a group.
 
@@ -51,7 +51,7 @@ class PackBytes(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         size = self.data_width // 8
-        count = Signal(range(self.most))  # bytes that the beat has
+        count = Signal(range(self.most))  # bytes already in the beat
         packed = data_register(packed_layout(8 * self.most), name="packed")
         taken = Signal()
         ends = Signal()

@@ -1,4 +1,5 @@
-"""The groups of an image that has planes: one after the other, each with the same exponents."""
+"""Repeat the groups of an image with planes: once for every plane, always with the same
+exponents."""
 
 from amaranth.hdl import Cat, Module, Mux, Signal, unsigned
 from amaranth.lib import data, stream, wiring
@@ -13,37 +14,38 @@ PLANE_BITS_OF_NUMBER = 2
 
 
 def plane_group_layout() -> data.StructLayout:
-    """A group, and which plane of it."""
+    """Return the layout of a group with the number of a plane."""
     return data.StructLayout(
         image_group_layout().members | {"plane": unsigned(PLANE_BITS_OF_NUMBER), "last_plane": 1}
     )
 
 
 class PlaneTurns(wiring.Component):
-    """Give each group once for every plane: what it is, its exponents, the elements of the plane.
+    """Output every group once for every plane: the description, the exponents, the elements of the
+    plane.
 
-    What the planes behind the first one need waits here, of one group.
+    The unit buffers the data of later planes, for a single group.
 
-    Timing: combinational for the first plane. Beats of the others come one per cycle, each at the
-    earliest 2 cycles after that of the plane before.
+    Timing: combinational for the first plane. Beats of later planes come 1 per cycle. A beat comes
+    at the earliest 2 cycles after the corresponding beat of the previous plane.
 
     Parameters
     ----------
     data_width : int
         Bits of a beat.
     planes : int
-        Most that there are (2 to 4).
+        Largest number of planes (2 to 4).
     exponent_beats, element_beats : int
         Most beats of a group.
 
     Members
     -------
     planes_less_1 : In(2)
-        How many there are; must hold while a group is here.
+        Number of planes, less 1; must hold while a group is in the unit.
     group : In(stream of image_group_layout())
     exponents : In(stream of packed_layout(data_width))
     elements : In(stream of packed_layout(data_width, planes))
-        With the last beat of a group, ``last``.
+        ``last`` marks the last beat of a group.
     group_o : Out(stream of plane_group_layout())
     exponents_o, elements_o : Out(stream of packed_layout(data_width))
     """
@@ -84,7 +86,7 @@ class PlaneTurns(wiring.Component):
         ]
         width = self.data_width
         self._repeat(m, "exponents", self.exponent_beats, lambda beat: beat)
-        # A plane's beat is the lowest; those of the planes behind it move down.
+        # The beat of the current plane is lowest. Beats of later planes move down.
         self._repeat(m, "elements", self.element_beats, lambda beat: beat[width:])
         return m
 
@@ -92,18 +94,20 @@ class PlaneTurns(wiring.Component):
         return ((name, self.group.p[name]) for name in image_group_layout().members)
 
     def _counter(self, m, name, port, ends):
-        """Of a stream, which plane is given; it ends with what is taken while ``ends``."""
+        """Return the number of the current plane of a stream. A plane ends with an item accepted
+        while ``ends``."""
         plane = Signal(PLANE_BITS_OF_NUMBER, name=name)
         with m.If(port.valid & port.ready & ends):
             m.d.sync += plane.eq(Mux(plane == self.planes_less_1, 0, plane + 1))
         return plane
 
     def _repeat(self, m, name, beats, rest):
-        """A group's beats as they come, then again, the ``rest`` of each, for the planes behind."""
+        """Output the beats of a group, then repeat the ``rest`` of every beat for the later
+        planes."""
         source, out = getattr(self, name), getattr(self, f"{name}_o")
         wide = len(source.p.beat)
         kept = data.StructLayout({"beat": unsigned(len(rest(source.p.beat))), "last": 1})
-        again = StreamFifo(shape=kept, depth=max(beats, REGISTERS) + 1)  # a memory: they are wide
+        again = StreamFifo(shape=kept, depth=max(beats, REGISTERS) + 1)  # beats are wide: use a Ram
         m.submodules[f"{name}_again"] = again
         plane = self._counter(m, f"{name}_plane", out, out.p.last)
         first = Signal(name=f"{name}_first")

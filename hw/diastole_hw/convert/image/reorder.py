@@ -1,4 +1,4 @@
-"""From words of a group to the order of the memory image: block by block."""
+"""Reorder the words of a group into the order of the memory image, block by block."""
 
 from amaranth.hdl import Array, Assert, Cat, Const, Module, Signal, unsigned
 from amaranth.lib import data, stream, wiring
@@ -12,7 +12,8 @@ _STACKS = 4
 
 
 def ordered_layout(sizes: ConverterSizes) -> data.StructLayout:
-    """Elements in the order of an image, a word of them; ``last`` marks the end of a group."""
+    """Return the layout of a word of elements in the order of an image; ``last`` marks the end of a
+    group."""
     bits = sizes.lanes * sizes.lane_bits
     return data.StructLayout({"elements": unsigned(bits), "last": 1})
 
@@ -20,20 +21,22 @@ def ordered_layout(sizes: ConverterSizes) -> data.StructLayout:
 class Reorder(wiring.Component):
     """Bring the words of groups of the first copy into the order of the image, block by block.
 
-    Written: word s of row r holds ``lanes`` neighbouring elements of row r of the tensor; a group
-    is written block by block, a block row by row. Where a word covers P > 1 blocks, these blocks, a
-    *stack*, are written together, and only then anything must be ordered: there are four stacks,
-    written one after the other. Read: words of ``lanes`` elements in the order of the image, block
-    j, row r, column c at element ``(j * block + r) * block + c``.
+    Write: word s of row r has ``lanes`` neighbouring elements of row r of the tensor. A group is
+    written block by block, a block row by row. If a word covers P > 1 blocks, these blocks are a
+    *stack* and are written together. Only stacks need any reordering. The memory holds four stacks,
+    written one after the other.
 
-    The memory of the stacks has P banks, one per chunk of ``block`` elements: chunk j of row r goes
-    to bank ``(j xor f r) mod P``, f = max(1, P / block). A written word (one r, P values of j) and
-    a word read (P successive pairs j, r) thus never use a bank twice.
+    Read: words of ``lanes`` elements in the order of the image, block j, row r, column c at element
+    ``(j * block + r) * block + c``.
 
-    Timing: one word per cycle in and out. What comes is not held up. Where no two blocks share a
-    word it leaves in the next cycle, and must be taken then; else the first of a stack is there 2
-    cycles after its last was written, and ``o`` may wait for as long as there is room, for 2
-    stacks.
+    The memory of the stacks has P banks, a bank per chunk of ``block`` elements. Chunk j of row r
+    goes to bank ``(j xor f r) mod P``, f = max(1, P / block). Neither a written word (one r, P
+    values of j) nor a read word (P successive pairs j, r) uses a bank twice.
+
+    Timing: 1 word per cycle in and out. The input is never stalled. If no word covers several
+    blocks, a word is output in the next cycle, and must be accepted then. Else the first word of a
+    stack is output 2 cycles after the last word of the stack is written. ``o`` may wait while the
+    memory has free space, for 2 stacks.
 
     Parameters
     ----------
@@ -43,9 +46,9 @@ class Reorder(wiring.Component):
     -------
     write_en : In(1)
     write_data : In(lanes * element_bits)
-        A word; there must be room.
+        A word. The memory must have free space.
     filled : In(1)
-        A pulse, with the last word of a group written.
+        A pulse with the last written word of a group.
     o : Out(stream of :func:`ordered_layout`)
     """
 
@@ -64,7 +67,7 @@ class Reorder(wiring.Component):
 
     @property
     def _spread(self) -> int:
-        """f of the class's docstring."""
+        """Factor f of the bank number, as the class's docstring has it."""
         return max(1, self.sizes.word_chunks // self.sizes.block)
 
     def elaborate(self, platform):
@@ -76,7 +79,7 @@ class Reorder(wiring.Component):
         return m
 
     def _pass_on(self, m):
-        """As they come."""
+        """Output the words in the order of the input."""
         m.d.sync += [
             self.o.valid.eq(self.write_en),
             self.o.p.elements.eq(self.write_data),
@@ -85,10 +88,10 @@ class Reorder(wiring.Component):
         m.d.sync += Assert(~self.o.valid | self.o.ready, "nobody takes a word")
 
     def _turn_stacks(self, m):
-        """Written and read stack by stack."""
+        """Write and read the words stack by stack."""
         rows = self.sizes.block  # words of a stack
         written = Signal(range(rows * _STACKS))
-        count = Signal(range(rows * _STACKS))  # words that are read, in all stacks
+        count = Signal(range(rows * _STACKS))  # next word to read, counted over all stacks
         full = Signal(range(_STACKS + 1))  # stacks to be read
         ends = Array(Signal(name=f"ends{n}") for n in range(_STACKS))  # a stack ends its group
         came, move, read, last, left = (
@@ -143,16 +146,17 @@ class Reorder(wiring.Component):
         )
 
     def _relative_bank(self, chunk):
-        """Bank of a chunk of a word read, exclusive-or the bank of the word's first chunk."""
+        """Return the bank of a chunk of a read word, exclusive-or the bank of the word's first
+        chunk."""
         block = self.sizes.block
         if self.sizes.word_chunks <= block:  # the chunks are rows of one block
             return chunk
         return chunk // block | chunk % block * self._spread  # whole blocks, one after the other
 
     def _first(self, count):
-        """Block of its stack, and row, of the first chunk of a word read."""
+        """Return the block within the stack, and the row, of the first chunk of a read word."""
         sizes = self.sizes
-        index = Cat(Const(0, exact_log2(sizes.word_chunks)), count)  # in chunks
+        index = Cat(Const(0, exact_log2(sizes.word_chunks)), count)  # number of the chunk
         row_bits = exact_log2(sizes.block)
         return index[row_bits:][: exact_log2(sizes.word_chunks)], index[:row_bits]
 
@@ -161,7 +165,7 @@ class Reorder(wiring.Component):
         return (block ^ (row * self._spread)) & (self.sizes.word_chunks - 1)
 
     def _read_row(self, count, bank):
-        """Row, in bank number ``bank``, of the chunk of a word read."""
+        """Return the row in bank number ``bank`` at which the chunk of a read word lies."""
         sizes = self.sizes
         _, row = self._first(count)
         chunk_bits, spread_bits = exact_log2(sizes.word_chunks), exact_log2(self._spread)

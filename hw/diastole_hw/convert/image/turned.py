@@ -1,4 +1,4 @@
-"""From words of a strip to the order of the second copy's image: block by block, turned."""
+"""Transpose the words of a strip into the order of the second copy's image, block by block."""
 
 from amaranth.hdl import Array, Assert, Cat, Module, Signal
 from amaranth.lib import stream, wiring
@@ -12,36 +12,38 @@ from diastole_sim.spec.sizes.converter_sizes import ConverterSizes
 
 
 class TurnedReorder(wiring.Component):
-    """Hold two strips of elements, written row by row and read as groups of the second copy.
+    """Store two strips of elements, written row by row and read as groups of the second copy.
 
-    Written: ``lanes`` neighbours of a row of the tensor, in any order. Read: for each column of
-    blocks from the left a group: words of ``lanes`` elements in the order of the image, block j,
-    column c, row r at element ``(j * block + c) * block + r`` of the group.
+    Write: ``lanes`` neighbours of a row of the tensor, in any order. Read: a group for every column
+    of blocks from the left. The words of a group have ``lanes`` elements in the order of the image:
+    block j, column c, row r at element ``(j * block + c) * block + r`` of the group.
 
-    Of a strip that the tensor ends in come the words of its first blocks in both directions alone,
-    all of theirs, the one at the end of its last row as the last; those are read.
+    If the tensor ends in a strip, only the words of the first blocks in both directions come, and
+    all words of these blocks. The word at the end of the last row comes last. Only these blocks are
+    read.
 
-    There is a bank per lane: element n of a word of row r goes to bank ``n xor (r mod lanes)``, so
-    that neither a word written nor one read uses a bank twice.
+    A bank per lane holds the elements. Element n of a word of row r goes to bank
+    ``n xor (r mod lanes)``: neither a written word nor a read word uses a bank twice.
 
-    Timing: the first word is valid 2 cycles after ``filled``; one word per cycle in and out. ``o``
-    is registered (in the banks' outputs); reading stops while ``o`` waits.
+    Timing: the first word is valid 2 cycles after ``filled``; 1 word per cycle in and out. ``o`` is
+    registered (in the outputs of the banks); reading stops while ``o`` waits.
 
     Parameters
     ----------
     sizes : ConverterSizes
-        With a class of two copies.
+        Sizes with a class of two copies.
 
     Members
     -------
     write_en : In(1)
     write_at : In(:func:`word_layout`)
-        The word's place in its tile. The half must be free; not checked.
+        Place of the word in its tile. The half must be free; not checked.
     write_data : In(lanes * element_bits)
     filled : In(1)
-        A pulse, with the last word of a half written: the halves are filled in turn.
+        A pulse with the last word written to a half. The halves are filled alternately.
     freed : Out(1)
-        A pulse when the last word of a half has been read: it may be written from the next cycle.
+        A pulse when the last word of a half is read. The half may be written from the next cycle
+        on.
     o : Out(stream of :func:`ordered_layout`)
     """
 
@@ -62,14 +64,14 @@ class TurnedReorder(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         sizes = self.sizes
-        count = Signal(range(sizes.group_words))  # words of the group that are read
+        count = Signal(range(sizes.group_words))  # words of the group already read
         group = Signal(range(sizes.strip_groups))
         write_half = Signal()
         half = Signal()
         full = Signal(range(3))  # halves to be read
         move = Signal()
         read = Signal()
-        end = Signal()  # of a group
+        end = Signal()  # the word is the last of its group
         last = Signal()
         last_count, last_group = self._ends(m, write_half, half)
         m.d.comb += [
@@ -96,7 +98,8 @@ class TurnedReorder(wiring.Component):
         return m
 
     def _ends(self, m, write_half, half):
-        """Numbers of the last word of each group, and of the last group, of the half read."""
+        """Return the numbers of the last word of a group, and of the last group, in the half that
+        is read."""
         sizes = self.sizes
         row_bits, word_bits = exact_log2(sizes.block), exact_log2(sizes.block_words)
         blocks = Array(Signal(3, name=f"last_block{n}") for n in range(2))

@@ -1,4 +1,5 @@
-"""Groups of two copies, each as soon as it is complete, become one sequence for the writer."""
+"""Merge the groups of two copies into a single sequence for the writer, in the order of
+completion."""
 
 from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import stream, wiring
@@ -10,12 +11,12 @@ from diastole_hw.convert.image.pack import packed_layout
 from diastole_hw.stream.fifo import StreamFifo
 from diastole_sim.spec.sizes.converter_sizes import ConverterSizes
 
-_GROUPS_AHEAD = 4  # begun in the lanes, and not yet complete; from here to the writer
+_GROUPS_AHEAD = 4  # groups begun in the lanes but not complete; groups from here to the writer
 
 
 class GroupsSignature(wiring.Signature):
-    """The groups of an image, seen from where they come from: what they are, the bytes of their
-    exponent fields, the beats of their elements, as :func:`packed_layout` has them."""
+    """Carry the groups of an image, seen from the source: descriptions of groups, bytes of exponent
+    fields, and beats of elements as :func:`packed_layout` has them."""
 
     def __init__(self, data_width: int, planes: int = 1):
         super().__init__(
@@ -28,32 +29,35 @@ class GroupsSignature(wiring.Signature):
 
 
 class CopyTurns(wiring.Component):
-    """Let the groups of two copies go on one after the other: the first copy's as soon as all their
-    elements have come, the second's when there is none of those.
+    """Arbitrate between the groups of two copies. A group of the first copy goes on as soon as all
+    its elements have come. A group of the second copy goes on if no group of the first copy is
+    ready.
 
-    A strip of the second copy is described once, as its last group; here each of its groups gets
-    what is said of it. The last strip of a tensor waits for all groups of the first copy.
+    A strip of the second copy is described once, as its last group. The output repeats the
+    description for every group of the strip. The last strip of a tensor waits for all groups of the
+    first copy.
 
-    Elements are kept, so that a group goes on without a gap while those of both copies come: for
-    each copy two of the largest groups, and the exponents of one. No more of the first copy may be
-    on their way.
+    Elements are buffered: a group goes on without a gap while elements of both copies come. For
+    every copy the buffers hold two of the largest groups, and the exponents of one group. No more
+    groups of the first copy may be under way.
 
-    Timing: 2 cycles from one group's last exponent to the next's first, besides waiting for
-    elements; one byte and one beat per cycle. Elements come out 2 cycles later at the soonest.
+    Timing: 2 cycles from the last exponent of a group to the first exponent of the next group,
+    besides waiting for elements; 1 byte and 1 beat per cycle. Elements are output 2 cycles later at
+    the earliest.
 
     Parameters
     ----------
     sizes : ConverterSizes
-        With a class of two copies.
+        Sizes with a class of two copies.
 
     Members
     -------
     first, second : In(:class:`GroupsSignature`)
-        Groups of the first copy; strips, of which ``exponents.end`` tells the last group.
+        Groups of the first copy; strips, in which ``exponents.end`` marks the last group.
     freed : Out(1)
         A pulse: the last element of a group of the first copy goes on.
     o : Out(:class:`GroupsSignature`)
-        A group comes before its bytes; ``exponents.end`` means nothing.
+        A group comes before its bytes; ``exponents.end`` is meaningless.
     """
 
     def __init__(self, sizes: ConverterSizes):
@@ -66,10 +70,10 @@ class CopyTurns(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         copy = Signal()
-        taken = Signal()  # a group of this copy has been given
+        taken = Signal()  # the description of a group of this copy is accepted
         group, exponents, elements, complete = self._keep(m, "first", taken & ~copy)
         strip, exponents_t, elements_t, complete_t = self._keep(m, "second", taken & copy)
-        order = StreamFifo(shape=1, depth=_GROUPS_AHEAD)  # of which copy the groups are
+        order = StreamFifo(shape=1, depth=_GROUPS_AHEAD)  # copies of the groups
         m.submodules.order = order
         last = strip.p.copy_end & strip.p.last_row & strip.p.last_col
         offered = Signal()
@@ -79,21 +83,21 @@ class CopyTurns(wiring.Component):
             offered_t.eq(strip.valid & exponents_t.valid & complete_t),
         ]
         with m.FSM():
-            with m.State("choose"):
+            with m.State("choose"):  # choose the copy: the first copy has priority
                 m.d.sync += copy.eq(~offered)
                 with m.If(offered | (offered_t & ~(last & group.valid))):
                     m.next = "group"
-            with m.State("group"):
+            with m.State("group"):  # output the description of the group
                 m.d.comb += self.o.group.valid.eq(order.i.ready)
                 with m.If(self.o.group.valid & self.o.group.ready):
                     m.d.comb += taken.eq(1)
                     m.next = "exponents"
-            with m.State("exponents"):
+            with m.State("exponents"):  # output the bytes of the exponent field
                 self._give_exponents(m, copy, exponents, exponents_t)
                 with m.If(self.o.exponents.valid & self.o.exponents.ready):
                     with m.If(self.o.exponents.p.last):
                         m.next = "choose"
-        end = exponents_t.p.end  # the strip's last group
+        end = exponents_t.p.end  # the group is the strip's last
         m.d.comb += [
             self.o.group.payload.eq(Mux(copy, strip.payload, group.payload)),
             group.ready.eq(taken & ~copy),
@@ -108,8 +112,8 @@ class CopyTurns(wiring.Component):
         return m
 
     def _keep(self, m, name, taken):
-        """What waits of a copy: groups, exponents, elements, and whether all elements of the next
-        group have come."""
+        """Buffer the groups, exponents and elements of a copy. Return the buffers' outputs, and
+        whether all elements of the next group have come."""
         sizes, port = self.sizes, getattr(self, name)
         entries = max(sizes.of_classes(sizes.exponent_entries))
         beats = 2 * max(sizes.of_classes(sizes.element_beats))
@@ -122,7 +126,7 @@ class CopyTurns(wiring.Component):
         connect(m, flipped(port.group), groups.i)
         connect(m, flipped(port.exponents), exponents.i)
         connect(m, flipped(port.elements), elements.i)
-        complete = Signal(range(beats + 1), name=f"{name}_complete")  # groups, not yet given
+        complete = Signal(range(beats + 1), name=f"{name}_complete")  # groups with all elements
         came = elements.i.valid & elements.i.ready & elements.i.p.last
         m.d.sync += complete.eq(complete + came - taken)
         return groups.o, exponents.o, elements.o, complete.any()
@@ -137,7 +141,7 @@ class CopyTurns(wiring.Component):
         ]
 
     def _give_elements(self, m, order, elements, elements_t):
-        """In the order of the groups."""
+        """Output the elements in the order of the groups."""
         out = self.o.elements
         m.d.comb += [
             out.payload.eq(Mux(order.payload, elements_t.payload, elements.payload)),

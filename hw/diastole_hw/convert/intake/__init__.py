@@ -1,1 +1,1 @@
-"""Reads the floats of a tensor: its tiles, in their order, into the buffer of tiles."""
+"""Read the floats of a tensor, tile by tile in the order of the tiles, into the buffer of tiles."""

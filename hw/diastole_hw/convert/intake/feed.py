@@ -1,4 +1,4 @@
-"""What a chain gives to the converter, made words: from rows of blocks."""
+"""Assemble words of the converter from rows of blocks that a chain streams."""
 
 from amaranth.hdl import Assert, Cat, Module, Mux, Signal, unsigned
 from amaranth.lib import data, stream, wiring
@@ -15,22 +15,23 @@ _FLOAT = 32
 
 
 def fed_row_layout(block: int) -> data.ArrayLayout:
-    """A row of a block: its floats, from the left."""
+    """Return the layout of a row of a block: the floats from the left."""
     return data.ArrayLayout(unsigned(_FLOAT), block)
 
 
 class Feed(wiring.Component):
-    """Words of a tensor from its blocks, which come row of blocks by row of blocks, in it from the
-    left, each with all its rows; or so patch by patch.
+    """Assemble the words of a tensor from its blocks. Rows of blocks come from the top, blocks of a
+    row from the left, and a block with all its rows. Or patches come one after the other, with
+    their blocks in this order.
 
-    Words leave in the same order, those of a block row by row; where a word covers several blocks,
-    the words of these row by row. Only words that begin inside the tensor are given. What a word
-    has beside the tensor is anything, as it is in a row.
+    Words are output in the order of the blocks, the words of a block row by row. If a word covers
+    several blocks, the words of these blocks come row by row. Only words that begin inside the
+    tensor are output. Lanes outside the tensor are arbitrary, as in the rows.
 
-    Timing: a word leaves in the cycle in which its row is there, a row is taken with its last word;
-    rows that lie below the tensor are taken at once. Where a word covers several blocks, a row per
-    cycle is taken, and of the last of these blocks a word leaves 1 cycle later. Then the other
-    blocks wait in a memory. ``i.ready`` does not depend on ``i.valid``.
+    Timing: a word is output in the cycle in which its row is offered. A row is accepted with its
+    last word. Rows below the tensor are accepted at once. If a word covers several blocks, a row is
+    accepted per cycle, and rows of all blocks but the last wait in a memory. A word is output 1
+    cycle after the row of the last of its blocks. ``i.ready`` does not depend on ``i.valid``.
 
     Parameters
     ----------
@@ -41,13 +42,13 @@ class Feed(wiring.Component):
     start : In(1)
         A pulse before a tensor; only while not ``busy``.
     rows, cols : In(24)
-        At least 1; must hold until the last row is taken. Not checked.
+        At least 1. Must hold until the last row is accepted. Not checked.
     cut : In(:func:`diastole_hw.convert.tile_order.cut_layout`)
-        In blocks; as ``rows``. A word covers no blocks of two patches, not checked.
+        Cut in blocks; must hold as ``rows``. A word covers no blocks of two patches; not checked.
     i : In(stream of :func:`fed_row_layout`)
     o : Out(stream of unsigned(32 * lanes))
     busy : Out(1)
-        Rows are still to come: none is taken else.
+        Rows are still to come. No row is accepted while ``busy`` is low.
     """
 
     def __init__(self, sizes: ConverterSizes):
@@ -98,7 +99,7 @@ class Feed(wiring.Component):
         return m
 
     def _divide(self, m, inside, cols_left):
-        """A row has one word or several."""
+        """Divide a row of a block into words, at least one."""
         sizes = self.sizes
         word = Signal(range(sizes.block_words))
         row_end = Signal()
@@ -114,7 +115,8 @@ class Feed(wiring.Component):
             m.d.sync += word.eq(Mux(row_end, 0, word + 1))
 
     def _join(self, m, row, inside, took, block_end, line_end):
-        """A word has rows of several blocks: all but the last wait for it."""
+        """Join the rows of several blocks to a word: rows of all blocks but the last wait for the
+        last."""
         sizes = self.sizes
         chunk = Signal(range(sizes.word_chunks))
         whole = Signal()  # the row completes a word

@@ -1,4 +1,4 @@
-"""First pass over a tile: from the reader into the buffer, with the exponents of its units."""
+"""First pass over a tile: write words from the reader into the buffer, and measure the elements."""
 
 from typing import NamedTuple
 
@@ -24,8 +24,8 @@ from diastole_sim.spec.sizes.converter_sizes import ConverterSizes
 
 
 class _Word(NamedTuple):
-    """A word that is measured, when ``valid``; ``random``: draws of its elements, where any class
-    needs them for that."""
+    """Hold a word to be measured, when ``valid``. ``random``: random bits for the elements, or None
+    if no class needs random bits for the measurement."""
 
     valid: Value
     at: Value
@@ -36,71 +36,77 @@ class _Word(NamedTuple):
 
 
 class Intake(wiring.Component):
-    """Write the words of tiles into the buffer, and say what a unit of each of their elements would
-    have for exponent; or only find the largest magnitude of a tensor.
+    """Write the words of tiles into the buffer, and output for every element the exponent of a unit
+    with only this element. Or, with ``scan``, only find the largest magnitude of a tensor.
 
-    Only words that begin inside the tensor are taken, piece by piece; what such a word has beside
-    it becomes zeros. With two tiles in the buffer they go to half 0 first, then in turn. A tensor
-    that is ``fed`` comes block by block: the words of a piece in the order of
-    :class:`diastole_hw.convert.lanes.passes.Passes`, and no others; in machines with such tensors.
+    A unit is a set of elements with a common stored exponent.
 
-    Where a class's units are folded (:attr:`ConverterSizes.folds`), the values are its elements'
-    ``top``, as :class:`LaneQuantiser` has it, or 255 where a NaN or an Inf make the unit no number.
-    If they draw (:attr:`ConverterSizes.draws_at_intake`), that is with the draws that they will be
-    stored with.
+    Only words that begin inside the tensor are accepted, piece by piece. Lanes outside the tensor
+    become zeros. If the buffer holds two tiles, the first tile is written to half 0, and later
+    tiles to alternating halves. With ``fed``, a tensor may come block by block: the words of a
+    piece come in the order of :class:`diastole_hw.convert.lanes.passes.Passes`, without any further
+    words.
 
-    Timing: one word per cycle; in a class that draws here that is the rate of its unit of draws. A
-    tile waits for room in the buffer first. A word is written 1 cycle after it was taken; ``add``
-    and its values are :attr:`measuring` cycles after that, in machines with a class that draws here
-    1 more, and of that class when the draws come too, 7 after the first. ``data.ready`` does not
+    If a class folds its units (:attr:`ConverterSizes.folds`), a value is ``top`` of
+    :class:`LaneQuantiser`, or 255 if a NaN or an Inf makes the unit no number. If the class also
+    rounds by random bits (:attr:`ConverterSizes.draws_at_intake`), ``top`` is computed with the
+    random bits with which the element will be stored.
+
+    Timing: 1 word per cycle. In a class that needs random bits in this unit, the rate is the rate
+    of the unit of random bits. A tile first waits for free space in the buffer. A word is written 1
+    cycle after the word is accepted. ``add`` and its values come :attr:`measuring` cycles after the
+    write. In a machine with such a class, ``add`` comes 1 cycle later. For words of such a class,
+    the latency of the unit of random bits takes the place of this cycle. ``data.ready`` does not
     depend on ``data.valid``, nor ``words.ready`` on ``words.valid``.
 
     Parameters
     ----------
     sizes : ConverterSizes
     fed : bool
-        Tensors may come block by block.
+        True if tensors may come block by block.
 
     Members
     -------
     restart : In(1)
-        A pulse before the first tile of a tensor; forgets ``amax``.
+        A pulse before the first tile of a tensor; clears ``amax``.
     scan : In(1)
-        Only look: nothing is written or added. Must hold from the first tile's word to ``done``.
+        Only find the largest magnitude: no word is written or added. Must hold from the first word
+        of the first tile to ``done``.
     cls : In(2)
     scale : In(8)
-        As in :class:`LaneScale`; must hold while words are on their way.
+        As in :class:`LaneScale`; must hold while words are in the pipeline.
     cols, seed, tag, step : In(32)
-        Of the tensor, there only if a class draws here; must hold as ``scale``.
+        Parameters of the tensor, present only if a class needs random bits in this unit; must hold
+        as ``scale``.
     start : In(1)
     rows : In(32)
-        As in :class:`diastole_hw.convert.lanes.tile_quantiser.TileQuantiser`; there only as
-        ``cols``.
+        As in :class:`diastole_hw.convert.lanes.tile_quantiser.TileQuantiser`, if ``cols`` is
+        present.
     tile : In(stream of :func:`tile_layout`)
     data : In(stream of unsigned(data_width))
-        The beats that :class:`diastole_hw.convert.intake.read_requests.ReadRequests` asks for.
+        Beats that :class:`diastole_hw.convert.intake.read_requests.ReadRequests` requests.
     by_blocks : In(1)
-        The tensor is fed; must hold from its first tile to its last. Not together with ``scan``.
+        The tensor comes block by block. Must hold from the first tile of the tensor to the last.
+        Not together with ``scan``. Present with ``fed``.
     words : In(stream of unsigned(32 * lanes))
-        What :class:`diastole_hw.convert.intake.feed.Feed` gives; like ``by_blocks`` only there if
-        ``fed``.
+        Words of :class:`diastole_hw.convert.intake.feed.Feed`. Present with ``fed``.
     freed : In(1)
         A pulse: the tile written longest ago is not needed any more.
     write_en : Out(1)
     write_at : Out(:func:`word_layout`)
     write_data : Out(32 * lanes)
     taken : Out(stream of :func:`tile_layout`)
-        A tile, in the cycle in which its first piece's last word is taken; ``ready`` is not looked
-        at.
+        A tile, in the cycle in which the last word of its first piece is accepted; ``ready`` is
+        ignored.
     add, row_end, last_row : Out(1)
     at : Out(:func:`word_layout`)
     values : Out(array of lanes unsigned(measured_bits))
-        As :class:`diastole_hw.convert.lanes.gather.Gather` takes them: of the sizes'
-        ``measured``.
+        Inputs of :class:`diastole_hw.convert.lanes.gather.Gather`, of ``measured_bits`` of the
+        sizes.
     done : Out(1)
-        A pulse ``scanning`` cycles after the tensor's last word was taken: ``amax`` is complete.
+        A pulse ``scanning`` cycles after the tensor's last word is accepted: ``amax`` is complete.
     amax : Out(31)
-        Bits 30..0 of the largest normal number so far, 0 if there is none.
+        Bits 30..0 of the largest normal number so far, 0 if no number was normal.
     """
 
     def __init__(self, sizes: ConverterSizes, *, fed: bool = False):
@@ -137,13 +143,14 @@ class Intake(wiring.Component):
 
     @property
     def measuring(self) -> int:
-        """Cycles from a word to its values."""
+        """Cycles from the write of a word to the values of the word."""
         return TOP_CYCLES if any(self.sizes.folds) else 1
 
     @property
     def scanning(self) -> int:
-        """Cycles from a word to the ``amax`` that it is in: its write, a comparison of two lanes a
-        cycle, and one with the largest so far."""
+        """Cycles from a word to an ``amax`` that includes the word. The write takes a cycle, every
+        comparison of pairs of lanes a cycle, and the comparison with the largest magnitude so far a
+        cycle."""
         return 2 + exact_log2(self.sizes.lanes)
 
     def elaborate(self, platform):
@@ -152,9 +159,9 @@ class Intake(wiring.Component):
         at = Signal(word_layout(sizes))
         free = Signal(range(sizes.halves + 1), init=sizes.halves)
         take = Signal()
-        row_end = Signal()  # of the piece
+        row_end = Signal()  # the word is the last of its row in the piece
         last_row = Signal()
-        last = Signal()  # of the piece
+        last = Signal()  # the word is the last of the piece
         cols_end = Signal()
         tile_end = Signal()
         column = at.word << exact_log2(sizes.lanes)
@@ -163,6 +170,7 @@ class Intake(wiring.Component):
         if self.fed:
             offered = Mux(self.by_blocks, self.words.valid, offered)
             m.d.sync += Assert(~self.by_blocks | ~self.scan, "what is fed was to be scanned")
+        # Accept a word: from memory, or block by block from a chain.
         floats = self._masked(at.word, column)
         drawn = None
         if any(sizes.draws_at_intake):
@@ -186,9 +194,11 @@ class Intake(wiring.Component):
             self.taken.valid.eq(last & ~self.scan),
             self.taken.payload.eq(self.tile.payload),
         ]
+        # Count the free halves of the buffer.
         filled = tile_end & ~self.scan
         m.d.sync += free.eq(free + self.freed - filled)
         m.d.sync += Assert(~self.freed | (free != sizes.halves), "a tile was freed twice")
+        # Go on to the place of the next word.
         with m.If(take):
             m.d.sync += at.word.eq(at.word + 1)
             with m.If(row_end):
@@ -202,6 +212,7 @@ class Intake(wiring.Component):
                     self._go_by_blocks(m, at, cols_end, last_row)
         with m.If(filled):
             m.d.sync += at.half.eq(~at.half)
+        # Write the word 1 cycle later, then measure it and compare magnitudes.
         m.d.sync += [
             self.write_en.eq(take & ~self.scan),
             data_output(m, self.write_at, "written_at").eq(at),
@@ -214,11 +225,12 @@ class Intake(wiring.Component):
         return m
 
     def _go_by_pieces(self, m, word, row_end, last, tile_end):
-        """Where the rows of a piece end and begin, and which is the first."""
+        """Find the ends of the rows of a piece, go on to the next row or piece, and announce the
+        tile with its first piece only."""
         sizes = self.sizes
         masks = [n - 1 for n in sizes.piece_words]
         mask = by_class(m, self.cls, masks, "piece_words")
-        begin = Signal.like(word)  # of the row at hand
+        begin = Signal.like(word)  # first word of the current row of the piece
         others = by_class(m, self.cls, [sizes.tile_row_words - 1 & ~n for n in masks], "pieces")
         m.d.comb += begin.eq(word & others)
         with m.If((word & mask) == mask):
@@ -229,13 +241,15 @@ class Intake(wiring.Component):
             m.d.sync += word.eq(Mux(last, word + 1, begin))
 
     def _block_ends(self, at, cols_end, last_row):
-        """Whether a word is the last of a block's row, and of the block; of what lies inside."""
+        """Return whether a word is the last of a row of a block, and the last of the block, inside
+        the tile."""
         rows, words = self.sizes.block - 1, self.sizes.block_words - 1
         row_end = cols_end | ((at.word & words) == words)
         return row_end, row_end & (last_row | ((at.row & rows) == rows))
 
     def _go_by_blocks(self, m, at, cols_end, last_row):
-        """Through a block, to the one beside it, to the next row of blocks; then a tile begins."""
+        """Go through a block, to the block on the right, to the next row of blocks; then to a new
+        tile."""
         rows, words = self.sizes.block - 1, self.sizes.block_words - 1
         row_end, block_end = self._block_ends(at, cols_end, last_row)
         m.d.sync += [at.word.eq(at.word + 1), at.row.eq(at.row)]
@@ -247,15 +261,17 @@ class Intake(wiring.Component):
                 m.d.sync += [at.word.eq(0), at.row.eq(Mux(last_row, 0, at.row + 1))]
 
     def _turn(self, at, cols_end, row_end, last_row, last):
-        """After which words the next row of the tile is drawn for, and after which the first again:
-        what is folded by what is known here has tiles of one row of blocks."""
+        """Return whether a word ends a row of a tile, and whether the next word begins again in the
+        first row. The random bits follow these rows. A class that folds units in this pass has
+        tiles of a single row of blocks."""
         if not self.fed:
             return row_end, last
         end_of_row, end_of_block = self._block_ends(at, cols_end, last_row)
         return Mux(self.by_blocks, end_of_row, row_end), Mux(self.by_blocks, end_of_block, last)
 
     def _part(self, word):
-        """Which word of a beat is taken; a beat may hold those of several tiles."""
+        """Return the number of the accepted word in its beat; a beat may hold words of several
+        tiles."""
         sizes = self.sizes
         bits = exact_log2(sizes.beat_words)
         if not bits:
@@ -268,7 +284,7 @@ class Intake(wiring.Component):
         return 1 if part is None else part.all()
 
     def _masked(self, word, column):
-        """The word taken: zeros in the lanes that lie outside the tensor."""
+        """Return the accepted word, with zeros in the lanes outside the tensor."""
         sizes = self.sizes
         beat, part = self.data.payload, self._part(word)
         if part is not None:
@@ -279,7 +295,7 @@ class Intake(wiring.Component):
         return Cat(Mux(k, beat.word_select(n, 32), 0) for n, k in enumerate(keep))
 
     def _written(self, m, row_end, last_row):
-        """The word that is written."""
+        """Return the word that is written."""
         written_row_end = Signal()
         written_last_row = Signal()
         m.d.sync += [written_row_end.eq(row_end), written_last_row.eq(last_row)]
@@ -288,8 +304,11 @@ class Intake(wiring.Component):
         )
 
     def _draw(self, m, word, offered, turn, room):
-        """The words that are taken, each with its draws, as soon as these come. ``offered``: there
-        is one, if there is ``room`` for it here. ``turn``: as :meth:`_turn` has it."""
+        """Return the accepted words, with their random bits, as soon as the random bits arrive.
+
+        ``offered``: a word is offered, and is accepted if ``room`` is 1. ``turn``: result of
+        :meth:`_turn`.
+        """
         sizes = self.sizes
         layout = data.StructLayout(
             {"at": word_layout(sizes), "row_end": 1, "last_row": 1, "data": 32 * sizes.lanes}
@@ -297,11 +316,12 @@ class Intake(wiring.Component):
         words = StreamFifo(shape=layout, depth=words_ahead(sizes.lanes), quick=True)
         m.submodules.words = words
         rows = {"block": sizes.block, "rows": sizes.block}
-        # All words of a tensor are drawn, or none: one waits for its draws, and they not for it.
+        # All words of a tensor need random bits, or none: a word waits for its random bits, and
+        # random bits never wait for a word.
         draws = draw_unit(self.sizes.numerics, lanes=sizes.lanes, copies=1, prompt=True, **rows)
         m.submodules.draws = draws
         drawn = by_class(m, self.cls, map(int, sizes.draws_at_intake), "drawn").bool()
-        offset = Signal(INDEX_BITS)  # of the row's first element from the tile's
+        offset = Signal(INDEX_BITS)  # index of the row's first element in the tile
         row_ends, begins_anew = turn
         with m.If(word.valid & row_ends):
             m.d.sync += offset.eq(Mux(begins_anew, 0, offset + self.cols))
@@ -341,7 +361,7 @@ class Intake(wiring.Component):
         return _Word(valid, shown.at, shown.data, shown.row_end, shown.last_row, random)
 
     def _measure(self, m, word):
-        """What the lanes say of a word, and beside it where that belongs."""
+        """Measure a word in the lanes, and delay its place and flags to the same cycle."""
         sizes = self.sizes
         for n in range(sizes.lanes):
             m.submodules[f"scale{n}"] = lane = LaneScale(numerics=self.sizes.numerics)
@@ -360,7 +380,8 @@ class Intake(wiring.Component):
         ]
 
     def _value(self, m, n, word, scale):
-        """Of a lane: its exponent, or, where a class folds, its top; or both of its scales."""
+        """Return the value of a lane: the exponent, or ``top`` if the class folds, or the codes of
+        both scales."""
         sizes = self.sizes
         if any(sizes.finds):
             return Cat(scale.four, scale.stored)
@@ -386,7 +407,7 @@ class Intake(wiring.Component):
         return Mux(known & (stored != NAN_EXPONENT), lane.top, stored)
 
     def _find_largest(self, m, taken):
-        """``taken``: the largest magnitude of a word is known."""
+        """Find the largest magnitude. ``taken``: the largest magnitude of a word is known."""
         numbers = (self.write_data.word_select(n, 32) for n in range(self.sizes.lanes))
         found = []
         for n, number in enumerate(numbers):

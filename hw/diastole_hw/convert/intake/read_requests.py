@@ -1,4 +1,4 @@
-"""What a tile asks of memory: one request for each of its rows."""
+"""Request the data of a tile from memory: one request for every row of a piece."""
 
 from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import stream, wiring
@@ -14,12 +14,12 @@ from diastole_sim.spec.sizes.converter_sizes import ConverterSizes
 
 
 class ReadRequests(wiring.Component):
-    """Ask the reader for the row segments of a tile, piece by piece, those rows only that lie in
-    the tensor.
+    """Request the row segments of a tile from the reader, piece by piece (a piece is a range of
+    columns of the tile). Rows outside the tensor are not requested.
 
-    A segment is read in whole beats; where it is shorter than a beat, the beat that it lies in.
+    A segment is read in whole beats. If a segment is shorter than a beat, the whole beat is read.
 
-    Timing: one request per cycle, combinational from the tile at the input.
+    Timing: 1 request per cycle, combinational from the tile at the input.
 
     Parameters
     ----------
@@ -28,10 +28,10 @@ class ReadRequests(wiring.Component):
     Members
     -------
     cls : In(2)
-        Must hold while there is a tile.
+        Must hold while a tile is offered.
     i : In(stream of :func:`asked_layout`)
     pitch : In(27)
-        Bytes from one row of floats to the next, a multiple of the beat; not checked.
+        Bytes from a row of floats to the next, a multiple of the beat; not checked.
     o : Out(stream of {"addr": unsigned(40), "beats": unsigned(16)})
     """
 
@@ -56,8 +56,8 @@ class ReadRequests(wiring.Component):
         address = Signal(ADDRESS_BITS)
         m.d.comb += address.eq(self.i.p.address + offset)
         m.d.comb += self.o.p.addr[beat_shift:].eq(address[beat_shift:])
-        column = Signal(range(sizes.max_tile_cols))  # the piece's first
-        below = Signal(range(sizes.max_tile_cols + 1))  # and that of the next one
+        column = Signal(range(sizes.max_tile_cols))  # first column of the piece
+        below = Signal(range(sizes.max_tile_cols + 1))  # first column of the next piece
         cols = Signal.like(self.i.p.cols)
         last_piece = Signal()
         if any(sizes.in_pieces):

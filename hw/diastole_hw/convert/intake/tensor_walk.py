@@ -1,4 +1,4 @@
-"""The order in which the converter reads a tensor, tile by tile."""
+"""Visit a tensor tile by tile, in the order in which the converter reads the tensor."""
 
 from amaranth.hdl import Assert, Const, Module, Mux
 from amaranth.lib import stream, wiring
@@ -19,31 +19,32 @@ from diastole_sim.spec.sizes.converter_sizes import ConverterSizes
 class TensorWalk(wiring.Component):
     """Visit the tiles of a tensor, row of tiles by row of tiles, or patch by patch.
 
-    Timing: the first tile is valid in the cycle after ``start``; one tile per cycle. ``o.valid`` is
-    a register, ``o.payload`` combinational from registers and ``cls``.
+    Timing: the first tile is valid in the cycle after ``start``; 1 tile per cycle. ``o.valid`` is a
+    register. ``o.payload`` is combinational from registers and ``cls``.
 
     Parameters
     ----------
     sizes : ConverterSizes
     in_patches : bool
-        Tensors may come so, from a chain.
+        True if a chain may stream tensors in patches.
 
     Members
     -------
     start : In(1)
-        Begin a tensor; only while no tile is left of the one before, not checked.
+        Begin a tensor. Allowed only while no tile of the previous tensor is left; not checked.
     cls : In(2)
     rows, cols : In(24)
-        At least 1; not checked. Must hold until the last tile is taken, as must the others.
+        At least 1; not checked. Must hold until the last tile is accepted, as must all inputs but
+        ``start``.
     source : In(40)
         Address of the float tensor, aligned to beats.
     pitch : In(27)
-        Bytes from one row of floats to the next.
+        Bytes from a row of floats to the next.
     cut : In(:func:`diastole_hw.convert.tile_order.cut_layout`)
-        With ``in_patches``, as ``rows``; ``address`` is anything where the tensor is cut.
+        Present with ``in_patches``. ``o.p.address`` is arbitrary if the tensor is cut.
     o : Out(stream of :func:`walked_layout`)
-        ``index`` is there with ``in_patches``; else
-        :class:`diastole_hw.convert.intake.tile_index.TileIndex` counts it.
+        ``index`` is valid only with ``in_patches``; else
+        :class:`diastole_hw.convert.intake.tile_index.TileIndex` counts the index.
     """
 
     def __init__(self, sizes: ConverterSizes, *, in_patches: bool = False):
@@ -85,7 +86,8 @@ class TensorWalk(wiring.Component):
             numbers = Numbers(Const(0, INDEX_BITS), tile_cols, row_elements)
             index, _ = order.follow(m, numbers, "index")
             m.d.comb += tile.index.eq(index)
-        aligned = min(4 * min(sizes.of_classes(sizes.tile_cols)), sizes.beat_bytes)  # every tile
+        # Every tile's address is aligned to so many bytes.
+        aligned = min(4 * min(sizes.of_classes(sizes.tile_cols)), sizes.beat_bytes)
         addresses = Numbers(self.source, tile_cols << 2, row_bytes, unit=aligned)
         address, _ = order.follow(m, addresses, "address")
         first_row, first_col = order.firsts(m)

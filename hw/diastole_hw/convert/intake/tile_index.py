@@ -1,4 +1,5 @@
-"""The index of a tile's first element in its tensor: found out anew, not carried along with it."""
+"""Count the index of a tile's first element in its tensor, instead of passing the index with the
+tile."""
 
 from amaranth.hdl import Module, Signal
 from amaranth.lib import wiring
@@ -13,12 +14,13 @@ from diastole_sim.spec.sizes.converter_sizes import ConverterSizes
 
 
 class TileIndex(wiring.Component):
-    """Count the tiles of a tensor, row of tiles by row of tiles, as
-    :class:`diastole_hw.convert.intake.tensor_walk.TensorWalk` visits them where tensors come in no
-    patches.
+    """Count the index of the first element of the oldest tile, row of tiles by row of tiles.
 
-    Timing: ``index`` is a register, of the first tile from the cycle after ``start`` on, of the
-    next one from the cycle after ``leaves`` on.
+    The order is the order of :class:`diastole_hw.convert.intake.tensor_walk.TensorWalk` for tensors
+    that do not come in patches.
+
+    Timing: ``index`` is a register. It belongs to the first tile from the cycle after ``start`` on,
+    and to the next tile from the cycle after ``leaves`` on.
 
     Parameters
     ----------
@@ -29,9 +31,9 @@ class TileIndex(wiring.Component):
     start : In(1)
         A tensor begins; none of its tiles leaves in this cycle.
     cls, cols : In(2), In(24)
-        Of the tensor; must hold until its last tile has left.
+        Class and columns of the tensor; must hold until the last tile has left.
     leaves, last_col : In(1), In(1)
-        A tile leaves, and whether it is the last one of its row of tiles.
+        A tile leaves; the tile is the last of its row of tiles.
     index : Out(34)
         Row * ``cols`` + column of the oldest tile's first element.
     """
@@ -69,7 +71,8 @@ class TileIndex(wiring.Component):
 
 
 def of_tile_rows(m: Module, sizes: ConverterSizes, cls, one, name: str = "elements"):
-    """What a row of tiles has of something of which a row of elements has ``one``."""
+    """Return ``one`` times the number of rows of a tile: the amount for a row of tiles, if ``one``
+    is the amount for a row of elements."""
     shifts = [exact_log2(rows) for rows in sizes.of_classes(sizes.tile_rows)]
     if len(set(shifts)) == 1:
         return one << shifts[0]

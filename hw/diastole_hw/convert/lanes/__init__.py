@@ -1,1 +1,1 @@
-"""Quantises: exponents of units, and the elements that the lanes make of floats."""
+"""Quantise: find the exponents of units, and turn floats into elements in the lanes."""

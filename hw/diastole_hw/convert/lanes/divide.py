@@ -1,4 +1,4 @@
-"""Exact division of a binary32's significand by the four bits of a scale's."""
+"""Divide the significand of a binary32 exactly by the four significand bits of a scale."""
 
 from amaranth.hdl import Cat, Const, Module, Mux, Signal
 from amaranth.lib import wiring
@@ -12,14 +12,15 @@ _STEPS_PER_CYCLE = 5
 
 
 def division_cycles(bits: int) -> int:
-    """Latency of :class:`Divide`."""
+    """Return the latency of :class:`Divide` in cycles."""
     return -(-(bits + 1) // _STEPS_PER_CYCLE)
 
 
 def division_step(m, remainder, divisor, next_bit, name):
-    """One bit of a long division: the bit, and the remainder with the dividend's next bit below.
+    """Perform a step of a long division. Return the quotient bit, and the remainder with the next
+    bit of the dividend appended.
 
-    ``remainder`` is below twice ``divisor``.
+    ``remainder`` must be below twice ``divisor``.
     """
     bit = Signal(name=f"{name}_bit")
     rest = Signal(SCALE_SIGNIFICAND_BITS, name=f"{name}_rest")
@@ -31,11 +32,11 @@ def division_step(m, remainder, divisor, next_bit, name):
 class Divide(wiring.Component):
     """Divide a significand, 2^23 to 2^24 - 1, by a divisor of 8 to 15 in units of 2^20.
 
-    The quotient q lies between 1/2 and 2. ``quotient`` is its first ``bits`` significant bits:
-    ``floor(q * 2^(bits - 1 + below))`` with ``below`` = q < 1; ``sticky`` says whether that left a
-    rest. Other divisors give anything.
+    The quotient q lies between 1/2 and 2. ``quotient`` has the first ``bits`` significant bits of
+    q: ``floor(q * 2^(bits - 1 + below))`` with ``below`` = q < 1. ``sticky``: q has further bits.
+    Other divisors give arbitrary outputs.
 
-    Timing: latency ``division_cycles(bits)``, one division per cycle.
+    Timing: latency ``division_cycles(bits)``, a division per cycle.
 
     Parameters
     ----------
@@ -67,7 +68,7 @@ class Divide(wiring.Component):
         m = Module()
         divisor = self.divisor
         remainder = self.significand[-SCALE_SIGNIFICAND_BITS:]
-        dividend = self.significand[:-SCALE_SIGNIFICAND_BITS]  # what is not looked at yet
+        dividend = self.significand[:-SCALE_SIGNIFICAND_BITS]  # bits still to be divided
         found = Const(0, 0)
         for step in range(self.bits + 1):
             bit, remainder = division_step(

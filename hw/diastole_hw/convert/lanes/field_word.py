@@ -1,4 +1,4 @@
-"""What a word has for the exponent field of a group: the bytes of its units, once each."""
+"""Select the bytes that a word adds to the exponent field of its group: every unit once."""
 
 from amaranth.hdl import Cat, Const, Module, Mux, Signal, unsigned
 from amaranth.lib import data, wiring
@@ -14,13 +14,13 @@ from diastole_sim.spec.sizes.converter_sizes import ConverterSizes
 
 
 class FieldWord(wiring.Component):
-    """Say which bytes of its exponent field a word is the first to have: those of the units that no
-    word before it, row by row, has in its group.
+    """Output the exponent bytes of the units that a word is the first to have in its group, if
+    words come row by row.
 
-    Of the first copy all lanes have the same square or row vector, where words are no longer than
-    blocks; where they are longer, each chunk has its own square. Of the second each lane has its
-    own column vector. A byte is the unit's exponent, lowered by what it is folded by; 0 for a unit
-    of zeros.
+    In the first copy all lanes have the same square or row vector, if words are no longer than
+    blocks. If words are longer, every chunk (the part of a word in a block) has its own square. In
+    the second copy every lane has its own column vector. A byte is the exponent of the unit,
+    lowered by the fold of the unit; a unit of zeros has 0.
 
     Timing: combinational.
 
@@ -28,18 +28,19 @@ class FieldWord(wiring.Component):
     ----------
     sizes : ConverterSizes
     copy : int
-        0 or 1; 1 where a class has two.
+        0 or 1; 1 only if a class has two copies.
 
     Members
     -------
     cls : In(2)
     at : In(:func:`word_layout`)
-        The word's place in its tile.
+        Place of the word in the tile.
     exponents, folds : In(array of lanes unsigned(8))
-        Of each lane's unit, as :class:`diastole_hw.convert.lanes.quantise.LaneQuantiser` takes
-        them; ``folds`` is not looked at where no class may fold.
+        Exponent and fold of the unit of every lane, as
+        :class:`diastole_hw.convert.lanes.quantise.LaneQuantiser` takes them. ``folds`` is ignored
+        if no class may fold.
     first : Out(1)
-        It has bytes to write; of the second copy only said of classes with two.
+        The word has bytes to write. In the second copy valid only for classes with two copies.
     o : Out(:func:`field_layout`)
     """
 
@@ -67,7 +68,7 @@ class FieldWord(wiring.Component):
             self._down(m, address)
         else:
             self._along(m, address)
-        alone = 1 << address[: exact_log2(banks)]  # a word brings one byte, or one for each bank
+        alone = 1 << address[: exact_log2(banks)]  # enable of a single byte, else all banks
         whole = self.copy or sizes.word_chunks > 1
         m.d.comb += [
             self.o.row.eq(address >> exact_log2(banks)),
@@ -79,7 +80,8 @@ class FieldWord(wiring.Component):
         return m
 
     def _along(self, m, address):
-        """Of the first copy: squares from left to right, or the rows of each vector."""
+        """Find the bytes of a word in the first copy: squares from left to right, or the rows of
+        vectors."""
         sizes = self.sizes
         in_group = self.at.word[: exact_log2(sizes.row_words)]
         in_block = in_group[: exact_log2(sizes.block_words)]
@@ -92,7 +94,7 @@ class FieldWord(wiring.Component):
                 m.d.comb += [address.eq(Cat(block_row, run)), self.first.eq(new)]
 
     def _down(self, m, address):
-        """Of the second copy: the columns of each vector."""
+        """Find the bytes of a word in the second copy: the columns of vectors."""
         sizes = self.sizes
         word_bits = exact_log2(sizes.block_words)
         run, new = self._run(m, self.at.row[: exact_log2(sizes.strip_rows)], 1)
@@ -104,10 +106,11 @@ class FieldWord(wiring.Component):
         ]
 
     def _run(self, m, place_, unit):
-        """Number of a vector in its group, and whether a place is the first that it has there; a
-        place is ``unit`` elements."""
+        """Return the number of a vector in its group, and whether a place is the first place of the
+        vector in the group. A place is ``unit`` elements."""
         sizes = self.sizes
-        met = [min(sizes.side(cls), sizes.group_cols) for cls in range(3)]  # elements of a vector
+        # Elements of a vector in a group.
+        met = [min(sizes.side(cls), sizes.group_cols) for cls in range(3)]
         sides = [length // unit for length in met]
         run = Signal(range(max(2, sizes.group_cols // min(met))))
         shift = of_vectors(m, self.cls, sizes, [exact_log2(n) for n in sides], "run_shift")
@@ -116,7 +119,8 @@ class FieldWord(wiring.Component):
         return run, (place_ & mask) == 0
 
     def _lowered(self, m, n):
-        """Stored exponent of a lane's unit after folding: 0 for zeros, as it is where it is NaN."""
+        """Return the stored exponent of a lane's unit after folding: 0 for zeros, and unchanged for
+        NaN."""
         sizes, exponent, fold = self.sizes, self.exponents[n], self.folds[n]
         if not any(sizes.folds):
             return exponent

@@ -1,4 +1,4 @@
-"""What every unit of a tile has, of all its elements, while the tile's words go by."""
+"""Reduce the values of all elements of every unit of a tile while the words of the tile pass."""
 
 from amaranth.hdl import Array, Cat, Const, Module, Mux, Signal, unsigned
 from amaranth.lib import data, wiring
@@ -14,58 +14,63 @@ from diastole_sim.spec.sizes.converter_sizes import ConverterSizes
 
 
 def squares_layout(sizes: ConverterSizes, shape=None) -> data.ArrayLayout:
-    """What is measured of each square of a piece, or as much of another ``shape``, at the number of
-    the square in its tile, modulo their number; those that it lacks are 0. Nothing where there are
-    only vectors."""
+    """Return the layout of the values of the squares of a piece: ``measured_bits`` bits, or another
+    ``shape``. The place of a square is its number in the tile, modulo the number of places. Missing
+    squares are 0. The layout is empty if all classes have vectors."""
     return data.ArrayLayout(shape or unsigned(sizes.measured_bits), sizes.piece_squares)
 
 
 class Gather(wiring.Component):
-    """Reduce the values of each unit of a tile: of its squares, or of the vectors of its rows and
-    of its columns. With a tensor scale the units are the blocks, as squares.
+    """Reduce the values of every unit of a tile: of squares, or of the vectors of rows and columns.
+    With a tensor scale the units are the blocks, as squares.
 
-    Words come piece by piece, row by row; or, ``by_blocks``, row of blocks by row of blocks, in it
-    block by block, in a block row by row. What lies outside the tensor need not come, and counts as
-    0 in a unit that something comes of; the others hold anything, but squares 0.
+    Words come piece by piece (a piece is a range of columns), row by row. Or, with ``by_blocks``,
+    words come row of blocks by row of blocks, block by block, and row by row in a block. Values
+    outside the tensor need not come. In a unit with at least one value, missing values count as 0.
+    Units without any value are arbitrary, but squares are 0.
 
-    Timing: one word per cycle. ``squares`` holds from ``done``, 2 cycles after a piece's last word,
-    to the next one's ``done``; vectors can be read from ``done`` on until they are written again.
+    Timing: 1 word per cycle. ``squares`` holds from ``done``, 2 cycles after the last word of a
+    piece, to the ``done`` of the next piece. Vectors can be read from ``done`` on until they are
+    overwritten.
 
     Parameters
     ----------
     sizes : ConverterSizes
     reduction : Reduction
-        What becomes of the values of a unit.
+        Reduction of the values of a unit.
     halves : int
-        Tiles whose vectors are held (1 or 2).
+        Number of tiles with stored vectors (1 or 2).
     by_blocks : bool
-        Words of a tile may come block by block.
+        True if words of a tile may come block by block.
 
     Members
     -------
     cls : In(2)
-        Must hold from a tile's first word to ``done``.
+        Must hold from the first word of a tile to ``done``.
     add : In(1)
-        A word comes.
+        A word is valid.
     row : In(range(max_tile_rows))
     word : In(range(tile_row_words))
     half : In(log2 halves)
-        Its place in the tile, and where the vectors go; sizes of :class:`ConverterSizes`.
+        Place of the word in the tile, and place of the tile's vectors. Sizes as in
+        :class:`ConverterSizes`.
     row_end, last_row : In(1)
-        It is the last of its row in the piece, it is in the last row.
+        The word is the last of its row in the piece; the word is in the last row.
     values, values_t : In(array of lanes of the reduction's values)
-        What its elements have for squares and rows; for columns, only there with vectors.
+        Values of the word's elements, for squares and rows, and for columns. ``values_t`` is
+        present only with vectors.
     squares : Out(:func:`squares_layout` of the reduction's results)
     done : Out(1)
         A pulse: the piece is complete.
     read_en : In(1)
     read_row, read_word, read_half : In
-        Shapes as above: a word's place.
+        Place of a word, in shapes as above.
     row_value : Out(the reduction's result)
-        One cycle after ``read_en``, held until the next: what the vector of the row has that the
-        word lies in.
+        Result of the row vector that contains the word, 1 cycle after ``read_en``, held until the
+        next.
     column_values : Out(array of lanes of the reduction's results)
-        And those of the columns. The members from ``read_en`` on are there only with vectors.
+        Results of the column vectors, with the same timing. The members from ``read_en`` on are
+        present only with vectors.
     """
 
     def __init__(
@@ -136,8 +141,8 @@ class Gather(wiring.Component):
             m.d.sync += self.squares.eq(Cat(results))
 
     def _of_square(self, m, n, chunks):
-        """What the word has for square ``n`` of a piece, 0 if it has none of it; ``chunks``: what
-        its chunks have."""
+        """Return the value of the word for square ``n`` of a piece, 0 if the word lies outside the
+        square. ``chunks``: values of the word's chunks."""
         sizes = self.sizes
         parts = []
         for chunk, value in enumerate(chunks):
@@ -148,7 +153,8 @@ class Gather(wiring.Component):
         return self.reduction.join(m, parts, f"square{n}_part")
 
     def _rows(self, m):
-        """A vector along a row is complete with the last of its words."""
+        """Reduce the vectors along rows. A vector is complete with its last word, and is written to
+        a memory."""
         sizes, reduction = self.sizes, self.reduction
         words = [max(1, sizes.side(cls) // sizes.lanes) for cls in range(3)]
         runs = max(sizes.runs(cls) for cls in range(3) if sizes.vectors[cls])
@@ -178,8 +184,11 @@ class Gather(wiring.Component):
         ]
 
     def _so_far(self, longer):
-        """What the vector at hand has become. Vectors that are ``longer`` than a row of a block
-        wait for that of its other rows where words come block by block."""
+        """Return the register of the joined values of the current vector.
+
+        If words come block by block, vectors that are ``longer`` than a row of a block need a
+        register for every row of the block.
+        """
         grown = self.reduction.grown
         if not (self.by_blocks and longer):
             return Signal(grown, name="so_far")
@@ -188,7 +197,8 @@ class Gather(wiring.Component):
         return rows[self.row[: exact_log2(block)]]
 
     def _columns(self, m):
-        """Vectors down the columns of a word grow in a memory of their own, row by row."""
+        """Reduce the vectors down the columns of a word, row by row, in a separate memory of joined
+        values."""
         sizes, reduction = self.sizes, self.reduction
         grown = data.ArrayLayout(reduction.grown, sizes.lanes)
         growing = Ram(width=grown.size, depth=max(2, sizes.tile_row_words))
@@ -206,6 +216,7 @@ class Gather(wiring.Component):
             m.d.comb += run.eq(row >> shift)
             return Cat(word, run, half)
 
+        # First cycle: read the joined values of the columns.
         adding = Signal()
         first = Signal()
         end = Signal()
@@ -222,8 +233,9 @@ class Gather(wiring.Component):
                 word.eq(self.word),
                 to.eq(address(self.word, self.row, self.half)),
             ]
+        # Second cycle: join the values of the word, write, and store complete vectors.
         joined = Signal(grown)
-        again = Signal()  # the word before was of the same columns: what is read is stale
+        again = Signal()  # the word before had the same columns: the memory's output is stale
         before = data_register(grown)
         m.d.sync += again.eq(adding & self.add & (word == self.word))
         with m.If(adding):
@@ -246,7 +258,8 @@ class Gather(wiring.Component):
 
 
 def square_of(m, sizes: ConverterSizes, cls, word, chunk: int, name: str):
-    """Number within :func:`squares_layout` of the square in which a chunk of a word lies."""
+    """Return the number of the square, in :func:`squares_layout`, in which a chunk of a word
+    lies."""
     if sizes.piece_squares == 1:
         return Const(0)
     block = Signal(range(max(2, sizes.max_tile_cols // sizes.block)), name=name)

@@ -1,4 +1,4 @@
-"""The precision monitor: what magnitudes of 4 bits would improve on those of 2."""
+"""Monitor the precision: how much magnitudes of 4 bits would improve on magnitudes of 2 bits."""
 
 from functools import reduce
 from operator import add
@@ -12,30 +12,31 @@ from diastole_sim.spec.require import require_int
 
 
 class Monitor(wiring.Component):
-    """Sum what the lanes say of each element
+    """Sum the monitor outputs of the lanes over all elements
     (:class:`diastole_hw.convert.lanes.quantise.LaneQuantiser`): num = sum |k4 - 4 k2|, den = sum
     k2.
 
-    Timing: a word per cycle; a sum has it 2 cycles later. A sum that does not fit stays all ones.
+    Timing: a word per cycle; a sum includes the word 2 cycles later. A sum that does not fit stays
+    all ones.
 
     Parameters
     ----------
     lanes : int
         Elements of a word (1 to 16).
     bits : int
-        Of each sum (6 to 64).
+        Bits of a sum (6 to 64).
 
     Members
     -------
     clear : In(1)
-        A pulse: the sums are 0 in the next cycle, whatever came in this one and the one before.
+        A pulse: the sums are 0 in the next cycle, whatever words came in this cycle and the cycle
+        before.
     en : In(1)
-        There is a word; what lies beside the tensor in it must be zeros.
+        A word is valid; lanes outside the tensor must be zeros.
     differs, narrow : In(array of lanes unsigned(2))
     num, den : Out(bits)
 
-    Source: Zhang, McDanel, Kung: FAST, HPCA 2022. ValueError if a parameter is out of
-    range.
+    Source: Zhang, McDanel, Kung: FAST, HPCA 2022. ValueError if a parameter is out of range.
     """
 
     def __init__(self, *, lanes: int, bits: int = 32):

@@ -1,4 +1,4 @@
-"""The order in which the words of a tile go through the lanes, once or several times."""
+"""Order of the words of a tile in a pass, or two passes, through the lanes."""
 
 from amaranth.hdl import Assert, Cat, Const, Module, Mux, Signal, unsigned
 from amaranth.lib import data, stream, wiring
@@ -14,14 +14,21 @@ from diastole_sim.spec.sizes.converter_sizes import ConverterSizes
 
 
 def step_layout(sizes: ConverterSizes) -> data.StructLayout:
-    """A word's turn. ``at``: where it lies. ``find``: only to find which scales its units get, else
-    to be stored. ``inside``: it begins inside the tensor. ``index``: of its first element in
-    the tensor. ``row_end``, ``last_row``: when found, it is the last of its row, is in the last row
-    inside. ``first``, ``last``: when stored, it is the first, the last of a group. ``line_end``,
-    ``copy_end``: that group is the last of its row of blocks, of the first copy, in the tile.
-    ``strip_first``, ``strip_last``: when stored, it is the first, the last of a strip.
-    ``strip_end``: that strip is the tile's last. ``piece_end``, ``tile_end``: when stored, it is
-    the last of its piece, the tile's last."""
+    """Return the layout of a word in a pass.
+
+    ``at``: place in the buffer. ``find``: the word only serves to find the scales of its units;
+    else the word is stored. ``inside``: the word begins inside the tensor. ``index``: index of the
+    first element in the tensor.
+
+    In a pass that finds scales: ``row_end``, the word is the last of its row; ``last_row``, the
+    word is in the last row inside the tensor.
+
+    In a pass that stores: ``first``, ``last``, the word is the first, the last of a group.
+    ``line_end``, ``copy_end``: the group is the last of its row of blocks, of the first copy in the
+    tile. ``strip_first``, ``strip_last``: the word is the first, the last of a strip.
+    ``strip_end``: the strip is the last of the tile. ``piece_end``, ``tile_end``: the word is the
+    last of its piece, of the tile.
+    """
     flags = ("find", "inside", "row_end", "last_row", "first", "last", "line_end", "copy_end")
     flags += ("strip_first", "strip_last", "strip_end", "piece_end", "tile_end")
     fields = {"at": word_layout(sizes), "index": unsigned(INDEX_BITS)}
@@ -29,16 +36,20 @@ def step_layout(sizes: ConverterSizes) -> data.StructLayout:
 
 
 class Passes(wiring.Component):
-    """Give out the words of a tile: if its class asks for it, every word inside the tensor, row by
-    row; then its groups by rows of blocks, as the first copy is stored, each from its left block to
-    its right one, a block by its rows; where a word covers several blocks, these together. Of a
-    group only the blocks that have an element inside the tensor are given, as far as no word covers
-    others too; those whole. What is given in 8 rows of blocks are the groups of a strip.
+    """Output the words of a tile in the order in which the words go through the lanes, in one pass
+    or two.
 
-    Between two passes it waits until all that was given has been used.
+    If the class has two scales to choose from, a first pass outputs every word inside the tensor,
+    row by row. The last pass outputs groups by rows of blocks, as the first copy is stored: the
+    blocks of a group from left to right, a block row by row. Blocks that a word covers together
+    come together. A group is output up to the last block with an element inside the tensor, and to
+    the end of the words of this block. Blocks are output whole. The groups of 8 rows of blocks form
+    a strip.
 
-    Timing: one word per cycle; 2 cycles between passes besides waiting, and none where a tile has
-    only one. ``o.valid`` does not depend on ``o.ready``.
+    Between two passes the unit waits until all output words have been used.
+
+    Timing: 1 word per cycle; 2 cycles between passes besides waiting, and none if a tile has a
+    single pass. ``o.valid`` does not depend on ``o.ready``.
 
     Parameters
     ----------
@@ -48,13 +59,14 @@ class Passes(wiring.Component):
     -------
     cls : In(2)
     cols : In(24)
-        Of the tensor; must hold, as must ``cls``.
+        Columns of the tensor; must hold, as must ``cls``.
     tile : In(stream of :func:`tile_layout`)
-        ``valid`` when the piece is measured that the next word is of; taken with its last word.
+        ``valid`` when the piece of the next word is measured; accepted with the last word of the
+        tile.
     used : In(1)
-        Every word given has been read, and its draws taken.
+        Every output word has been read, and the random bits of the word have been accepted.
     found : In(1)
-        A pulse: the scales of units are known, of the words given since the last pulse.
+        A pulse: the scales of units are known, for the words since the last pulse.
     o : Out(stream of :func:`step_layout`)
     """
 
@@ -74,8 +86,8 @@ class Passes(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         sizes = self.sizes
-        find = Signal(init=1)  # of this pass, if the class asks for it
-        settle = Signal()  # between two passes
+        find = Signal(init=1)  # the pass finds scales, if the class has such a pass
+        settle = Signal()  # wait between two passes
         at = self.o.p.at
         place_ = Signal(word_layout(sizes))
         finds = by_class(m, self.cls, map(int, sizes.finds), "finds")
@@ -92,10 +104,10 @@ class Passes(wiring.Component):
         )
         took = Signal()
         m.d.comb += took.eq(self.o.valid & self.o.ready)
-        end = Signal()  # of the pass
-        # Of the row's first element from the tile's.
+        end = Signal()  # the word is the last of the pass
+        # Index of the row's first element, minus the index of the tile's first element.
         offset = Signal(range(sizes.max_tile_rows << EXTENT_BITS))
-        # A tile begins at multiples of its sides: the lowest bits are known early.
+        # A tile begins at multiples of its sides: the lowest bits of the index need no addition.
         low, in_word = sizes.log_tile_side, exact_log2(sizes.lanes)
         beside = Cat(offset[:in_word], offset[in_word:] + place_.word)
         begins = ~self.tile.p.index[:low].any() if low else Const(1)
@@ -118,13 +130,13 @@ class Passes(wiring.Component):
         return m
 
     def _between(self, m, end, finding, find, finds, settle):
-        """After a pass: which is next, and when."""
+        """Select the next pass after a pass, and start the next pass when it may begin."""
         found = Signal()
         was_finding = Signal()
         with m.If(end):
             m.d.sync += [settle.eq(finds.bool()), was_finding.eq(finding)]
         ready = Mux(was_finding, found, self.used)
-        started = Signal()  # the words given have reached what says `used`
+        started = Signal()  # the last words have reached the unit that drives `used`
         m.d.sync += started.eq(settle)
         with m.If(self.found):
             m.d.sync += found.eq(1)
@@ -133,7 +145,7 @@ class Passes(wiring.Component):
             m.d.sync += find.eq(~was_finding)
 
     def _find(self, m, at, took, end, offset):
-        """Row by row, only what lies inside the tensor."""
+        """Output the words inside the tensor, row by row."""
         row_end = is_last(at.word, self.tile.p.cols, exact_log2(self.sizes.lanes))
         last_row = is_last(at.row, self.tile.p.rows, 0)
         m.d.comb += [
@@ -147,15 +159,15 @@ class Passes(wiring.Component):
                 m.d.sync += [at.word.eq(0), at.row.eq(at.row + 1), offset.eq(offset + self.cols)]
 
     def _store(self, m, at, took, end, offset):
-        """Groups, 8 blocks wide, of the tile's rows of blocks, block by block."""
+        """Output the groups, 8 blocks wide, of the tile's rows of blocks, block by block."""
         sizes = self.sizes
         words, rows, in_block = sizes.row_words - 1, sizes.block - 1, sizes.block_words - 1
         last_block = self._last_columns(at.word, sizes.block_words)
-        line = Signal.like(offset)  # of the line's first row
-        below = Signal.like(offset)
+        line = Signal.like(offset)  # offset of the first row of the row of blocks
+        below = Signal.like(offset)  # offset of the next row
         last_line = Signal()
         line_end = Signal()
-        row_end = Signal()  # of a block
+        row_end = Signal()  # the word is the last of a row of a block
         block_end = Signal()
         group_end = Signal()
         m.d.comb += [
@@ -192,7 +204,7 @@ class Passes(wiring.Component):
                 m.d.sync += line.eq(0)
 
     def _mark_strips(self, m, at, line_done, end):
-        """Which words begin and end a strip."""
+        """Mark the words that begin and end a strip."""
         rows = self.sizes.strip_rows - 1
         vectors = by_class(m, self.cls, map(int, self.sizes.vectors), "vectors").bool()
         m.d.comb += [
@@ -202,11 +214,13 @@ class Passes(wiring.Component):
         ]
 
     def _last_rows(self, row, height):
-        """Whether the tile ends in the ``height`` rows among which ``row`` is, a power of two."""
+        """Return whether the tile ends in the ``height`` rows (a power of two, aligned) that
+        contain ``row``."""
         log = exact_log2(height)
         return is_last(row[log:], self.tile.p.rows, log)
 
     def _last_columns(self, word, width):
-        """Whether the tensor, or the tile, ends in the ``width`` words among which ``word`` is."""
+        """Return whether the tensor, or the tile, ends in the ``width`` words (aligned) that
+        contain ``word``."""
         log = exact_log2(width)
         return is_last(word[log:], self.tile.p.cols, log + exact_log2(self.sizes.lanes))

@@ -1,4 +1,4 @@
-"""One lane of the converter: a binary32 number to an element of its group."""
+"""Quantise a binary32 number to an element of its group: a lane of the converter."""
 
 from amaranth.hdl import Cat, Const, Module, Mux, Signal, signed
 from amaranth.lib import wiring
@@ -14,26 +14,26 @@ from diastole_sim.spec.rounding import is_stochastic
 _SCALE_OFFSET = NVFP4.tensor_scale_bias - EXPONENT_BIAS + NVFP4.scale_offset
 _DISTANCE_BITS = 11
 TOP_CYCLES = 4
-"""Latency of a lane where a class may fold; none divides there."""
+"""Latency of a lane in cycles if a class may fold; no class divides then."""
 
 MONITORED = ("differs", "narrow")
-"""What a lane says to the precision monitor."""
+"""Outputs of a lane to the precision monitor."""
 
 
 def rounds_up(rule, lowest, fraction, sticky, random, random_bits):
-    """Whether a magnitude is rounded away from zero, one bit.
+    """Return whether a magnitude is rounded away from zero, as one bit.
 
     Parameters
     ----------
     rule : str
-        One of ``diastole_sim.spec.rounding.RULES``; ``nearest`` sends ties to even, the others are
-        A, B and C of the P3109 interim report.
+        One of ``diastole_sim.spec.rounding.RULES``. ``nearest`` sends ties to even; the other rules
+        are A, B and C of the P3109 interim report.
     lowest : Value
         Lowest bit kept.
     fraction : Value
-        First ``random_bits + 1`` bits below it, the most significant on top.
+        First ``random_bits + 1`` bits below the lowest bit kept, the most significant on top.
     sticky : Value
-        Whether any bit below those is set.
+        True if any bit below ``fraction`` is set.
     random : Value
         ``random_bits`` random bits; not used by ``nearest``.
     """
@@ -50,66 +50,69 @@ def rounds_up(rule, lowest, fraction, sticky, random, random_bits):
 
 
 class LaneQuantiser(wiring.Component):
-    """Quantise a binary32 number by the exponent of its group, and round it.
+    """Quantise a binary32 number by the exponent of its group, and round the result.
 
-    With e the exponent of the group, x and s the number's exponent and 24-bit significand, p, D and
-    the codes those of the class's format: d = min(max(e - x, 0), D), significand =
-    round(s / 2^(24 - p + e - x - d)), code = ((D - d) << (p - 1)) + significand. A code above the
-    largest, and every x > e, becomes the largest, or :meth:`Numerics.overflow_code`. NVFP4 divides
-    the number by its scale's significand first, exactly.
+    Let e be the exponent of the group, x and s the number's exponent and 24-bit significand, and p,
+    D and the codes as in the class's format. Then d = min(max(e - x, 0), D),
+    significand = round(s / 2^(24 - p + e - x - d)), code = ((D - d) << (p - 1)) + significand. A
+    code above the largest, and every x > e, becomes the largest code, or
+    :meth:`Numerics.overflow_code`. In NVFP4 the number is first divided exactly by the significand
+    of its scale.
 
-    Subnormals count as zero, and so does everything in a group of stored exponent 0. NaN and Inf
-    are as ``special`` has them: NaN is +0 and Inf the largest element, or their own codes; in a
-    group that is not a number all is +0. Zeros have a sign in formats with a sign of zero.
+    Subnormals count as zero, as does every number in a group with the stored exponent 0. NaN and
+    Inf follow ``special``. Either NaN becomes +0 and Inf the largest element, or NaN and Inf get
+    their own codes. In a group that is not a number all elements are +0. Zeros have a sign in
+    formats with a sign of zero.
 
-    ``top`` is what a unit is folded by: D + 1 - d of a finite number that does not become zero,
-    after rounding, one more where its significand is larger than the largest element's; else 0. Of
-    a number that is too large d is 0. With
-    ``fold`` the largest of a unit's ``top``, the element is that of a group whose exponent is lower
-    by D + 1 - ``fold``.
+    ``top`` is the fold of a unit with only this element. For a finite number that does not become
+    zero, ``top`` is D + 1 - d after rounding, plus 1 if the significand is larger than the
+    significand of the largest element. Else ``top`` is 0. For a number that is too large, d is 0.
+    With ``fold``, the largest ``top`` of a unit, the element is an element of a group with an
+    exponent lower by D + 1 - ``fold``.
 
-    Timing: latency :attr:`latency` cycles, one number per cycle, no handshake: all outputs belong
-    to the inputs of so many cycles ago.
+    Timing: latency :attr:`latency` cycles, a number per cycle, no handshake: all outputs belong to
+    the inputs of :attr:`latency` cycles ago.
 
     Parameters
     ----------
     numerics : Numerics
         Classes x, w and dy.
     monitored : bool
-        It has the outputs of the precision monitor.
+        True if the lane has the outputs of the precision monitor.
 
     Members
     -------
     cls : In(2)
         Class of the tensor, 0 to 2; not checked. Must not change within the latency.
     planes : In(2)
-        In how many planes it is stored less 1, in the format ``fast``; p is twice as many. As
-        ``cls``; in a machine of planes only, where a magnitude's bits stand on top of ``element``,
-        zeros below them.
+        Number of planes of the stored tensor in the format ``fast``, less 1; p is twice the number.
+        Must hold as ``cls``. Only in a machine with planes, where the bits of a magnitude stand on
+        top of ``element``, with zeros below.
     scale : In(8)
-        T + 138 of an NVFP4 tensor; as ``cls``.
+        T + 138 of an NVFP4 tensor; must hold as ``cls``.
     value : In(32)
         binary32.
     blank : In(1)
         The number is +0, whatever ``value`` is.
     exponent : In(8)
-        Stored exponent of its group, before folding: e + 127, an NVFP4 scale's code, 0, or that of
-        a group that is not a number.
+        Stored exponent of the group, before folding: e + 127, the code of an NVFP4 scale, 0, or the
+        byte of a group that is not a number.
     fold : In(8)
-        Only looked at in a class that folds (:meth:`Numerics.folds`); at least the ``top`` of the
-        element.
+        At least the ``top`` of the element. Ignored unless the class folds
+        (:meth:`Numerics.folds`).
     random : In(random_bits)
-        Uniform random bits; not looked at by a class that rounds to nearest.
+        Uniform random bits; ignored by a class that rounds to nearest.
     element : Out(largest element_bits of the classes)
-        Magnitude code, the sign above it, zeros above that.
+        Magnitude code, the sign above the code, zeros above the sign.
     top : Out(8)
         0 in a class that may not fold.
     saturated, underflowed, nan, inf : Out(1)
-        Finite and above the largest element; finite, not zero, and zero as an element; what
-        ``value`` was. The former two are not said of groups that are not numbers.
+        ``saturated``: finite and above the largest element. ``underflowed``: finite, not zero, and
+        zero as an element. Neither is set in groups that are not numbers. ``nan``, ``inf``:
+        ``value`` is a NaN, an Inf.
     differs, narrow : Out(2)
-        |k4 - 4 k2| and k2, of magnitudes of 4 and of 2 bits, rounded to nearest even and
-        saturating (Zhang, McDanel, Kung: FAST, HPCA 2022); if ``monitored``.
+        |k4 - 4 k2| and k2, of magnitudes of 4 and of 2 bits, rounded to nearest even and saturating
+        (Zhang, McDanel, Kung: FAST, HPCA 2022). Only if ``monitored``.
     """
 
     def __init__(self, *, numerics: Numerics, monitored: bool = False):
@@ -136,7 +139,7 @@ class LaneQuantiser(wiring.Component):
 
     @property
     def _classes(self) -> list[TensorClass]:
-        """At their widest."""
+        """Classes of tensors in their widest formats."""
         return [self.numerics.converted_class(name) for name in CLASS_NAMES]
 
     @property
@@ -145,33 +148,36 @@ class LaneQuantiser(wiring.Component):
 
     @property
     def _precision(self) -> int:
-        """The largest p."""
+        """Largest p of the classes."""
         return max(c.format.precision for c in self._classes)
 
     @property
     def _drawn_bits(self) -> int:
-        """Random bits that any class looks at, at least 1."""
+        """Random bits that any class uses, at least 1."""
         drawn = any(is_stochastic(c.rounding) for c in self._classes)
         return self.numerics.random_bits if drawn else 1
 
     @property
     def _quotient_bits(self) -> int:
-        """Of a number by its scale's significand: all that is looked at, the rest is sticky."""
+        """Bits of the quotient of a number by its scale's significand. Lower bits only count as
+        sticky."""
         return self._precision + self._drawn_bits + 1
 
     @property
     def latency(self) -> int:
-        """Cycles."""
+        """Latency in cycles."""
         divided = division_cycles(self._quotient_bits) if self.numerics.scale_significands else 0
         return 3 + any(self._folds) + divided
 
     def elaborate(self, platform):
         m = Module()
+        # Cycles of a division, if any; then the first and second cycle: place and align.
         depth = by_class(m, self.cls, [c.format.depth for c in self._classes], "depth")
         operand = self._read(m, depth)
         if self.numerics.scale_significands:
             operand = self._divide(m, operand, depth)
         aligned = self._align(m, self._place(m, operand), depth)
+        # Third cycle: round, by class.
         code = Signal(len(self.element))  # with the sign
         saturated = Signal()
         underflowed = Signal()
@@ -185,6 +191,7 @@ class LaneQuantiser(wiring.Component):
             "nan": aligned["nan"],
             "inf": aligned["inf"],
         }
+        # Fourth cycle, if any class folds: lower the exponent.
         if any(self._folds):
             code = late(m, code, "code")
             results = {name: late(m, value, name) for name, value in results.items()}
@@ -209,20 +216,20 @@ class LaneQuantiser(wiring.Component):
         return m
 
     def _read(self, m, depth):
-        """What is said of the number and of its group."""
+        """Read the properties of the number and of its group into a record."""
         field, fraction = self.value[23:31], self.value[:23]
         special = Signal()
         poisoned = Signal()
         distance = Signal(signed(_DISTANCE_BITS))
         deep = Signal(signed(_DISTANCE_BITS + 1))
-        # The number itself is not made 0: that would stand before the subtractions.
+        # `blank` does not set the number to 0: the gates would stand before the subtractions.
         m.d.comb += special.eq((field == 0xFF) & ~self.blank)
         m.d.comb += [
             distance.eq(self.exponent - field),
-            # The number comes late, from a memory: one subtraction, not two behind each other.
+            # The number comes late, from a memory: a single subtraction, not two in series.
             deep.eq((self.exponent - depth) - field),
         ]
-        # A format without NaN leaves it to the group.
+        # In a format without NaN, the exponent of the group marks NaN.
         groups = [
             self.numerics.special == "poison" and c.format.nan_code is None for c in self._classes
         ]
@@ -245,13 +252,13 @@ class LaneQuantiser(wiring.Component):
         }
 
     def _divide(self, m, operand, depth):
-        """The number divided by its scale, as the same record, some cycles later."""
+        """Return the record of the number divided by its scale, some cycles later."""
         divider = Divide(bits=self._quotient_bits)
         cycles = division_cycles(divider.bits)
         m.submodules.divide = divider
         code = self.exponent[:7]
         low, subnormal = code[:3], code[3:] == 0
-        lead = Signal(2)  # by how much a subnormal scale is shifted to a significand from 8 on
+        lead = Signal(2)  # left shift of a subnormal scale to a significand of at least 8
         with m.If(subnormal):
             m.d.comb += lead.eq(Mux(low[2], 1, Mux(low[1], 2, 3)))
         m.d.comb += divider.significand.eq(operand["significand"])
@@ -276,8 +283,9 @@ class LaneQuantiser(wiring.Component):
         }
 
     def _place(self, m, operand):
-        """First cycle after that: keep by how much the number lies below the lowest binade, which
-        is ``deep``, and whether it is ``beyond``, above the top one."""
+        """Register the record, in the first cycle (after any division): ``deep``, how far the
+        number lies below the lowest binade, and ``beyond``, whether the number lies above the top
+        binade."""
         given = {name: value for name, value in operand.items() if name != "distance"}
         given["over"] = operand["distance"].as_signed() < 0
         placed = {name: late(m, value, f"{name}_placed") for name, value in given.items()}
@@ -289,10 +297,10 @@ class LaneQuantiser(wiring.Component):
         }
 
     def _align(self, m, operand, depth):
-        """Second cycle: shift right by what the number lies below the last binade.
+        """Shift right by the distance of the number below the last binade, in the second cycle.
 
-        The record gets ``fixed``, on whose top the p bits of the element are, ``sticky``, ``high``,
-        which is D - d; ``beyond`` it had.
+        The record gets ``fixed``, with the p bits of the element on top, ``sticky``, and ``high``,
+        which is D - d; ``beyond`` is passed on.
         """
         significand = operand["significand"]
         width = max(len(significand), self._precision + self._drawn_bits + 1)
@@ -301,7 +309,7 @@ class LaneQuantiser(wiring.Component):
         deep = operand["deep"].as_signed()
         shift = Signal(range(width + 1))
         above = Signal(range(max(depths) + 1))
-        far = Signal()  # nothing is left of it
+        far = Signal()  # the shift leaves no bit
         with m.If(deep < 0):
             m.d.comb += above.eq(Mux(operand["beyond"], depth, -deep))
         with m.Else():
@@ -309,7 +317,7 @@ class LaneQuantiser(wiring.Component):
         shifted = Signal(width)
         pad = width - len(significand)
         m.d.comb += shifted.eq(Cat(Const(0, pad), significand) >> shift)
-        # Beside the shift, not behind it: the bits that fall out.
+        # Bits lost by the shift, found in parallel with the shift.
         lost = Cat(bit & (shift > pad + n) for n, bit in enumerate(significand))
         fixed = Signal(width)
         sticky = Signal()
@@ -324,7 +332,7 @@ class LaneQuantiser(wiring.Component):
         return delayed | {"fixed": fixed, "sticky": sticky, "high": high}
 
     def _round(self, m, cls, aligned, result, saturated, underflowed):
-        """Third cycle: round to the class's code, limit it, attach the sign."""
+        """Round to the class's code, limit the code and attach the sign, in the third cycle."""
         chosen = self._classes[cls]
         kind, bits = chosen.format, self._drawn_bits
         fixed, sticky, missing = self._narrowed(m, cls, aligned)
@@ -363,8 +371,8 @@ class LaneQuantiser(wiring.Component):
         ]
 
     def _narrowed(self, m, cls, aligned):
-        """What is to be rounded, moved so that the bits that are wanted are the lowest of the p on
-        top, what was lost of it, and by how much it was moved."""
+        """Return the value to round, shifted until the requested bits are the lowest of the p bits
+        on top; whether nonzero bits were lost; and the length of the shift."""
         kind, fixed = self._classes[cls].format, aligned["fixed"]
         if not kind.planes:
             return fixed, aligned["sticky"], Const(0, 1)
@@ -380,7 +388,8 @@ class LaneQuantiser(wiring.Component):
         return moved, aligned["sticky"] | lost, missing
 
     def _monitor(self, m, aligned):
-        """Magnitudes of both widths, whatever the rounding of the class, and what differs."""
+        """Compute magnitudes of both widths, whatever the rounding of the class, and their
+        difference."""
         fixed = aligned["fixed"]
         rounded = {}
         for bits in (4, 2):
@@ -397,7 +406,8 @@ class LaneQuantiser(wiring.Component):
         ]
 
     def _fold(self, m, cls, code, too_large, fold, folded, top):
-        """Fourth cycle: what the code says of its group's exponent; the code with another one."""
+        """Compute ``top`` from the code, and the code for a lowered exponent, in the fourth
+        cycle."""
         kind = self._classes[cls].format
         m.d.comb += folded.eq(code)
         if not self._folds[cls]:
@@ -411,7 +421,7 @@ class LaneQuantiser(wiring.Component):
         by = Signal(range(kind.depth + 2), name=f"by{cls}")
         m.d.comb += by.eq(kind.depth + 1 - fold)
         missing = Signal(range(kind.precision + 1), name=f"missing{cls}")
-        for bit in range(low_bits):  # the highest bit set is the last to be heard
+        for bit in range(low_bits):  # the highest bit set decides: the last assignment wins
             with m.If(~normal & low[bit]):
                 m.d.comb += missing.eq(low_bits - bit)
         up = Signal(range(kind.precision + 1), name=f"up{cls}")
@@ -426,7 +436,7 @@ class LaneQuantiser(wiring.Component):
 
 
 def late(m, value, name, cycles=1):
-    """A value so many cycles ago."""
+    """Return ``value`` so many ``cycles`` later."""
     for cycle in range(cycles):
         later = Signal(len(value), name=f"{name}_late{cycle + 1}")
         m.d.sync += later.eq(value)

@@ -1,4 +1,4 @@
-"""What a unit's values become: their largest, or the sign of their sum."""
+"""Reduce the values of a unit: to the largest value, or to the sign of the sum."""
 
 from dataclasses import dataclass
 
@@ -7,10 +7,11 @@ from amaranth.hdl import Mux, Shape, Signal, Value, signed, unsigned
 
 @dataclass(frozen=True, kw_only=True)
 class Largest:
-    """The largest of unsigned values.
+    """Reduce unsigned values to the largest value.
 
-    ``bits``: of a value. Of every reduction ``value`` is the shape of what is reduced, ``grown``
-    that of several values as one, ``result`` that of a whole unit's; nothing is 0 in all of them.
+    ``bits``: bits of a value. Every reduction has three shapes: ``value`` of a single value,
+    ``grown`` of several joined values, and ``result`` of a whole unit. In all three shapes 0 is
+    neutral: it stands for no value.
     """
 
     bits: int
@@ -28,19 +29,19 @@ class Largest:
         return unsigned(self.bits)
 
     def join(self, m, values, name: str) -> Signal:
-        """Several values, or what some have become, as one."""
+        """Return several values, or joined values, as a single joined value."""
         return largest(m, values, name)
 
     def finish(self, grown: Value) -> Value:
-        """The result of a unit whose values became ``grown``."""
+        """Return the result of a unit from ``grown``, the joined values of the unit."""
         return grown
 
 
 @dataclass(frozen=True, kw_only=True)
 class BelowZero:
-    """Whether the sum of signed values is below 0, exactly.
+    """Reduce signed values to 1 if their exact sum is below 0.
 
-    ``bits``: of a value. ``most``: values of a unit, a power of two.
+    ``bits``: bits of a value. ``most``: most values of a unit, a power of two.
     """
 
     bits: int
@@ -59,13 +60,13 @@ class BelowZero:
         return unsigned(1)
 
     def join(self, m, values, name: str) -> Signal:
-        """As that of :class:`Largest`."""
+        """Return the sum of several values, as :meth:`Largest.join`."""
         joined = Signal(self.grown, name=f"{name}_sum")
         m.d.comb += joined.eq(sum(values))
         return joined
 
     def finish(self, grown: Value):
-        """As that of :class:`Largest`."""
+        """Return the sign of the sum of a unit, as :meth:`Largest.finish`."""
         return grown[-1]
 
 
@@ -73,7 +74,7 @@ Reduction = Largest | BelowZero
 
 
 def largest(m, values, name: str) -> Signal:
-    """The largest of some unsigned values."""
+    """Return the largest of several unsigned values, by a maximum tree."""
 
     def named(value, number):
         signal = Signal(len(Value.cast(value)), name=f"{name}_{number}")

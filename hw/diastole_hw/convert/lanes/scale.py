@@ -1,4 +1,4 @@
-"""From a magnitude to the exponent of the group whose largest it is, and of the tensor."""
+"""Find the exponent of a group, or of a tensor, from the largest magnitude."""
 
 from amaranth.hdl import Cat, Const, Module, Mux, Signal, signed
 from amaranth.lib import wiring
@@ -22,15 +22,15 @@ from diastole_sim.spec.numerics import CLASS_NAMES, Numerics, TensorClass
 
 LARGEST_BYTE = MAX_EXPONENT + EXPONENT_BIAS
 _SIX = 12  # the significand of 6 = 12/8 * 2^2
-_QUOTIENT_BITS = 5  # a scale's four bits and one below them
+_QUOTIENT_BITS = 5  # four significand bits of a scale, and the bit below
 # amax / (6 * 2^T) = m / 1.5 * 2^(x - T - emax), amax / (4 * 2^T) = m * 2^(x - T - emax), and the
 # field of a scale's code is biased
 _CODE_OFFSET = NVFP4.tensor_scale_bias - EXPONENT_BIAS + NVFP4.scale_offset
 
 
 def raised(chosen: TensorClass, fraction):
-    """Whether a group's exponent is one above that of its largest magnitude, whose significand is
-    1.``fraction``."""
+    """Return whether a group's exponent is 1 above the exponent of the largest magnitude. The
+    significand of the magnitude is 1.``fraction``."""
     kind = chosen.format
     dropped = BINARY32_SIGNIFICAND_BITS - kind.precision
     if chosen.scale == "even":
@@ -43,8 +43,9 @@ def raised(chosen: TensorClass, fraction):
 
 
 def tensor_scale(m, cls: int, chosen: TensorClass, amax, margin: int = 0):
-    """Scale of a command, 8 bits, that follows from a tensor's largest magnitude, 31 bits; of 0
-    that of the scale 1. ``margin``: binades that the scale is raised by, up to the largest one."""
+    """Return the 8-bit scale of a command from the largest magnitude of the tensor (31 bits). A
+    magnitude of 0 gives the code of the scale 1. ``margin``: binades by which the scale is raised,
+    up to the largest scale."""
     field, fraction = amax[23:], amax[:23]
     scale = Signal(8, name=f"tensor_scale{cls}")
     if chosen.format.two_level:
@@ -58,12 +59,13 @@ def tensor_scale(m, cls: int, chosen: TensorClass, amax, margin: int = 0):
 
 
 def _raised(scale, margin: int, most: int):
-    """``scale`` + ``margin``, at most ``most``."""
+    """Return ``scale`` + ``margin``, at most ``most``."""
     return Mux(scale + margin > most, most, scale + margin) if margin else scale
 
 
 def _two_level_scale(chosen, field, fraction):
-    """T + 138 of a tensor whose largest magnitude has this ``field`` and this ``fraction``."""
+    """Return T + 138 of a tensor with the ``field`` and the ``fraction`` of the largest
+    magnitude."""
     largest, lower = TWO_LEVEL_LARGEST, 0
     if chosen.scale == FOUR_OVER_SIX:
         largest, lower = FOUR_OVER_SIX_LARGEST, TWO_LEVEL_EXPONENT - FOUR_OVER_SIX_EXPONENT
@@ -75,19 +77,21 @@ def _two_level_scale(chosen, field, fraction):
 
 
 def _limited(field, above):
-    """e + 127 of a group, at most that of the largest exponent."""
+    """Return e + 127 of a group, at most the byte of the largest exponent."""
     return Mux(field == LARGEST_BYTE, LARGEST_BYTE, field + above)
 
 
 class LaneScale(wiring.Component):
-    """Stored exponent, before folding, of a group whose largest magnitude is that of ``value``.
+    """Find the stored exponent, before folding, of a group with the largest magnitude ``value``.
 
-    It never falls as the magnitude grows, so that a group's is the largest of its elements'.
-    Subnormals and zeros give 0, as do NaN and Inf, but where they make the group no number: there
-    they give its byte, which is above all others. With one scale for the tensor it is the tensor's,
-    for Inf too where ``special`` is ``flag``; NVFP4 gives the code of E4M3 nearest to ``value`` /
-    (6 * 2^T), ties to even, or the next above it. ``four`` is that nearest to ``value`` /
-    (4 * 2^T); it never falls either.
+    The exponent never falls as the magnitude grows: the exponent of a group is the largest exponent
+    of its elements. Subnormals and zeros give 0. NaN and Inf give 0 too, unless they make the group
+    no number. In this case they give the byte of such a group, which is above all other bytes.
+
+    With a single scale for the tensor, ``stored`` is the scale of the tensor, for Inf too if
+    ``special`` is ``flag``. NVFP4 gives the code of E4M3 nearest to ``value`` / (6 * 2^T), ties to
+    even, or rounded up by the scale rule ``up``. ``four`` is the code nearest to ``value`` /
+    (4 * 2^T), and never falls either.
 
     Timing: ``stored`` and ``four`` belong to the inputs of the cycle before.
 
@@ -101,12 +105,13 @@ class LaneScale(wiring.Component):
     cls : In(2)
         Class of the tensor, 0 to 2; not checked.
     scale : In(8)
-        e + 127 of the tensor, or T + 138; only looked at in classes with a tensor scale.
+        e + 127 of the tensor, or T + 138; ignored in classes without a tensor scale.
     value : In(32)
         binary32.
     stored : Out(8)
     four : Out(8)
-        There only where a class has the rule ``four-over-six``; ``stored`` in the others.
+        Present only if a class has the rule ``four-over-six``; equal to ``stored`` in other
+        classes.
     """
 
     def __init__(self, *, numerics: Numerics):
@@ -116,7 +121,7 @@ class LaneScale(wiring.Component):
 
     @property
     def _tries(self) -> bool:
-        """Whether a class's groups have a choice of two scales."""
+        """True if groups of a class have two scales to choose from."""
         classes = (self.numerics.tensor_class(name) for name in CLASS_NAMES)
         return any(chosen.scale == FOUR_OVER_SIX for chosen in classes)
 
@@ -133,7 +138,7 @@ class LaneScale(wiring.Component):
                 with m.Case(cls):
                     ignored = special
                     if self.numerics.special == "flag" and chosen.grouping.kind == "tensor":
-                        ignored = special & self.value[:23].any()  # NaN; Inf becomes an element
+                        ignored = special & self.value[:23].any()  # NaN; Inf has an element
                     counts = field.any() & ~ignored
                     poisons = self.numerics.special == "poison" and chosen.format.nan_code is None
                     outputs = [(self.stored, finite[cls])]
@@ -146,7 +151,7 @@ class LaneScale(wiring.Component):
         return m
 
     def _finite(self, m, cls, chosen):
-        """What a class makes of a normal number."""
+        """Return the exponent byte of a normal number in a class."""
         if chosen.format.two_level:
             return self._scale_code(m, cls, chosen)
         if chosen.has_tensor_scale:
@@ -174,8 +179,8 @@ class LaneScale(wiring.Component):
         return _rounded_code(m, chosen, exponent, quotient, sticky, f"{cls}")
 
     def _for_four(self, m, cls, chosen, code):
-        """The scale by which the magnitude becomes 4: of its own first bits. By other rules there
-        is no choice: ``code``."""
+        """Return the code of the scale by which the magnitude becomes 4, from the first bits of the
+        magnitude. By other scale rules there is no choice: return ``code``."""
         if chosen.scale != FOUR_OVER_SIX:
             return code
         quotient = Cat(self.value[23 - _QUOTIENT_BITS + 1 : 23], 1)
@@ -186,8 +191,11 @@ class LaneScale(wiring.Component):
 
 
 def _rounded_code(m, chosen, exponent, quotient, sticky, suffix):
-    """The code of a scale that has this ``exponent`` for its field, if that is positive, and the
-    first bits of a ``quotient`` from 1 to 2; ``sticky``: it has more."""
+    """Return the code of a scale, rounded.
+
+    ``exponent``: exponent field of the code, if positive. ``quotient``: first bits of a quotient
+    from 1 to 2. ``sticky``: the quotient has further bits.
+    """
     shift = Signal(range(_QUOTIENT_BITS + 2), name=f"shift{suffix}")
     with m.If(exponent < 1 - _QUOTIENT_BITS):
         m.d.comb += shift.eq(_QUOTIENT_BITS + 1)

@@ -1,4 +1,4 @@
-"""Which of two scales fits an NVFP4 group better: what one element says."""
+"""Compare two scales of an NVFP4 group by the error of a single element."""
 
 from amaranth.hdl import Cat, Const, Module, Mux, Signal, signed
 from amaranth.lib import wiring
@@ -16,35 +16,39 @@ from diastole_sim.spec.formats import (
 )
 
 TRIAL_CYCLES = 6
-"""Latency of :class:`ScaleTrial`."""
+"""Latency of :class:`ScaleTrial` in cycles."""
 WORSE_BITS = 35
-"""Of an element's share: errors are below 32 units, so that their squares differ by less than 2^10
-units, of 24 bits each, with a sign."""
-_ELEMENTS = (0, 1, 2, 3, 4, 6, 8, 12)  # of E2M1, in halves
-_MIDDLES = (1, 3, 5, 7, 10, 14, 20)  # between neighbours of these, in quarters
+"""Bits of an element's share. Errors are below 32 units: the squares of two errors differ by less
+than 2^10 units. The difference has 24 bits below the unit, and a sign."""
+_ELEMENTS = (0, 1, 2, 3, 4, 6, 8, 12)  # elements of E2M1, in halves
+_MIDDLES = (1, 3, 5, 7, 10, 14, 20)  # midpoints between neighbouring elements, in quarters
 _FRACTION = BINARY32_SIGNIFICAND_BITS  # bits of a magnitude below the unit
 _MAGNITUDE_BITS = 8 + _FRACTION
-_ROUNDED_BITS = 9  # of 12 times a significand of 5 bits
-_ERROR_BITS = 7  # of a difference of two errors, or their sum, below 64, with a sign
-# The unit is u = 2^(field - bias - 3 - 1 + T), with the field of the code ``six``. A magnitude that
-# begins with bit 7 above it fills all bits; another is moved down from there by the difference of
-# their exponents, which is this + field + (T + 138) - the field of the binary32.
+_ROUNDED_BITS = 9  # bits of 12 times a significand of 5 bits
+_ERROR_BITS = 7  # bits of a difference, or a sum, of two errors: below 64, with a sign
+# The unit is u = 2^(field - bias - 3 - 1 + T), with the exponent field of the code ``six``. A
+# magnitude with its highest bit 7 places above the unit fills all bits. A smaller magnitude is
+# shifted right from this place by the difference of the exponents, which is
+# _DISTANCE + field + (T + 138) - the exponent field of the binary32.
 _DISTANCE = (_MAGNITUDE_BITS - 1 - _FRACTION + EXPONENT_BIAS - NVFP4.tensor_scale_bias) - (
     SCALE_FORMAT.bias + SIGNIFICAND_FRACTION + 1
 )
 
 
 class ScaleTrial(wiring.Component):
-    """Say how much worse an element is with the scale ``four`` of its group than with ``six``.
+    """Output how much worse an element is with the scale ``four`` of its group than with ``six``.
 
-    ``worse`` = (v - r4)^2 - (v - r6)^2 = (r6 - r4) (2 v - r4 - r6), in units of 2^-24 u^2: v is the
-    magnitude in units u of half a last place of ``six``, cut to 24 bits below the unit; r4 and r6
-    are the nearest of 0, 1/2, 1, 3/2, 2, 3, 4 and 6 times a scale, in units. Exact where ``six``
-    and ``four`` are what :class:`diastole_hw.convert.lanes.scale.LaneScale` makes of this magnitude
-    or a larger one: then v is below 256, or both scales are the largest and ``worse`` is 0.
-    Anything else is not checked. NaN, Inf, zeros and subnormals count as 0.
+    ``worse`` = (v - r4)^2 - (v - r6)^2 = (r6 - r4) (2 v - r4 - r6), in units of 2^-24 u^2. v is the
+    magnitude in units u of half a last place of ``six``, cut to 24 bits below the unit. r4 and r6
+    are the nearest of 0, 1/2, 1, 3/2, 2, 3, 4 and 6 times a scale, in units.
 
-    Timing: ``worse`` belongs to the inputs of :data:`TRIAL_CYCLES` ago, one element per cycle.
+    The result is exact if ``six`` and ``four`` are results of
+    :class:`diastole_hw.convert.lanes.scale.LaneScale` for this magnitude or a larger magnitude. In
+    this case v is below 256, or both scales are the largest and ``worse`` is 0. Other scales are
+    not checked. NaN, Inf, zeros and subnormals count as 0.
+
+    Timing: ``worse`` belongs to the inputs of :data:`TRIAL_CYCLES` cycles ago, an element per
+    cycle.
 
     Members
     -------
@@ -53,7 +57,7 @@ class ScaleTrial(wiring.Component):
     value : In(32)
         binary32.
     six, four : In(8)
-        E4M3 codes of both scales of its group.
+        E4M3 codes of both scales of the element's group.
     worse : Out(signed(WORSE_BITS))
 
     Source: Cook et al., Four Over Six, arXiv 2512.02010.
@@ -84,7 +88,7 @@ class ScaleTrial(wiring.Component):
             for place, scale, name in zip(places, scales, ("six", "four"), strict=True)
         )
         magnitude = _after(m, magnitude, "rounded")
-        # The errors' difference and their sum: of the latter the bits below the unit are v's.
+        # Difference and sum of the errors. Below the unit, the sum has the bits of twice v.
         differ = data_register(signed(_ERROR_BITS))
         whole = data_register(signed(_ERROR_BITS))
         below = data_register(_FRACTION)
@@ -99,7 +103,8 @@ class ScaleTrial(wiring.Component):
         return m
 
     def _align(self, m):
-        """The magnitude in units, and both significands in the last place of ``six``."""
+        """Return the magnitude in units, and the significands of both scales in the last place of
+        ``six``."""
         field, fraction = self.value[23:31], self.value[:23]
         normal = field.any() & ~field.all()
         codes = {"six": self.six, "four": self.four}
@@ -108,7 +113,7 @@ class ScaleTrial(wiring.Component):
             of_code = code[SIGNIFICAND_FRACTION:7]
             fields[name] = Mux(of_code.any(), of_code, 1)
             significands[name] = Cat(code[:SIGNIFICAND_FRACTION], of_code.any())
-        above = data_register()  # a binade
+        above = data_register()  # `four` lies a binade above `six`
         significant = data_register(BINARY32_SIGNIFICAND_BITS)
         distance = data_register(signed(10))
         m.d.sync += [
@@ -131,9 +136,9 @@ class ScaleTrial(wiring.Component):
 
     @staticmethod
     def _nearest(m, magnitude, scale, name):
-        """The E2M1 code to which the magnitude is rounded, the larger one of two that are equally
-        near: their errors are the same."""
-        high = magnitude[_FRACTION - 1 :]  # in halves of a unit: middles are whole there
+        """Return the E2M1 code nearest to the magnitude. Of two equally near codes return the
+        larger: their errors are equal."""
+        high = magnitude[_FRACTION - 1 :]  # in halves of a unit: midpoints are integers
         beyond = []
         for number, middle in enumerate(_MIDDLES):
             limit = Signal(len(high) + 1, name=f"{name}_middle{number}")
@@ -145,7 +150,7 @@ class ScaleTrial(wiring.Component):
 
     @staticmethod
     def _multiple(m, place, scale, name):
-        """What the magnitude is rounded to, in units."""
+        """Return the rounded magnitude in units."""
         element = Signal(range(max(_ELEMENTS) + 1), name=f"{name}_element")
         with m.Switch(place):
             for code, value in enumerate(_ELEMENTS):
@@ -157,7 +162,7 @@ class ScaleTrial(wiring.Component):
 
 
 def _after(m, value, name):
-    """A value of the cycle before."""
+    """Return ``value`` a cycle later."""
     register = data_register(len(value), name=name)
     m.d.sync += register.eq(value)
     return register

@@ -1,4 +1,4 @@
-"""From the buffer through the lanes: the tiles, for both copies at once."""
+"""Quantise the tiles in the buffer by the lanes, for both copies at once."""
 
 from amaranth.hdl import Assert, Cat, Const, Module, Mux, Signal, unsigned
 from amaranth.lib import data, stream, wiring
@@ -22,22 +22,22 @@ from diastole_sim.spec.formats import NAN_EXPONENT
 from diastole_sim.spec.numerics import CLASS_NAMES
 from diastole_sim.spec.sizes.converter_sizes import ConverterSizes
 
-_PLACES = 2  # of words that the unit of draws has not taken
+_PLACES = 2  # places of words that wait for the unit of random bits
 
 
 class TileQuantiser(wiring.Component):
     """Quantise the tiles in the buffer, in the order of :class:`Passes`, a word per cycle for all
-    its copies.
+    copies.
 
-    Where a class has two scales to choose from (:attr:`ConverterSizes.finds`), the words of the
-    first pass go through :class:`Trials`; those of the second are stored by what it found.
+    If a class has two scales to choose from (:attr:`ConverterSizes.finds`), the words of the first
+    pass go through :class:`Trials`. The words of the second pass are stored with the scales found.
 
-    The draws of a word are asked for up to :func:`words_ahead` words ahead: with draws of a
-    register per row only for words that lie in the tensor, else for those outside too, which get
-    zeros whatever the draw.
+    The random bits of a word are requested up to :func:`words_ahead` words ahead. If random bits
+    come from a register per row, only words inside the tensor request random bits. Else words
+    outside the tensor request random bits too, and get zeros whatever the random bits are.
 
-    Timing: one word per cycle, with stochastic rounding too, and some cycles between the passes of
-    a class that has several. A group, and a strip, begins when there is room for it.
+    Timing: 1 word per cycle, with stochastic rounding too, and some cycles between the passes of a
+    class with several passes. A group, and a strip, begins when its memories have free space.
 
     Parameters
     ----------
@@ -48,38 +48,39 @@ class TileQuantiser(wiring.Component):
     cls : In(2)
     scale : In(8)
     cols, seed, tag, step : In(32)
-        Of the tensor; must hold until its last group is written.
+        Parameters of the tensor; must hold until the last group is written.
     start : In(1)
     rows : In(32)
-        A pulse before the first tile of a tensor, and its rows, as ``cols``; there only with draws
-        of a register per row.
+        A pulse before the first tile of a tensor, and the rows of the tensor, which must hold as
+        ``cols``. Present only if random bits come from a register per row.
     tile : In(stream of :func:`tile_layout`)
     squares : In(stream of :func:`squares_layout`)
-        A tile, and, as soon as they are measured, the exponents of the squares of its pieces.
+        A tile and, as soon as they are measured, the exponents of the squares of its pieces.
     read_en : Out(1)
     read_at : Out(:func:`word_layout`)
     read_data : In(32 * lanes)
     row_value : In(measured_bits)
     column_values : In(array of lanes unsigned(measured_bits))
-        From the buffer, and from :class:`diastole_hw.convert.lanes.gather.Gather` the exponents of
-        the vectors: one cycle after ``read_en``, held until the next. The vectors' are there only
-        with vectors.
+        Reads of a word from the buffer, and of the exponents of its vectors from
+        :class:`diastole_hw.convert.lanes.gather.Gather`. Data come 1 cycle after ``read_en`` and
+        hold until the next. The exponents of vectors are present only with vectors.
     read_done : Out(1)
         A pulse: the tile read last is not needed any more.
     first, second : Out(:class:`CopySignature`)
-        Of the two copies; ``second`` is there only with vectors.
+        Ports of the first copy and, with vectors, of the second copy.
     write_at : Out(:func:`word_layout`)
-        Of the words written; its ``half`` means nothing.
+        Place of the words written; ``half`` is meaningless.
     nan, inf : Out(1)
-        Pulses: the tensor has one, or a finite number counts as one by the class's specification.
+        Pulses: the tensor has a NaN, an Inf, or a finite number that counts as NaN or Inf by the
+        class's specification.
     saturated, underflowed : Out(range of copies * lanes + 1)
-        Elements that did in this cycle, of all copies.
+        Numbers of elements that saturated, underflowed in this cycle, over all copies.
     planes : In(2)
-        Of each copy, less 1; as ``cls``. It and what follows: where a class has the format
-        ``fast``.
+        Number of planes of a copy, less 1; must hold as ``cls``. ``planes`` and the following
+        members are present only if a class has the format ``fast``.
     monitor_en : Out(1)
     differs, narrow : Out(array of lanes unsigned(2))
-        A word of the first copy, as :class:`diastole_hw.convert.lanes.monitor.Monitor` takes it.
+        A word of the first copy, as input of :class:`diastole_hw.convert.lanes.monitor.Monitor`.
     """
 
     def __init__(self, sizes: ConverterSizes):
@@ -120,17 +121,17 @@ class TileQuantiser(wiring.Component):
 
     @property
     def _copies(self) -> int:
-        """Of a tensor, at most."""
+        """Largest number of copies of a tensor."""
         return 1 + self.sizes.two_copies
 
     @property
     def _ports(self) -> list:
-        """Those of the copies."""
+        """Ports of the copies."""
         return [self.first, self.second] if self.sizes.two_copies else [self.first]
 
     @property
     def _beside(self) -> dict:
-        """Flags of a word that goes through the lanes."""
+        """Flags that accompany a word through the lanes."""
         sizes = self.sizes
         flags = ["last", "strip_last"][: self._copies]
         flags += ["find", "row_end", "last_row"] * any(sizes.finds)
@@ -138,7 +139,7 @@ class TileQuantiser(wiring.Component):
 
     @property
     def _word_layout(self):
-        """A word on its way; its squares' exponents and what they are folded by."""
+        """Layout of a word before the lanes, with the exponents and folds of its squares."""
         sizes = self.sizes
         flags = {flag: unsigned(1) for flag in ("inside", "drawn", "tile_end")}
         fields = {"at": word_layout(sizes)} | flags | self._beside
@@ -164,6 +165,8 @@ class TileQuantiser(wiring.Component):
         if any(sizes.draws):
             self._connect_draws(m, index, draws)
 
+        # A word waits in the queue, is read from the buffer, and enters the lanes with its random
+        # bits from the register `word`.
         word = data_register(self._word_layout)
         valid = Signal()
         move = Signal()
@@ -187,17 +190,18 @@ class TileQuantiser(wiring.Component):
 
     @property
     def _drawn(self) -> dict:
-        """What the unit of draws is to know of the order of words."""
+        """Parameters of the unit of random bits: sizes of the order of words."""
         sizes = self.sizes
         return {"block": sizes.block, "rows": sizes.max_tile_rows}
 
     def _connect_draws(self, m, index, draws):
         sizes = self.sizes
-        # Draws wait for their word only where some words before it need none: those of a trial.
+        # Random bits wait for a word only if earlier words need none: the words of a trial.
         prompt = not any(sizes.finds)
         kinds = {"lanes": sizes.lanes, "copies": sizes.drawn_copies, "prompt": prompt}
         m.submodules.draws = unit = draw_unit(self.sizes.numerics, **kinds, **self._drawn)
-        # Whether the unit takes one hangs on what it is; a word goes to all its targets or none.
+        # The unit's `ready` depends on the place, but a word goes to all its targets or to none:
+        # a queue separates the two.
         m.submodules.places = places = StreamFifo(shape=index.p.shape(), depth=_PLACES)
         wiring.connect(m, index, places.i)
         wiring.connect(m, places.o, unit.i)
@@ -214,7 +218,7 @@ class TileQuantiser(wiring.Component):
             m.d.comb += [unit.start.eq(self.start & drawn), unit.height.eq(self.rows)]
 
     def _feed(self, m, passes, words, index, trials):
-        """Say of the words that are given out what the lanes ask for."""
+        """Add the exponents, folds and flags that the lanes need to the words of the passes."""
         sizes = self.sizes
         step = passes.o.p
         m.d.comb += [
@@ -251,7 +255,7 @@ class TileQuantiser(wiring.Component):
                 m.d.comb += word.folds[n].eq(measured)
 
     def _ask(self, m, index, step):
-        """What the unit of draws is to know of a word."""
+        """Describe the place of a word to the unit of random bits."""
         place_of_word = {
             "index": step.index,
             "row": step.at.row,
@@ -263,8 +267,8 @@ class TileQuantiser(wiring.Component):
         m.d.comb += [index.p[name].eq(place_of_word[name]) for name in index.p.shape().members]
 
     def _begin(self, m, passes, words, index):
-        """Let a word go on with its index, where it needs draws, and with the group and the strip
-        that it begins, where there is room for them: all together."""
+        """Let a word go on together with its request for random bits, if needed, and with the group
+        and the strip that the word begins. The word waits until all have free space."""
         step, tile = passes.o.p, self.tile.p
         begins = [step.first & ~step.find, step.strip_first][: self._copies]
         room = Signal()
@@ -276,7 +280,7 @@ class TileQuantiser(wiring.Component):
         m.d.comb += room.eq(
             Cat(~begin | half for begin, half in zip(begins, halves, strict=True)).all()
         )
-        # What a word goes to: where it is wanted, and whether it is ready.
+        # Targets of a word, and whether the word goes to the target.
         targets = [(words.i, Const(1)), (index, words.i.p.drawn)]
         targets += [(p.group, begin) for p, begin in zip(self._ports, begins, strict=True)]
         for target, wanted in targets:
@@ -294,7 +298,8 @@ class TileQuantiser(wiring.Component):
             m.d.comb += [strip.copy.eq(1), strip.line_end.eq(1), strip.copy_end.eq(step.strip_end)]
 
     def _room(self, m, port, begins, name):
-        """Whether a half of a copy's memories is free."""
+        """Return whether half of the double buffers of a copy, for elements and exponents, is
+        free."""
         free = Signal(range(3), init=2, name=f"{name}_free")
         field_free = Signal(range(3), init=2, name=f"{name}_field_free")
         m.d.sync += free.eq(free + port.freed - begins)
@@ -304,7 +309,8 @@ class TileQuantiser(wiring.Component):
         return free.any() & field_free.any()
 
     def _known(self, m, measured, name):
-        """Exponent of a square: where it folds the tensor's, or 0."""
+        """Return the exponent of a square. If the class folds, the exponent is the tensor's, but a
+        square of zeros or no number keeps its byte."""
         sizes = self.sizes
         if not any(sizes.folds):
             return measured
@@ -316,7 +322,8 @@ class TileQuantiser(wiring.Component):
         return Mux(known & counts, tensor, measured)
 
     def _try(self, m, next_at, word, valid, trials):
-        """Give the words of the first pass to the trials; ``next_at``: of what is read next."""
+        """Pass the words of the first pass to the trials. ``next_at``: place of the word that is
+        read next."""
         m.d.comb += [
             trials.cls.eq(self.cls),
             trials.scale.eq(self.scale),
@@ -328,10 +335,11 @@ class TileQuantiser(wiring.Component):
             m.d.comb += [trials.read_en.eq(self.read_en), trials.read_at.eq(next_at)]
 
     def _quantise(self, m, word, valid, draws, trials):
-        """The lanes, and beside them the pulses and the place that belong to their results."""
+        """Connect the lanes, and delay the pulses and the place of a word to the cycle of the
+        results."""
         sizes = self.sizes
         vectors = by_class(m, self.cls, map(int, sizes.vectors), "vectors").bool()
-        used = [1, vectors][: self._copies]  # whether a copy is there
+        used = [1, vectors][: self._copies]  # the tensor has the copy
         sets = []
         for copy, port in enumerate(self._ports):
             exponents, folds = self._of_units(m, copy, word, vectors, trials)
@@ -361,7 +369,8 @@ class TileQuantiser(wiring.Component):
         ]
 
     def _is_special(self, m, valid, lanes, name):
-        """Whether a word has a NaN, or an Inf; a finite number that is too large may count."""
+        """Return whether a word has a NaN, or an Inf; a finite number that is too large may
+        count."""
         seen = valid & Cat(getattr(lane, name) for lane in lanes).any()
         kind = {"nan": "nan", "inf": "ieee"}[name]
         counts = [
@@ -375,7 +384,8 @@ class TileQuantiser(wiring.Component):
         return seen | (of_class.bool() & self.saturated.any())
 
     def _monitor(self, stored, lanes):
-        """What lies beside the tensor is zeros, and adds nothing."""
+        """Return the connections to the monitor. Lanes outside the tensor are zeros and add
+        nothing."""
         if not self.sizes.planar:
             return []
         return [self.monitor_en.eq(stored)] + [
@@ -385,13 +395,14 @@ class TileQuantiser(wiring.Component):
         ]
 
     def _count(self, stored, vectors, sets, name):
-        """Elements of a word, of all its copies, of which the lanes say so."""
+        """Return the number of elements of a word, over all copies, with the lane output
+        ``name``."""
         counts = [sum(getattr(lane, name) for lane in lanes) for lanes in sets]
         first = Mux(stored, counts[0], 0)
         return first + Mux(stored & vectors, counts[1], 0) if len(counts) > 1 else first
 
     def _lanes(self, m, copy, word, exponents, folds, random):
-        """The lanes of a copy."""
+        """Return the lanes of a copy."""
         lanes = []
         for n in range(self.sizes.lanes):
             monitored = self.sizes.planar and not copy
@@ -417,8 +428,8 @@ class TileQuantiser(wiring.Component):
         return lanes
 
     def _of_units(self, m, copy, word, vectors, trials):
-        """Exponent of every lane's unit, and what it is folded by. With two scales to choose from
-        that is the one that was found, and the trials are told of both."""
+        """Return the exponent and the fold of the unit of every lane. With two scales to choose
+        from, the exponent is the scale found, and the trials get both scales."""
         sizes = self.sizes
 
         def of_square(n, name, bits):
@@ -441,7 +452,7 @@ class TileQuantiser(wiring.Component):
                 m.d.comb += (trials.measured_t if copy else trials.measured)[n].eq(measured)
                 measured = Mux(four, measured[:8], measured[8:])
             exponents.append(measured)
-        folds = any(sizes.folds)  # of blocks, as squares
+        folds = any(sizes.folds)  # only squares, which are blocks, have folds
         return exponents, [
             of_square(n, "folds", 8) if folds else Const(0, 8) for n in range(sizes.lanes)
         ]

@@ -1,4 +1,4 @@
-"""The pass over a tile that finds which of two scales each of its units gets."""
+"""Find which of two scales every unit gets, in a pass over the tile."""
 
 from amaranth.hdl import Cat, Module, Signal, unsigned
 from amaranth.lib import data, wiring
@@ -13,17 +13,18 @@ from diastole_sim.spec.sizes.converter_sizes import ConverterSizes
 
 
 def tried_layout(sizes: ConverterSizes) -> data.StructLayout:
-    """A word that is tried, when ``add``; the others as :class:`Gather` takes them."""
+    """Return the layout of a word to be tried, when ``add``. The remaining fields are inputs of
+    :class:`Gather`."""
     flags = dict.fromkeys(("add", "row_end", "last_row"), unsigned(1))
     return data.StructLayout({"at": word_layout(sizes)} | flags)
 
 
 class Trials(wiring.Component):
-    """Say of each unit of a tile whether the scale for 4 fits it better than that for 6: whether
-    the sum of its elements' :class:`ScaleTrial` is below 0.
+    """Output for every unit of a tile whether the scale for 4 fits better than the scale for 6:
+    whether the sum of :class:`ScaleTrial` over the elements is below 0.
 
-    Timing: one word per cycle; ``done`` comes :data:`TRIAL_CYCLES` and 2 cycles after a tile's last
-    word, and what follows it is as :class:`Gather` says.
+    Timing: 1 word per cycle. ``done`` comes :data:`TRIAL_CYCLES` and 2 cycles after the last word
+    of a tile. The timing after ``done`` is as in :class:`Gather`.
 
     Parameters
     ----------
@@ -33,21 +34,22 @@ class Trials(wiring.Component):
     -------
     cls : In(2)
     scale : In(8)
-        T + 138; as ``cls`` it must hold from a tile's first word to ``done``.
+        T + 138. Must hold from the first word of a tile to ``done``, as must ``cls``.
     word : In(:func:`tried_layout`)
-        Words of a tile row by row; its ``half`` is not looked at.
+        Words of a tile row by row; ``half`` is ignored.
     values : In(32 * lanes)
-        The elements of a word that is tried: binary32, 0 beside the tensor.
+        Elements of a word to be tried: binary32, 0 outside the tensor.
     measured, measured_t : In(array of lanes unsigned(16))
-        The codes of the scales for 4, and above them for 6, of each lane's unit: of its square or
-        its row, and of its column; the latter there only with vectors.
+        Code of the scale for 4, and above it the code of the scale for 6, of every lane's unit.
+        ``measured`` is for the square or the row, ``measured_t`` for the column. ``measured_t`` is
+        present only with vectors.
     squares : Out(:func:`squares_layout` of unsigned(1))
     done : Out(1)
     read_en : In(1)
     read_at : In(:func:`word_layout`)
     row_value : Out(1)
     column_values : Out(array of lanes unsigned(1))
-        As those of :class:`Gather`.
+        As the members of :class:`Gather`.
     """
 
     def __init__(self, sizes: ConverterSizes):
@@ -103,7 +105,7 @@ class Trials(wiring.Component):
         return m
 
     def _lanes(self, m, measured, values, suffix):
-        """Of a copy."""
+        """Connect the trials of the lanes of a copy."""
         for n in range(self.sizes.lanes):
             m.submodules[f"trial{n}{suffix}"] = trial = ScaleTrial()
             m.d.comb += [
