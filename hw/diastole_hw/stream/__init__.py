@@ -1,1 +1,1 @@
-"""Parts of streams: queues, credits, forks, gearboxes, turning arrays, stored elements."""
+"""Parts of streams: queues, credits, forks, gearboxes, transposing arrays, stored elements."""

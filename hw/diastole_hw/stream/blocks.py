@@ -1,4 +1,5 @@
-"""From bus beats to the vectors of blocks: the gearbox in front of the scratchpads, which turns."""
+"""Cut bus beats into blocks and output the vectors of blocks: the gearbox in front of the
+scratchpads, with a transposer."""
 
 from math import gcd
 
@@ -12,40 +13,44 @@ from diastole_sim.spec.require import require_int
 BLOCK_LAYOUT = data.StructLayout(
     {
         "kind": unsigned(2),
-        "turned": 1,  # its vectors are its columns
-        "drop": 1,  # nobody wants its vectors
-        "ends": 1,  # last of its part
+        "turned": 1,  # transpose: the vectors are columns
+        "drop": 1,  # the vectors are not needed
+        "ends": 1,  # last block of a part
     }
 )
 
 
 def beat_layout(bits: int) -> data.StructLayout:
-    """A beat; ``last`` of its part."""
+    """Return the layout of a beat; ``last`` marks the last beat of a part."""
     return data.StructLayout({"bits": unsigned(bits), "last": 1})
 
 
 class BlockBuffer(wiring.Component):
-    """Cut beats into blocks of B x B elements, and give their vectors, rows or columns.
+    """Cut beats into blocks of B x B elements, and output the vectors (rows or columns) of the
+    blocks.
 
-    The beats of a *part* hold its blocks, all of one kind, one after the other, each with its rows
-    one after the other, lowest bits first; bits left over at the end of a part are dropped. A block
-    fills while the one before leaves: it is turned by wiring, on its way from one to the other.
+    The beats of a *part* hold blocks of a single kind, block after block. The rows of a block
+    follow one another, lowest bits first. Bits left over at the end of a part are dropped. A block
+    is filled while the previous block is output. Wiring transposes a block on its way from the
+    first step to the second.
 
-    Not checked: that the last beat of a part holds bits of its last block, and no part is empty.
+    Not checked: the last beat of a part must hold bits of the last block, and a part must not be
+    empty.
 
-    Timing: a block moves on in the cycle after its last bit came, as soon as ``blocks`` is valid
-    and the block before has left or gives its last vectors; they leave from the next cycle on, V
-    per cycle, or one cycle after it where they are dropped. A beat is taken per cycle, as long as
-    no block more than the widest kind's is left over when it comes; the first one of a part waits
-    until the last block of the part before moves on. ``i.ready`` and ``blocks.ready`` are
-    combinational from ``o.ready`` and ``blocks``; ``o`` is a function of registers.
+    Timing: a block moves to the output in the cycle after its last bit arrives, as soon as
+    ``blocks`` is valid and the previous block is finished or outputs its last vectors. The vectors
+    are output from the next cycle on, V per cycle. A dropped block takes a single output cycle. A
+    beat is accepted per cycle while the left-over bits are fewer than the bits of a block of the
+    widest kind. The first beat of a part waits until the last block of the previous part moves on.
+    ``i.ready`` and ``blocks.ready`` are combinational from ``o.ready`` and ``blocks``; ``o`` is a
+    function of registers.
 
     Parameters
     ----------
     beat : int
-        D, bits of one (8 to 1024).
+        D, bits of a beat (8 to 1024).
     elements : tuple of int
-        Bits of an element by kind, 1 to 4 kinds (each 2 to 64).
+        Bits of an element by kind, 1 to 4 kinds (2 to 64 bits).
     side : int
         B (1 to 32).
     vectors : int
@@ -56,9 +61,10 @@ class BlockBuffer(wiring.Component):
     i : In(stream of beat_layout(beat))
     blocks : In(stream of BLOCK_LAYOUT)
     o : Out(stream of {"vectors", "index", "last"})
-        V vectors of B elements in as many bits as the widest, the sign on top; vectors ``index`` V
-        to ``index`` V + V - 1 of their block; whether they are its last ones. A dropped block gives
-        once something, ``index`` 0 and ``last`` 1.
+        V vectors of B elements, in the width of the widest kind, with the sign on top. The vectors
+        are numbers ``index`` V to ``index`` V + V - 1 of the block. ``last``: the vectors are the
+        last of the block. A dropped block outputs a single item of arbitrary vectors, with
+        ``index`` 0 and ``last`` 1.
 
     ValueError if a parameter is out of range.
     """
@@ -88,22 +94,24 @@ class BlockBuffer(wiring.Component):
 
     @property
     def steps(self) -> int:
-        """Cycles in which a block leaves."""
+        """Cycles in which a block is output."""
         return self.side // self.vectors
 
     @property
     def block_bits(self) -> tuple[int, ...]:
-        """By kind."""
+        """Bits of a block by kind."""
         return tuple(self.side**2 * bits for bits in self.elements)
 
     @property
     def unit(self) -> int:
-        """Bits of which everything that is left over is a multiple."""
+        """Greatest common divisor of the bits of a beat and of a block of any kind. It divides
+        every number of left-over bits."""
         return gcd(self.beat, *self.block_bits)
 
     @property
     def places(self) -> list[int]:
-        """Where a beat may come to stand: bits that may be left over before it."""
+        """Positions at which a beat may be appended: possible numbers of left-over bits,
+        ascending."""
         most = max(self.block_bits)
         places = set()
         for bits in self.block_bits:
@@ -119,18 +127,19 @@ class BlockBuffer(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        moves = Signal()  # a block, from where it fills to where it leaves
+        moves = Signal()  # a block moves from the input bits to the output register
         filled, whole = self._fill(m, moves)
         self._leave(m, moves, filled, whole)
         return m
 
     def _fill(self, m, moves):
-        """Beats come in behind what is left over; returns all of it, and whether it has a block."""
+        """Append beats to the left-over bits. Return all bits, and whether the bits contain a whole
+        block."""
         most, unit = max(self.block_bits), self.unit
         filled = data_register(max(self.places) + self.beat)
-        count = Signal(range(len(filled) // unit + 1))  # in units, as everything here
+        count = Signal(range(len(filled) // unit + 1))  # in units, as all lengths below
         left, kept = Signal.like(count, name="left"), Signal.like(filled, name="kept")
-        closed = Signal()  # the last beat of a part is in, its last block has not moved on
+        closed = Signal()  # the last beat of a part is in, the last block has not moved on
         size = Signal.like(count, name="size")
         m.d.comb += [
             kept.eq(filled),
@@ -156,13 +165,13 @@ class BlockBuffer(wiring.Component):
         return filled, count >= size
 
     def _leave(self, m, moves, filled, whole):
-        """A block's vectors, the first ones lowest."""
+        """Output the vectors of a block; the first vectors are in the lowest bits."""
         shape = self.o.p.vectors.shape()
         rows = data_register(data.ArrayLayout(shape.elem_shape, self.side))
         busy = Signal()
         index = Signal(self.o.p.index.shape())
-        last = data_register(name="last")  # these are the block's last vectors
-        leaves = Signal()  # the block, with its last vectors
+        last = data_register(name="last")  # the vectors at the output are the block's last
+        leaves = Signal()  # the block's last vectors are accepted
         m.d.comb += [
             self.o.valid.eq(busy),
             self.o.p.vectors.eq(rows.as_value()),
@@ -186,7 +195,8 @@ class BlockBuffer(wiring.Component):
         return m
 
     def _turned(self, filled, bits):
-        """The block of a kind that stands lowest, its columns first where it is turned."""
+        """Return the block in the lowest bits, of elements of ``bits`` bits. Columns come first if
+        the block is transposed."""
         pad, side = Const(0, max(self.elements) - bits), self.side
 
         def element(row, col):

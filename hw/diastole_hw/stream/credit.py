@@ -1,4 +1,4 @@
-"""The tokens by which load, execute and store wait for each other."""
+"""Count tokens that synchronise load, execute and store."""
 
 from amaranth.hdl import Assert, Module
 from amaranth.lib import wiring
@@ -8,28 +8,29 @@ from diastole_sim.spec.require import require_int
 
 
 class Credit(wiring.Component):
-    """Count what is taken and not yet given back: 0 to ``most``.
+    """Count tokens that are taken and not yet given back: 0 to ``most``.
 
-    ``take`` when ``full`` and ``give`` when ``empty`` are not allowed unless the other happens too.
+    ``take`` while ``full`` is allowed only together with ``give``. ``give`` while ``empty`` is
+    allowed only together with ``take``.
 
-    Timing: ``count``, ``full`` and ``empty`` follow one cycle later, and depend on no input of
-    their own cycle.
+    Timing: ``count``, ``full`` and ``empty`` change 1 cycle later, and depend on no input of the
+    current cycle.
 
     Parameters
     ----------
     most : int
-        The largest count (1 to 255).
+        Largest count (1 to 255).
 
     Members
     -------
     take : In(1)
     give : In(1)
-        With ``take`` in one cycle, nothing changes.
+        Together with ``take``, ``count`` does not change.
     count : Out(range(most + 1))
     full : Out(1)
         ``count`` is ``most``.
     empty : Out(1)
-        ``count`` is 0; it is at first.
+        ``count`` is 0, as initially.
 
     ValueError if ``most`` is out of range.
     """

@@ -1,4 +1,5 @@
-"""From stored elements to those inside the array: the hidden bit and the exponent made explicit."""
+"""Decode stored elements to elements of the array: make the hidden bit and the exponent
+explicit."""
 
 from functools import reduce
 
@@ -9,9 +10,11 @@ from diastole_sim.spec.formats import Format
 
 
 def decoded(stored: Format, magnitude, sign, shape: CellShape, target: Element):
-    """An element of the format ``stored`` in the layout ``target``, and whether it is NaN or Inf.
+    """Return an element of the format ``stored`` in the layout ``target``, and whether the element
+    is NaN or Inf.
 
-    NaN is a zero; Inf is the largest element with its sign, or a zero too where it is poison.
+    NaN becomes zero. Inf becomes the largest element with the sign of the Inf, or zero if
+    ``shape.poison``.
     """
     own = Element(significand_bits=stored.precision, depth=stored.depth)
     if not stored.depth:
@@ -31,7 +34,7 @@ def decoded(stored: Format, magnitude, sign, shape: CellShape, target: Element):
 
 
 def _kinds(stored: Format, fraction, exponent):
-    """Whether a code is finite, Inf or NaN."""
+    """Return whether a code is finite, Inf or NaN, as three bits."""
     if stored.specials == "none":
         return Const(1, 1), Const(0, 1), Const(0, 1)
     top = exponent.all()
@@ -42,9 +45,9 @@ def _kinds(stored: Format, fraction, exponent):
 
 
 def extent(elements, layout: Element, precision):
-    """Largest d + p of the elements that are not zero, all of one format; 0 if all are zero.
+    """Return the largest d + p of the elements that are not zero, or 0 if all elements are zero.
 
-    ``precision`` p of their format: a value. A zero has d 0.
+    All elements have a common format. ``precision``: p of the format, a value. A zero has d 0.
     """
     present = reduce(lambda a, b: a | b, (layout.significand(each) != 0 for each in elements))
     falls = [layout.fall(each) for each in elements]

@@ -1,4 +1,4 @@
-"""A first-in first-out queue between two streams; the only kind that products contain."""
+"""First-in first-out queue between two streams; products contain no queue of another kind."""
 
 from amaranth.hdl import Array, Assert, Cat, Const, Module, Mux, Shape, Signal, Value
 from amaranth.lib import stream, wiring
@@ -10,50 +10,52 @@ from diastole_hw.memory.ram import Ram
 from diastole_sim.spec.require import require_int
 
 REGISTERS = 16
-"""Deepest queue whose oldest word is there without a read; deeper ones keep their words in a
-:class:`Ram`, unless they must be quick."""
+"""Largest depth of a queue that outputs the oldest word without a memory read. Deeper queues keep
+words in a :class:`Ram`, unless the queue is ``quick``."""
 REGISTER_BITS = 4096
-"""Most bits of such a queue."""
+"""Most bits of a queue that outputs the oldest word without a memory read."""
 LEAST_WORDS = 3
-"""Least depth of a queue whose words are in a :class:`DistributedRam`: of two words a bit is two
-registers and a multiplexer of one LUT, where distributed RAM takes one and a half."""
+"""Least depth of a queue with words in a :class:`DistributedRam`. For two words, a bit takes two
+registers and a multiplexer of 1 LUT, against 1.5 LUTs of distributed RAM."""
 LEAST_BITS = 24
-"""Least bits of one: fewer are no memory that anybody would replace."""
+"""Least bits of a queue with words in a :class:`DistributedRam`. Fewer bits are no memory that a
+user would replace."""
 
 
 class StreamFifo(wiring.Component):
-    """Pass values from ``i`` to ``o`` in order; holds up to ``depth`` of them.
+    """Pass values from ``i`` to ``o`` in order; hold up to ``depth`` values.
 
-    Timing: 1 value per cycle in and out (depth 1: one every second cycle); a value taken leaves 1
-    cycle later up to a depth of ``REGISTERS`` and ``REGISTER_BITS`` or where it is ``quick``, 2
-    cycles later else. A word is never read in the cycle in which it is written.
-    ``i.ready``, ``o.valid`` and ``level`` are functions of registers only, so the queue cuts every
-    path through a handshake; a full queue takes nothing in the cycle in which a value leaves it.
-    ``o.payload`` while ``o.valid`` is low is anything.
+    Timing: 1 value per cycle in and out (depth 1: 1 value every second cycle). A value is output 1
+    cycle after the input handshake if the depth is at most ``REGISTERS`` and the bits are at most
+    ``REGISTER_BITS``, or if the queue is ``quick``. Else a value is output 2 cycles after the input
+    handshake. A word is never read in the cycle in which the word is written. ``i.ready``,
+    ``o.valid`` and ``level`` are functions of registers only: the queue cuts every combinational
+    path through a handshake. A full queue accepts no value in the cycle in which a value leaves.
+    ``o.payload`` is arbitrary while ``o.valid`` is low.
 
     Parameters
     ----------
     shape : ShapeLike
-        Of the payload.
+        Shape of the payload.
     depth : int
-        Values it can hold (1 to 65536).
+        Most values in the queue (1 to 65536).
     quick : bool
-        Values leave 1 cycle later whatever its depth.
+        True if a value is output 1 cycle later at any depth.
     still : bool
-        What an empty queue shows, which is no value, changes only when one is taken. Else, where
-        words are in no :class:`Ram`, it follows what is offered, and whether that is taken may be
-        known late.
+        True if the output of an empty queue, which is no value, changes only when a value is
+        accepted. Else, if words are in no :class:`Ram`, the output follows the offered word, and
+        the input handshake may be late in the cycle.
     ahead : bool
-        The oldest word is in a register, which the next one is read into as it leaves: what waits
-        for it does not wait for a memory. Only where words are in distributed RAM; of two words the
-        oldest is always in a register.
+        True if the oldest word is in a register, into which the next word is read when the oldest
+        leaves: the output does not wait for a memory. Only if words are in distributed RAM. In a
+        queue of two words the oldest word is always in a register.
 
     Members
     -------
     i : In(stream of shape)
     o : Out(stream of shape)
     level : Out(range(depth + 1))
-        Values in the queue.
+        Number of values in the queue.
 
     ValueError if ``depth`` is out of range.
     """
@@ -83,7 +85,8 @@ class StreamFifo(wiring.Component):
 
     @property
     def shared_parameters(self) -> dict[str, int | bool]:
-        """Queues of values of the same width are one module, whatever the values mean."""
+        """Parameters that distinguish modules. Queues of values of equal width share a module,
+        whatever the values mean."""
         width = {"width": Shape.cast(self.shape).width, "depth": self.depth}
         still = {"still": True} if self.still and self.at_once else {}
         ahead = {"ahead": True} if self.ahead and self.in_distributed_ram else {}
@@ -92,22 +95,23 @@ class StreamFifo(wiring.Component):
 
     @property
     def bits(self) -> int:
-        """Of all its words."""
+        """Bits of all words."""
         return self.depth * Shape.cast(self.shape).width
 
     @property
     def in_ram(self) -> bool:
-        """Whether its words are in a :class:`Ram`, if it is not quick."""
+        """True if the words are in a :class:`Ram`, unless the queue is ``quick``."""
         return self.depth > REGISTERS or self.bits > REGISTER_BITS
 
     @property
     def in_registers(self) -> bool:
-        """Whether, if in no Ram, they are in registers and not in a :class:`DistributedRam`."""
+        """True if the words, when in no :class:`Ram`, are in registers and not in a
+        :class:`DistributedRam`."""
         return self.depth < LEAST_WORDS or self.bits < LEAST_BITS
 
     @property
     def at_once(self) -> bool:
-        """Whether the oldest word is shown from where it stands."""
+        """True if the oldest word is output directly from its place of storage."""
         return self.quick or not self.in_ram
 
     @property
@@ -132,18 +136,19 @@ class StreamFifo(wiring.Component):
         return m
 
     def _count(self, m, count, more, less):
-        """Count up and down by one, in one addition."""
+        """Count up and down by 1 in a single addition."""
         step = Cat(more ^ less, (less & ~more).replicate(len(count) - 1))
         m.d.sync += count.eq(count + step)
 
     def _count_late(self, m, count, more, less):
-        """Likewise; ``less`` is an enable alone, after which nothing is added."""
+        """Count as :meth:`_count`, but ``less`` only enables the register: no addition waits for
+        ``less``."""
         step = Cat(Const(1, 1), (~more).replicate(len(count) - 1))
         with m.If(more ^ less):
             m.d.sync += count.eq(count + step)
 
     def _full(self, m, taken, given):
-        """Whether ``level``, which never exceeds it, is the depth."""
+        """Return whether ``level`` has reached ``depth``; ``level`` never exceeds ``depth``."""
         if self.depth & (self.depth - 1) == 0:
             return self.level[-1]
         if self.depth & (self.depth + 1) == 0:
@@ -154,7 +159,7 @@ class StreamFifo(wiring.Component):
         return full
 
     def _at_once(self, m, taken, given):
-        """The oldest value is shown from where it stands."""
+        """Output the oldest value directly from its place of storage."""
         m.d.comb += self.o.valid.eq(self.level != 0)
         if self.ahead and self.in_distributed_ram:
             self._ahead(m, taken, given)
@@ -177,7 +182,7 @@ class StreamFifo(wiring.Component):
             return
         m.submodules.ram = ram = DistributedRam(width=width, depth=self.depth)
         m.d.comb += [
-            # If not still, whatever is there: it counts when it is taken.
+            # If not still, write whatever is offered: only an accepted word moves the pointer.
             ram.write_en.eq(taken if self.still else self.i.ready),
             ram.write_addr.eq(write),
             ram.write_data.eq(self.i.payload),
@@ -188,7 +193,7 @@ class StreamFifo(wiring.Component):
         m.d.sync += Assert(~collides, "a queue shows the word that it writes")
 
     def _two(self, m, taken, given):
-        """Two words are two registers and no memory: the oldest one, and the one behind it."""
+        """Keep two words in two registers without a memory: the oldest word and the word behind."""
         width = Shape.cast(self.shape).width
         oldest = data_register(width, name="oldest")
         behind = data_register(width, name="behind")
@@ -201,13 +206,13 @@ class StreamFifo(wiring.Component):
             m.d.sync += behind.eq(self.i.payload)
 
     def _ahead(self, m, taken, given):
-        """The oldest value is in a register, the others in the memory behind it."""
+        """Keep the oldest value in a register, and the values behind in a memory."""
         write = Signal(range(self.depth))
         read = Signal(range(self.depth))
         width = Shape.cast(self.shape).width
         oldest = data_register(width)
-        behind = Signal()  # there are others
-        first = Signal()  # what is taken has none before it
+        behind = Signal()  # values are behind the oldest value
+        first = Signal()  # a value accepted now becomes the oldest at once
         moves = Signal()
         m.submodules.ram = ram = DistributedRam(width=width, depth=self.depth)
         m.d.comb += [
@@ -230,9 +235,9 @@ class StreamFifo(wiring.Component):
         m.d.sync += Assert(~collides, "a queue shows the word that it writes")
 
     def _memory(self, m, taken, given):
-        """The memory's own output register holds the oldest value."""
+        """Keep the oldest value in the output register of the memory."""
         m.submodules.ram = ram = Ram(width=Shape.cast(self.shape).width, depth=self.depth)
-        waiting = Signal(range(self.depth + 1))  # in the memory, written in an earlier cycle
+        waiting = Signal(range(self.depth + 1))  # values in the memory from earlier cycles
         m.d.comb += [
             ram.write_en.eq(taken),
             ram.write_data.eq(self.i.payload),

@@ -1,12 +1,13 @@
-"""One stream into several."""
+"""Fork a stream into several streams."""
 
 from amaranth.hdl import Const
 from amaranth.lib import data
 
 
 def fork(m, source, *sinks):
-    """Copy a stream into several, which take each item in the same cycle; of a structure each sink
-    takes the members that it has, and of these as many of the lowest bits."""
+    """Copy a stream into several sinks. All sinks accept an item in the same cycle. If the payload
+    of a sink is a structure, the sink gets only its own members, and only as many low bits as
+    fit."""
     ready = Const(1)
     for sink in sinks:
         ready = ready & sink.ready
