@@ -1,1 +1,1 @@
-"""What everybody needs who moves rows of a tensor: addresses."""
+"""Address arithmetic for all units that move rows of a tensor."""

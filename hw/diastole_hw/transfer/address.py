@@ -1,4 +1,4 @@
-"""Addresses: a base and a number of pitches, then step after step."""
+"""Compute addresses: a base plus a number of pitches, then step after step."""
 
 from amaranth.hdl import Assert, Cat, Const, Module, Signal, Value
 from amaranth.lib import wiring
@@ -11,43 +11,43 @@ from diastole_sim.spec.require import require_int
 
 
 def whole_beats(address: Value, beat_bytes: int) -> Value:
-    """``address``, which is aligned to beats, with constants for its bits within a beat: a register
-    that is given nothing else has none for them."""
+    """Return ``address``, which is aligned to beats, with constants for the bits within a beat. A
+    register that is assigned only from this function needs no flip-flops for the constant bits."""
     low = exact_log2(beat_bytes)
     return Value.cast(Cat(Const(0, low), address[low:]))
 
 
 class Locate(wiring.Component):
-    """``base`` + ``count`` * ``pitch``, modulo 2^40, by shifts and additions.
+    """Compute ``base`` + ``count`` * ``pitch`` modulo 2^40, by shifts and additions.
 
-    Timing: ``ready`` from as many cycles after ``start`` as ``count`` has bits, plus 1; ``address``
-    is a register.
+    Timing: ``ready`` is high from k + 1 cycles after ``start`` on, where k is the number of
+    significant bits of ``count``. ``address`` is a register.
 
     Parameters
     ----------
     count_bits : int
-        Of ``count``, 1 to 40.
+        Bits of ``count``, 1 to 40.
     step_bits : int
-        Of ``step``, 0 to 40; with 0 bits there are no steps, and neither ``next`` nor ``step``.
+        Bits of ``step``, 0 to 40. With 0 bits there are no steps: ``next`` and ``step`` are absent.
     beat_bytes : int
-        What ``base``, ``pitch`` and ``step`` are multiples of, a power of two; not checked.
+        Divisor of ``base``, ``pitch`` and ``step``, a power of two; not checked.
     quick : bool
-        ``ready`` is a register, for which ``count`` is compared with 0 when it comes; it says the
-        same in the same cycle.
+        True if ``ready`` is a register, set from a comparison of ``count`` with 0 at ``start``. The
+        timing of ``ready`` does not change.
 
     Members
     -------
     start : In(1)
-        Forget what is under way, and begin.
+        Abort any computation and begin.
     base, pitch : In(40)
     count : In(count_bits)
-        Looked at in the cycle of ``start``.
+        Sampled in the cycle of ``start``, as are ``base`` and ``pitch``.
     next : In(1)
-        Add ``step``; only when ``ready``.
+        Add ``step``; allowed only when ``ready``.
     step : In(step_bits)
     ready : Out(1)
     address : Out(40)
-        While ``ready``.
+        Valid while ``ready``.
 
     ValueError if a parameter is out of range.
     """
@@ -71,7 +71,7 @@ class Locate(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         left = Signal(self.count_bits)
-        none = Signal(init=1)  # is left
+        none = Signal(init=1)  # no bit of the count is left
         if self.quick:
             with m.If(self.start):
                 m.d.sync += none.eq(self.count == 0)

@@ -1,4 +1,4 @@
-"""Products of small numbers as shifts and additions, which no tool takes for a multiplier."""
+"""Multiply small numbers by shifts and additions, from which no tool infers a multiplier."""
 
 from functools import reduce
 from operator import add
@@ -7,11 +7,12 @@ from amaranth.hdl import Const, Mux, Value
 
 
 def times(value: Value, factor: Value | int) -> Value:
-    """``value`` * ``factor``, neither of them signed; as many additions as a constant has ones, or
-    a signal bits, less one.
+    """Return ``value`` * ``factor``, both unsigned. The number of additions is the number of ones
+    of a constant factor, or the number of bits of a signal, less 1.
 
-    A product of a width and a constant, or of two lengths of a nest, is not worth the multiplier
-    that tools for FPGAs make of it, and is slower in it. ValueError if ``factor`` is below 0.
+    A product of a width and a constant, or of two lengths of a loop nest, is not worth the
+    multiplier that tools for FPGAs infer, and would be slower in the multiplier. ValueError if
+    ``factor`` is below 0.
     """
     if isinstance(factor, int):
         if factor < 0:
