@@ -1,1 +1,1 @@
-"""Emission: from components to a product directory."""
+"""Emit a product directory from components."""

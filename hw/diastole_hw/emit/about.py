@@ -1,4 +1,5 @@
-"""What a module is, for the comment above it: the contract of its component, in plain words."""
+"""Describe a module for the comment above the module: the contract of its component, in plain
+words."""
 
 import inspect
 import re
@@ -11,15 +12,18 @@ from amaranth.lib import data, wiring
 from diastole_hw.emit.sharing import constructor_parameters, flat_ports
 
 WIDTH = 97
-"""Columns of a comment without its two strokes."""
+"""Columns of a comment line without the two slashes."""
 _ROLE = re.compile(r":\w+:`~?(?:[\w.]*\.)?(\w+)`")
 _SECTION = re.compile(r"^(\w[\w ]*)\n-{3,}$", re.MULTILINE)
 
 
 def about_component(component: wiring.Component, *, above: str = "") -> list[str]:
-    """Lines: the docstring but for the parameters, which have their values, and for packed ports
-    the fields with their bits. Of the docstring only the first paragraph where a module ``above``,
-    of the same class, has the whole of it."""
+    """Return lines that describe a component: the docstring with the values of the parameters in
+    place of their descriptions, then the fields and bits of packed ports.
+
+    If a module ``above`` of the same class has the whole docstring, only the first paragraph is
+    returned.
+    """
     of = type(component)
     lines = (
         [*first_paragraph(of), "", f"More is said above {above}."] if above else contract_lines(of)
@@ -34,7 +38,7 @@ def about_component(component: wiring.Component, *, above: str = "") -> list[str
 
 
 def contract_lines(of: type) -> list[str]:
-    """Lines of a class's docstring without its parameters and without marks of a markup."""
+    """Return the lines of a class's docstring without parameters, errors and markup."""
     text = inspect.getdoc(of) or ""
     parts = _SECTION.split(text)
     sections = dict(zip(parts[1::2], parts[2::2], strict=True))
@@ -48,20 +52,20 @@ def contract_lines(of: type) -> list[str]:
 
 
 def first_paragraph(of: type) -> list[str]:
-    """Those of :func:`contract_lines` up to the first empty one."""
+    """Return the lines of :func:`contract_lines` up to the first empty line."""
     lines = contract_lines(of)
     return lines[: lines.index("")] if "" in lines else lines
 
 
 def _values(component: wiring.Component) -> Iterator[str]:
-    """The parameters that are numbers or words."""
+    """Yield the parameters that are numbers or strings, with their values."""
     for name, value in constructor_parameters(component).items():
         if isinstance(value, (bool, int, str)):
             yield f"{name} = {value}"
 
 
 def _packed(name: str, member: Any) -> Iterator[str]:
-    """The fields of a port that is a structure."""
+    """Yield lines with the fields of a port that is a structure."""
     if isinstance(member.shape, data.StructLayout) and len(member.shape.members) > 1:
         parts = [
             f"{field}[{low + bits - 1}:{low}]" for field, low, bits in layout_fields(member.shape)
@@ -70,8 +74,8 @@ def _packed(name: str, member: Any) -> Iterator[str]:
 
 
 def layout_fields(layout: data.Layout, prefix: str = "", start: int = 0) -> Iterator[tuple]:
-    """Name, lowest bit and width of every field of at least one bit, those of structures in it
-    with a dot."""
+    """Yield the name, lowest bit and width of every field of at least 1 bit. The name of a field in
+    a nested structure has a dot."""
     for key, field in layout:
         low = start + field.offset
         name = f"{prefix}{key}"

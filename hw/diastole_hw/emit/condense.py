@@ -1,11 +1,12 @@
-"""Shorter Verilog of the same meaning: what Yosys declares and connects one by one, together."""
+"""Shorten Verilog without changing its meaning: join declarations and connections that Yosys writes
+one by one."""
 
 import re
 import textwrap
 from collections.abc import Iterator
 
 WIDTH = 100
-"""Columns of a declaration at most."""
+"""Most columns of a declaration."""
 _TEMPORARY = re.compile(r"^  (wire|reg) (\[\d+:\d+\] )?(_\d+_);\n", re.MULTILINE)
 _TEMPORARIES = re.compile(rf"(?:{_TEMPORARY.pattern})+", re.MULTILINE)
 _PART = r"(\w+)\[(\d+)(?::(\d+))?\]"
@@ -14,14 +15,14 @@ _CONNECTIONS = re.compile(rf"(?:{_CONNECTION.pattern}){{2,}}", re.MULTILINE)
 
 
 def condense(module: str) -> str:
-    """The text of one module as Yosys writes it, with intermediate results declared together that
-    are as wide, and with parts of a signal that lie side by side connected together."""
+    """Return the text of a module, as Yosys writes it, in a shorter form. Intermediate results of
+    equal width are declared together. Adjacent parts of a signal are connected together."""
     module = _TEMPORARIES.sub(lambda found: "".join(_declared(found[0])), module)
     return _CONNECTIONS.sub(lambda found: "".join(_connected(found[0])), module)
 
 
 def _declared(lines: str) -> Iterator[str]:
-    """Those of each kind and width, in the order of the first ones."""
+    """Yield a joint declaration for every kind and width, in the order of first appearance."""
     names: dict[str, list[str]] = {}
     for kind, bits, name in _TEMPORARY.findall(lines):
         names.setdefault(f"{kind} {bits}", []).append(name)
@@ -31,7 +32,8 @@ def _declared(lines: str) -> Iterator[str]:
 
 
 def _connected(lines: str) -> Iterator[str]:
-    """Parts that follow each other, highest bit first, in both signals."""
+    """Yield connections; parts that are adjacent in both signals, highest bit first, become a
+    single connection."""
     to, of = ("", 0, 0), ("", 0, 0)
     for found in _CONNECTION.findall(lines):
         next_to, next_of = _part(*found[:3]), _part(*found[3:])

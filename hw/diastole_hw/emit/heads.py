@@ -1,4 +1,5 @@
-"""Heads of emitted modules: their ports in the ANSI form, one a line, below what the module is."""
+"""Write the heads of emitted modules: a description, then the ports in ANSI form, a port per
+line."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -17,11 +18,11 @@ def with_head(
     order: Sequence[str] = (),
     groups: Mapping[str, str] | None = None,
 ) -> str:
-    """The text of one module as Yosys writes it, with its ports declared in its head.
+    """Return the text of a module, as Yosys writes it, with the ports declared in the head.
 
-    ``about``: lines of a comment in front. ``order``: names of ports in the order in which they are
-    to stand; those that are not named come first. ``groups``: by port, what its bus is called; the
-    name stands above the first of those that follow each other.
+    ``about``: lines of a comment in front. ``order``: names of ports in the requested order; ports
+    without an entry come first. ``groups``: name of the bus by port, written above the first of
+    consecutive ports of the bus.
     """
     head = _HEAD.search(module)
     assert head is not None, "no module"
@@ -51,7 +52,7 @@ def with_head(
 
 
 def _lines(ports: Mapping[str, Mapping[str, str]], groups: Mapping[str, str]):
-    """Those of the head."""
+    """Yield the lines of the head."""
     before = ""
     for number, (name, port) in enumerate(ports.items()):
         group = groups.get(name, "")

@@ -1,4 +1,4 @@
-"""Registers that tools must not merge with others of the same value."""
+"""Mark registers that tools must not merge with registers of equal value."""
 
 import re
 
@@ -8,8 +8,9 @@ _KEPT = re.compile(
 
 
 def keep_registers(module: str) -> str:
-    """The text of one module, in which processes of signals that are kept say so too. Vivado and
-    its like look at the signal, Yosys gives a register the attributes of its process."""
+    """Return the text of a module in which the processes of kept signals have the attribute
+    ``keep`` too. Vivado and similar tools read the attribute of the signal. Yosys gives a register
+    the attributes of its process."""
     for name in _KEPT.findall(module):
         process = (
             rf"^(  always @\(posedge \w+\)\n(?:    .*\n)*?    +{name}(?:\[\d+(?::\d+)?\])? <= )"

@@ -1,4 +1,4 @@
-"""The reserved words of Verilog and SystemVerilog. Source: IEEE 1800-2017, annex B, table B.1."""
+"""Reserved words of Verilog and SystemVerilog. Source: IEEE 1800-2017, annex B, table B.1."""
 
 KEYWORDS = frozenset(
     """

