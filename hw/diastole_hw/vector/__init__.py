@@ -1,1 +1,1 @@
-"""Vector unit: micro-programs over blocks, their streams, special functions."""
+"""Vector unit: micro-programs over blocks, streams of operands and results, special functions."""

@@ -1,4 +1,4 @@
-"""What the parts of the vector unit tell each other."""
+"""Layouts of the data that the parts of the vector unit exchange."""
 
 from amaranth.hdl import unsigned
 from amaranth.lib import data
@@ -20,14 +20,15 @@ __all__ = [
 
 
 def row_layout(shape: VectorShape) -> data.ArrayLayout:
-    """A row of a block: B numbers in binary32, lane 0 lowest."""
+    """Return the layout of a row of a block: B numbers in binary32, lane 0 lowest."""
     return data.ArrayLayout(unsigned(WORD), shape.block)
 
 
 def visited_layout(shape: VectorShape) -> data.StructLayout:
-    """A block of the walk. ``i``, ``j``: its number. ``rows``, ``cols``: how many of its rows and
-    lanes lie in the tensor, at least 1. ``first``, ``last``: of its line. ``first_row``: it lies in
-    the first row of blocks. ``end``: it is the last of the walk."""
+    """Return the layout of a block of the walk, the sequence of blocks of a chain. ``i``, ``j``:
+    row and column of blocks. ``rows``, ``cols``: number of the block's rows and lanes inside the
+    tensor, at least 1. ``first``, ``last``: first or last block of a line (a row or a column of
+    blocks). ``first_row``: block in the first row of blocks. ``end``: last block of the walk."""
     return data.StructLayout(
         {
             "i": unsigned(shape.index_bits),
@@ -43,9 +44,10 @@ def visited_layout(shape: VectorShape) -> data.StructLayout:
 
 
 def stream_layout(shape: VectorShape) -> data.StructLayout:
-    """What a descriptor of the stream table became when its chain began. ``used``: an instruction
-    names it. ``address``: in this step; of a panel the first vector, of a constant its index.
-    ``pitch``: bytes, blocks or tag, as :mod:`diastole_sim.spec.stream_table` has it."""
+    """Return the layout of a stream of a chain, derived from the stream's descriptor when the chain
+    begins. ``used``: an instruction names the stream. ``address``: address in this step, first
+    vector of a panel, or index of a constant. ``pitch``: bytes, blocks or tag, as defined in
+    :mod:`diastole_sim.spec.stream_table`."""
     return data.StructLayout(
         {
             "used": 1,
@@ -62,11 +64,11 @@ def stream_layout(shape: VectorShape) -> data.StructLayout:
 
 
 def given_layout(shape: VectorShape) -> data.StructLayout:
-    """An output of an instruction, block by block: which stream, and of which block its rows are,
-    which follow in ascending order, all B of them."""
+    """Return the layout that announces an output block of an instruction: number of the output
+    stream, and block. All B rows of the block follow in ascending order."""
     return data.StructLayout({"stream": range(INPUTS), "block": visited_layout(shape)})
 
 
 def is_special(op):
-    """Whether an operation's code is one of the special lanes."""
+    """Return whether operation code ``op`` belongs to the special lanes."""
     return op >= MicroOp.EXP

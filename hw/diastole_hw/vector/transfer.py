@@ -1,4 +1,4 @@
-"""Entries of tables between memory and the vector unit: the commands load and store."""
+"""Move entries of tables between memory and the vector unit: the commands load and store."""
 
 from amaranth.hdl import Assert, Cat, Const, Module, Mux, Signal, Value, unsigned
 from amaranth.lib import data, wiring
@@ -22,14 +22,15 @@ from diastole_sim.spec.command_table import ADDRESS_BITS
 from diastole_sim.spec.limits import WIDTH_BITS, VectorTable, vector_tables
 
 MOST_BEATS = 256
-"""Of a request."""
+"""Maximum number of beats of a request."""
 STEP_BITS = 32
 
 
 def transfer_layout(shape: VectorShape) -> data.StructLayout:
-    """``count`` entries of ``table`` from ``first`` on, which the table has, are side by side in
-    memory, ``address`` + step * ``advance`` on, both multiples of the beat. ``store``: to memory,
-    else from there."""
+    """Return the layout of a transfer of ``count`` entries of ``table``, from entry ``first`` on.
+    The table must have the entries. In memory the entries lie side by side from
+    ``address`` + step * ``advance`` on. ``address`` and ``advance`` are multiples of the beat.
+    ``store``: transfer to memory; otherwise from memory."""
     return data.StructLayout(
         {
             "store": 1,
@@ -43,15 +44,16 @@ def transfer_layout(shape: VectorShape) -> data.StructLayout:
 
 
 class TableTransfer(wiring.Component):
-    """Move entries between memory and a table, a chunk (an entry, or a beat of it) per cycle.
-    ``store`` writes strobes for its last beat: nothing behind the last entry is touched.
+    """Move entries between memory and a table, 1 chunk (an entry, or a beat of an entry) per cycle.
+    ``store`` sets write strobes in the last beat: nothing behind the last entry is written.
 
-    Timing: requests begin when ``step`` * ``advance`` is known, as many cycles after ``start`` as
-    ``step`` has bits (from its highest 1 on), plus 1. ``load`` writes a chunk in the cycle in which
-    it comes. ``store`` reads the first in the cycle after ``start``, and offers a beat 2 cycles
-    after its last one was read. ``done`` comes in the cycle after all was asked for and the last
-    chunk was written, or the last beat taken. Of scales a chunk is stored every second cycle: they
-    may be read from outside in between.
+    Timing: the first request is sent when ``step`` * ``advance`` is computed. The multiplication
+    takes as many cycles after ``start`` as ``step`` has bits (from the highest 1 on), plus 1.
+    ``load`` writes a chunk in the cycle in which the chunk arrives. ``store`` reads the first chunk
+    in the cycle after ``start``, and offers a beat 2 cycles after the read of the beat's last
+    chunk. ``done`` is high in the cycle after all requests are accepted and the last chunk is
+    written, or the last beat accepted. ``store`` reads a chunk of scale slots only every second
+    cycle, because the slots may be read from outside in between.
 
     Parameters
     ----------
@@ -60,19 +62,20 @@ class TableTransfer(wiring.Component):
     Members
     -------
     start : In(1)
-        A pulse; not before ``done`` of the one before.
+        Pulse, not before ``done`` of the previous transfer.
     transfer : In(transfer_layout(shape)), step : In(32)
-        From ``start`` to ``done``; ``step`` at ``start`` alone.
+        ``transfer`` is stable from ``start`` to ``done``. ``step`` is read in the cycle of
+        ``start``.
     done : Out(1)
-        A pulse.
+        Pulse.
     put, take, blocked : Out(put_layout(shape)), Out(take_layout(shape)), In(1)
-        The tables; no chunk moves in a cycle with ``blocked``.
+        Ports of the tables. No chunk moves in a cycle with ``blocked``.
     constant, amax, panel : In(32), In(32), In(row_layout(shape))
-        What was taken, one cycle later, until the next is.
+        Word read by ``take``, valid 1 cycle later, until the next read.
     widths : In(2)
-        Likewise, with ``shape.has_choices``.
+        Word of the table of widths, with the timing of ``amax``. Only with ``shape.has_choices``.
     read : Out(ReadSignature(data_width)), write : Out(WriteSignature(data_width))
-        Of beats that come none waits for anything but chunks before it.
+        An arriving beat waits for nothing but earlier chunks.
     """
 
     transfer: data.View
@@ -104,11 +107,11 @@ class TableTransfer(wiring.Component):
 
     @property
     def words(self) -> int:
-        """Of a beat."""
+        """Number of 32-bit words of a beat."""
         return self.shape.data_width // WORD
 
     def _is_shared(self):
-        """Whether the table is also read from outside."""
+        """Return whether the table is also read from outside."""
         shared = self.transfer.table == VectorTable.AMAX
         if self.shape.has_choices:
             shared |= self.transfer.table == VectorTable.WIDTHS
@@ -146,13 +149,13 @@ class TableTransfer(wiring.Component):
         return m
 
     def _cases(self, m):
-        """Each table, and the condition that it is the one."""
+        """Yield every table, with the case in which the transfer uses the table."""
         with m.Switch(self.transfer.table):
             for table in vector_tables(choices=self.shape.has_choices):
                 yield table, m.Case(table)
 
     def _ask(self, m):
-        """The requests; returns whether all have been taken."""
+        """Send the requests. Return whether all requests have been accepted."""
         it, write = self.transfer, self.write.requests
         read, low = self.read.requests, exact_log2(self.words)
         longest = max(entry_bits(self.shape, table) for table in VectorTable) // WORD
@@ -187,8 +190,9 @@ class TableTransfer(wiring.Component):
         return left == 0
 
     def _load(self, m, left, unit, ends_beat):
-        """Chunks of a beat, each at the lowest bits: word n of a chunk is where one that is longer
-        may begin."""
+        """Write the chunks of an arriving beat to the table, aligned to the lowest bits. Word n
+        exists only in chunks of more than n words, which begin at multiples of the shortest chunk
+        length above n."""
         beats, takes = self.read.beats, Signal()
         m.d.comb += [
             takes.eq(~self.transfer.store & left.any() & ~self.blocked),
@@ -203,17 +207,17 @@ class TableTransfer(wiring.Component):
             m.d.comb += Value.cast(self.put.chunk).word_select(number, WORD).eq(word)
 
     def _store(self, m, left, bank, unit, ends_beat):
-        """A beat, word by word as chunks come; returns whether all have been taken."""
+        """Assemble beats from chunks, word by word. Return whether all beats have been accepted."""
         beats, words = self.write.beats, self.words
-        there, free = Signal(), Signal()  # a chunk has been read; there is room for it in the beat
-        fills, ready = Signal(), Signal()  # it goes there; the next may be read
+        there, free = Signal(), Signal()  # a chunk has been read; the beat has space for the chunk
+        fills, ready = Signal(), Signal()  # the chunk enters the beat; the next chunk may be read
         m.d.comb += [
             free.eq(~beats.valid | beats.ready),
             fills.eq(there & free),
             ready.eq(~there | fills),
             self.take.valid.eq(self.transfer.store & left.any() & ~self.blocked & ready),
         ]
-        with m.If(self._is_shared()):  # nobody holds what is read
+        with m.If(self._is_shared()):  # an outside read may replace the word
             m.d.comb += ready.eq(~there & free)
         last, its_bank = data_register(name="last"), data_register(len(bank), name="its_bank")
         its_unit = data_register(len(unit), name="its_unit")
@@ -238,8 +242,8 @@ class TableTransfer(wiring.Component):
         return ~there & ~beats.valid
 
     def _chunk(self, m, bank, unit):
-        """Which words of a beat a chunk is that has been read, and for each word of a beat what it
-        becomes if it is of the chunk."""
+        """Return which words of a beat the last read chunk fills, and, for every word of a beat,
+        the new value of the word."""
         shape, table = self.shape, self.transfer.table
         here = Signal(self.words)
         panel = Signal(chunk_bits(shape, VectorTable.PANEL))

@@ -1,4 +1,4 @@
-"""How a vector unit is told what to do, and what it tells."""
+"""Command and status interface of a vector unit."""
 
 from amaranth.hdl import unsigned
 from amaranth.lib import data, stream, wiring
@@ -12,15 +12,19 @@ from diastole_sim.spec.limits import MOST_ENTRIES, VectorTable
 from diastole_sim.spec.stream_table import CHOICE_FIELDS
 
 WAITS = data.StructLayout({"input": 1, "output": 1, "special": 1})
-"""By cause, whether the unit's next instruction waits for it in a cycle: elements that are read, a
-place for those that are written, the special lanes."""
+"""Causes for which the unit's next instruction waits in a cycle: elements to read, free space for
+elements to write, the special lanes."""
 
 
 def image_layout(*, choices: bool = False) -> data.StructLayout:
-    """An image that a chain makes, of class ``cls``: ``address``, and ``offset`` of the second copy
-    from there, if there are two; ``tag``: of its draws; ``slot`` + 1 of its scale, 0: none; how it
-    is ``cut``, in blocks. ``choices``: of a machine that decides widths, with the fields of that of
-    a descriptor."""
+    """Return the layout of a request for an image of class ``cls`` that a chain makes.
+
+    ``address``: address of the first stored copy. ``offset``: distance from the first to the second
+    stored copy, if the image has 2 copies. ``tag``: tag of the image's random bits. ``slot``:
+    number of the scale slot plus 1, 0 for none. ``cut``: whether and how the image is cut into
+    patches, in blocks. ``choices``: add the fields ``CHOICE_FIELDS`` of a descriptor, for a machine
+    that decides widths.
+    """
     sizes = dict.fromkeys(("rows", "cols"), unsigned(EXTENT_BITS))
     words = dict.fromkeys(("offset", "tag"), unsigned(32))
     others = {"cls": unsigned(2), "address": unsigned(ADDRESS_BITS), "slot": unsigned(8)}
@@ -29,10 +33,13 @@ def image_layout(*, choices: bool = False) -> data.StructLayout:
 
 
 def asked_of_vector() -> data.StructLayout:
-    """A command. ``skipped``: it is checked, and nothing else is done. ``transfer``: it moves
-    entries of a table, else it runs ``chain``. ``store``: to
-    memory, else from there. ``which``, ``first``, ``count``: the entries, which lie there from
-    ``address`` on, plus ``advance`` for every step."""
+    """Return the layout of a command.
+
+    ``skipped``: the command is checked, and nothing more is done. ``transfer``: the command moves
+    entries of a table; otherwise the command runs ``chain``. ``store``: transfer from table to
+    memory; otherwise from memory to table. ``which``, ``first``, ``count``: table, first entry,
+    number of entries. In memory the entries begin at ``address``, plus ``advance`` for every step.
+    """
     return data.StructLayout(
         {
             "skipped": 1,
@@ -49,21 +56,22 @@ def asked_of_vector() -> data.StructLayout:
 
 
 class VectorControl(wiring.Signature):
-    """A vector unit, seen from who gives it commands.
+    """Interface of a vector unit, from the view of the sender of commands.
 
     Members
     -------
     command : Out(stream of :func:`asked_of_vector`)
-        One that is in order, as far as it can be seen without the tables.
+        A valid command, as far as a check without the tables can tell.
     step : Out(32)
-        Must hold while a command is under way.
+        Stable while a command is under way.
     done : In(1)
-        A pulse: the unit has given all that the command writes to the writer, but an image, and is
-        free.
+        Pulse: the unit has sent everything that the command writes to the writer, except an image,
+        and is free.
     error_code : In(8)
-        Instead of ``done``: why the command is refused, or stopped; it stays until a reset.
+        Reason why the command is refused or stopped, instead of ``done``. The code stays until a
+        reset.
     overflow : In(1)
-        A NaN or Inf was written to a stream that is watched.
+        A NaN or Inf was written to a watched stream.
     waits : In(WAITS)
     """
 

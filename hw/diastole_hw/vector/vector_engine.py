@@ -1,4 +1,4 @@
-"""The vector unit whole: commands, the tables that they use, and chains over memory."""
+"""Top level of the vector unit: commands, tables, and chains over memory or a product."""
 
 from functools import reduce
 from operator import add
@@ -36,8 +36,8 @@ from diastole_sim.spec.stream_table import CHOICE_FIELDS, Kind
 
 
 class _Units(NamedTuple):
-    """The units of the engine. ``walk`` goes through the blocks with the core, and ``ahead`` goes
-    through the same blocks before them, with the inputs."""
+    """Sub-units of the engine. ``walk`` sends the blocks of a chain to the core. ``ahead`` sends
+    the same blocks to the inputs, earlier."""
 
     tables: VectorTables
     transfer: TableTransfer
@@ -50,54 +50,59 @@ class _Units(NamedTuple):
 
 
 class VectorEngine(wiring.Component):
-    """Do commands of the vector unit, one at a time: chains, and transfers of tables.
+    """Execute commands of the vector unit, one at a time: chains, and transfers of tables.
 
-    A chain that breaks a rule is refused before it reads or writes anything but tables, and when
-    the image of the one before it is written. One that gives a NaN or Inf to a constant that is
-    watched is finished with its image, then stops the unit.
+    A chain is a micro-program that runs over every block of a tensor. A chain that breaks a rule is
+    refused before the chain reads or writes anything but tables. The refusal waits until the image
+    of the previous chain is written. A chain that writes a NaN or Inf to a watched constant
+    completes, with the image, and then stops the unit.
 
-    Timing: a command is taken when none is under way, and begins in the next cycle; then it takes
-    the time of :class:`diastole_hw.vector.transfer.TableTransfer`, or that of
-    :class:`diastole_hw.vector.core.chain_setup.ChainSetup`, of the core from the cycle after its
-    ``done`` on, and of the outputs, until the last beat is taken. ``control.done`` is combinational
-    from registers; the next command is taken from the cycle after it on, while the last rows of an
-    image are converted; a second image waits for the first. ``error_code`` is a register.
+    Timing: a command is accepted when no command is under way, and begins in the next cycle. A
+    transfer takes the time of :class:`diastole_hw.vector.transfer.TableTransfer`. A chain takes the
+    time of :class:`diastole_hw.vector.core.chain_setup.ChainSetup`, of the core, and of the
+    outputs, until the last beat is accepted. The core starts 4 cycles after ``done`` of the set-up,
+    or later if the chain waits for tiles or for the converter. ``control.done`` is combinational
+    from registers. The next command is accepted from the next cycle on, while the last rows of an
+    image are converted. A second image waits for the first image. ``error_code`` is a register.
 
     Parameters
     ----------
     shape : VectorShape
     fed : 3 integers
-        By class, columns of the widest tensor that a chain may give the converter, 0 for none.
+        Columns of the widest tensor, per class (x, w, dy), that a chain may send to the converter;
+        0 for none.
     patches : PatchLimits, optional
-        In which tiles that do not hold whole rows it may, too; left out: in none.
+        Limits of patches: tiles without whole rows that a chain may send to the converter. If left
+        out, the converter takes no patches.
     widest : int
-        Columns of the widest tensor that comes so.
+        Columns of the widest tensor that a chain may send in patches.
 
     Members
     -------
     control : In(VectorControl())
-        What a chain with a product reads of it comes at ``product``.
+        Commands and status. A chain with a product receives the product at ``product``.
     read, write : Out(ReadSignature(data_width)), Out(WriteSignature(data_width))
     product : In(stream of row_layout(shape))
-        B rows of each block, anything outside the tensor.
+        B rows per block. Elements outside the tensor are arbitrary.
     tiles : In(stream of tiles_layout())
-        How the result of each product with a chain is cut, in their order.
+        Tile sizes of the result of every product with a chain, in the order of the products.
     image : Out(stream of row_layout(shape))
-        The rows of an image's blocks, in the order of the walk, for the converter.
+        Rows for the converter, in the order of the walk: the blocks of an image, which is a
+        quantised tensor as memory stores the tensor.
     image_asked, image_done : Out(stream of image_layout(choices=shape.has_choices)), In(1)
-        Before they come, what is to become of them; a pulse: it has.
+        Request for an image, sent before the rows; pulse when the image is written.
     constant_put : In(constant_layout())
-        A constant from outside; only while no command is under way, or in the two cycles after
-        ``floor``.
+        Write of a constant from outside. Allowed only while no command is under way, or in the 2
+        cycles after ``floor``.
     floor : Out(floor_layout())
-        Constant :data:`diastole_sim.spec.micro.FLOOR` was loaded in the cycle before.
+        Constant :data:`diastole_sim.spec.micro.FLOOR` was loaded in the previous cycle.
     amax_en, amax_at, amax, amax_put_en, amax_put_at, amax_put
-        As of :class:`diastole_hw.vector.vector_tables.VectorTables`: scales of tensors, at any
-        time.
+        Ports of the scale slots, as in :class:`diastole_hw.vector.vector_tables.VectorTables`.
+        Usable at any time.
     eps, widths, width_put_en, width_put, last
-        Likewise, with ``shape.has_choices``.
+        Further ports of the scale slots, only with ``shape.has_choices``. Usable at any time.
     working : Out(1)
-        A cycle of an instruction.
+        High in every cycle of an instruction.
     """
 
     control: wiring.PureInterface
@@ -174,7 +179,7 @@ class VectorEngine(wiring.Component):
         return m
 
     def _keep(self, m):
-        """The command that is under way, as a chain and as a transfer."""
+        """Store the command under way. Return 2 views of the command: chain and transfer."""
         given = self.control.command
         transfer = Signal(transfer_layout(self.shape))
         m.d.comb += [
@@ -191,7 +196,7 @@ class VectorEngine(wiring.Component):
         return tuple(layout(kept[: layout.size]) for layout in both)
 
     def _sequence(self, m, chain, tiles, units):
-        """What a command does, from one state to the next; returns whether a table is moved."""
+        """Add the states of a command. Return whether the command is a transfer."""
         setup, transfer, core, outputs = units.setup, units.transfer, units.core, units.outputs
         control, moves = self.control, data_register(name="moves")
         skipped = data_register(name="skipped")
@@ -199,7 +204,7 @@ class VectorEngine(wiring.Component):
         stops = self._not_finite(m, core, outputs)
         makes_image, written = self._image(m, chain, setup, tiles)
         with m.FSM():
-            with m.State("IDLE"):
+            with m.State("IDLE"):  # accept a command
                 m.d.comb += control.command.ready.eq(1)
                 m.d.sync += [
                     moves.eq(control.command.p.transfer),
@@ -207,22 +212,22 @@ class VectorEngine(wiring.Component):
                 ]
                 with m.If(control.command.valid):
                     m.next = "BEGIN"
-            with m.State("BEGIN"):
+            with m.State("BEGIN"):  # start the set-up of a chain, or a transfer
                 m.d.comb += [setup.start.eq(~moves), transfer.start.eq(moves)]
                 m.next = "UNDER WAY"
-            with m.State("UNDER WAY"):
+            with m.State("UNDER WAY"):  # wait for the transfer, or for the set-up
                 with m.If(transfer.done):
                     m.d.comb += control.done.eq(1)
                     m.next = "IDLE"
                 with m.If(setup.done):
                     m.next = "TILES"
-            with m.State("TILES"):
+            with m.State("TILES"):  # receive the tiles of a chain's product
                 m.d.sync += tiles.eq(self.tiles.payload)
                 waits = chain.of_product & ~skipped
                 m.d.comb += self.tiles.ready.eq(waits)
                 with m.If(~waits | self.tiles.valid):
                     m.next = "CHECK"
-            with m.State("CHECK"):
+            with m.State("CHECK"):  # refuse, skip or continue the chain
                 m.next = "IMAGE"
                 with m.If(refusal != 0):
                     m.d.sync += code.eq(refusal)
@@ -230,33 +235,34 @@ class VectorEngine(wiring.Component):
                 with m.Elif(skipped):
                     m.d.comb += control.done.eq(1)
                     m.next = "IDLE"
-            with m.State("IMAGE"):
+            with m.State("IMAGE"):  # request the image, if the chain makes an image
                 m.d.comb += self.image_asked.valid.eq(makes_image)
                 with m.If(~makes_image | self.image_asked.ready):
                     m.next = "CHAIN"
-            with m.State("CHAIN"):
+            with m.State("CHAIN"):  # start core and walks
                 m.d.comb += [each.start.eq(1) for each in (core, units.ahead, units.walk)]
                 m.next = "RUN"
-            with m.State("RUN"), m.If(core.done):
+            with m.State("RUN"), m.If(core.done):  # all instructions are done
                 m.next = "WRITE"
-            with m.State("WRITE"), m.If(outputs.idle):
+            with m.State("WRITE"), m.If(outputs.idle):  # all outputs are written
                 m.d.comb += control.done.eq(~stops)
                 m.next = "IDLE"
                 with m.If(stops):
                     m.d.sync += code.eq(ErrorCode.NOT_FINITE)
                     m.next = "STOPS"
-            with m.State("STOPS"), m.If(written):
+            with m.State("STOPS"), m.If(written):  # the last requested image is written
                 m.d.sync += control.error_code.eq(code)
                 m.next = "STOPPED"
-            with m.State("STOPPED"):
+            with m.State("STOPPED"):  # until a reset
                 pass
         return moves
 
     def _refusal(self, m, chain, tiles, setup):
-        """Why the chain is refused, 0 if it is not; known when it is set up, and its tiles are."""
-        narrow = Signal()  # the tiles of its product do not hold whole rows
-        beyond = Signal()  # an image is wider than the converter takes it, or not the only one
-        unread = Signal()  # nobody would take its product
+        """Return the error code of a refused chain, 0 if the chain is accepted. The code is valid
+        after the set-up, when the tiles have arrived."""
+        narrow = Signal()  # tiles of the product do not hold whole rows
+        beyond = Signal()  # an image is too wide for the converter, or the chain has several images
+        unread = Signal()  # no instruction reads the product
         refusal = Signal(8)
         images = [self._makes(setup, number, Kind.IMAGE) for number in range(OUTPUTS)]
         inputs = [setup.streams[number] for number in range(INPUTS)]
@@ -284,18 +290,18 @@ class VectorEngine(wiring.Component):
         return refusal
 
     def _narrow(self, chain, tiles):
-        """Whether the chain's product has tiles that do not hold whole rows."""
+        """Return whether the tiles of the chain's product do not hold whole rows."""
         blocks = (chain.cols + (self.shape.block - 1)) >> self.shape.row_bits
         return chain.of_product & (tiles.l_step < blocks)
 
     def _unfit(self, m, chain, tiles):
-        """By class, whether the converter does not take the product's tiles as patches."""
+        """Return, per class, whether the converter cannot take the product's tiles as patches."""
         unfit = Signal(4, init=~0)
         if self.patches is None:
             return unfit
         rows = (chain.rows + (self.shape.block - 1)) >> self.shape.row_bits
         kept = self.patches.kept_rows
-        waits = Signal()  # maxima of more rows would wait
+        waits = Signal()  # the converter would have to keep maxima of too many rows
         m.d.comb += waits.eq((rows > kept) & (tiles.lanes_outermost | (tiles.t_step > kept)))
         for cls, (tile_rows, tile_cols) in enumerate(self.patches.tiles):
             beside = tiles.l_step[: exact_log2(tile_cols)].any()
@@ -307,12 +313,13 @@ class VectorEngine(wiring.Component):
         return unfit
 
     def _makes(self, setup, number, kind):
-        """Whether an output is of a kind."""
+        """Return whether output ``number`` is used and is of ``kind``."""
         stream_ = setup.streams[INPUTS + number]
         return stream_.used & (stream_.kind == kind)
 
     def _image(self, m, chain, setup, tiles):
-        """Whether the chain makes an image, and that the last one that was asked for is written."""
+        """Drive the request for an image. Return whether the chain makes an image, and whether the
+        last requested image is written."""
         makes, pending, asked = Signal(), Signal(), self.image_asked.p
         for number in range(OUTPUTS):
             stream_ = setup.streams[INPUTS + number]
@@ -343,7 +350,8 @@ class VectorEngine(wiring.Component):
         return makes, ~pending
 
     def _not_finite(self, m, core, outputs):
-        """What is watched; returns whether a constant was, which stops the unit."""
+        """Report NaN and Inf in watched outputs. Return a flag that is set by a watched constant,
+        and stops the unit."""
         of_constant = outputs.not_finite_kind == Kind.CONSTANT
         in_panel, stops = Signal(), Signal()
         lanes = Cat(not_finite(number) for number in core.panel_write)
@@ -354,7 +362,7 @@ class VectorEngine(wiring.Component):
         return stops
 
     def _tables(self, m, units):
-        """Who reads and writes which memory."""
+        """Connect the ports of the tables to the units that read and write the tables."""
         tables, transfer, setup = units.tables, units.transfer, units.setup
         core, outputs = units.core, units.outputs
         m.d.comb += [
@@ -401,7 +409,7 @@ class VectorEngine(wiring.Component):
             m.d.comb += transfer.widths.eq(tables.widths)
 
     def _streams(self, m, chain, units):
-        """Elements to the core and from there."""
+        """Connect inputs, core and outputs, and the streams of the chain."""
         setup, inputs, core, outputs = units.setup, units.inputs, units.core, units.outputs
         for number in range(INPUTS):
             m.d.comb += inputs.streams[number].eq(setup.streams[number])
@@ -432,8 +440,8 @@ class VectorEngine(wiring.Component):
         wiring.connect(m, outputs.image, wiring.flipped(self.image))
 
     def _share(self, m, moves, units):
-        """The bus is that of the command that is under way; other units ask for nothing, and do not
-        look at beats."""
+        """Give the bus to the unit of the command under way. The remaining units send no requests,
+        and ignore beats."""
         transfer, inputs, outputs = units.transfer, units.inputs, units.outputs
         for ours, mine, other in (
             (self.read.requests, transfer.read.requests, inputs.read.requests),

@@ -1,4 +1,4 @@
-"""What the vector unit holds on chip: instructions, constants, descriptors, scales, the panel."""
+"""Tables of the vector unit on chip: instructions, constants, descriptors, scales, the panel."""
 
 from functools import reduce
 from operator import or_
@@ -25,22 +25,22 @@ from diastole_sim.spec.stream_table import DESCRIPTOR_BYTES, SLOTS
 
 
 def entry_bits(shape: VectorShape, table: VectorTable) -> int:
-    """Of an entry; in memory entries lie side by side."""
+    """Return the bits of an entry of a table. In memory the entries lie side by side."""
     return WORD * entry_words(table, shape.block)
 
 
 def chunk_bits(shape: VectorShape, table: VectorTable) -> int:
-    """Of the part of an entry that is moved at once: all of it, or a beat."""
+    """Return the bits of a chunk, the part of an entry moved at once: a whole entry, or a beat."""
     return min(shape.data_width, entry_bits(shape, table))
 
 
 def chunks(shape: VectorShape, table: VectorTable) -> int:
-    """Of an entry."""
+    """Return the number of chunks of an entry."""
     return entry_bits(shape, table) // chunk_bits(shape, table)
 
 
 def entries(shape: VectorShape, table: VectorTable) -> int:
-    """How many a table has."""
+    """Return the number of entries of a table."""
     return {
         VectorTable.INSTRUCTIONS: INSTRUCTIONS,
         VectorTable.CONSTANTS: CONSTANTS,
@@ -52,18 +52,18 @@ def entries(shape: VectorShape, table: VectorTable) -> int:
 
 
 def at_bits(shape: VectorShape) -> int:
-    """Of the number of an entry in the longest table."""
+    """Return the bits of an entry's number in the longest table."""
     return max((entries(shape, table) - 1).bit_length() for table in VectorTable)
 
 
 def bank_bits(shape: VectorShape) -> int:
-    """Of the number of a chunk in the longest entry, at least 1."""
+    """Return the bits of a chunk's number in the longest entry, at least 1."""
     return max(1, *((chunks(shape, table) - 1).bit_length() for table in VectorTable))
 
 
 def put_layout(shape: VectorShape) -> data.StructLayout:
-    """``chunk`` is to be written, in its lowest bits as many as one has: number ``bank`` of entry
-    ``at`` of ``table``."""
+    """Return the layout of a write of chunk number ``bank`` of entry ``at`` of ``table``. ``chunk``
+    holds a short chunk in the lowest bits."""
     return data.StructLayout(
         {
             "valid": 1,
@@ -76,17 +76,19 @@ def put_layout(shape: VectorShape) -> data.StructLayout:
 
 
 def take_layout(shape: VectorShape) -> data.StructLayout:
-    """Entry ``at`` of ``table`` is to be read, one of :data:`diastole_sim.spec.limits.STORED`."""
+    """Return the layout of a read of entry ``at`` of ``table``, a table in
+    :data:`diastole_sim.spec.limits.STORED`."""
     return data.StructLayout({"valid": 1, "table": VectorTable, "at": unsigned(at_bits(shape))})
 
 
 def constant_layout() -> data.StructLayout:
-    """With ``valid``, constant ``index`` becomes ``value``, binary32."""
+    """Return the layout of a write, with ``valid``, of binary32 ``value`` to constant ``index``."""
     return data.StructLayout({"valid": 1, "index": range(CONSTANTS), "value": unsigned(WORD)})
 
 
 def floor_layout() -> data.StructLayout:
-    """With ``valid``, the smallest scale of the loss has ``field``, an exponent of binary32."""
+    """Return the layout of an update of the smallest loss scale: with ``valid``, ``field`` is the
+    scale's exponent field in binary32."""
     return data.StructLayout({"valid": 1, "field": unsigned(8)})
 
 
@@ -97,19 +99,20 @@ WIDTH_PORTS = {
     "width_put": In(WIDTH_BITS),
     "last": Out(SCALE_SLOTS),
 }
-"""What a machine that decides widths has besides, of its slots."""
+"""Ports for the widths of scale slots, only in a machine that decides widths."""
 
 
 class VectorTables(wiring.Component):
-    """The memories of the vector unit, each with one read port and one write port, and who uses
-    them.
+    """Hold the tables of the vector unit, and share the ports of the tables among users. The panel
+    is a table of vectors of B numbers that programs read and write.
 
-    Nobody but the scales' user, who is told to ``take`` and ``put`` by ``blocked``, meets another
-    one at a port: units and commands that use the same one work at different times. A word that is
-    read and written in the same cycle is the old one, or anything.
+    Every memory has 1 read port and 1 write port. Units and commands that use the same port work at
+    different times, with one exception: scale slots are also used from outside, and the outside
+    user has priority. ``blocked`` then stalls ``put`` and ``take``. A word that is read in the
+    cycle of a write to the word is the old word, or arbitrary.
 
-    Timing: a word is there one cycle after it is asked for, and holds until the next one is asked
-    for. ``blocked`` is combinational.
+    Timing: a word is available 1 cycle after the request, and holds until the next request.
+    ``blocked`` is combinational.
 
     Parameters
     ----------
@@ -118,28 +121,30 @@ class VectorTables(wiring.Component):
     Members
     -------
     put, take : In(put_layout(shape)), In(take_layout(shape))
-        Of the commands load and store; what ``take`` asks for comes at ``constant``, ``amax`` or
-        ``panel``.
+        Writes and reads of the commands load and store. The word of ``take`` is output at
+        ``constant``, ``amax``, ``panel`` or ``widths``.
     blocked : Out(1)
-        A ``put`` or ``take`` of scales has no effect in this cycle: they are used from outside.
+        A ``put`` or ``take`` of scale slots has no effect in this cycle: the outside user has the
+        port.
     scan_en, scan_at : In(1), In(range(256))
-        Of the set-up, instructions; what is asked for comes at ``instruction``.
+        Reads of instructions by the set-up. The word is output at ``instruction``.
     instruction_en, instruction_at, instruction : In(1), In(range(256)), Out(64)
     slot_en, slot_at, slot : In(1), In(range(128)), Out(128)
-        Descriptors.
+        Reads of descriptors.
     constant_en, constant_at, constant : In(1), In(range(256)), Out(32)
     constant_put : In(array of 2 of constant_layout())
-        Of the outputs of chains, and from outside.
+        Writes of constants by the outputs of chains, and from outside.
     amax_en, amax_at, amax : In(1), In(range(shape.slot_entries)), Out(32)
-        Of scale slots, from outside.
+        Reads of scale slots from outside.
     amax_put_en, amax_put_at, amax_put : In(1), In(range(shape.slot_entries)), In(32)
-        Likewise.
+        Writes of scale slots from outside.
     eps, widths : Out(18), Out(2)
-        Of the same slot as ``amax``. This and what follows with ``shape.has_choices``.
+        Threshold and widths of the slot that ``amax_at`` reads. ``eps``, ``widths``,
+        ``width_put_en``, ``width_put`` and ``last`` exist only with ``shape.has_choices``.
     width_put_en, width_put : In(1), In(2)
-        At ``amax_put_at``.
+        Write of ``widths`` at ``amax_put_at``.
     last : Out(255)
-        By slot, bit 0 of its widths, a cycle after they were put.
+        Bit 0 of the widths of every slot, valid 1 cycle after the write.
     panel_en, panel_at, panel : In(1), In(range(panel_vectors)), Out(row_layout(shape))
     panel_put_en, panel_put_at, panel_put : In(1), In(range(panel_vectors)), In(row_layout(shape))
     """
@@ -227,11 +232,12 @@ class VectorTables(wiring.Component):
         return m
 
     def _table(self, m, table, readers, writers):
-        """A memory in as many parts as an entry has chunks; returns its word."""
+        """Build a table of as many memories as an entry has chunks. Return the word that is
+        read."""
         shape, name = self.shape, table.name.lower()
         mine = Signal(name=f"puts_{name}")
         m.d.comb += mine.eq(self.put.valid & (self.put.table == table) & ~self.blocked)
-        if table == VectorTable.CONSTANTS:  # the scale of the loss follows its register
+        if table == VectorTable.CONSTANTS:  # the register `loss_scale` drives these
             with m.If((self.put.at == SCALE) | (self.put.at == INVERSE)):
                 m.d.comb += mine.eq(0)
         if table in STORED:
@@ -267,7 +273,7 @@ class VectorTables(wiring.Component):
         return Cat(words)
 
     def _alone(self, m, what, enables):
-        """One at a time."""
+        """Assert that at most 1 of ``enables`` is high."""
         taken = Const(0, 1)
         for enable in enables:
             m.d.sync += Assert(~(taken & enable), f"two users {what}")
@@ -283,7 +289,7 @@ def _part(word, bank, width):
 
 
 def _first(choices):
-    """The value beside the first condition that holds, or the last one."""
+    """Return the value of the first choice whose condition holds, or the last value."""
     *others, (_, value) = choices
     for condition, other in reversed(others):
         value = Mux(condition, other, value)

@@ -1,1 +1,1 @@
-"""Runs programs over blocks: fetches instructions, checks them, issues them to the lanes."""
+"""Run programs over blocks: fetch, check and issue instructions, and execute them in the lanes."""

@@ -1,4 +1,4 @@
-"""What happens before a chain: its program and its streams are read, checked and worked out."""
+"""Set-up of a chain: read and check program and streams, and compute addresses."""
 
 from typing import Any
 
@@ -25,9 +25,10 @@ STEP_BITS = 32
 
 
 def chain_layout() -> data.StructLayout:
-    """A chain. ``first``, ``length``: of its instructions, 1 to 32 that there are. ``streams``: its
-    first slot in the table. ``rows``, ``cols``: of its tensor, at least 1. ``of_product``: it
-    stands at a product's drain."""
+    """Return the layout of a chain. ``first``, ``length``: first instruction, and number of
+    instructions, 1 to 32, all of which exist. ``streams``: first slot in the table of descriptors.
+    ``rows``, ``cols``: extents of the tensor, at least 1. ``by_columns``: order of the walk.
+    ``of_product``: the chain runs at the drain of a product."""
     return data.StructLayout(
         {
             "first": range(CONSTANTS),
@@ -42,16 +43,18 @@ def chain_layout() -> data.StructLayout:
 
 
 class ChainSetup(wiring.Component):
-    """Read a chain's descriptors and its program, check both, and work out its addresses.
+    """Read the descriptors and the program of a chain, check the rules, and compute the addresses.
 
-    The rules are those of :func:`diastole_sim.spec.stream_table.stream_problems` for the streams
-    that its instructions name, and of :func:`diastole_sim.spec.micro.program_problems`.
+    Streams that an instruction names must obey
+    :func:`diastole_sim.spec.stream_table.stream_problems`. The program must obey
+    :func:`diastole_sim.spec.micro.program_problems`.
 
-    Timing: 11 cycles, and 1 for each instruction but the first 4; then for each stream that one
-    names 1, and besides, as many as the register ``step`` has bits (from its highest 1 on), and 2
-    more, where its address follows from the step; as many as the number of the last row of blocks
-    has, and 2 more, where it is a panel. A list of rows takes 1 more, and the time of its own
-    address. ``done`` comes in the cycle after the last.
+    Timing: 11 cycles, plus 1 cycle for every instruction after the fourth, plus the cycles of every
+    stream that an instruction names. A stream takes 1 cycle. A stream whose address depends on the
+    step takes 2 more cycles, plus as many as the register ``step`` has bits (from the highest 1
+    on). A panel takes 2 more cycles, plus, if the panel has the order ``BLOCK``, as many as the
+    number of the last row of blocks has bits. Gathered rows take 1 more cycle for the list of rows,
+    plus the cycles of the list's address. ``done`` follows in the next cycle.
 
     Parameters
     ----------
@@ -60,21 +63,22 @@ class ChainSetup(wiring.Component):
     Members
     -------
     start : In(1)
-        A pulse; not before ``done`` of the one before. ``chain`` and ``step`` must hold from it to
-        ``done``.
+        Pulse, not before ``done`` of the previous set-up. ``chain`` and ``step`` are stable from
+        ``start`` to ``done``.
     chain : In(chain_layout())
     step : In(32)
     instruction_en, instruction_at, instruction : Out(1), Out(range(256)), In(64)
     slot_en, slot_at, slot : Out(1), Out(range(128)), In(128)
-        Both memories give a word one cycle later, and hold it.
+        Read ports of the tables. A word is available 1 cycle after the request, and holds.
     done : Out(1)
-        A pulse.
+        Pulse.
     bad_stream, bad_program : Out(1), Out(1)
-        With ``done``: what is wrong, if anything is.
+        Valid with ``done``: a stream, or the program, breaks a rule.
     streams : Out(array of 8 of stream_layout(shape))
-        With ``done``, until the next start: inputs, then outputs.
+        Inputs, then outputs. Valid from ``done`` until the next start.
     lists : Out(array of 4 of 40 bits)
-        Likewise, of inputs whose rows are gathered: where the list of them is.
+        Address of the list of rows of every input with gathered rows. Valid at the time of
+        ``streams``.
     """
 
     chain: data.View
@@ -115,12 +119,12 @@ class ChainSetup(wiring.Component):
         scan = self._scan(m, kept)
         at, left = Signal(range(STREAMS + 1)), Signal(STREAMS)
         with m.FSM():
-            with m.State("IDLE"):
+            with m.State("IDLE"):  # wait for a chain
                 m.d.sync += at.eq(0)
                 with m.If(self.start):
                     m.d.sync += self.bad_stream.eq(0)
                     m.next = "READ"
-            with m.State("READ"):
+            with m.State("READ"):  # read the kinds of all streams, and scan the program
                 m.d.comb += [
                     self.slot_en.eq(at != STREAMS),
                     self.slot_at.eq(self._slot_of(at)),
@@ -136,22 +140,22 @@ class ChainSetup(wiring.Component):
                     m.d.sync += [register.used.eq(scan.used[n]) for n, register in enumerate(kept)]
                     self._look_at_first(m, scan.used, at, left)
             self._each_stream(m, at, left, kept, lists)
-            with m.State("DONE"):
+            with m.State("DONE"):  # all named streams are resolved
                 m.d.comb += self.done.eq(1)
                 m.next = "IDLE"
         return m
 
     @property
     def _copied(self):
-        """Of a descriptor, what a chain's units see as it is."""
+        """Names of the descriptor fields that the units of a chain receive unchanged."""
         return COPIED + CHOICE_FIELDS * self.shape.has_choices
 
     def _slot_of(self, at):
-        """Of one of the chain's streams, its slot in the table."""
+        """Return the table slot of stream number ``at`` of the chain."""
         return (self.chain.streams + at)[: len(self.slot_at)]
 
     def _scan(self, m, kept):
-        """The program, once kinds are known."""
+        """Connect the scan of the program to the instruction memory and to the streams' kinds."""
         m.submodules.scan = scan = ProgramScan(block=self.shape.block)
         m.d.comb += [
             scan.first.eq(self.chain.first),
@@ -165,11 +169,11 @@ class ChainSetup(wiring.Component):
         return scan
 
     def _each_stream(self, m, at, left, kept, lists):
-        """The states that look at one stream after the other, and at lists of rows."""
+        """Add the states that check and locate every named stream, and every list of rows."""
         as_list = Signal()
         is_panel, is_gathered, bad = Signal(), Signal(), self._checked(m, at, as_list)
         it, locate = self.slot, self._locate(m, is_panel, at)
-        moved = Signal()  # the address is yet to be worked out
+        moved = Signal()  # the address must be computed
         m.d.comb += [
             is_panel.eq(it.kind == Kind.PANEL),
             is_gathered.eq(among(it.kind, GATHERED) & ~as_list),
@@ -193,7 +197,7 @@ class ChainSetup(wiring.Component):
                 m.d.sync += as_list.eq(0)
                 self._look_at_first(m, left, at, left)
 
-        with m.State("LOOK"):
+        with m.State("LOOK"):  # check a descriptor
             with m.If(bad):
                 m.d.sync += self.bad_stream.eq(1)
             for number, register in enumerate(kept):
@@ -205,7 +209,7 @@ class ChainSetup(wiring.Component):
                 m.next = "ADDRESS"
             with m.Else():
                 go_on()
-        with m.State("ADDRESS"):
+        with m.State("ADDRESS"):  # wait for the address
             with m.If(locate.ready):
                 with m.If(is_panel):
                     with m.If(locate.address > self.shape.panel_vectors):
@@ -215,7 +219,8 @@ class ChainSetup(wiring.Component):
                 go_on()
 
     def _look_at_first(self, m, those, at, left):
-        """Read the descriptor of the first one of some streams; the others are left."""
+        """Read the descriptor of the first stream in ``those``. The remaining streams stay in
+        ``left``."""
         m.d.sync += left.eq(those & (those - 1))
         m.next = "DONE"
         for number in reversed(range(STREAMS)):
@@ -225,8 +230,8 @@ class ChainSetup(wiring.Component):
                 m.next = "LOOK"
 
     def _checked(self, m, at, as_list):
-        """Whether the descriptor that has come breaks a rule; of a panel, also whether it reaches
-        so far beyond the end that numbers would not hold it."""
+        """Return whether the current descriptor breaks a rule. A panel is also refused here if the
+        panel ends so far out of range that the vector numbers would overflow."""
         check, vectors = DescriptorCheck(self.shape), self.shape.panel_vectors
         it: Any = self.slot
         m.submodules.check = check
@@ -246,16 +251,17 @@ class ChainSetup(wiring.Component):
         return bad
 
     def _last_blocks(self):
-        """Numbers of the last row and of the last column of blocks."""
+        """Return the numbers of the last row and of the last column of blocks."""
         chain, low = self.chain, self.shape.row_bits
         return tuple((chain[name] - 1)[:EXTENT_BITS] >> low for name in ("rows", "cols"))
 
     def _index(self, i, j):
-        """What the number of a panel's block has besides rows of them."""
+        """Return the summand of a panel's block number that is not a multiple of the pitch."""
         return Mux(self.slot.aux == PanelOrder.BLOCK_ROW, i, j)
 
     def _locate(self, m, is_panel, at):
-        """Of a panel one past the last vector; else the address in this step."""
+        """Compute the end of a panel, 1 after the last vector, or the address of a stream in memory
+        in this step."""
         it, low = self.slot, self.shape.row_bits
         m.submodules.locate = locate = Locate(count_bits=STEP_BITS)
         i, j = self._last_blocks()

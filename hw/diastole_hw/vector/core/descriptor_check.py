@@ -1,4 +1,4 @@
-"""Whether an instruction, or a stream's descriptor, is in order: the contract's rules in gates."""
+"""Check an instruction, or the descriptor of a stream: the rules of the contract as gates."""
 
 from functools import reduce
 from operator import or_
@@ -43,19 +43,20 @@ def _any(conditions):
 
 
 def among(value, choices):
-    """Whether a value is one of several."""
+    """Return whether ``value`` is in ``choices``."""
     return _any(value == choice for choice in choices)
 
 
 def instruction_layout() -> data.StructLayout:
-    """The fields of a micro-instruction, and the ``rest`` above them."""
+    """Return the layout of a micro-instruction: the fields, and ``rest``, the bits above the
+    fields."""
     fields = {field.name: unsigned(field.bits) for field in micro.FIELDS}
     return data.StructLayout(fields | {"rest": MICRO_BITS - sum(f.bits for f in micro.FIELDS)})
 
 
 def descriptor_layout(*, choices: bool = False) -> data.Layout:
-    """The fields of a descriptor of the stream table, and the ``rest`` between them; ``choices``:
-    of a machine that decides widths."""
+    """Return the layout of a descriptor in the stream table: the fields, and ``rest``, the bits
+    between fields. ``choices``: include the fields of a machine that decides widths."""
     present = [each for each in stream_table.FIELDS if choices or each.name not in CHOICE_FIELDS]
     fields = {field.name: data.Field(unsigned(field.bits), field.low) for field in present}
     taken = sum((1 << field.bits) - 1 << field.low for field in present)
@@ -66,7 +67,8 @@ def descriptor_layout(*, choices: bool = False) -> data.Layout:
 
 
 class InstructionCheck(wiring.Component):
-    """The rules of one instruction, as :func:`diastole_sim.spec.micro.program_problems` has them.
+    """Check the rules of a single instruction, as :func:`diastole_sim.spec.micro.program_problems`
+    does.
 
     Timing: all combinational.
 
@@ -79,11 +81,11 @@ class InstructionCheck(wiring.Component):
     -------
     word : In(64)
     panels : In(4)
-        The input streams that are in the panel.
+        Input streams in the panel.
     bad : Out(1)
-        It breaks a rule.
+        The instruction breaks a rule.
     inputs, outputs : Out(4), Out(4)
-        The streams that it reads and writes; no inputs where there is no such operation.
+        Streams that the instruction reads and writes. An unknown operation reads no inputs.
     """
 
     word: data.View
@@ -144,9 +146,9 @@ class InstructionCheck(wiring.Component):
 
 
 class DescriptorCheck(wiring.Component):
-    """The rules of one stream that need no arithmetic, as
-    :func:`diastole_sim.spec.stream_table.stream_problems` has them; whether the panel is long
-    enough is not looked at, nor is the list of gathered rows.
+    """Check the rules of a stream that need no arithmetic, as
+    :func:`diastole_sim.spec.stream_table.stream_problems` does. The length of the panel and the
+    list of gathered rows are not checked.
 
     Timing: all combinational.
 
@@ -158,10 +160,12 @@ class DescriptorCheck(wiring.Component):
     -------
     word : In(descriptor_layout(choices=shape.has_choices))
     as_output, as_list : In(1), In(1)
-        It is an output; it is the list that says which rows another one gathers. Else an input.
+        The descriptor is an output; the descriptor is a list of rows to gather. If neither, an
+        input.
     by_columns, of_product : In(1), In(1)
-        The walk; it belongs to a product.
+        Order of the walk; the walk belongs to a product.
     bad : Out(1)
+        The descriptor breaks a rule.
     """
 
     word: data.View
@@ -217,7 +221,7 @@ class DescriptorCheck(wiring.Component):
         return m
 
     def _unused(self, of):
-        """Bits that are not 0 and mean nothing."""
+        """Return conditions for nonzero bits without a meaning."""
         it: Any = self.word
         has_pitch = of((*ROWS, Kind.IMAGE)) | (of([Kind.PANEL]) & ~it.aux.any())
         return (

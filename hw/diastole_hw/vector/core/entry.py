@@ -1,4 +1,4 @@
-"""Instructions on their way to the lanes: what is left to do of one in one block."""
+"""Layout of an entry: a decoded instruction for a block, on the way to the lanes."""
 
 from amaranth.hdl import unsigned
 from amaranth.lib import data
@@ -7,37 +7,41 @@ from diastole_hw.vector.stream_layouts import PIPELINE, WORD, VectorShape
 from diastole_sim.spec.micro import INPUTS, REGISTERS, Source
 
 PANEL = 31
-"""Source of an operand that is read from the panel; a code that instructions do not have."""
+"""Source of an operand that is read from the panel. Instructions do not use this code."""
 NOTHING = int(Source.ZERO)
 """Source of an operand that the operation does not have."""
 TURNS = 3
-"""Bits of the field that says how far c is turned."""
+"""Bits of an instruction field for the distance by which lanes or rows of c are permuted."""
 
 
 def operand_layout() -> data.StructLayout:
-    """``source``: below 16 a register, a Source of memory, or ``PANEL``."""
+    """Return the layout of an operand. ``source``: a register below 16, a ``Source``, or ``PANEL``.
+    ``negate``: flip the sign."""
     return data.StructLayout({"source": unsigned(5), "negate": unsigned(1)})
 
 
 def distance_bits(shape: VectorShape) -> int:
-    """Of a distance by which lanes or rows are turned: 1, 2, 4, .. B / 2, or 0."""
+    """Return the bits of the distance of a lane or row permutation: 0, 1, 2, 4, .. B / 2."""
     return max(1, shape.row_bits)
 
 
 def order_bits(shape: VectorShape) -> int:
-    """Return the bits of a :class:`diastole_hw.vector.core.row_order.RowOrder` that this block
-    needs."""
+    """Return the bits of a :class:`diastole_hw.vector.core.row_order.RowOrder` for this block
+    size."""
     return 0 if shape.block < PIPELINE else 1 if shape.block == PIPELINE else 2
 
 
 def entry_layout(shape: VectorShape) -> data.StructLayout:
-    """An instruction in a block in which it is done; or ``end``, and nothing else: the end of it.
+    """Return the layout of an entry: an instruction to execute in a block, or only ``end``, the end
+    of the block.
 
-    ``op``: its code; of a ``special`` one the operand is b. ``writes`` register ``d``. ``gives``
-    rows to output ``o``; or ``to_panel``, from vector ``panel_write`` on. ``turn_lanes``,
-    ``turn_rows``: the distance. ``order``: of its rows. ``fresh``: here c is the neutral element,
-    +0 or ``infinite``, ``negative`` or not. ``constant``: K[k]. ``streams``: those of memory or a
-    product that it reads. ``from_panel``: it reads the panel, from vector ``panel_read`` on.
+    ``op``: operation code; the operand of a ``special`` operation is b. ``writes``: write register
+    ``d``. ``gives``: send rows to output ``o``. ``to_panel``: write rows to the panel, from vector
+    ``panel_write`` on. ``turn_lanes``, ``turn_rows``: XOR distance by which lanes or rows of c are
+    permuted. ``order``: order of the rows. ``fresh``: replace c by the neutral element: +0 or, with
+    ``infinite``, an infinity; ``negative`` sets the sign. ``keep``: elements outside the tensor
+    become c. ``constant``: K[k]. ``streams``: inputs from memory or a product that the instruction
+    reads. ``from_panel``: read the panel, from vector ``panel_read`` on.
     """
     fields = {
         "end": unsigned(1),
@@ -68,5 +72,5 @@ def entry_layout(shape: VectorShape) -> data.StructLayout:
 
 
 def is_register(operand):
-    """Whether an operand is in a register."""
+    """Return whether an operand is a register."""
     return ~operand.source[-1]

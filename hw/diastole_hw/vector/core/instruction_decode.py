@@ -1,4 +1,4 @@
-"""An instruction's word, and a block, into what is to be done there."""
+"""Decode an instruction word for a block."""
 
 from amaranth.hdl import Const, Module, Mux, Signal
 from amaranth.lib import data, wiring
@@ -25,11 +25,11 @@ _SIGN = 1 << 31
 
 
 class Decode(wiring.Component):
-    """What instruction ``word`` does in ``block``, but for its constant.
+    """Decode instruction ``word`` for ``block`` into an entry, without the constant.
 
-    Operands that the operation does not have are +0, and so are panels with ``aux`` 3 in the first
-    row of blocks. Of vectors of the panel the number is what its low bits are: streams that leave
-    it are refused before a chain starts.
+    Operands that the operation does not have are decoded as +0. A panel with ``aux`` 3 is decoded
+    as +0 in the first row of blocks. Vector numbers of the panel are cut to the low bits, because
+    streams that leave the panel are refused before a chain starts.
 
     Timing: combinational.
 
@@ -43,7 +43,7 @@ class Decode(wiring.Component):
     block : In(:func:`visited_layout`)
     streams : In(8 of :func:`stream_layout`)
     holds : Out(1)
-        Its ``when`` holds in the block.
+        ``when`` of the instruction holds in the block.
     entry : Out(:func:`entry_layout`)
     """
 
@@ -81,6 +81,7 @@ class Decode(wiring.Component):
         return m
 
     def _neutral(self, m, op):
+        """Set sign and magnitude of the operation's neutral element."""
         with m.Switch(op):
             for code, pattern in NEUTRAL.items():
                 with m.Case(code):
@@ -88,14 +89,14 @@ class Decode(wiring.Component):
                     m.d.comb += self.entry.negative.eq(bool(pattern & _SIGN))
 
     def _operands(self, m, word, special):
-        """Sources; the one stream of the panel among them."""
+        """Decode the sources of a, b and c, and the single stream of the panel, if any."""
         sources = {"a": word.a, "b": Mux(special, word.a, word.b), "c": word.c}
         negate = {
             "a": word.negate_a & ~special,
             "b": Mux(special, word.negate_a, word.negate_b),
             "c": word.negate_c,
         }
-        which = Signal(range(INPUTS))  # of the streams in the panel
+        which = Signal(range(INPUTS))  # number of the input stream in the panel
         for letter, source in sources.items():
             used, stream = Signal(name=f"used_{letter}"), Signal(name=f"stream_{letter}")
             number = source[:2]
@@ -122,9 +123,11 @@ class Decode(wiring.Component):
         m.d.comb += self.entry.panel_read.eq(self._vector(m, self.streams[which], "read"))
 
     def _is_zero(self, stream):
+        """Return whether a stream of the panel reads +0 in the current block."""
         return self.block.first_row & (stream.aux == PanelOrder.BLOCK_COLUMN_ZERO_FIRST)
 
     def _output(self, m, word):
+        """Decode the output: none, a stream, or the panel."""
         given, stream = Signal(), self.streams[INPUTS + word.o[:2]]
         of_panel = stream.kind == Kind.PANEL
         m.d.comb += [
@@ -135,7 +138,7 @@ class Decode(wiring.Component):
         ]
 
     def _vector(self, m, stream, name):
-        """The first vector of the block in the panel."""
+        """Return the number of the block's first vector in the panel."""
         bits = max(0, self.shape.panel_bits - self.shape.row_bits)
         number, pitch = Signal(bits, name=f"block_{name}"), Signal(bits, name=f"pitch_{name}")
         row, column = (Signal(bits, name=f"{axis}_{name}") for axis in ("row", "column"))
@@ -151,7 +154,7 @@ class Decode(wiring.Component):
 
 
 def is_done_in(when, block):
-    """Whether an instruction with this ``when`` is done in a block."""
+    """Return whether an instruction with this ``when`` is executed in a block."""
     last, first = block.last, block.first
     return (
         (when == When.ALWAYS)

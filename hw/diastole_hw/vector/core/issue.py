@@ -1,4 +1,4 @@
-"""The order in which instructions begin, and what they wait for."""
+"""Issue instructions in order, and resolve hazards by waiting."""
 
 from amaranth.hdl import Assert, Cat, Module, Mux, Signal, unsigned
 from amaranth.lib import data, stream, wiring
@@ -12,12 +12,13 @@ from diastole_hw.vector.stream_layouts import PIPELINE, VectorShape, given_layou
 from diastole_sim.spec.micro import INPUTS, REGISTERS
 
 BLOCKS = 4
-"""Blocks of an input stream that can be there."""
+"""Maximum number of blocks of an input stream in the buffer."""
 
 
 def issued_layout(shape: VectorShape) -> data.StructLayout:
-    """The instruction that is worked on. ``renamed``: operands a, b, c that are in the special
-    lanes' result; of a special one a is the result before it, which goes to ``d``."""
+    """Return the layout of the instruction in progress. ``renamed``: operands a, b, c in the result
+    of the special lanes. In a special instruction, a is the previous special result, which is
+    copied to ``d``."""
     block = visited_layout(shape).members
     return data.StructLayout(
         {
@@ -29,41 +30,47 @@ def issued_layout(shape: VectorShape) -> data.StructLayout:
 
 
 def oldest_age(shape: VectorShape) -> int:
-    """Return the largest age of a slot: every row is written, and any instruction may read it."""
+    """Return the largest age of a slot: every row is written, and any instruction may read the
+    row."""
     return shape.block + PIPELINE
 
 
 class Issue(wiring.Component):
-    """Begin one instruction after the other, as soon as all that it needs is there; then nothing of
-    it waits.
+    """Issue instructions in order. An instruction begins as soon as all operands and free space for
+    the output are available. Then the instruction never stalls.
 
-    The result of a special instruction stays with the special lanes, and *renames* its register:
-    who reads the register reads it there, until another instruction writes the register. When the
-    next special instruction begins, the lanes, idle for that long, copy the result before it to the
-    register. A renaming may outlive its chain: the next one's registers are undefined.
+    The result of a special instruction stays in a buffer of the special lanes, and *renames* the
+    destination register: reads of the register read the buffer, until another instruction writes
+    the register. The next special instruction does not need the normal lanes: in its slot the lanes
+    copy the previous special result to the register. A renaming may outlive the chain: the
+    registers of the next chain are undefined.
 
-    Timing: an instruction begins in the cycle after it was taken. In cycle r after that, 0 to B -
-    1, it is ``active`` and addresses row ``row`` = r, or another where its rows have another order
-    (:class:`diastole_hw.vector.core.row_order.RowOrder`). The next is taken ``slot_cycles`` after
-    it, or later where it waits:
+    Timing: an instruction begins in the cycle after acceptance. In cycle r of the instruction, 0 to
+    B - 1, ``active`` is high and ``row`` is r, or another row if the rows have another order
+    (:class:`diastole_hw.vector.core.row_order.RowOrder`). The *slot* of an instruction has
+    ``slot_cycles`` cycles: the next instruction is accepted ``slot_cycles`` after the previous
+    acceptance, or later in the following cases:
 
-    - for streams: until each that it reads has a whole block, which is not the one that is given
-      back in this cycle. For its output: until there is ``room``;
-    - for specials: until ``special_cycles`` after the last special one, if it is special, or names
-      its register; if it turns that register's rows, B / 2 cycles longer; if it names the register
-      and its rows do not ascend, B - 1 cycles longer;
-    - for rows: if it turns rows of the register that the instruction before it writes, until
-      8 + B / 2 cycles after that; if it reads the panel where the one before writes it, but not at
-      a multiple of B vectors from there, or the rows of either do not ascend, until 7 + B cycles
-      after it.
+    - Streams: every stream that the instruction reads must have a whole block, not counting a block
+      that is given back in this cycle. An instruction with an output waits for ``room``.
+    - Special lanes: a special instruction, or an instruction that names the register of the last
+      special instruction, waits until ``special_cycles`` after the last special instruction. The
+      wait is B / 2 cycles longer if the instruction permutes rows of the register. The wait is
+      B - 1 cycles longer if the instruction reads the register and the instruction's rows do not
+      ascend.
+    - Rows: an instruction that permutes, by distance d, rows of the register that the previous
+      instruction writes waits until 8 + d cycles after the previous acceptance. An instruction
+      waits until 7 + B cycles after the previous acceptance if the instruction reads the panel, the
+      previous instruction writes the panel, and the first vectors differ modulo B. The rule with
+      7 + B cycles also holds if the rows of either instruction do not ascend.
 
-    An instruction with paired rows and an output takes two slots: the rows of the output ascend in
-    the first slot, the register is written in the second.
+    An instruction with paired rows and an output takes 2 slots: the rows of the output ascend in
+    the first slot, and the register is written in the second slot.
 
-    An ``end`` takes no cycle: it is taken when it comes, if every stream has a block, and one end
-    at most in the time of an instruction; ``give_back`` is high in the last cycle of the
-    instruction, or when it is taken where there is none. ``done`` comes when the walk's end was
-    taken, the last rows are written and the special lanes rest.
+    An ``end`` takes no cycle. The unit accepts an ``end`` on arrival if every used stream has a
+    block, at most 1 ``end`` in the slot of an instruction. ``give_back`` is high in the last cycle
+    of the instruction, or at acceptance if no instruction is in progress. ``done`` is high when the
+    end of the walk is accepted, the last rows are written, and the special lanes are idle.
 
     Parameters
     ----------
@@ -73,27 +80,30 @@ class Issue(wiring.Component):
     -------
     i : In(stream of :func:`entry_layout`)
     block : In(:func:`visited_layout`)
-        That of ``i``.
+        Block of the entry at ``i``.
     used : In(4)
         Streams of memory or a product that the chain reads.
     level : In(array of 4 range(5))
-        Whole blocks of each.
+        Number of whole blocks per input stream.
     room : In(1)
-        For B rows of any output, besides those of all blocks that were given.
+        Free space for B rows of any output, beyond the rows of all announced blocks.
     given : Out(stream of :func:`given_layout`)
-        Valid for the one cycle in which an instruction with an output is taken.
+        Announcement of an output block. Valid for the single cycle in which an instruction with an
+        output is accepted.
     slot : Out(:func:`issued_layout`)
+        Instruction in progress.
     active, row : Out(1), Out(range(B))
     age : Out
         Cycles since the slot began, up to B + 8.
     give_back : Out(1)
-        One block of every stream that is used.
+        Pulse: release 1 block of every used stream.
     done : Out(1)
-        For one cycle.
+        Pulse.
     working, wants_inputs, wants_outputs, wants_specials : Out(1)
-        Of the cycles from the first slot on one at most: a slot's cycle; or one in which there is
-        none since an instruction, or the end of a block, waited for that. ``wants_specials``: for
-        rows too. In no cycle of these the next entry was not fetched, or the chain is at its end.
+        At most 1 of the 4 is high in a cycle, from the first slot on. ``working``: a cycle of a
+        slot. The remaining outputs: a cycle without a slot, because an instruction, or the end of a
+        block, waited for the cause. ``wants_specials`` includes waits for rows. All 4 are low while
+        the next entry is not yet fetched, or the chain is at its end.
     """
 
     i: stream.Interface
@@ -125,7 +135,7 @@ class Issue(wiring.Component):
 
     @property
     def latest(self) -> int:
-        """The largest age."""
+        """Largest age of a slot."""
         return oldest_age(self.shape)
 
     def elaborate(self, platform):
@@ -163,8 +173,8 @@ class Issue(wiring.Component):
         return m
 
     def _two_slots(self, m, go):
-        """Whether the entry's next slot writes its output alone, and whether that slot was the one
-        before: where rows are paired, since the rows of an output ascend."""
+        """Return whether the next slot of the entry writes only the output, and whether the
+        previous slot did. Paired rows need 2 slots, because the rows of an output ascend."""
         first, gave = Signal(), Signal()
         if self.shape.block > PIPELINE:
             m.d.comb += first.eq(self.i.p.gives & (self.i.p.order == RowOrder.PAIRED) & ~gave)
@@ -173,15 +183,15 @@ class Issue(wiring.Component):
         return first, gave
 
     def _inputs(self, m, leaves):
-        """Which streams have a block besides the one that ``leaves``."""
+        """Return which streams have a block, not counting a block that ``leaves``."""
         there = Signal(INPUTS)
         m.d.comb += there.eq(Cat(level > leaves for level in self.level))
         return there
 
     def _special(self, m, go):
-        """The special instruction before: how old it is, and what it makes others wait for. Returns
-        whether its lanes rest, whether it lets the entry begin, which of the entry's operands are
-        its result, and in whose stead that is."""
+        """Track the age of the last special instruction, and the renamed register. Return whether
+        the special lanes are idle, whether the entry may begin, which operands of the entry read
+        the special result, and the renaming."""
         soon = special_cycles(self.shape)
         late = soon + whole_cycles(self.shape)
         age = Signal(range(late), init=late - 1, name="special_age")
@@ -211,10 +221,12 @@ class Issue(wiring.Component):
         return complete, ~waits, named & mapped.replicate(3), data.View(OWNER, Cat(mapped, owner))
 
     def _names(self, operand, register):
+        """Return whether an operand is ``register``."""
         return is_register(operand) & (operand.source[:4] == register)
 
     def _rows_are_there(self, m):
-        """Written by the instruction just before: not, perhaps, those that are read first."""
+        """Return whether the rows of the previous instruction are written before the entry reads
+        the rows."""
         entry, before = self.i.p, self.slot.entry
         turned, apart, disordered = Signal(), Signal(), Signal()
         bits = self.shape.row_bits
@@ -235,7 +247,7 @@ class Issue(wiring.Component):
         )
 
     def _end(self, m, free, releases, inputs, rests):
-        """Ends of blocks, and of the walk; returns whether one is taken."""
+        """Accept the ends of blocks and of the walk. Return whether an end is accepted."""
         ended, ending = Signal(), Signal()
         m.d.comb += [
             ended.eq(self.i.valid & self.i.p.end & inputs & ~releases),
@@ -251,9 +263,9 @@ class Issue(wiring.Component):
         return ended
 
     def _begin(self, m, go, renamed, owner, gives_first, gave):
-        """What the slot is to do, and who is told of its output."""
+        """Load the slot with the accepted entry, and announce the output block."""
         slot = data_register(self.slot.shape())
-        wrote, panel = Signal(), Signal()  # of the slot, and with a reset: nothing before the first
+        wrote, panel = Signal(), Signal()  # fields of the slot with a reset: no write at first
         m.d.comb += [
             self.slot.eq(slot),
             self.slot.entry.writes.eq(wrote),
@@ -273,7 +285,7 @@ class Issue(wiring.Component):
             ]
             with m.If(gives_first):
                 m.d.sync += slot.entry.order.eq(RowOrder.ASCENDING)
-            with m.If(self.i.p.special):  # the lanes copy the result before
+            with m.If(self.i.p.special):  # the lanes copy the previous special result
                 m.d.sync += [
                     slot.entry.d.eq(owner.register),
                     wrote.eq(owner.mapped),
@@ -281,7 +293,7 @@ class Issue(wiring.Component):
                 ]
 
     def _count(self, m, free, ready, inputs, taken):
-        """What of the entry is not there, in the cycle before one that nothing is done in."""
+        """Register the cause of a wait, 1 cycle before the cycle without a slot."""
         waits, instruction = self.i.valid & free & ~taken, ~self.i.p.end
         there = Mux(self.i.p.end, inputs, ready["inputs"])
         m.d.comb += self.working.eq(self.age < self.shape.slot_cycles)
@@ -294,6 +306,7 @@ class Issue(wiring.Component):
         ]
 
     def _check(self, m, go):
+        """Assert the rules that the users of the unit must obey."""
         empty = Cat(level == 0 for level in self.level)
         slot = self.slot.entry
         rules = [
@@ -309,4 +322,5 @@ class Issue(wiring.Component):
 
 
 OWNER = data.StructLayout({"mapped": unsigned(1), "register": range(REGISTERS)})
-"""Whether the special lanes' result stands for a register, and for which."""
+"""Renaming: ``mapped`` if the special result stands for a register, and the number of the
+register."""

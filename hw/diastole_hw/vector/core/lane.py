@@ -1,4 +1,4 @@
-"""A lane of the vector unit: a multiplier, and behind it what adds and compares."""
+"""Lane of the vector unit: a multiplier, followed by an adder that also compares."""
 
 from amaranth.hdl import Module, Mux, Signal, unsigned
 from amaranth.lib import data, wiring
@@ -23,25 +23,26 @@ ADD_OPS = {
     MicroOp.SEL: AddOp.SECOND,
     MicroOp.MOV: AddOp.SECOND,
 }
-"""What follows the multiplier; where none multiplies, a is multiplied by 1."""
+"""Operation of the adder after the multiplier. For an operation without a product, a is multiplied
+by 1."""
 
 
 class Lane(wiring.Component):
-    """``result`` of an operation on operands as they are, turned and negated.
+    """Compute ``result`` of an operation on operands that are already permuted and negated.
 
-    Each operation rounds once, ``mad`` twice: the product, and the sum. ``mov`` and ``sel`` are
-    moves, bits unchanged; ``sel`` is a if b is not a zero, else c. What the operations are is in
-    :class:`FloatMul` and :class:`FloatAdd`.
+    Every operation rounds once. ``mad`` rounds twice: the product, and the sum. ``mov`` and ``sel``
+    move bits unchanged. ``sel`` is a if b is not a zero, otherwise c. :class:`FloatMul` and
+    :class:`FloatAdd` define the operations.
 
-    Timing: ``latency`` cycles, one result per cycle, operations as they come. There is no valid
-    bit: the user delays one alongside.
+    Timing: ``latency`` cycles, 1 result per cycle, operations in any sequence. There is no valid
+    bit: the user delays a valid bit alongside.
 
     Members
     -------
     op : In(5)
-        A MicroOp, ``mad`` to ``mov``; of another one the result is anything.
+        A MicroOp, ``mad`` to ``mov``. Codes outside the range give an arbitrary result.
     keep : In(1)
-        The result is c, bits unchanged, whatever the operation.
+        The result is c, bits unchanged, for every operation.
     a, b, c, result : In(32), In(32), In(32), Out(32)
     """
 

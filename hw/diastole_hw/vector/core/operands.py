@@ -1,4 +1,4 @@
-"""Operands of the lanes: sources, turns, signs, and what stands for c."""
+"""Select the operands of the lanes: sources, lane permutation, signs, and a replacement of c."""
 
 from amaranth.hdl import Array, Cat, Const, Module, Mux, Signal
 from amaranth.lib import data, wiring
@@ -15,19 +15,19 @@ from diastole_hw.vector.stream_layouts import WORD, VectorShape, row_layout
 from diastole_sim.spec.micro import INPUTS, MicroOp, Source
 
 ROW_SOURCES = ("register", "result", "s0", "s1", "s2", "s3", "panel")
-"""Those that are a row of numbers, one of which is chosen."""
+"""Sources that are a row of numbers. An operand selects 1 of the rows."""
 
 
 class Operands(wiring.Component):
-    """The operands of one row of a slot.
+    """Output the operands of a row of a slot.
 
-    An operand is what its source says; c then comes from the lane that is ``turn_lanes`` away, its
-    sign may change (not that of NaN), and where it is fresh it is the neutral element. ``keep``:
-    the lanes of elements outside the tensor where the instruction says so. A special instruction is
-    a ``mov`` of a.
+    An operand is first selected by the operand's source. Then c is taken from the lane at XOR
+    distance ``turn_lanes``. The sign of an operand may be flipped, but not the sign of NaN. A fresh
+    c is replaced by the neutral element. ``keep`` marks the lanes outside the tensor if the
+    instruction keeps c outside the tensor. A special instruction is executed as a ``mov`` of a.
 
-    Timing: of slot and row in a cycle, ``registers``, ``results``, ``streams`` and ``panel`` are
-    taken in the next one, and ``o`` is there in the one after it.
+    Timing: ``registers``, ``results``, ``streams`` and ``panel`` are read 1 cycle after ``slot``
+    and ``row``. The outputs are valid 2 cycles after ``slot`` and ``row``.
 
     Parameters
     ----------
@@ -37,9 +37,9 @@ class Operands(wiring.Component):
     -------
     slot, row : In(:func:`issued_layout`), In(range(B))
     registers, results : In(array of 3 :func:`row_layout`)
-        As a, b and c name them.
+        Rows for operands a, b and c.
     streams : In(array of 4 :func:`row_layout`)
-        +0 where an element is outside the tensor.
+        Elements outside the tensor are +0.
     panel : In(:func:`row_layout`)
     op : Out(5)
     a, b, c : Out(:func:`row_layout`)
@@ -88,7 +88,8 @@ class Operands(wiring.Component):
         return m
 
     def _places(self, m):
-        """The row's number as a float, now; those of the columns, in the next cycle."""
+        """Return the row's number as a float, and, for the next cycle, the numbers of the
+        columns."""
         rows, columns = FirstPlace(self.shape), FirstPlace(self.shape)
         m.submodules.rows = rows
         m.submodules.columns = columns
@@ -100,7 +101,7 @@ class Operands(wiring.Component):
         return row, [place_number(first, number) for number in numbers]
 
     def _choose(self, m, number, letter, inside, row, columns):
-        """Lane by lane what an operand's source is; its choice was made a cycle before."""
+        """Return an operand per lane. The select bits were registered in the previous cycle."""
         operand = self.slot.entry[letter]
         source, renamed = operand.source, self.slot.renamed[number]
         scalar = data_register(WORD, name=f"scalar_{letter}")
@@ -133,7 +134,7 @@ class Operands(wiring.Component):
         return chosen
 
     def _turned(self, m, values):
-        """Each lane's value, of the lane so far away."""
+        """Return, for every lane, the value of the lane at XOR distance ``turn_lanes``."""
         distance = data_register(self.slot.entry.turn_lanes.shape(), name="distance")
         m.d.sync += distance.eq(self.slot.entry.turn_lanes)
         turned = []
@@ -147,7 +148,7 @@ class Operands(wiring.Component):
         return turned
 
     def _finish(self, m, letter, values):
-        """Signs; a fresh c."""
+        """Apply the sign, and replace a fresh c by the neutral element."""
         entry = self.slot.entry
         negate = data_register(name=f"negate_{letter}")
         finished = data_register(row_layout(self.shape), name=f"row_{letter}")

@@ -1,4 +1,4 @@
-"""Rows and columns of a tensor's elements as numbers."""
+"""Row and column numbers of a tensor's elements as floats."""
 
 from amaranth.hdl import Const, Module, Mux, Signal, unsigned
 from amaranth.lib import data, wiring
@@ -10,16 +10,17 @@ from diastole_sim.spec.formats import EXPONENT_BIAS
 
 
 def places_layout(shape: VectorShape) -> data.StructLayout:
-    """The first of B places, whose number is a multiple of B. ``base``: as a float. ``unit``: what
-    the next place adds to its fraction. ``zero``: it is 0."""
+    """Return the layout of the first of B places (rows or columns) of a block, whose number is a
+    multiple of B. ``base``: the number as a float. ``unit``: increment of the fraction per place.
+    ``zero``: the number is 0."""
     return data.StructLayout(
         {"base": unsigned(WORD), "unit": unsigned(FRACTION_BITS + 1), "zero": unsigned(1)}
     )
 
 
 class FirstPlace(wiring.Component):
-    """Block number ``index`` as what the floats of its places follow from, by
-    :func:`place_number`: all exact, below 2^24.
+    """Convert block number ``index`` to the values from which :func:`place_number` derives the
+    floats of the block's places. All floats are exact, since the numbers are below 2^24.
 
     Timing: combinational.
 
@@ -42,7 +43,7 @@ class FirstPlace(wiring.Component):
         bits = self.shape.index_bits
         base = Signal(BINARY32)
         m.d.comb += [self.o.base.eq(base), self.o.zero.eq(~self.index.any())]
-        for top in range(bits):  # the highest bit that is set; the last assignment counts
+        for top in range(bits):  # highest set bit: the last assignment wins
             with m.If(self.index[top]):
                 exponent = top + self.shape.row_bits
                 m.d.comb += [
@@ -54,7 +55,7 @@ class FirstPlace(wiring.Component):
 
 
 def small(number: int) -> int:
-    """The bits of a number below 2^24 as a float."""
+    """Return the bits of an integer below 2^24 as a float."""
     if not number:
         return 0
     top = number.bit_length() - 1
@@ -65,7 +66,7 @@ def small(number: int) -> int:
 
 
 def place_number(first, number: int):
-    """The float of a block's place ``number``, of what :class:`FirstPlace` says."""
+    """Return the float of place ``number`` of a block, from the output of :class:`FirstPlace`."""
     terms = [first.unit << k for k in range(number.bit_length()) if number >> k & 1]
     added = Const(0, 1)
     for term in terms:

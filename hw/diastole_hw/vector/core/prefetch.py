@@ -1,4 +1,4 @@
-"""The instructions of a program, block by block, fetched ahead of their turn."""
+"""Fetch the instructions of a program, block by block, ahead of execution."""
 
 from amaranth.hdl import Array, Assert, Cat, Module, Mux, Signal, unsigned
 from amaranth.lib import data, stream, wiring
@@ -15,20 +15,21 @@ from diastole_sim.spec.micro import CONSTANTS, MICRO_BITS, MOST_INSTRUCTIONS
 from diastole_sim.spec.stream_table import STREAMS
 
 AHEAD = 2
-"""Entries, and blocks, that wait at most; an instruction takes 8 cycles or more."""
+"""Maximum number of waiting entries, and of waiting blocks. An instruction takes 8 cycles or
+more."""
 
 
 class Prefetch(wiring.Component):
-    """For each block each instruction of the program whose ``when`` holds, as an entry of ``o``,
-    and after them an entry ``end``.
+    """Fetch and decode, for every block, the instructions whose ``when`` holds. Output an entry at
+    ``o`` per instruction, followed by an entry ``end``.
 
-    Timing: in a chain's first block instructions are looked at one after the other; in the others
-    it is known which of them are done, and those that are not take no cycles. An entry is there
-    three cycles after it was chosen; ``AHEAD`` of them at most are chosen and not yet taken, so two
-    can leave in three cycles. The first of a block is chosen in the cycle after the block was
-    taken; the next block is taken in the cycle after the choice of the end, at the soonest: blocks
-    of one instruction take four cycles each.
-    ``blocks.ready`` and ``o.valid`` are functions of registers.
+    Timing: in the first block of a chain every instruction is selected in sequence. In later blocks
+    the unit knows which instructions are executed, and skipped instructions take no cycles. An
+    entry is available 3 cycles after selection. At most ``AHEAD`` entries are selected and not yet
+    accepted, so 2 entries can leave in 3 cycles. The first instruction of a block is selected in
+    the cycle after acceptance of the block. The next block is accepted in the cycle after selection
+    of ``end``, at the earliest: blocks with 1 instruction take 4 cycles each. ``blocks.ready`` and
+    ``o.valid`` are functions of registers.
 
     Parameters
     ----------
@@ -37,21 +38,22 @@ class Prefetch(wiring.Component):
     Members
     -------
     start : In(1)
-        A pulse: a chain begins, its first block comes now or later; the one before has no blocks
-        left, and all its entries were taken.
+        Pulse: a chain begins, and the first block arrives now or later. The previous chain has no
+        blocks left, and all its entries were accepted.
     first, length : In(8), In(6)
-        The program, until its last entry was taken; and so ``streams``.
+        First instruction and number of instructions. Stable, as ``streams``, until the last entry
+        of the chain is accepted.
     streams : In(8 of :func:`stream_layout`)
     blocks : In(stream of :func:`visited_layout`)
     program_en, program_at : Out(1), Out(8)
     program_word : In(64)
-        One cycle later.
+        Valid 1 cycle after the request.
     constant_en, constant_at : Out(1), Out(8)
     constant_word : In(32)
-        One cycle later.
+        Valid 1 cycle after the request.
     o : Out(stream of :func:`entry_layout`)
     block : Out(:func:`visited_layout`)
-        That of ``o``.
+        Block of the entry at ``o``.
     """
 
     blocks: stream.Interface
@@ -99,8 +101,8 @@ class Prefetch(wiring.Component):
         return m
 
     def _take(self, m):
-        """The block whose instructions are chosen, and whether there is one; others wait for the
-        ends of their entries."""
+        """Return the block whose instructions are selected, and whether a block is present. A queue
+        holds every accepted block until the block's ``end`` entry is accepted."""
         m.submodules.waiting = waiting = StreamFifo(self.block.shape(), AHEAD)
         block, begun = data_register(self.block.shape()), Signal()
         m.d.comb += [
@@ -116,9 +118,9 @@ class Prefetch(wiring.Component):
         return block, begun
 
     def _choose(self, m, begun, whens, room):
-        """The lowest instruction that is left, or the end."""
+        """Select the lowest remaining instruction, or the end of the block."""
         left = data_register(MOST_INSTRUCTIONS)
-        known = Signal()  # in which blocks which instruction is done
+        known = Signal()  # `whens` holds the condition of every instruction
         number = Signal(range(MOST_INSTRUCTIONS))
         chosen, ended = Signal(), Signal()
         for n in reversed(range(MOST_INSTRUCTIONS)):
@@ -143,7 +145,8 @@ class Prefetch(wiring.Component):
         return number, chosen, ended
 
     def _decode(self, m, block, number, chosen, ended, whens, entries):
-        """The word, then its constant; returns how many are on their way."""
+        """Decode the fetched word, and add the constant 1 cycle later. Return the number of entries
+        in flight."""
         m.submodules.decode = decode = Decode(self.shape)
         word = data.View(instruction_layout(), self.program_word)
         read, ends, ready = Signal(), Signal(), Signal()

@@ -1,4 +1,4 @@
-"""Rows with three readers: registers, and results of the special lanes."""
+"""Memory of rows with 3 read ports: registers, and results of the special lanes."""
 
 from amaranth.hdl import Assert, Module, Value
 from amaranth.lib import data, wiring
@@ -12,10 +12,11 @@ PORTS = 3
 
 
 class RowFile(wiring.Component):
-    """``rows`` rows of a block, each in three memories, which are written together and read apart.
+    """Store ``rows`` rows of a block in 3 memories with the same contents. The memories are written
+    together and read separately.
 
-    Timing: a row that is written is read from the next cycle on; not in the same cycle. What was
-    read is there one cycle later, and stays until the next read of its port.
+    Timing: a written row can be read from the next cycle on, not in the cycle of the write. A read
+    row is available 1 cycle later, and holds until the next read of the port.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Where the lanes' results go."""
+"""Destinations of the lanes' results."""
 
 from amaranth.hdl import Assert, Module, Signal
 from amaranth.lib import data, wiring
@@ -16,13 +16,13 @@ KEPT = ("writes", "d", "gives", "o", "to_panel", "panel_write", "order", "turn_r
 
 
 class ResultPlaces(wiring.Component):
-    """Tell where each row of results is written, 7 cycles after the row's operands were read.
+    """Output the destination of every row of results, 7 cycles after the row's operands were read.
 
-    The results of one instruction are written at a time, since no slot is shorter than the way
-    through the lanes.
+    Only 1 instruction writes results at a time, since no slot is shorter than the pipeline of the
+    lanes.
 
-    Timing: outputs are functions of registers. The row that a slot reads at age p leaves the lanes
-    in the cycle in which this unit shows the row's place, p + 7.
+    Timing: outputs are functions of registers. The result of the row that a slot reads at age p
+    leaves the lanes at age p + 7, in the cycle in which this unit outputs the row's destination.
 
     Parameters
     ----------
@@ -31,14 +31,14 @@ class ResultPlaces(wiring.Component):
     Members
     -------
     slot, age : In
-        Of :class:`diastole_hw.vector.core.issue.Issue`.
+        Outputs of :class:`diastole_hw.vector.core.issue.Issue`.
     row : Out(range(B))
     register_en, register : Out(1), Out(range(16))
-        The row belongs to a register, and to which.
+        The row belongs to a register; number of the register.
     panel_en, vector : Out(1), Out
-        The row belongs to the panel, and the number of its vector.
+        The row belongs to the panel; number of the row's vector.
     stream_en, stream : Out(1), Out(range(4))
-        The row belongs to an output stream of memory, and the number of any output stream.
+        The row belongs to an output stream in memory; number of any output stream.
     """
 
     def __init__(self, shape: VectorShape):
@@ -59,7 +59,7 @@ class ResultPlaces(wiring.Component):
 
     @property
     def kept_layout(self) -> data.StructLayout:
-        """What the unit keeps of a slot."""
+        """Layout of the fields that the unit stores of a slot."""
         members = entry_layout(self.shape).members
         return data.StructLayout({name: members[name] for name in KEPT})
 

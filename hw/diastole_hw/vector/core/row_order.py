@@ -1,4 +1,4 @@
-"""The order in which an instruction works on the rows of its block."""
+"""Order in which an instruction processes the rows of a block."""
 
 from enum import IntEnum
 
@@ -10,18 +10,19 @@ from diastole_hw.vector.stream_layouts import PIPELINE, VectorShape
 
 
 class RowOrder(IntEnum):
-    """Orders of rows.
+    """Order in which an instruction processes rows.
 
-    A row is written 7 cycles after its operands are read. In a block of 8 rows or more an
-    instruction could so write a row before it reads the same row as an operand of another row. Each
-    order keeps the read of a row at most 6 cycles behind the read of the row that replaces it.
+    A row is written 7 cycles after the row's operands are read. In a block of 8 rows or more an
+    instruction could therefore write a row before the instruction reads the old row as an operand
+    of another row. Every order keeps the read of a row at most 6 cycles behind the read of the row
+    that replaces the old row.
 
     - ``ASCENDING``: row 0 first. The usual order.
     - ``DESCENDING``: the last row first, for an instruction that writes the panel 7 to B - 1
-      vectors beyond the vectors that it reads.
-    - ``PAIRED``: row r, then row r XOR d, for an instruction that turns the rows of a register by a
-      distance d of 8 or more and writes the same register. No rule of a program lets one
-      instruction need both this order and ``DESCENDING``.
+      vectors beyond the vectors that the instruction reads.
+    - ``PAIRED``: row r, then row r XOR d, for an instruction that permutes the rows of a register
+      by a distance d of 8 or more and writes the same register. The rules of programs exclude an
+      instruction that needs both ``PAIRED`` and ``DESCENDING``.
     """
 
     ASCENDING = 0
@@ -30,14 +31,15 @@ class RowOrder(IntEnum):
 
 
 NEAR_BITS = 3
-"""A turn by less than 2 to the power of this reads a row before that row is written."""
+"""Row distances below 2^``NEAR_BITS`` are safe in ascending order: a permuted row is read before
+the row is overwritten."""
 assert WRITTEN_AT < 1 << NEAR_BITS <= PIPELINE
 
 
 def row_order_of(m: Module, shape: VectorShape, entry):
     """Return the :class:`RowOrder` that ``entry`` needs.
 
-    ``entry``: as :func:`diastole_hw.vector.core.entry.entry_layout` has its bits.
+    ``entry``: a view with the bits of :func:`diastole_hw.vector.core.entry.entry_layout`.
     """
     if shape.block < PIPELINE:
         return RowOrder.ASCENDING
@@ -50,7 +52,7 @@ def row_order_of(m: Module, shape: VectorShape, entry):
 
 
 def row_at(shape: VectorShape, entry, position):
-    """Return the row that ``entry`` works on as number ``position``, 0 to B - 1."""
+    """Return the row that ``entry`` processes at ``position``, 0 to B - 1."""
     bits = shape.row_bits
     row = position[:bits]
     if shape.block >= PIPELINE:

@@ -1,4 +1,4 @@
-"""A program read through before its chain begins: its rules, and the streams that it names."""
+"""Scan a program before the chain begins: check rules, and collect the streams of the program."""
 
 from functools import reduce
 from operator import or_
@@ -15,9 +15,9 @@ from diastole_sim.spec.stream_table import ONCE_A_BLOCK, STREAMS, Kind
 class ProgramScan(wiring.Component):
     """Check a program as :func:`diastole_sim.spec.micro.program_problems` does.
 
-    Timing: ``done`` comes 3 cycles after the cycle of the last instruction's reading, or in the
-    cycle after ``known`` comes where that is later; one is read per cycle, from the cycle after
-    ``start`` on. ``bad`` and ``used`` hold until the next start.
+    Timing: 1 instruction is read per cycle, from the cycle after ``start`` on. ``done`` is high 3
+    cycles after the read of the last instruction, or in the cycle after ``known`` rises if later.
+    ``bad`` and ``used`` hold until the next start.
 
     Parameters
     ----------
@@ -27,21 +27,22 @@ class ProgramScan(wiring.Component):
     Members
     -------
     start : In(1)
-        A pulse; the other inputs must hold from it to ``done``.
+        Pulse. The remaining inputs are stable from ``start`` to ``done``.
     known : In(1)
-        The kinds of outputs have come, those of inputs within the cycle after ``start``; until
-        ``done``.
+        The kinds of the outputs are valid, until ``done``. The kinds of the inputs must be written
+        by the end of the cycle after ``start``.
     first, length : In(range(256)), In(range(33))
-        Of the instructions; at least one.
+        First instruction, and number of instructions, at least 1.
     kinds : In(array of 8 of 4 bits)
-        Of the streams, inputs first.
+        Kinds of the streams, inputs first.
     read_en, read_at, word : Out(1), Out(range(256)), In(64)
-        The memory of instructions gives a word one cycle later.
+        Read port of the instruction memory. A word is valid 1 cycle after the request.
     done : Out(1)
-        A pulse.
+        Pulse.
     bad : Out(1)
+        The program breaks a rule.
     used : Out(8)
-        The streams that are named.
+        Streams that the program names.
     """
 
     word: data.View
@@ -94,11 +95,12 @@ class ProgramScan(wiring.Component):
         return m
 
     def _written(self, m, outputs, looks):
-        """Whether an output that is written in every block is not written there once."""
+        """Return whether an output that must be written once in every block is not written exactly
+        once."""
         when, wrong = self.word.when, []
         for number in range(OUTPUTS):
-            once = Signal(2, name=f"written_{number}")  # in a line's last block, in others
-            faulty = Signal(name=f"faulty_{number}")  # twice, or in the first block only
+            once = Signal(2, name=f"written_{number}")  # in a line's last block; in earlier blocks
+            faulty = Signal(name=f"faulty_{number}")  # written twice, or only in the first block
             now = Signal(2, name=f"writes_{number}")
             m.d.comb += now.eq(Cat(when != When.NOT_LAST, when != When.LAST))
             with m.If(self.start):

@@ -1,4 +1,4 @@
-"""Special lanes: a block of operands through fewer lanes than it has, and a block of results."""
+"""Special lanes: send a block of operands through a few lanes, and collect a block of results."""
 
 from amaranth.hdl import Assert, Cat, Module, Mux, Signal, Value
 from amaranth.lib import wiring
@@ -13,12 +13,13 @@ from diastole_hw.vector.stream_layouts import WORD, VectorShape, row_layout
 
 
 class SpecialLanes(wiring.Component):
-    """A special operation of a block: row after row, each in groups of ``specials`` lanes.
+    """Run a special operation on a block: row after row, each row in groups of ``specials`` lanes.
 
-    Timing: row r of the block is taken in cycle r after ``begins``, 0 to B - 1. With as many
-    special lanes as others they have it in that cycle; else group g of row r two cycles after
-    cycle r B / S + g. A row is written in the cycle in which the lanes give its last group. The
-    next block may begin B B / S cycles after this one.
+    Timing: row r of the block is accepted in cycle r after ``begins``, 0 to B - 1. With S = B
+    special lanes the lanes receive row r in the same cycle. With fewer special lanes the lanes
+    receive group g of row r 2 cycles after cycle r B / S + g. A row is written in the cycle in
+    which the lanes output the last group of the row. The next block may begin B B / S cycles after
+    this block.
 
     Parameters
     ----------
@@ -27,7 +28,7 @@ class SpecialLanes(wiring.Component):
     Members
     -------
     begins, op : In(1), In(5)
-        A pulse, and a MicroOp from ``exp`` on.
+        Pulse, and a MicroOp from ``exp`` on.
     row : In(:func:`row_layout`)
     write_en, write_at, write : Out(1), Out(range(max(2, B))), Out(:func:`row_layout`)
     """
@@ -62,14 +63,16 @@ class SpecialLanes(wiring.Component):
         return m
 
     def _direct(self, m):
-        """A lane each: no row waits."""
+        """Return begin pulse, operation and operands of the lanes, with a lane per element: no row
+        waits."""
         kept = data_register(OP_BITS)
         with m.If(self.begins):
             m.d.sync += kept.eq(self.op)
         return self.begins, Mux(self.begins, self.op, kept), list(self.row)
 
     def _waiting(self, m):
-        """Rows go to a memory, and from there to the lanes, a group in a cycle."""
+        """Write rows to a memory, and return begin pulse, operation and operands of the lanes, a
+        group per cycle."""
         lanes, shape = self.shape.specials, self.shape
         m.submodules.rows = ram = Ram(width=shape.vector_bits, depth=shape.block)
         row, coming = self._count(m, self.begins, shape.block, "coming")
@@ -93,7 +96,8 @@ class SpecialLanes(wiring.Component):
         return begins, op, [chosen.word_select(lane, WORD) for lane in range(lanes)]
 
     def _count(self, m, begins, cycles, name):
-        """0 to ``cycles`` - 1, from the cycle of ``begins`` on; and whether that is going on."""
+        """Return a counter, 0 to ``cycles`` - 1 from the cycle of ``begins`` on, and whether the
+        counter runs."""
         number = Signal(range(cycles), name=f"{name}_number")
         next_one = Signal(range(cycles + 1), name=f"{name}_next", init=cycles)
         going = Signal(name=name)
@@ -108,7 +112,7 @@ class SpecialLanes(wiring.Component):
         return number, going
 
     def _write(self, m, begins, results):
-        """A row is kept until its last group is there."""
+        """Keep the groups of a row, and write the row with the last group."""
         shape = self.shape
         last = groups(shape) - 1
         step, going = self._count(m, begins, shape.block * groups(shape), "given")

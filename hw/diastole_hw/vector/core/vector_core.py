@@ -1,4 +1,4 @@
-"""The core of the vector unit: programs over blocks."""
+"""Core of the vector unit: run programs over blocks."""
 
 from amaranth.hdl import Array, Assert, Cat, Module, Signal, unsigned
 from amaranth.lib import data, stream, wiring
@@ -35,16 +35,18 @@ from diastole_sim.spec.stream_table import STREAMS, Kind
 
 class VectorCore(wiring.Component):
     """Run a program over the blocks of a tensor, as :mod:`diastole_sim.spec.micro` and
-    :mod:`diastole_sim.spec.stream_table` define it; programs that break a rule are not for it.
+    :mod:`diastole_sim.spec.stream_table` define. The core does not check programs: a program that
+    breaks a rule must be refused earlier.
 
-    Timing: an instruction takes ``slot_cycles``, max(B, 8), and begins when :class:`Issue` says;
-    let cycle 0 be its first. Row r of its streams and of the panel is read in cycle r, and its
-    results are written, to registers, panel and outputs, in cycle r + 7: seen by reads from cycle r
-    + 8 on; where rows come in another order (:mod:`diastole_hw.vector.core.row_order`), likewise.
-    :class:`Prefetch` says when instructions are there, :mod:`diastole_hw.vector.core.timing` how
-    long special ones take. From ``start`` to the first instruction's first cycle 6 cycles pass, if
-    a block is there by then, and all that it needs; ``done`` comes B + 8 cycles after the last
-    one's first cycle, or later if the special lanes work.
+    Timing: an instruction takes ``slot_cycles``, max(B, 8), and begins as defined by
+    :class:`Issue`. In cycle r of an instruction, from 0 on, row r of the streams and of the panel
+    is read. The result of the row is written, to registers, panel and outputs, in cycle r + 7, and
+    can be read from cycle r + 8 on. The delays are equal for rows in another order
+    (:mod:`diastole_hw.vector.core.row_order`). :class:`Prefetch` defines when instructions are
+    available, and :mod:`diastole_hw.vector.core.timing` the cycles of special instructions. The
+    first instruction begins 6 cycles after ``start``, if a block and everything that the
+    instruction needs are available. ``done`` is high B + 8 cycles after the first cycle of the last
+    instruction, or later if the special lanes are busy.
 
     Parameters
     ----------
@@ -53,39 +55,40 @@ class VectorCore(wiring.Component):
     Members
     -------
     start : In(1)
-        A pulse: a chain begins. ``streams``, ``program_first``, ``program_length`` must hold from
-        then on until ``done``.
+        Pulse: a chain begins. ``streams``, ``program_first`` and ``program_length`` are stable from
+        ``start`` to ``done``.
     streams : In(8 of :func:`stream_layout`)
     program_first, program_length : In(8), In(range(33))
     blocks : In(stream of :func:`visited_layout`)
-        In the order of the walk.
+        Blocks in the order of the walk.
     program_en, program_at, program_word : Out(1), Out(8), In(64)
     constant_en, constant_at, constant_word : Out(1), Out(8), In(32)
-        Memories; their words are there one cycle after they were asked for.
+        Read ports of tables. A word is valid 1 cycle after the request.
     panel_read_en, panel_read_at, panel_read : Out(1), Out, In(:func:`row_layout`)
-        Likewise.
+        Read port of the panel. A vector is valid 1 cycle after the request.
     panel_write_en, panel_write_at, panel_write : Out(1), Out, Out(:func:`row_layout`)
-        Never of the vector that is read in the same cycle.
+        Write port of the panel. The core never reads and writes a vector in the same cycle.
     panel_write_watched : Out(1)
-        What is written goes to an output that is watched.
+        The written vector belongs to a watched output.
     level : In(array of 4 range(5))
-        By input stream of memory or a product: whole blocks in its buffer.
+        Number of whole blocks in the buffer of an input stream of memory or a product.
     row_at : Out(range(B))
     rows : In(array of 4 :func:`row_layout`)
-        One cycle later; of the oldest block of each stream, +0 outside the tensor.
+        Row of the oldest block of every stream, valid 1 cycle after ``row_at``. Elements outside
+        the tensor are +0.
     give_back : Out(1)
-        The oldest block of every stream that is used is done with; ``level`` is one less in the
-        next cycle.
+        Release the oldest block of every used stream. ``level`` is 1 less in the next cycle.
     given : Out(stream of :func:`given_layout`)
-        An output block begins: its rows will come. Only offered when ``room`` is high.
+        Announcement of an output block, before the block's rows. Only offered when ``room`` is
+        high.
     room : In(1)
-        For B rows more than those of all blocks that were given.
+        Free space for B rows beyond the rows of all announced blocks.
     out_row : Out({"valid": 1, "row": row_layout})
-        Rows of the blocks that were given, in their order; nobody can refuse them.
+        Rows of the announced blocks, in order, without back-pressure.
     done : Out(1)
-        For one cycle: everything is written.
+        Pulse: everything is written.
     working, wants_inputs, wants_outputs, wants_specials : Out(1)
-        As of :class:`Issue`, to be counted.
+        Events of :class:`Issue`, for counters.
     """
 
     blocks: stream.Interface
@@ -148,6 +151,7 @@ class VectorCore(wiring.Component):
         return m
 
     def _fetch(self, m, prefetch, issue):
+        """Connect the prefetch to blocks, memories and the issue unit."""
         wiring.connect(m, prefetch.o, issue.i)
         wiring.connect(m, wiring.flipped(self.blocks), prefetch.blocks)
         m.d.comb += [
@@ -165,7 +169,7 @@ class VectorCore(wiring.Component):
         ]
 
     def _tell(self, m, issue):
-        """Others of what the core does."""
+        """Connect the issue unit to streams and outputs, and the status outputs of the core."""
         wiring.connect(m, issue.given, wiring.flipped(self.given))
         in_buffers = Cat(
             self.streams[number].used & (self.streams[number].kind != Kind.PANEL)
@@ -181,7 +185,8 @@ class VectorCore(wiring.Component):
         ]
 
     def _read(self, m, issue, operands, registers, results):
-        """The sources of a row: addresses now, data for the operands in the next cycle."""
+        """Address the sources of a row in this cycle. The data reaches the operands in the next
+        cycle."""
         slot, bits = issue.slot, self.shape.row_bits
         for port, letter in enumerate("abc"):
             operand = slot.entry[letter]
@@ -206,7 +211,7 @@ class VectorCore(wiring.Component):
         ]
 
     def _calculate(self, m, operands):
-        """A row of results."""
+        """Return a row of results."""
         found = []
         for number in range(self.shape.block):
             m.submodules[f"lane{number}"] = lane = Lane()
@@ -221,7 +226,7 @@ class VectorCore(wiring.Component):
         return Cat(found)
 
     def _write(self, m, issue, registers, rows):
-        """Results, once they have come through the lanes, to register, panel and output."""
+        """Write results from the lanes to register, panel and output."""
         m.submodules.places = places = ResultPlaces(self.shape)
         watched = [self.streams[INPUTS + number].watch for number in range(OUTPUTS)]
         m.d.comb += [
@@ -242,7 +247,7 @@ class VectorCore(wiring.Component):
         m.d.sync += Assert(~same, "a vector of the panel is read while it is written")
 
     def _special(self, m, issue, operands, results):
-        """The operands of a special instruction, and its result."""
+        """Send the operands of a special instruction to the special lanes, and store the result."""
         m.submodules.special = special = SpecialLanes(self.shape)
         entry = issue.slot.entry
         begins = issue.active & (issue.row == 0) & entry.special

@@ -1,1 +1,1 @@
-"""Arithmetic of binary32: sums, products, special functions, and other kinds of numbers."""
+"""Arithmetic in binary32: sums, products, special functions, and conversions of numbers."""

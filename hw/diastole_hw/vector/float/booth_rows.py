@@ -1,4 +1,4 @@
-"""Products as rows that are still to be added: Booth's digits, squares, constants, and trees."""
+"""Partial products as rows to add: Booth digits, squares, constants, and trees of adders."""
 
 from amaranth.hdl import Cat, Const, Module, Mux, Signal
 from amaranth.lib import wiring
@@ -8,18 +8,18 @@ from diastole_sim.spec.require import require_int
 
 
 def booth_rows(m: Module, a, b, width: int, *, signed: bool) -> list:
-    """Rows whose sum, modulo 2^width, is ``a`` * ``b`` + booth_offset: a times each digit of b, -2
-    to 2. ``b`` is no signed number, ``a`` is one if ``signed``.
+    """Return rows whose sum, modulo 2^width, is ``a`` * ``b`` + :func:`booth_offset`: a times every
+    Booth digit of b, -2 to 2. ``b`` is unsigned. ``a`` is signed if ``signed``.
 
-    The ones' complement of a negative row lacks a unit, which stands in the row after it. What the
-    signs extend to is a constant, the offset, and one bit of each row.
+    A negative row is the ones' complement. The missing unit is added in the next row. Sign
+    extension needs a constant, which is the offset, and 1 bit per row.
     """
     padded = Cat(Const(0, 1), b, Const(0, 2))
     digits = len(b) // 2 + 1
     rows, last = [], None
     for number in range(digits):
         low, middle, high = padded[2 * number : 2 * number + 3]
-        highest = number == digits - 1  # which is not negative
+        highest = number == digits - 1  # the highest digit is not negative
         negative = Const(0, 1) if highest else high
         once, twice = (Signal(name=f"{name}_{number}") for name in ("once", "twice"))
         m.d.comb += [
@@ -42,13 +42,15 @@ def booth_rows(m: Module, a, b, width: int, *, signed: bool) -> list:
 
 
 def booth_offset(a_bits: int, b_bits: int, *, signed: bool) -> int:
-    """What :func:`booth_rows` adds; without ``signed`` for b of an even number of bits."""
+    """Return the offset that :func:`booth_rows` adds. Without ``signed``, b must have an even
+    number of bits."""
     digits = b_bits // 2 + 1
     return 1 << (a_bits + 2 * digits if signed else a_bits + 1 + 2 * (digits - 1))
 
 
 def square_rows(m: Module, x, width: int) -> list:
-    """Rows whose sum is ``x``^2, each product of two bits once and twice as much."""
+    """Return rows whose sum is ``x``^2. The product of 2 different bits appears once, with double
+    weight."""
     rows = []
     for place in range(len(x)):
         row = Signal(width, name=f"square_{place}")
@@ -60,8 +62,8 @@ def square_rows(m: Module, x, width: int) -> list:
 
 
 def constant_rows(m: Module, x, factor: int, width: int) -> list:
-    """Rows whose sum, modulo 2^width, is ``x`` * ``factor``: x, shifted, for each digit of the
-    factor that is not 0; digits are -1, 0, 1, no two neighbours of them both not 0."""
+    """Return rows whose sum, modulo 2^width, is ``x`` * ``factor``: x, shifted, for every nonzero
+    digit of the factor. The digits are -1, 0, 1, and neighbouring digits are never both nonzero."""
     rows, units, place = [], 0, 0
     while factor:
         digit = 2 - factor % 4 if factor % 2 else 0
@@ -76,7 +78,8 @@ def constant_rows(m: Module, x, factor: int, width: int) -> list:
 
 
 def two_rows(m: Module, rows: list, width: int, name: str) -> list:
-    """Two rows of the same sum, modulo 2^width: every three become two, again and again."""
+    """Reduce ``rows`` to 2 rows with an equal sum, modulo 2^width. Carry-save adders replace 3 rows
+    by 2, repeatedly."""
     while len(rows) > 2:
         found, left = [], len(rows) % 3
         whole = rows[: len(rows) - left]
@@ -97,7 +100,7 @@ def two_rows(m: Module, rows: list, width: int, name: str) -> list:
 
 
 class RowProduct(wiring.Component):
-    """``total`` + ``carries`` = ``a`` * ``b`` + offset, modulo 2^width.
+    """Compute ``total`` + ``carries`` = ``a`` * ``b`` + offset, modulo 2^width.
 
     Timing: combinational.
 
@@ -108,7 +111,7 @@ class RowProduct(wiring.Component):
     signed : bool
         ``a`` is a signed number.
     width : int
-        Up to 96. If it is more than that of the offset, the sum of both rows stays below it.
+        Up to 96. If 2^width is more than the offset, the sum of the rows stays below 2^width.
 
     Members
     -------
@@ -128,7 +131,7 @@ class RowProduct(wiring.Component):
 
     @property
     def offset(self) -> int:
-        """What the sum of the rows is more than the product."""
+        """Excess of the sum of the rows over the product."""
         return booth_offset(self.a_bits, self.b_bits, signed=self.signed)
 
     def elaborate(self, platform):

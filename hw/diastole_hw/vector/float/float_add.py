@@ -1,4 +1,4 @@
-"""The sum of two floats, rounded once; and what compares two, or passes one on."""
+"""Add two floats with a single rounding, compare two floats, or pass a float on."""
 
 from enum import IntEnum
 
@@ -14,14 +14,16 @@ from diastole_hw.vector.stream_layouts import WORD
 from diastole_sim.spec.formats import BINARY32_SIGNIFICAND_BITS, EXPONENT_BIAS
 
 GUARD_BITS = 3
-"""Below the last bit of the larger number: two that are kept, and whether any is below them."""
+"""Bits below the last bit of the larger number: 2 exact bits, and a sticky bit for all lower
+bits."""
 SUM_BITS = BINARY32_SIGNIFICAND_BITS + GUARD_BITS + 1
 NEAR_BITS = 5
-"""Of the distance of two exponents; from its largest value on all of the smaller one is below."""
+"""Bits of the distance of 2 exponents. From the largest value on, the smaller number affects only
+the sticky bit."""
 
 
 class AddOp(IntEnum):
-    """What becomes of a and c."""
+    """Operation on a and c."""
 
     ADD = 0
     MAX = 1
@@ -33,22 +35,23 @@ class AddOp(IntEnum):
 
 
 class FloatAdd(wiring.Component):
-    """``result`` of ``a`` and ``c``, by ``op``.
+    """Compute ``result`` from ``a`` and ``c`` by operation ``op``.
 
-    ADD: the sum, to nearest, ties to even; +0 where it is below 2^-126 and neither number a zero.
-    Zeros have the signs of IEEE 754, and a difference of equals is +0. MAX: a if a > c, else c; MIN
-    likewise. GT, EQ: 1.0 or +0. In all of these subnormal operands are zeros of their sign; NaN is
-    7fc00000, of any NaN and of Inf - Inf, and in a comparison +0. FIRST, SECOND: a, or c, all bits
-    as they are.
+    ADD: the sum, rounded to nearest, ties to even. A sum below 2^-126 is +0 if neither number is a
+    zero. Zeros have the signs of IEEE 754, and a difference of equal numbers is +0. MAX: a if
+    a > c, otherwise c. MIN: a if a < c, otherwise c. GT, EQ: 1.0 or +0. In all of these operations
+    subnormal operands are zeros with the operand's sign. The result is the NaN 7fc00000 if an
+    operand is NaN, and for Inf - Inf. A comparison with NaN gives +0. FIRST, SECOND: a, or c, all
+    bits unchanged.
 
-    Timing: three cycles, one result per cycle: compared, aligned and added, rounded. There is no
-    valid bit: the user delays one alongside.
+    Timing: 3 cycles (compare, align and add, round), 1 result per cycle. There is no valid bit: the
+    user delays a valid bit alongside.
 
     Members
     -------
     a, c, result : In(32), In(32), Out(32)
     op : In(3)
-        An AddOp; of another code the result is anything.
+        An AddOp. An unknown code gives an arbitrary result.
     """
 
     a: In(WORD)
@@ -81,7 +84,8 @@ class FloatAdd(wiring.Component):
         return m
 
     def _compare(self, m, compared):
-        """What is no sum becomes the larger number, to which nothing is added."""
+        """Stage 1: order the operands by magnitude. The result of an operation other than ADD
+        becomes the larger number, and nothing is added."""
         a, c = (float_fields(value) for value in (self.a, self.c))
         is_add, is_max, is_min, is_gt, is_eq, is_first, is_second = (
             self.op == each for each in AddOp
@@ -130,7 +134,8 @@ class FloatAdd(wiring.Component):
         ]
 
     def _add(self, m, added, compared):
-        """The smaller one is aligned with the larger one, and added or taken from it."""
+        """Stage 2: align the smaller number with the larger number, then add or subtract the
+        smaller number."""
         aligned, guards = Cat(Const(0, GUARD_BITS), compared.small), Const(0, GUARD_BITS)
         for level in range(NEAR_BITS):
             shift = 1 << level
@@ -151,7 +156,8 @@ class FloatAdd(wiring.Component):
         ]
 
     def _round(self, m, added):
-        """Where the leading one is further to the right than by a place, all bits are kept."""
+        """Stage 3: round the sum. If the leading 1 of the sum is more than 1 place right of the
+        larger number's leading 1, the sum is exact and all bits are kept."""
         negative = added.negative
         rounded, exact = Signal(WORD), Signal(WORD)
         m.d.comb += rounded.eq(self._rounded(m, added.sum, added.exponent, negative))
@@ -168,11 +174,12 @@ class FloatAdd(wiring.Component):
 
     @staticmethod
     def _rounded(m, total, field, negative):
-        """Of a sum of at least a half: fraction and exponent, one less to one more than ``field``.
-        A number that is passed on is its fraction behind a one, and stays as it is."""
+        """Return fraction, exponent and sign of a sum of at least 1/2. The exponent is
+        ``field`` - 1 to ``field`` + 1. A number that is passed on is a fraction after a leading 1,
+        and stays unchanged."""
         carry, one = total[-1], total[-2]
         kept, up = Signal(FRACTION_BITS), Signal()
-        half, below = Signal(), Signal()  # and whether there is anything below it
+        half, below = Signal(), Signal()  # bit below the last place; any lower bit
         m.d.comb += [
             kept.eq(Mux(carry, total[4:-1], Mux(one, total[3:-2], total[2:-3]))),
             half.eq(Mux(carry, total[3], Mux(one, total[2], total[1]))),
@@ -187,7 +194,7 @@ class FloatAdd(wiring.Component):
             more.eq(field + 1),
         ]
         exponent, clear = Signal(8), Signal()
-        with m.If(carry):  # no rounding carries on: two of less than 2 are not beside 4
+        with m.If(carry):  # no carry from rounding: a sum of 2 numbers below 2 is not next to 4
             m.d.comb += [exponent.eq(more), clear.eq(field == TOP - 1)]
         with m.Elif(one):
             m.d.comb += exponent.eq(Mux(carried, more, field))

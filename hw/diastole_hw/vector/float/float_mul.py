@@ -1,4 +1,4 @@
-"""The product of two floats, rounded once."""
+"""Multiply two floats with a single rounding."""
 
 from amaranth.hdl import Cat, Const, Module, Mux, Signal, signed, unsigned
 from amaranth.lib import data, wiring
@@ -13,23 +13,27 @@ from diastole_sim.spec.formats import BINARY32_SIGNIFICAND_BITS, EXPONENT_BIAS
 
 WIDTH = 2 * BINARY32_SIGNIFICAND_BITS
 LOW = BINARY32_SIGNIFICAND_BITS - 2
-"""Places of a product that are added up a cycle before the others: they are never kept."""
+"""Low places of a product, added 1 cycle before the remaining places. A result never keeps low
+places."""
 EXPONENT_BITS = 10
-"""Of a product: -127 to 385, signed."""
+"""Bits of the exponent of a product: -127 to 385, signed."""
 ENDING = data.StructLayout(
     {"exponent": unsigned(8), "finite": unsigned(1), "negative": unsigned(1)}
 )
-"""Of a result, all but the fraction; that of what is not ``finite`` is not the product's."""
+"""Layout of a result without the fraction. If the result is not ``finite``, the fraction is not the
+fraction of the product."""
 
 
 class FloatMul(wiring.Component):
-    """``result`` = ``a`` * ``b``, to nearest, ties to even.
+    """Compute ``result`` = ``a`` * ``b``, rounded to nearest, ties to even.
 
-    Subnormal operands are zeros of their sign. A product is rounded to 24 bits as if exponents had
-    no bound; below 2^-126 it is then +0, from 2^128 on Inf. A product of zeros has the sign of its
-    factors. NaN is 7fc00000: of NaN, and of 0 * Inf.
+    Subnormal operands are zeros with the operand's sign. A product is rounded to 24 bits with an
+    unbounded exponent. A rounded product below 2^-126 becomes +0, and from 2^128 on Inf. The sign
+    of a product with a zero factor is the XOR of the factors' signs. The result is the NaN 7fc00000
+    if an operand is NaN, and for 0 * Inf.
 
-    Timing: two cycles, one product per cycle. There is no valid bit: the user delays one alongside.
+    Timing: 2 cycles, 1 product per cycle. There is no valid bit: the user delays a valid bit
+    alongside.
 
     Members
     -------
@@ -64,7 +68,8 @@ class FloatMul(wiring.Component):
         return m
 
     def _multiply(self, m, reduced):
-        """Both significands, of Booth's digits, down to two rows and the sum of the lowest bits."""
+        """Stage 1: multiply the significands by Booth digits, down to 2 rows and the sum of the
+        lowest bits."""
         bits = BINARY32_SIGNIFICAND_BITS
         product = RowProduct(a_bits=bits, b_bits=bits, signed=False, width=WIDTH)
         m.submodules.product = product
@@ -82,7 +87,8 @@ class FloatMul(wiring.Component):
         ]
 
     def _exponent(self, m, reduced):
-        """What is Inf or NaN has an exponent that is too large, whatever the other factor."""
+        """Stage 1: add the exponents. An Inf or NaN makes the exponent too large, whatever the
+        second factor."""
         a, b = (float_fields(value) for value in (self.a, self.b))
         total = Signal(signed(EXPONENT_BITS))
         top, zero, nan = Signal(), Signal(), Signal()
@@ -97,7 +103,7 @@ class FloatMul(wiring.Component):
             ),
         ]
         m.d.sync += [
-            # One of 255 makes the sum 128 to 383, which becomes 256 to 383.
+            # An exponent of 255 makes the sum 128 to 383, which becomes 256 to 383.
             reduced.exponent.eq(Cat(total[:7], total[7] & ~top, total[8] | top, total[9])),
             reduced.negative.eq((a.negative ^ b.negative) & ~nan),
             reduced.zero.eq(zero),
@@ -105,7 +111,8 @@ class FloatMul(wiring.Component):
         ]
 
     def _round(self, m, reduced):
-        """The product is 1 to just below 4; a carry out of the fraction adds 1 to the exponent."""
+        """Stage 2: round the product, which is at least 1 and below 4. A carry out of the fraction
+        adds 1 to the exponent."""
         high = Signal(WIDTH - LOW)
         kept, up = Signal(FRACTION_BITS), Signal()
         m.d.comb += high.eq(quick_sum(m, reduced.sum, reduced.carries, reduced.low_carry))
@@ -115,7 +122,7 @@ class FloatMul(wiring.Component):
             kept.eq(Mux(large, high[2:-1], high[1:-2])),
             up.eq(half & (kept[0] | reduced.low_any | (large & high[0]))),
         ]
-        # What the exponent may become is there before it is known which.
+        # The 3 possible exponents are computed before rounding selects the result's exponent.
         carried = up & kept.all()
         less, more, most = (self._ending(m, reduced, added) for added in range(3))
         ending = Signal(ENDING)
@@ -130,7 +137,7 @@ class FloatMul(wiring.Component):
 
     @staticmethod
     def _ending(m, reduced, added):
-        """Exponent and sign of the result, if its exponent is so much more than was expected."""
+        """Return exponent and sign of the result if the exponent grows by ``added``."""
         exponent = Signal(signed(EXPONENT_BITS), name=f"exponent_{added}")
         nothing, infinite = (Signal(name=f"{kind}_{added}") for kind in ("nothing", "infinite"))
         ending = Signal(ENDING, name=f"ending_{added}")

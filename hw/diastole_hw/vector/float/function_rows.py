@@ -1,4 +1,4 @@
-"""The tables of the special functions, as gates."""
+"""Tables of the special functions, as gates."""
 
 from enum import IntEnum
 
@@ -9,17 +9,17 @@ from amaranth.lib.wiring import In, Out
 from diastole_sim.spec.functions import EXP, LGG, RCP, RSQ, VALUE_BITS, FunctionTable
 
 INDEX_BITS = 8
-"""Of the number of a row in a table: at most 256 rows."""
+"""Bits of a row's number in a table: at most 256 rows."""
 C0_BITS, C1_BITS, C2_BITS = VALUE_BITS + 2, 27, 18
-"""Of the coefficients in every row, and of c0 with what is added to it."""
+"""Bits of the coefficients in every row; c0 includes :func:`surplus`."""
 HALF = 1 << 4
-"""Half of the last place, of a significand with 28 fraction bits."""
+"""Half of the last place of a result, in units of a significand with 28 fraction bits."""
 BELOW_ONE = 32
-"""Of LGG, the first row whose values are below 1, or at it."""
+"""First row of LGG with values below 1, or at 1."""
 
 
 class TableOf(IntEnum):
-    """Which table a row is of; NONE: all coefficients are 0."""
+    """Table of a row. NONE: all coefficients are 0."""
 
     NONE = 0
     EXP = 1
@@ -37,15 +37,15 @@ TABLES: dict[TableOf, FunctionTable] = {
 
 
 def surplus(table: TableOf, row: int) -> int:
-    """What c0 holds beyond the table's: the one before the fraction, where the table has none, and
-    half a last place, so that nothing is left to round."""
+    """Return the constant that is added to c0: the 1 before the fraction, if the table omits the 1,
+    and half of the last place, so that truncation rounds the result."""
     if table == TableOf.LGG:
         return HALF if row < BELOW_ONE else HALF // 2
     return (1 << VALUE_BITS) + HALF
 
 
 class FunctionRows(wiring.Component):
-    """The coefficients of a segment, c0 with what :func:`surplus` says.
+    """Output the coefficients of a segment. c0 includes :func:`surplus`.
 
     Timing: combinational.
 
@@ -54,9 +54,9 @@ class FunctionRows(wiring.Component):
     which : In(3)
         A TableOf.
     index : In(8)
-        The number of a row; bits beyond those of the table do not count.
+        Number of a row. Bits beyond the bits of the table are ignored.
     c0, c1, c2 : Out(30), Out(signed(27)), Out(18)
-        Zeros where the table has no such row.
+        Zeros if the table has no such row.
     """
 
     which: In(3)
@@ -75,7 +75,7 @@ class FunctionRows(wiring.Component):
                 for name, shape in shapes.items()
             }
             index = self.index[: (len(rows.rows) - 1).bit_length()]
-            with m.If(self.which == table):  # the gate is outside: half as many are made
+            with m.If(self.which == table):  # gating outside the switch halves the gates
                 with m.Switch(index):
                     for number, (c0, c1, c2) in enumerate(rows.rows):
                         with m.Case(number):

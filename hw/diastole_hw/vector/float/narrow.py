@@ -1,4 +1,4 @@
-"""Numbers of other kinds: bfloat16 and bytes from binary32, and binary32 from integers."""
+"""Conversions of numbers: bfloat16 and bytes from binary32, and binary32 from integers."""
 
 from amaranth.hdl import Cat, Const, Mux, Signal
 
@@ -11,22 +11,24 @@ LABEL_BITS = 24
 
 
 def not_finite(number):
-    """Whether a binary32 is a NaN or Inf."""
+    """Return whether a binary32 number is NaN or Inf."""
     return number[23:31].all()
 
 
 def rounds_to_infinity(number):
-    """Whether a finite binary32 is Inf as bfloat16, or nearly so: NaN and Inf are not looked at."""
+    """Return whether a finite binary32 number rounds to Inf in bfloat16. The result for NaN and Inf
+    is 0."""
     return number[15:31] == 0x7F7F << 1 | 1
 
 
 def counts_as_zero(number):
-    """Whether a binary32 is a zero; a subnormal one is."""
+    """Return whether a binary32 number is a zero or subnormal."""
     return ~number[23:31].any()
 
 
 def bf16_of(m, number, name: str):
-    """16 bits: rounded to nearest even; NaN is 7fc0, and a subnormal a zero of its sign."""
+    """Return the 16 bits of a binary32 number in bfloat16, rounded to nearest even. NaN is 7fc0,
+    and a subnormal number is a zero with the number's sign."""
     half = Signal(16, name=f"{name}_bf16")
     nan = not_finite(number) & number[:23].any()
     up = number[15] & (number[16] | number[:15].any())
@@ -41,10 +43,10 @@ def bf16_of(m, number, name: str):
 
 
 def byte_of(m, number, name: str):
-    """A byte: rounded to nearest even, 0 to 255; NaN is 0.
+    """Return a binary32 number as a byte: rounded to nearest even, 0 to 255. NaN is 0.
 
-    Of the significand eight bits, one below them and whether there are others are moved down by
-    what the exponent is below 7.
+    The upper 8 bits of the significand, the next bit, and a sticky bit for all lower bits are
+    shifted right by 7 minus the exponent.
     """
     down = Signal(8, name=f"{name}_down")
     bits = Cat(number[:15].any(), number[15:23], Const(1, 1))
@@ -69,11 +71,11 @@ def byte_of(m, number, name: str):
 
 
 def from_integer(m, integer, name: str):
-    """Binary32 of an unsigned integer of up to 24 bits: exact."""
+    """Return an unsigned integer of up to 24 bits in binary32, exactly."""
     width = len(integer)
     levels = (width - 1).bit_length()
     bits = integer
-    zeros = []  # of them before the first one, highest bit first
+    zeros = []  # number of leading zeros, lowest bit first
     for level in reversed(range(levels)):
         shift = 1 << level
         moves = Signal(name=f"{name}_moves_{level}")
@@ -91,7 +93,7 @@ def from_integer(m, integer, name: str):
 
 
 def from_label(m, label, name: str):
-    """Binary32 of an int32 in 0 .. 2^24, -1 of others."""
+    """Return an int32 in 0 .. 2^24 in binary32, and -1 for any other int32."""
     top = label[LABEL_BITS:]
     number = from_integer(m, label[:LABEL_BITS], name)
     largest = (BIAS + LABEL_BITS) << 23

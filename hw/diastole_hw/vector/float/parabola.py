@@ -1,4 +1,4 @@
-"""A parabola of integers, as the special functions take it."""
+"""Evaluate a parabola in integers, as the special functions need."""
 
 from amaranth.hdl import Cat, Const, Module, Signal, signed
 from amaranth.lib import wiring
@@ -11,16 +11,17 @@ from diastole_hw.vector.float.function_rows import C0_BITS, C1_BITS, C2_BITS
 from diastole_sim.spec.functions import SLOPE_BITS, SQUARE_BITS, VALUE_BITS
 
 ARGUMENT_BITS = 21
-"""Of t; that of a table with fewer bits is shifted up to them."""
+"""Bits of t. The argument of a table with fewer bits is shifted left to this width."""
 LINEAR_DROPPED = ARGUMENT_BITS + SLOPE_BITS - VALUE_BITS
 SQUARE_DROPPED = SQUARE_BITS + SLOPE_BITS - VALUE_BITS
 
 
 class Parabola(wiring.Component):
-    """``value`` = ``c0`` + (``c1`` * ``t`` >> 24) + (``c2`` * ``q`` >> 17), modulo 2^30, of
-    functions; both shifts round towards minus infinity.
+    """Evaluate a row of a special function:
+    ``value`` = ``c0`` + (``c1`` * ``t`` >> 24) + (``c2`` * ``q`` >> 17), modulo 2^30. The shifts
+    round towards minus infinity.
 
-    Timing: one cycle, one value per cycle; behind its registers there is one sum.
+    Timing: 1 cycle, 1 value per cycle. A sum follows the registers.
 
     Members
     -------
@@ -50,7 +51,7 @@ class Parabola(wiring.Component):
             bent.a.eq(self.c2),
             bent.b.eq(self.q),
         ]
-        # The offsets are multiples of what is kept, and no row has lost a carry at its top.
+        # The offsets are multiples of the last kept bit, and no row loses a carry at the top.
         offset = (linear.offset >> LINEAR_DROPPED) + (bent.offset >> SQUARE_DROPPED)
         rows, carries = [self.c0, Const(-offset % 2**C0_BITS, C0_BITS)], []
         for product, dropped in ((linear, LINEAR_DROPPED), (bent, SQUARE_DROPPED)):
@@ -63,7 +64,7 @@ class Parabola(wiring.Component):
         carry = data_register()
         m.d.sync += [
             one.eq(first),
-            other.eq(Cat(carries[0], second[1:])),  # whose lowest bit is 0
+            other.eq(Cat(carries[0], second[1:])),  # lowest bit of `second`: 0
             carry.eq(carries[1]),
         ]
         m.d.comb += self.value.eq(quick_sum(m, one, other, carry))

@@ -1,4 +1,4 @@
-"""A special lane of the vector unit: exp, rcp, rsq, and the three parts of a logarithm."""
+"""Special lane of the vector unit: exp, rcp, rsq, and the three parts of a logarithm."""
 
 from amaranth.hdl import Cat, Const, Module, Mux, Signal, signed, unsigned
 from amaranth.lib import data, wiring
@@ -30,21 +30,21 @@ from diastole_hw.vector.stream_layouts import WORD
 from diastole_sim.spec.functions import SQUARE_BITS, VALUE_BITS
 
 PLACED = {"table": 3, "halved": 1, "negative": 1, "signed_zero": 1, "nan": 1}
-"""What goes along with the argument of a function, up to the end."""
+"""Fields, with bits, that accompany the argument of a function up to the last stage."""
 ENDING = {name: bits for name, bits in PLACED.items() if name != "table"}
 
 
 class SpecialLane(wiring.Component):
-    """``result`` of a special function of ``a``, as the golden model has it to the bit.
+    """Compute ``result``, a special function of ``a``, bit-exact to the golden model.
 
-    Timing: ``latency`` cycles, one result per cycle, functions as they come: the operand is taken
-    apart; its place in a table is found; the row read, and a square taken; two products; a sum, and
-    the end. There is no valid bit: the user delays one alongside.
+    Timing: ``latency`` cycles, 1 result per cycle, functions in any sequence. Stages: split the
+    operand; find the place in a table; read the row, and square the argument; multiply twice; add,
+    and assemble the result. There is no valid bit: the user delays a valid bit alongside.
 
     Members
     -------
     op : In(5)
-        A MicroOp, ``exp`` to ``lgg``; of another one the result is anything.
+        A MicroOp, ``exp`` to ``lgg``. Codes outside the range give an arbitrary result.
     a, result : In(32), Out(32)
     """
 
@@ -76,7 +76,8 @@ class SpecialLane(wiring.Component):
 
     @staticmethod
     def _find(m, placed, argument):
-        """A place in a table; without one the fraction of a magnitude, where c0 has it."""
+        """Find the place in a table. Without a table, normalise the magnitude, and align the
+        fraction with the fraction of c0."""
         width = VALUE_WIDTH + 1  # with a sign
         shifted = Signal(width, name="whole")
         m.d.comb += shifted.eq(quick_sum(m, argument.value, argument.carries, argument.carry))
@@ -101,7 +102,8 @@ class SpecialLane(wiring.Component):
 
     @staticmethod
     def _read(m, rows, parabola, placed):
-        """A row of a table, and the square; without a table c0 is the significand, all else 0."""
+        """Read a row of a table, and square the argument. Without a table, c0 is the significand,
+        and the remaining coefficients are 0."""
         t, index = placed.place[:ARGUMENT_BITS], placed.place[ARGUMENT_BITS:]
         layout = data.StructLayout(
             {
@@ -133,7 +135,8 @@ class SpecialLane(wiring.Component):
         m.d.comb += [getattr(parabola, name).eq(row[name]) for name in layout.members]
 
     def _end(self, m, ending, value):
-        """The last place is rounded already; a carry out of the fraction adds 1 to the exponent."""
+        """Assemble the result. The value already includes the rounding constant. A carry out of the
+        fraction adds 1 to the exponent."""
         lowest = VALUE_BITS - FRACTION_BITS
         fraction, carry = Signal(FRACTION_BITS), Signal()
         m.d.comb += Cat(fraction, carry).eq(

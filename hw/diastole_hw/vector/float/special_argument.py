@@ -1,4 +1,4 @@
-"""What a special function does with its operand before its table is asked."""
+"""Prepare the operand of a special function for the table."""
 
 from types import SimpleNamespace
 
@@ -19,15 +19,15 @@ from diastole_sim.spec.micro import MicroOp
 OP_BITS = 5
 VALUE_WIDTH = 35
 EXPONENT_BITS = 10
-"""Of a result, with its bias: from -58 to 311, signed."""
+"""Bits of a result's exponent, with the bias: from -58 to 311, signed."""
 SHIFT_BITS = 6
 PRODUCT_BITS = BINARY32_SIGNIFICAND_BITS + LOG2E.bit_length()
 EXP_FRACTION_BITS = 27
-"""Of x log2 e: the number of a row of ``exp``, and its argument."""
+"""Fraction bits of x log2 e: number of a row of ``exp``, and argument."""
 DROPPED_BITS = FRACTION_BITS + LOG2E_BITS - EXP_FRACTION_BITS - (EXP_OVERFLOW - 1)
-"""Of the product with log2 e, whatever the exponent."""
+"""Bits of the product with log2 e that are dropped for every exponent."""
 LINEAR_BITS = FRACTION_BITS
-"""Of a magnitude that is only normalised."""
+"""Bits of a magnitude that is only normalised."""
 ARGUMENT = data.StructLayout(
     {
         "value": unsigned(VALUE_WIDTH),
@@ -43,22 +43,28 @@ ARGUMENT = data.StructLayout(
         "nan": unsigned(1),
     }
 )
-"""``value`` + ``carries`` + ``carry`` modulo 2^35, shifted right by ``shift``, its ones' complement
-if ``complement``: for a ``table`` the place in it, its argument of 21 bits below the number of a
-row; for ``exp`` the exponent above 27 bits. Without a table ``value`` is a magnitude of 23 bits.
+"""Layout of a prepared operand.
 
-``base``: the exponent of the result with its bias, of ``exp`` for an exponent of 0; without a table
-one more than that of the magnitude's highest bit. ``halved``: the significand is from the table
-below 1, and twice as large. ``signed_zero``: a result of 0 has its sign. ``nan``: it is none."""
+The sum ``value`` + ``carries`` + ``carry`` modulo 2^35 is shifted right by ``shift``, and replaced
+by the ones' complement if ``complement``. With a ``table``, the sum is the place in the table: an
+argument of 21 bits below the number of a row. For ``exp`` the exponent is above 27 bits. Without a
+table, ``value`` is a magnitude of 23 bits.
+
+``base``: exponent of the result with the bias; for ``exp``, exponent of the result if the exponent
+in the sum is 0; without a table, 1 more than the exponent of the magnitude's highest bit.
+``halved``: the significand from the table is below 1, and is doubled. ``signed_zero``: a result of
+0 has the sign. ``nan``: the result is NaN.
+"""
 
 KNOWN = data.StructLayout({"any": 1, "nan": 1, "negative": 1, "exponent": 8})
-"""A result whose fraction is 0, or that of NaN; only where there is ``any``."""
+"""Layout of a result without a table: the fraction is 0, or the fraction of NaN. Valid only with
+``any``."""
 
 
 class SpecialArgument(wiring.Component):
-    """The operand of a special function, taken apart; results that need no table are magnitudes.
+    """Split the operand of a special function. Results that need no table are output as magnitudes.
 
-    Timing: one cycle, one value per cycle.
+    Timing: 1 cycle, 1 value per cycle.
 
     Members
     -------
@@ -85,7 +91,7 @@ class SpecialArgument(wiring.Component):
         exponent, magnitude = self._linear(m, a, ops)
         computed, place = Signal(signed(EXPONENT_BITS)), Signal(VALUE_WIDTH)
         distance, table = Signal(8), Signal(3)
-        upper = a.fraction[-1]  # x = (1 + d) 2^E with d below 0
+        upper = a.fraction[-1]  # x = (1 + d) 2^E; set if d is below 0
         plain = known.any | ops.lge | ops.lgm
         scaled = ops.exp & ~known.any
         m.d.comb += [
@@ -105,8 +111,8 @@ class SpecialArgument(wiring.Component):
             argument.carries.eq(Mux(scaled, carries, 0)),
             argument.carry.eq(scaled & carry),
             argument.shift.eq(Mux(scaled, distance[:SHIFT_BITS] | far, 0)),
-            # Which is minus the product, rounded down, as there are bits below it. Of -64 there are
-            # none, and it is a unit too small: the result is the same.
+            # The complement is minus the product, rounded down, as dropped bits are not 0. For -64
+            # the dropped bits are 0, and the complement is a unit too small: equal result.
             argument.complement.eq(scaled & a.negative),
             argument.table.eq(table),
             argument.base.eq(Mux(known.any, known.exponent + 1, computed)),
@@ -119,7 +125,8 @@ class SpecialArgument(wiring.Component):
 
     @staticmethod
     def _known(m, a, ops):
-        """Results of zeros, Inf, NaN, of what is negative, and of what is too large for ``exp``."""
+        """Return the results of zeros, Inf, NaN, negative operands, and operands too large for
+        ``exp``."""
         known = Signal(KNOWN)
         zero, top, large = Signal(), Signal(), Signal()
         logarithm = ops.lge | ops.lgm | ops.lgg
@@ -138,7 +145,7 @@ class SpecialArgument(wiring.Component):
 
     @staticmethod
     def _linear(m, a, ops):
-        """E; and the magnitude of E, or of d, in 23 bits."""
+        """Return E, and the magnitude of E (``lge``) or d in 23 bits."""
         upper = a.fraction[-1]
         exponent, size, d = Signal(signed(9)), Signal(8), Signal(LINEAR_BITS)
         m.d.comb += [
@@ -150,8 +157,9 @@ class SpecialArgument(wiring.Component):
 
     @staticmethod
     def _base(a, ops):
-        """``rcp``: -e - 1. ``rsq``: -h - 1, e = 2 h + o. ``lgg``: 0, or -1 for d from 0 on. Of the
-        magnitudes the highest bit is 2^7, or 2^-2."""
+        """Return ``base`` of an operand. The exponent is -e - 1 for ``rcp``, -h - 1 with e = 2
+        h + o for ``rsq``, and 0, or -1 from d = 0 on, for ``lgg``. The highest bit of a magnitude
+        is 2^7 for ``lge``, and 2^-2 for ``lgm``."""
         start = 2 * EXPONENT_BIAS - 1
         first = Mux(ops.rcp, start, Mux(ops.rsq, start - EXPONENT_BIAS // 2, EXPONENT_BIAS))
         first = Mux(ops.lge, EXPONENT_BIAS + 8, Mux(ops.lgm, EXPONENT_BIAS - 1, first))
@@ -161,7 +169,8 @@ class SpecialArgument(wiring.Component):
 
     @staticmethod
     def _place(a, ops):
-        """In the table: the fraction; behind whether e is odd; d + 1/4, 2^-24 the unit."""
+        """Return the place in the table. ``rcp``: the fraction. ``rsq``: the fraction below a bit
+        for odd e. ``lgg``: d + 1/4 in units of 2^-24."""
         low, high = a.fraction[:-1], a.fraction[-1]
         small = Cat(Const(0, 1), low[:-1], ~low[-1], low[-1])
         d = Mux(high, low, small)
@@ -171,7 +180,8 @@ class SpecialArgument(wiring.Component):
 
     @staticmethod
     def _product(m, a):
-        """Two rows and a carry, of the significand and log2 e, in units of 2^-27 at e = 6."""
+        """Return the product of the significand and log2 e as 2 rows and a carry, in units of 2^-27
+        at e = 6."""
         significand = Cat(a.fraction, Const(1, 1))
         rows = constant_rows(m, significand, LOG2E, PRODUCT_BITS)
         total, carries = two_rows(m, rows, PRODUCT_BITS, "product")

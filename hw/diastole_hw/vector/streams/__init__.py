@@ -1,1 +1,1 @@
-"""Feeds and drains the vector unit: blocks from beats, and beats from blocks."""
+"""Convert beats to blocks of inputs, and blocks of outputs to beats, for the vector unit."""

@@ -1,4 +1,4 @@
-"""The blocks of a tensor, one after the other."""
+"""Visit the blocks of a tensor in order."""
 
 from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import stream, wiring
@@ -10,9 +10,9 @@ from diastole_sim.spec.image import MAX_SIZE
 
 
 class BlockWalk(wiring.Component):
-    """Every block of a tensor once: rows of blocks one after the other, or columns of blocks.
+    """Visit every block of a tensor once, by rows of blocks or by columns of blocks.
 
-    Timing: the first block is offered in the cycle after ``start``, then one every cycle. All
+    Timing: the first block is offered in the cycle after ``start``, then 1 block per cycle. All
     outputs are functions of registers and of ``rows``, ``cols`` and ``by_columns``.
 
     Parameters
@@ -22,11 +22,11 @@ class BlockWalk(wiring.Component):
     Members
     -------
     start : In(1)
-        A pulse, after the last block of the walk before.
+        Pulse, after the last block of the previous walk.
     rows, cols : In(range(MAX_SIZE + 1))
-        Of the tensor, at least 1; stable until the last block has left.
+        Extents of the tensor, at least 1. Stable until the last block is accepted.
     by_columns : In(1)
-        Likewise.
+        Visit by columns of blocks. Stable until the last block is accepted.
     blocks : Out(stream of visited_layout(shape))
     """
 
@@ -51,7 +51,7 @@ class BlockWalk(wiring.Component):
         last_row = block_extent(m, self.shape, self.rows, i, block.rows, "row")
         last_col = block_extent(m, self.shape, self.cols, j, block.cols, "col")
         taken = Signal()
-        across, down = Signal(), Signal()  # to the next column, row of blocks
+        across, down = Signal(), Signal()  # step to the next column, to the next row of blocks
         m.d.comb += [
             block.first.eq(Mux(self.by_columns, i, j) == 0),
             block.last.eq(Mux(self.by_columns, last_row, last_col)),
@@ -73,10 +73,10 @@ class BlockWalk(wiring.Component):
 
 
 def block_extent(m, shape: VectorShape, size, number, inside, name: str):
-    """How much of block ``number`` is ``inside`` a tensor of this size; returns whether it is the
-    last one."""
+    """Set ``inside`` to the extent of block ``number`` inside a tensor of ``size`` elements in this
+    direction. Return whether the block is the last block."""
     last = Signal(name=f"last_{name}")
-    most = Signal.like(size, name=f"most_{name}")  # the number of the last row
+    most = Signal.like(size, name=f"most_{name}")  # number of the last row or column
     bits = shape.row_bits
     m.d.comb += [
         most.eq(size - 1),

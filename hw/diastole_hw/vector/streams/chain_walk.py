@@ -1,4 +1,4 @@
-"""The blocks of a chain's tensor, over memory or as a product gives them."""
+"""Visit the blocks of a chain's tensor, in memory or in the order of a product."""
 
 from amaranth.hdl import Module, Mux, Value
 from amaranth.lib import data, stream, wiring
@@ -11,12 +11,12 @@ from diastole_hw.vector.streams.product_walk import ProductWalk, tiles_layout
 
 
 class ChainWalk(wiring.Component):
-    """Every block of a chain's tensor once, in the chain's order: as
-    :class:`diastole_hw.vector.streams.block_walk.BlockWalk` has it, or, of a product, as
-    :class:`diastole_hw.vector.streams.product_walk.ProductWalk` does.
+    """Visit every block of a chain's tensor once, in the order of the chain. A chain over memory
+    has the order of :class:`diastole_hw.vector.streams.block_walk.BlockWalk`. A chain of a product
+    has the order of :class:`diastole_hw.vector.streams.product_walk.ProductWalk`.
 
-    Timing: as of these, a block per cycle; all outputs are functions of registers and of ``chain``
-    and ``tiles``.
+    Timing: as for the walk in use, 1 block per cycle. All outputs are functions of registers and of
+    ``chain`` and ``tiles``.
 
     Parameters
     ----------
@@ -25,10 +25,10 @@ class ChainWalk(wiring.Component):
     Members
     -------
     start : In(1)
-        A pulse, after the last block of the walk before.
+        Pulse, after the last block of the previous walk.
     chain : In(chain_layout())
     tiles : In(tiles_layout())
-        Of a product. Both must hold from the start to the last block.
+        Tiles of the product. ``chain`` and ``tiles`` are stable from the start to the last block.
     blocks : Out(stream of visited_layout(shape))
     """
 

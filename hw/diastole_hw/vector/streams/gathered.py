@@ -1,4 +1,4 @@
-"""Where gathered rows begin, worked out once for a line of blocks."""
+"""Compute the addresses of gathered rows, once per line of blocks. A list selects gathered rows."""
 
 from amaranth.hdl import Assert, Cat, Module, Mux, Signal
 from amaranth.lib import wiring
@@ -10,20 +10,21 @@ from diastole_hw.vector.stream_layouts import VectorShape
 from diastole_sim.spec.command_table import ADDRESS_BITS
 
 INDEX_BITS = 24
-"""Of the number of a row."""
+"""Bits of a row's number."""
 NUMBER_DIGIT = 4
 """Bits of a number that are multiplied in a cycle."""
 LISTS = 2
-"""Whose rows are kept: those of a line, and those of the next one."""
+"""Number of stored lists: the rows of a line, and the rows of the next line."""
 
 
 class GatheredRows(wiring.Component):
-    """The addresses ``base`` + number * ``pitch``, modulo 2^40, of the rows of two lists at most;
-    they can be read again and again, until their list is let go.
+    """Compute and store the addresses ``base`` + number * ``pitch``, modulo 2^40, of the rows of at
+    most 2 lists. The addresses of a list can be read repeatedly, until the list is released.
 
-    Timing: ``there`` rises 4 cycles after a number came, and one more for every four bits up to its
-    highest; where several wait, each takes 1 cycle and these. So a list is ready before the line
-    before it is read, if that has a few blocks.
+    Timing: ``there`` rises 4 cycles after the arrival of a number, plus 1 cycle for every 4 bits up
+    to the number's highest 1. If several numbers wait, every number takes 1 cycle plus the cycles
+    for the number's bits. A list is therefore ready before the previous line has been read, if the
+    previous line has a few blocks.
 
     Parameters
     ----------
@@ -32,19 +33,20 @@ class GatheredRows(wiring.Component):
     Members
     -------
     base, pitch : In(40), In(32)
-        Must hold while numbers of a list are located.
+        Stable while addresses of a list are computed.
     number_en, number : In(1), In(24)
-        The next number of a list, B of one at most.
+        Next number of a list. A list has at most B numbers.
     last : In(1)
-        It is the last one of its list.
+        The number is the last number of the list.
     at : In(range(B))
-        A row of the oldest list that was not let go.
+        Row of the oldest list that was not released.
     there : Out(1)
-        That row is located. A function of registers and ``at``.
+        The address of row ``at`` is available. A function of registers and ``at``.
     read_en, address : In(1), Out(40)
-        Of that row, one cycle later; it holds until the next reading.
+        Address of row ``at``, valid 1 cycle after ``read_en`` until the next read.
     let_go : In(1)
-        A pulse: the oldest list, all of which is located, is not read from the next cycle on.
+        Pulse: the oldest list, whose addresses are all computed, is not read from the next cycle
+        on.
     """
 
     def __init__(self, shape: VectorShape):
@@ -69,8 +71,8 @@ class GatheredRows(wiring.Component):
         addresses = Ram(width=ADDRESS_BITS, depth=LISTS << self.shape.row_bits)
         m.submodules.addresses = addresses
         located, last, address = self._locate(m)
-        found, bank = Signal(range(self.shape.block + 1)), Signal()  # of a list not yet whole
-        lists, oldest = Signal(range(LISTS + 1)), Signal()  # whole ones; where the first is
+        found, bank = Signal(range(self.shape.block + 1)), Signal()  # incomplete list: rows, bank
+        lists, oldest = Signal(range(LISTS + 1)), Signal()  # complete lists; bank of the oldest
         whole = Signal()
         m.d.comb += [
             whole.eq(located & last),
@@ -89,12 +91,12 @@ class GatheredRows(wiring.Component):
         return m
 
     def _locate(self, m):
-        """One number after the other: whether one is located now, whether it is the last one of its
-        list, and its address."""
+        """Multiply the numbers in sequence. Return whether an address is finished in this cycle,
+        whether the number is the last number of the list, and the address."""
         depth = max(2, self.shape.block)
         m.submodules.numbers = numbers = Ram(width=INDEX_BITS + 1, depth=depth)
         put, got = Signal(range(depth)), Signal(range(depth))
-        waiting, read = Signal(range(depth + 1)), Signal()  # in the memory; one read from there
+        waiting, read = Signal(range(depth + 1)), Signal()  # numbers in memory; a number is read
         busy, last = Signal(), data_register(name="last_located")
         total, term = data_register(ADDRESS_BITS, name="total"), data_register(ADDRESS_BITS)
         left = data_register(INDEX_BITS, name="number_left")

@@ -1,4 +1,4 @@
-"""Beats of a chain's inputs, as they come, to rows of the buffers of blocks."""
+"""Convert the beats of a chain's inputs to rows in the buffers of blocks."""
 
 from typing import NamedTuple
 
@@ -25,8 +25,9 @@ from diastole_sim.spec.stream_table import GATHERED, Kind
 
 
 def fill_layout(shape: VectorShape) -> data.StructLayout:
-    """A row slot of a block in the buffer of an input. ``input``: which one, a bit for each.
-    ``banks``: which parts of the row are written."""
+    """Return the layout of a write to a row slot of a block in the buffers of the inputs.
+    ``input``: inputs that are written, 1 bit per input. ``banks``: parts of the row that are
+    written."""
     return data.StructLayout(
         {
             "input": INPUTS,
@@ -38,10 +39,10 @@ def fill_layout(shape: VectorShape) -> data.StructLayout:
 
 
 class _Reads(NamedTuple):
-    """What the unit reads now: an input of this ``kind``, of the block ``block``.
+    """Input that the unit reads now: the ``kind`` of the input, and ``block``.
 
-    ``again``: its beats were kept from the block before. ``listing_next``: not an input, but the
-    numbers of rows of the next line.
+    ``again``: the beats of the input were kept from the previous block. ``listing_next``: the unit
+    reads the row numbers of the next line instead of an input.
     """
 
     kind: Signal
@@ -51,19 +52,20 @@ class _Reads(NamedTuple):
 
 
 class InputFill(wiring.Component):
-    """Make rows of what memory gives, in the order in which it is asked for
-    (:class:`diastole_hw.vector.streams.input_requests.InputRequests`); while it has nothing to
-    write, pass rows of a product on.
+    """Convert beats from memory to rows, in the order of the requests of
+    :class:`diastole_hw.vector.streams.input_requests.InputRequests`. In cycles without a row from
+    memory, pass on rows of a product.
 
-    A row of a block goes to its own row slot, a vector of columns to row slot 0. Where a block has
-    fewer than B rows, the last row slot is +0 instead, and the others are not written: who reads
-    finds row slots outside the tensor there, and every one of a vector of columns in row slot 0.
+    A row of a block is written to the row slot (1 of B row positions) with the row's number. A
+    vector of columns is written to row slot 0. If a block has fewer than B rows, row slot B - 1 is
+    written with +0, and the remaining row slots are not written. Readers use row slot B - 1 for all
+    row slots outside the tensor, and row slot 0 for every row of a vector of columns.
 
-    Timing: combinational from beats to rows. A beat every cycle; but a beat of a vector of rows,
-    of a list, or of a mask stays for as many cycles as rows of the block are in it; and a block of
-    fewer than B rows takes one cycle more for each input, and so does an input that lies in beats
-    of the block before, which are kept. Beats wait for nothing else. A row of a
-    product is taken in the cycles in which none of these happens.
+    Timing: combinational from beats to rows, 1 beat per cycle. A beat of a vector of rows, of a
+    list, or of a mask takes as many cycles as the beat holds rows of the block. Every input of a
+    block of fewer than B rows takes 1 cycle more. An input in kept beats of the previous block
+    takes 1 cycle more. Beats wait for nothing else. A row of a product is accepted in the remaining
+    cycles.
 
     Parameters
     ----------
@@ -74,24 +76,25 @@ class InputFill(wiring.Component):
     streams : In(4 times stream_layout(shape))
         Stable from the first block to the last.
     there : In(1), block : In(expected_layout(shape))
-        A block whose rows are asked for, and have not all been written.
+        A block whose rows are requested, and are not all written.
     beats : In(stream of unsigned(data_width))
     product : In(stream of row_layout(shape))
         B rows for every block.
     product_there : In(1), product_block : In(expected_layout(shape))
-        A block whose product there is room for.
+        A block with free space for the product.
     write_en, write, of_product : Out(1), Out(fill_layout(shape)), Out(1)
-        A row is written; of a product, for every input of that kind: then of its block.
+        Write of a row of ``block``. With ``of_product``, write of a row of ``product_block`` for
+        every input of kind ``product``.
     finished : Out(4)
-        Inputs of the block that have been written.
+        Inputs of the block that are completely written.
     done : Out(1)
-        A pulse: the block's last row is written.
+        Pulse: the last row of ``block`` is written.
     product_done : Out(1)
-        A pulse: that of a product's block is.
+        Pulse: the last row of ``product_block`` is written.
     index_en, index : Out(1), Out(24)
-        The number of a row, of a list.
+        Number of a row, from a list.
     listed : Out(1)
-        It is the last one that was asked for with it.
+        The number is the last number of the request.
     """
 
     streams: data.View
@@ -129,9 +132,9 @@ class InputFill(wiring.Component):
         m.submodules.unpack = unpack = RowUnpack(self.shape)
         kept = Ram(width=self.shape.data_width, depth=INPUTS << self.shape.row_bits)
         m.submodules.kept = kept
-        passed = Signal(INPUTS)  # of the block, inputs that are written
+        passed = Signal(INPUTS)  # inputs of the block that are written
         left = Signal(INPUTS)
-        one = Signal(INPUTS)  # what is written now
+        one = Signal(INPUTS)  # input that is written now
         kind, again, input_ = Signal(4), Signal(), Signal(range(INPUTS))
         m.d.comb += [
             self.finished.eq(passed),
@@ -142,7 +145,7 @@ class InputFill(wiring.Component):
             with m.If(one[number]):
                 m.d.comb += kind.eq(self.streams[number].kind), input_.eq(number)
         ends = Signal()  # the input's last row is written
-        after = Signal()  # of the next line numbers of rows are read, then the block goes on
+        after = Signal()  # row numbers of the next line are read before the block ends
         begins_after = ends & one_of(kind, GATHERED) & (self.block.ahead != 0)
         nothing_left = ((left == one) & ends & ~begins_after) | (left == 0)
         m.d.comb += self.done.eq(self.there & Mux(after, self.listed & (left == 0), nothing_left))
@@ -171,16 +174,16 @@ class InputFill(wiring.Component):
         return m
 
     def _rows(self, m, busy, reads, unpack, ends):
-        """Write the rows of the input that is read, while the unit is ``busy`` with one.
+        """Write the rows of the input that is read, while the unit is ``busy`` with an input.
 
-        Returns whether a row is written, and whether a beat of rows is done with.
+        Return whether a row is written, and whether a beat of rows is finished.
         """
         shape, kind, block = self.shape, reads.kind, reads.block
         again, after = reads.again, reads.listing_next
         row = Signal(range(shape.block))
         part = Signal(range(max(2, banks(shape))))  # beat of the row
         empty, listing = Signal(), Signal()
-        zeroed, indexed = Signal(), Signal()  # that is done
+        zeroed, indexed = Signal(), Signal()  # the +0 row is written; the list is read
         m.d.comb += [
             listing.eq(busy & (after | (one_of(kind, GATHERED) & block.listed & ~indexed))),
             empty.eq(busy & ~listing & (block.rows != shape.block) & ~zeroed),
@@ -222,7 +225,9 @@ class InputFill(wiring.Component):
         return own, leaves
 
     def _keep(self, m, kept, input_, leaves, ends, again):
-        """Beats of a block, of an input at most as many as a kind has that may lie in them."""
+        """Keep the beats of the current block, for inputs of the next block that share the beats.
+        The memory has space for B beats per input, which is enough for every kind with shared
+        beats."""
         number = Signal(self.shape.row_bits)
         following = Signal.like(number, name="following_beat")
         m.d.comb += [
@@ -236,8 +241,8 @@ class InputFill(wiring.Component):
         m.d.sync += number.eq(following)
 
     def _last_here(self, m, block, kind, row, part):
-        """Whether the beat has no more for row slots of the block (``beat``), and whether none
-        after it has more for this one (``row``)."""
+        """Return whether the beat has no further row slots of the block (``beat``), and whether no
+        later beat has more of this row slot (``row``)."""
         shape = self.shape
         here = Signal(data.StructLayout({"beat": 1, "row": 1}), name="last")
         m.d.comb += [here.beat.eq(1), here.row.eq(1)]
@@ -256,7 +261,8 @@ class InputFill(wiring.Component):
         return here
 
     def _banks(self, kind, part, last):
-        """Those that beat ``part`` of a row brings, and after the ``last`` one all others."""
+        """Return the banks that beat ``part`` of a row fills. The ``last`` beat also fills all
+        later banks."""
         count = banks(self.shape)
         if count == 1:
             return Const(1, 1)
@@ -271,7 +277,7 @@ class InputFill(wiring.Component):
         return Cat(each)
 
     def _product(self, m, own, unpack):
-        """Rows of a product, where memory's have none to write (``own``)."""
+        """Pass on a row of a product in a cycle without a row from memory (``own``)."""
         shape, block = self.shape, self.product_block
         row = Signal(range(shape.block), name="product_row")
         of_product = [each.used & (each.kind == Kind.PRODUCT) for each in self.streams]

@@ -1,4 +1,4 @@
-"""What a chain's inputs ask of memory, block by block."""
+"""Request the inputs of a chain from memory, block by block."""
 
 from amaranth.hdl import Assert, Cat, Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
@@ -22,18 +22,18 @@ from diastole_sim.spec.stream_table import GATHERED, Kind
 
 
 class InputRequests(wiring.Component):
-    """Ask for the blocks of every input that is in memory: block after block, of each the inputs
-    ascending, of each its rows ascending. Nothing outside the tensor is asked for but what shares a
-    beat with it; and in a line, a row of blocks, no beat that the block before had.
+    """Request the blocks of every input in memory. Blocks are requested in order, the inputs of a
+    block ascending, and the rows of an input ascending. Every requested beat contains elements of
+    the tensor. In a line that is a row of blocks, no beat of the previous block is requested again.
 
-    Gathered rows: first the numbers of a line's rows are asked for, then each row in every block.
-    In a walk ``by_lines`` with one such input those of the next line are asked for when the rows of
-    a line's first block have been, so that they are there in time; else at the line's beginning. In
-    a walk by columns, or where several inputs are gathered, each list is read anew in every block.
-    Of a number the lowest 24 bits count.
+    Gathered rows: the unit requests the row numbers of a line first (a list), then the rows in
+    every block. In a walk ``by_lines`` with a single gathered input, the list of the next line is
+    requested after the rows of a line's first block, so that the list arrives in time. Otherwise
+    the list is requested at the beginning of the line. In a walk by columns, or with several
+    gathered inputs, every list is read again in every block. The lowest 24 bits of a number count.
 
-    Timing: as :class:`diastole_hw.vector.streams.segments.SegmentRequests`, which is fed an input,
-    or a row that is gathered, in every cycle in which it takes one.
+    Timing: as :class:`diastole_hw.vector.streams.segments.SegmentRequests`, which receives an
+    input, or a gathered row, in every cycle in which ``SegmentRequests`` is ready.
 
     Parameters
     ----------
@@ -42,27 +42,28 @@ class InputRequests(wiring.Component):
     Members
     -------
     streams : In(4 times stream_layout(shape))
-        Stable from the first block until all is asked for.
+        Stable from the first block until everything is requested.
     lists : In(4 times 40)
-        Of gathered rows the address of the list.
+        Address of the list, for an input with gathered rows.
     by_columns, by_lines : In(1)
-        Lines are columns of blocks; or they are all rows of blocks, one after the other.
+        ``by_columns``: lines are columns of blocks. ``by_lines``: lines are complete rows of
+        blocks, in sequence.
     rows : In(range(MAX_SIZE + 1))
-        Of the tensor. All three are as stable.
+        Rows of the tensor. ``by_columns``, ``by_lines`` and ``rows`` are as stable as ``streams``.
     blocks : In(stream of visited_layout(shape))
     room : In(1)
-        For another block of every input.
+        Free space for another block of every input.
     begins : Out(1)
-        A pulse: a block is begun, whose ``expected`` holds in this cycle.
+        Pulse: a block begins. ``expected`` is valid in this cycle.
     expected : Out(expected_layout(shape))
     table_address, table_pitch : Out(40), Out(32)
-        Of the input whose list is asked for.
+        Address and pitch of the input whose list is requested.
     row_at, row_there : Out(range(B)), In(1)
-        The row that is wanted next, of the oldest list; it is located.
+        Next row of the oldest list; the row's address is available.
     row_en, row : Out(1), In(40)
-        Its address is read, and there one cycle later, until the next is.
+        Read of the row's address, valid 1 cycle later until the next read.
     let_go : Out(1)
-        A pulse: the oldest list is not wanted any more.
+        Pulse: the oldest list is no longer needed.
     requests : Out(stream of request_layout())
     """
 
@@ -101,10 +102,10 @@ class InputRequests(wiring.Component):
         m.submodules.segments = segments = SegmentRequests(self.shape)
         wiring.connect(m, segments.requests, wiring.flipped(self.requests))
         several = self._expect(m)
-        kept = Signal(INPUTS)  # inputs of the block that are not asked for yet
-        left = Signal(INPUTS)  # these, or all where a block begins
-        one = Signal(INPUTS)  # the next one of them
-        done = Signal()  # the input's last piece is taken
+        kept = Signal(INPUTS)  # inputs of the block without a request
+        left = Signal(INPUTS)  # `kept`, or all inputs if a block begins
+        one = Signal(INPUTS)  # next input of `left`
+        done = Signal()  # the input's last piece is accepted
         begun = Signal()
         m.d.comb += [
             self.begins.eq(~begun & self.blocks.valid & self.room),
@@ -121,7 +122,7 @@ class InputRequests(wiring.Component):
         return m
 
     def _expect(self, m):
-        """What is read of the block; returns whether several inputs are gathered."""
+        """Drive ``expected`` for the block. Return whether several inputs are gathered."""
         block, expected, low = self.blocks.p, self.expected, self.shape.row_bits
         gathered = self._gathered()
         pairs = [each & other for n, each in enumerate(gathered) for other in gathered[:n]]
@@ -146,7 +147,7 @@ class InputRequests(wiring.Component):
         return several
 
     def _again(self, several):
-        """Inputs of which the block before had the beats that this one wants."""
+        """Return the inputs whose elements lie in beats of the previous block."""
         block, beside = self.blocks.p, ~self.blocks.p.first & ~self.by_columns
         return Cat(
             beside
@@ -156,11 +157,12 @@ class InputRequests(wiring.Component):
         )
 
     def _gathered(self):
+        """Return, for every input, whether rows are gathered."""
         return [each.used & one_of(each.kind, GATHERED) for each in self.streams]
 
     def _ask(self, m, asks, one, left, done, several):
-        """The pieces of input ``one``, if there is one; of gathered rows the list, each row, and
-        the list of the next line."""
+        """Send the pieces of input ``one``, if any. For gathered rows, send the list, every row,
+        and the list of the next line."""
         block = Signal.like(self.blocks.p, name="listed_block")
         source = Signal(stream_layout(self.shape))
         list_at = Signal(ADDRESS_BITS)
@@ -172,7 +174,7 @@ class InputRequests(wiring.Component):
             block.eq(self.blocks.p),
             gathered.eq(left.any() & one_of(source.kind, GATHERED)),
         ]
-        asked, ended = Signal(), Signal()  # the list, all rows
+        asked, ended = Signal(), Signal()  # the list is requested; all rows are requested
         listing, held, last = Signal(), Signal(), Signal()
         asking = Signal(stream_layout(self.shape))
         again = Signal()
@@ -211,9 +213,10 @@ class InputRequests(wiring.Component):
         self._read_rows(m, gathered_ones & Mux(several, left, ~0), row_taken, held, last)
 
     def _read_rows(self, m, wanted, taken, held, last):
-        """Addresses of rows, one ahead; at a block's end the first of the next, if it has the same
-        list. ``held``: one has been read, and not been taken; ``last``: it is that of the last row.
-        ``wanted``: inputs whose rows are yet to come."""
+        """Read the addresses of gathered rows, 1 row ahead. At the end of a block the first row of
+        the next block is read, if the list stays. ``held``: an address has been read, and is not
+        yet accepted. ``last``: the address belongs to the last row. ``wanted``: inputs whose rows
+        are not yet requested."""
         row, following = Signal(range(self.shape.block)), Signal(range(self.shape.block))
         m.d.comb += [
             last.eq(row == self.blocks.p.rows - 1),

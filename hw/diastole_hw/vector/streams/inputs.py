@@ -1,4 +1,4 @@
-"""What a chain reads, inputs in memory and a product, as blocks that wait to be worked on."""
+"""Buffer the inputs of a chain, from memory and from a product, as blocks for the core."""
 
 from amaranth.hdl import Array, Assert, Cat, Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
@@ -19,20 +19,22 @@ from diastole_sim.spec.micro import INPUTS
 from diastole_sim.spec.stream_table import Kind
 
 DEPTH = 4
-"""Blocks that an input has room for."""
+"""Number of blocks that fit in the buffer of an input."""
 
 
 class InputStreams(wiring.Component):
-    """Read the blocks of a chain's inputs ahead, each input into a buffer of four, numbers in
-    binary32 and +0 outside the tensor. Panels are left to the core, and any input that is not used.
+    """Read the blocks of a chain's inputs ahead of the core, into a buffer of 4 blocks per input.
+    Numbers are in binary32, and +0 outside the tensor. Panels (read by the core) and unused inputs
+    are ignored.
 
-    All inputs have the same blocks, and give them back together; so one of them that is late holds
-    the others up once they are four blocks ahead. Only that is asked for what there is room for:
-    beats are taken whatever the core does.
+    All inputs have the same blocks, and release blocks together. A late input therefore stalls the
+    remaining inputs when they are 4 blocks ahead. The unit requests a block only if the buffers
+    have free space: beats are accepted whatever the core does.
 
-    Timing: a block's requests begin 2 cycles after it is offered; ``level`` counts a block from the
-    cycle after its last beat on (:class:`diastole_hw.vector.streams.input_fill.InputFill` says at
-    which rate beats are taken). ``rows`` are there one cycle after ``row_at``.
+    Timing: the requests of a block begin 2 cycles after the block is offered. ``level`` counts a
+    block from the cycle after the last beat of the block on.
+    :class:`diastole_hw.vector.streams.input_fill.InputFill` defines the rate of accepted beats.
+    ``rows`` are valid 1 cycle after ``row_at``.
 
     Parameters
     ----------
@@ -41,21 +43,23 @@ class InputStreams(wiring.Component):
     Members
     -------
     streams : In(4 times stream_layout(shape))
-        Stable from the first block until the last one is released.
+        Stable from the first block until the last block is released.
     lists : In(4 times 40)
     by_columns, by_lines, rows_of_tensor : In(1), In(1), In(range(MAX_SIZE + 1))
-        As of :class:`diastole_hw.vector.streams.input_requests.InputRequests`; as stable.
+        As in :class:`diastole_hw.vector.streams.input_requests.InputRequests`. Stable as
+        ``streams``.
     blocks : In(stream of visited_layout(shape))
     product : In(stream of row_layout(shape))
-        Of an input of kind ``product`` the blocks in the same order, B rows each.
+        Rows for inputs of kind ``product``: the blocks in the order of ``blocks``, B rows per
+        block.
     level : Out(4 times range(5))
-        Whole blocks of each input that are here.
+        Number of whole blocks of every input in the buffer.
     row_at : In(range(B))
         Row slot of the oldest block.
     rows : Out(4 times row_layout(shape))
-        Of each input.
+        Row of every input.
     give_back : In(1)
-        A pulse: no row of the oldest block is asked for from the next cycle on.
+        Pulse: no row of the oldest block is requested from the next cycle on.
     read : Out(ReadSignature(data_width))
     """
 
@@ -109,7 +113,7 @@ class InputStreams(wiring.Component):
         return m
 
     def _gathered(self, m, requests, fill):
-        """Rows that are gathered, from their numbers to their addresses."""
+        """Connect the unit that converts numbers of gathered rows to addresses."""
         m.submodules.gathered = gathered = GatheredRows(self.shape)
         m.d.comb += [
             gathered.base.eq(requests.table_address),
@@ -125,7 +129,8 @@ class InputStreams(wiring.Component):
         ]
 
     def _count(self, m, requests, fill):
-        """Blocks that were begun, filled and released, modulo 8."""
+        """Count, modulo 8, the blocks that were begun, filled and released. Return the counters of
+        filled blocks, of blocks filled by a product and of released blocks, and the blocks."""
         shape = self.shape
         bits = DEPTH.bit_length()
         begun, filled = Signal(bits, name="begun"), Signal(bits, name="filled")
@@ -145,7 +150,7 @@ class InputStreams(wiring.Component):
         )
         with m.If(requests.begins):
             m.d.sync += blocks[begun[: bits - 1]].eq(requests.expected)
-        # A block may be given back while a list is read behind it: it still has its register.
+        # A block may be released while a list behind the block is read: the register stays in use.
         held, unread = Signal(bits), Signal(bits)
         m.d.comb += [
             held.eq(begun - released),
@@ -164,6 +169,7 @@ class InputStreams(wiring.Component):
         return filled, multiplied, released, blocks
 
     def _buffers(self, m, fill, filled, multiplied, released, blocks):
+        """Add a memory per bank of every input, and read a row of the oldest block."""
         shape = self.shape
         place_bits = DEPTH.bit_length() - 1
         oldest = released[:place_bits]

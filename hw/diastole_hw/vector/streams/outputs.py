@@ -1,4 +1,5 @@
-"""What a chain writes: rows of blocks to memory, to the converter, and to the constants."""
+"""Write the outputs of a chain: rows of blocks to memory, to the converter, and to the
+constants."""
 
 from amaranth.hdl import Array, Assert, Cat, Module, Mux, Signal, unsigned
 from amaranth.lib import data, stream, wiring
@@ -21,38 +22,39 @@ from diastole_sim.spec.micro import CONSTANTS, OUTPUTS
 from diastole_sim.spec.stream_table import Kind
 
 DEPTH = 4
-"""Blocks whose rows there is room for."""
+"""Number of blocks whose rows fit in the queue."""
 LEAST_ROWS = 32
-"""Of the queue of rows: what is deeper than sixteen is a memory."""
+"""Minimum depth of the queue of rows. A queue deeper than 16 is a memory."""
 BY_ROWS = (Kind.F32, Kind.BF16, Kind.U8)
 
 
 def image_rows(shape: VectorShape) -> int:
-    """Rows by which the converter may be behind: more where it is slow, of a narrow bus, so that
-    the next chain begins early."""
+    """Return the number of rows by which the converter may lag behind. The number is larger for a
+    narrow bus, where the converter is slow, so that the next chain begins early."""
     return max(LEAST_ROWS, 32 * 256 // shape.data_width)
 
 
 def goes_to_memory(shape: VectorShape, kind, block):
-    """Whether something of ``block``, or kept of those before it, is written to memory: of a vector
-    only in the last block of a line."""
+    """Return whether elements of ``block``, or kept elements of previous blocks, are written to
+    memory. Elements of a vector are written only in the last block of a line."""
     line = one_of(kind, (Kind.COLUMN, Kind.ROW)) & block.last
     return one_of(kind, BY_ROWS) | line | ((kind == Kind.MASK) & byte_ends(shape, block))
 
 
 class OutputStreams(wiring.Component):
-    """Write what instructions give to a chain's outputs, in the order in which they give it.
+    """Write the output rows of instructions to the outputs of a chain, in the order of the
+    instructions.
 
-    Requests run ahead of the beats, which come in the same order; neither waits for the other. A
-    request for each row of a block; of a mask and of a vector of columns for each block; of a
-    vector of rows for each number. Of a mask whole blocks are written, zeros outside the tensor;
-    of other outputs nothing is outside the tensor. Masks whose blocks have less than a byte are
-    written byte by byte, and only by rows: a block is the last one of its line only at the end of a
-    byte, or of the tensor.
+    Requests run ahead of the beats. Beats have the order of the requests, and neither stream waits
+    for the other. The unit sends a request per row of a block, per block of a mask or of a vector
+    of columns, and per number of a vector of rows. Masks are written in whole blocks, with zeros
+    outside the tensor. All other outputs write nothing outside the tensor. Masks whose blocks have
+    less than a byte are written byte by byte, and only in walks by rows in which the last block of
+    a line ends a byte, or the tensor.
 
-    Timing: a row that came leaves 2 cycles later at the earliest; then a beat every cycle, or a row
-    every cycle where it is a beat or less, or none at all. Of a block a row that is not in the
-    tensor takes a cycle too. Requests as of
+    Timing: a row leaves 2 cycles after arrival at the earliest. Then the unit sends a beat per
+    cycle, or processes a row per cycle if the row has a beat or less, or nothing to write. A row of
+    a block outside the tensor takes a cycle too. Requests are sent as by
     :class:`diastole_hw.vector.streams.segments.SegmentRequests`, 1 cycle after ``given``.
     ``write.beats`` and ``image`` are combinational from registers and a memory's output.
 
@@ -63,23 +65,23 @@ class OutputStreams(wiring.Component):
     Members
     -------
     streams : In(4 times stream_layout(shape))
-        Of the outputs; stable from the first block until ``idle``.
+        Outputs of the chain. Stable from the first block until ``idle``.
     given : In(stream of given_layout(shape))
-        ``ready`` is ``room``. Not of panels.
+        Announcements of output blocks, but not for panels. ``ready`` is ``room``.
     row_en, row : In(1), In(row_layout(shape))
-        A row of a block that was given, B of each; none before its block.
+        Row of an announced block, B rows per block, never before the announcement.
     room : Out(1)
-        For another block and its rows; a function of registers.
+        Free space for another block and the block's rows. A function of registers.
     write : Out(WriteSignature(data_width))
     image : Out(stream of row_layout(shape))
-        Rows of images, B of each block, anything outside the tensor.
+        Rows of images, B rows per block. Elements outside the tensor are arbitrary.
     constant_en, constant_at, constant : Out(1), Out(8), Out(32)
-        A number for the constants.
+        Write of a number to the constants.
     not_finite, not_finite_kind : Out(1), Out(4)
-        A NaN or Inf goes to an output that is watched, in an element of the tensor and as it is
-        stored; and the output's kind.
+        A watched output receives a NaN or Inf, in an element of the tensor and in the stored
+        format; kind of the output.
     idle : Out(1)
-        Everything that was given has left, but rows of images.
+        Everything that was announced is sent, except rows of images.
     """
 
     streams: data.View
@@ -143,7 +145,7 @@ class OutputStreams(wiring.Component):
         return m
 
     def _ask(self, m, head, asks):
-        """Where blocks go."""
+        """Compute the pieces of memory to which blocks are written."""
         shape, block = self.shape, head.p.block
         chosen = Signal(stream_layout(shape))
         m.d.comb += chosen.eq(Array(each.as_value() for each in self.streams)[head.p.stream])
@@ -158,15 +160,15 @@ class OutputStreams(wiring.Component):
             m.d.comb += head.ready.eq(1)
 
     def _rows(self, m, head, rows, pack, image):
-        """Rows of blocks to where they go; those of images have a queue of their own, so that the
-        converter does not keep others waiting."""
+        """Send the rows of blocks to the destinations. Rows of images have a separate queue, so
+        that the converter does not stall the remaining outputs."""
         shape, block = self.shape, head.p
         row = Signal(range(shape.block))
         part = Signal.like(pack.part, name="part")
         kind, valid, inside = Signal(4), Signal(), Signal()
         emits = Signal()  # the row has a beat
         reaches = self._reaches(m, kind, block, row, inside)
-        moves, leaves = Signal(), Signal()  # its beat or itself; the row as a whole
+        moves, leaves = Signal(), Signal()  # a beat, or the row, is accepted; the row is finished
         m.d.comb += [
             kind.eq(Array(each.kind for each in self.streams)[block.stream]),
             valid.eq(head.valid & rows.valid),
@@ -196,7 +198,7 @@ class OutputStreams(wiring.Component):
         self._notice(m, block, kind, leaves & reaches, rows.payload)
 
     def _reaches(self, m, kind, block, row, inside):
-        """Whether something of a row slot is for the output."""
+        """Return whether the output uses elements of a row slot."""
         reaches = Signal()
         with m.Switch(kind):
             with m.Case(*BY_ROWS, Kind.IMAGE):
@@ -212,7 +214,7 @@ class OutputStreams(wiring.Component):
         return reaches
 
     def _notice(self, m, block, kind, leaves, numbers):
-        """Numbers of a row that ``leaves`` for an output: constants, and what is not finite."""
+        """Output constants, and report numbers that are not finite, of a row that ``leaves``."""
         stream = Array(each.as_value() for each in self.streams)[block.stream]
         chosen = data.View(stream_layout(self.shape), stream)
         alone = one_of(kind, (Kind.ROW, Kind.CONSTANT))

@@ -1,4 +1,4 @@
-"""Where a block's elements lie in beats, by the bits of an element."""
+"""Positions of a block's elements in beats, by the bits of an element."""
 
 from dataclasses import dataclass
 
@@ -13,11 +13,11 @@ from diastole_sim.spec.stream_table import IN_MEMORY, Kind
 WIDE = (Kind.F32, Kind.GATHERED_F32)
 BYTES = (Kind.U8, Kind.GATHERED_U8)
 PER_ROW = (Kind.ROW, Kind.LABELS)
-"""Inputs that have a number per row of the tensor."""
+"""Kinds of inputs with a number per row of the tensor."""
 
 
 def one_of(kind, kinds):
-    """Whether ``kind`` is one of these."""
+    """Return whether ``kind`` is in ``kinds``."""
     found = Const(0, 1)
     for each in kinds:
         found = found | (kind == each)
@@ -25,19 +25,20 @@ def one_of(kind, kinds):
 
 
 def inputs_in_memory(streams):
-    """Of every input whether it is used, and is in memory."""
+    """Return, for every input, whether the input is used and is in memory."""
     return [stream.used & one_of(stream.kind, IN_MEMORY) for stream in streams]
 
 
 def lowest(bits):
-    """The lowest bit that is set, alone."""
+    """Return the lowest set bit alone."""
     return bits & -bits
 
 
 @dataclass(frozen=True, kw_only=True)
 class Packing:
-    """Runs of ``run`` elements of ``bits`` bits each, side by side in beats of ``data_width`` bits;
-    all powers of two. A run is one of several in a beat, or has several beats."""
+    """Packing of runs in beats of ``data_width`` bits. A run is ``run`` elements of ``bits`` bits
+    side by side. All sizes are powers of two. A beat holds a run or several runs, or a run takes
+    several beats."""
 
     run: int
     bits: int
@@ -45,61 +46,62 @@ class Packing:
 
     @classmethod
     def of_row(cls, shape: VectorShape, bits: int) -> "Packing":
-        """A row of a block, or B numbers of a vector."""
+        """Return the packing of a row of a block, or of B numbers of a vector."""
         return cls(run=shape.block, bits=bits, data_width=shape.data_width)
 
     @classmethod
     def of_mask(cls, shape: VectorShape) -> "Packing":
-        """A block of a mask: its elements are rows of B bits."""
+        """Return the packing of a block of a mask, whose elements are rows of B bits."""
         return cls(run=shape.block, bits=shape.block, data_width=shape.data_width)
 
     @property
     def parts(self) -> int:
-        """Beats of a run, at least one."""
+        """Number of beats of a run, at least 1."""
         return max(1, self.run * self.bits // self.data_width)
 
     @property
     def per_beat(self) -> int:
-        """Elements of a run that a beat has."""
+        """Number of elements of a run in a beat."""
         return self.run // self.parts
 
     @property
     def place_bits(self) -> int:
-        """log2 of the runs in a beat."""
+        """Bits of a run's position in a beat: log2 of the runs in a beat."""
         return exact_log2(max(1, self.data_width // (self.run * self.bits)))
 
     def place(self, number):
-        """Of run ``number``, in its beat."""
+        """Return the position of run ``number`` in the run's beat."""
         return number[: self.place_bits]
 
     def last_part(self, count):
-        """The beat in which element ``count`` - 1 is."""
+        """Return the number of the beat that holds element ``count`` - 1."""
         return (count - 1)[exact_log2(self.per_beat) : exact_log2(self.run)]
 
     def in_beat(self, element):
-        """Of element ``element`` of the run, in those that its beat has of the run."""
+        """Return the position of an element among the run's elements in the element's beat."""
         return element[: exact_log2(self.per_beat)]
 
     def last_of_beat(self, element):
-        """Whether element ``element`` of the run is the last one in its beat."""
+        """Return whether an element is the last element of the run in a beat."""
         return self.in_beat(element).all() if self.per_beat > 1 else Const(1, 1)
 
     def run_of(self, beat, number):
-        """What a beat has of run ``number``."""
+        """Return the part of run ``number`` that ``beat`` holds."""
         return beat.word_select(self.place(number), self.per_beat * self.bits)
 
     def offset(self, number):
-        """Bytes before run ``number``, whole ones."""
+        """Return the number of whole bytes before run ``number``."""
         shift = exact_log2(self.run * self.bits)
         return number << (shift - 3) if shift >= 3 else number >> (3 - shift)
 
 
 def expected_layout(shape: VectorShape) -> data.StructLayout:
-    """A block whose rows are asked for. ``rows``, ``cols``: of it that are in the tensor. ``i``,
-    ``j``: the lowest bits of its number, which say where in a beat its elements are. ``listed``:
-    the numbers of its gathered rows are read as well, before each stream of them. ``ahead``: and
-    after them so many of the next line's, 0 for none. ``again``: inputs that lie in the beats of
-    the block before, which are not read another time."""
+    """Return the layout of a block whose rows are requested. ``rows``, ``cols``: rows and columns
+    of the block inside the tensor. ``i``, ``j``: lowest bits of the block's numbers, which give the
+    position of the elements in a beat. ``listed``: the numbers of gathered rows are read too,
+    before the rows of every gathered stream. ``ahead``: count of row numbers of the next line that
+    are read after the rows, 0 for none. ``again``: inputs in beats of the previous block, which are
+    not read again."""
     places = [Packing.of_row(shape, bits).place_bits for bits in (WORD, 16, 8)]
     return data.StructLayout(
         {
@@ -115,8 +117,8 @@ def expected_layout(shape: VectorShape) -> data.StructLayout:
 
 
 def shares_beats(shape: VectorShape, kind, block):
-    """Whether an input of this kind has ``block``, which is no line's first, in the beats of the
-    block before it in the line."""
+    """Return whether, for an input of this kind, ``block`` lies in beats of the previous block of
+    the line. ``block`` is not the first block of a line."""
     found = one_of(kind, PER_ROW)
     packed = [
         (kinds, Packing.of_row(shape, bits))
@@ -129,8 +131,9 @@ def shares_beats(shape: VectorShape, kind, block):
 
 
 def segments_layout(shape: VectorShape) -> data.StructLayout:
-    """Pieces of ``beats`` beats, in ``rows`` rows of which each is ``pitch`` bytes after the one
-    before. The first is at ``base`` + ``count`` * ``pitch``, or in the beat where that is."""
+    """Return the layout of the pieces of a block: ``rows`` pieces of ``beats`` beats, ``pitch``
+    bytes apart. The first piece is at ``base`` + ``count`` * ``pitch``, or in the beat with this
+    address."""
     return data.StructLayout(
         {
             "base": 40,
@@ -143,13 +146,13 @@ def segments_layout(shape: VectorShape) -> data.StructLayout:
 
 
 def most_beats(shape: VectorShape) -> int:
-    """Of a piece."""
+    """Return the maximum number of beats of a piece."""
     return max(Packing.of_row(shape, WORD).parts, Packing.of_mask(shape).parts)
 
 
 def segments_of(m, shape: VectorShape, stream, block, segments):
-    """The pieces of ``block`` that an input of memory has, or an output but a row vector; of
-    gathered rows as if they were not. ``segments``: what is driven."""
+    """Drive ``segments`` with the pieces of ``block`` in a stream in memory: an input, or an output
+    except a vector of rows. Gathered rows are treated as rows in sequence."""
     rows, mask = Packing.of_row, Packing.of_mask(shape)
     offset = Signal(40)
     m.d.comb += [

@@ -1,4 +1,5 @@
-"""The blocks of a product's result, in the order in which its drain gives them to a chain."""
+"""Visit the blocks of a product's result, in the order in which the drain sends blocks to a
+chain."""
 
 from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
@@ -11,19 +12,20 @@ from diastole_hw.vector.streams.block_walk import block_extent
 
 
 def tiles_layout() -> data.StructLayout:
-    """How a result is cut. ``rows``, ``cols``: of it, in elements, at least 1. ``t_step``,
-    ``l_step``: blocks of a tile, of its rows and of its columns, at least 1. ``lanes_outermost``:
-    tiles come column by column, else row by row."""
+    """Return the layout of the cut of a result into tiles. ``rows``, ``cols``: extents of the
+    result in elements, at least 1. ``t_step``, ``l_step``: rows of blocks and columns of blocks in
+    a tile, at least 1. ``lanes_outermost``: tiles are ordered column by column, otherwise row by
+    row."""
     return data.StructLayout(
         {"rows": SIZE, "cols": SIZE, "t_step": LENGTH, "l_step": LENGTH, "lanes_outermost": 1}
     )
 
 
 class ProductWalk(wiring.Component):
-    """Every block of a result once: tiles in the order of the product's nest, in a tile rows of
-    blocks ascending, in them blocks ascending. A line is a row of blocks of a tile.
+    """Visit every block of a result once. Tiles have the order of the product's loop nest. In a
+    tile, rows of blocks ascend, and blocks ascend in a row. A line is a row of blocks of a tile.
 
-    Timing: the first block is offered in the cycle after ``start``, then one every cycle. All
+    Timing: the first block is offered in the cycle after ``start``, then 1 block per cycle. All
     outputs are functions of registers and of ``tiles``.
 
     Parameters
@@ -33,9 +35,9 @@ class ProductWalk(wiring.Component):
     Members
     -------
     start : In(1)
-        A pulse, after the last block of the walk before.
+        Pulse, after the last block of the previous walk.
     tiles : In(tiles_layout())
-        Stable from the cycle after ``start`` until the last block has left.
+        Stable from the cycle after ``start`` until the last block is accepted.
     blocks : Out(stream of visited_layout(shape))
     """
 
@@ -56,11 +58,11 @@ class ProductWalk(wiring.Component):
         m = Module()
         block, tiles = self.blocks.p, self.tiles
         i, j = data_output(m, block.i, "i"), data_output(m, block.j, "j")
-        top = data_register(i.shape(), name="top")  # of the tile
-        left = data_register(j.shape(), name="left")
+        top = data_register(i.shape(), name="top")  # first row of blocks of the tile
+        left = data_register(j.shape(), name="left")  # first column of blocks of the tile
         last_row = block_extent(m, self.shape, tiles.rows, i, block.rows, "row")
         last_col = block_extent(m, self.shape, tiles.cols, j, block.cols, "col")
-        bottom = Signal()  # of the tile
+        bottom = Signal()  # last row of blocks of the tile
         line_ends = Signal()
         taken = Signal()
         m.d.comb += [
@@ -83,7 +85,8 @@ class ProductWalk(wiring.Component):
         return m
 
     def _next_tile(self, m, at, corner, last_row, last_col):
-        """The first block of the tile beside this one or below it; ``at`` is this one's last."""
+        """Go to the first block of the tile beside or below the current tile. ``at`` is the last
+        block of the current tile, ``corner`` is the first block."""
         (i, j), (top, left) = at, corner
         following_top = Signal.like(top, name="following_top")
         following_left = Signal.like(left, name="following_left")

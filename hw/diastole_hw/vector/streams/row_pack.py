@@ -1,4 +1,4 @@
-"""Rows of numbers to beats."""
+"""Pack rows of numbers into beats."""
 
 from amaranth.hdl import Cat, Const, Module, Mux, Signal
 from amaranth.lib import data, wiring
@@ -14,8 +14,9 @@ from diastole_sim.spec.stream_table import Kind
 
 
 def packing_layout(shape: VectorShape) -> data.StructLayout:
-    """A block of an output whose rows come. ``i``, ``j``: the lowest bits of its number, which say
-    where in a beat its elements are. ``last``, ``end``: of its line, of the walk."""
+    """Return the layout of a block of an output. ``i``, ``j``: lowest bits of the block's numbers,
+    which give the position of the elements in a beat. ``last``, ``end``: last block of the line, of
+    the walk."""
     places = [Packing.of_row(shape, bits).place_bits for bits in (WORD, 16, 8)]
     return data.StructLayout(
         {
@@ -31,8 +32,8 @@ def packing_layout(shape: VectorShape) -> data.StructLayout:
 
 
 def byte_ends(shape: VectorShape, block):
-    """Whether a mask is written after ``block``: its bits and those before it in its line make
-    whole bytes, or the line ends."""
+    """Return whether a mask is written after ``block``: the mask bits of the line up to ``block``
+    are whole bytes, or the line ends."""
     bits = shape.block**2
     if bits >= 8:
         return Const(1, 1)
@@ -40,12 +41,13 @@ def byte_ends(shape: VectorShape, block):
 
 
 class RowPack(wiring.Component):
-    """The beat that a row of a block goes to, or a part of it.
+    """Pack a row of a block, or a part of a row, into a beat.
 
-    Bits of a mask are kept until a beat is full, the block ends, or where a block has less than a
-    byte, a byte is full or the line ends; those outside the tensor are zeros.
+    Bits of a mask are kept until a beat is full, or the block ends. If a block has less than a
+    byte, bits are kept until a byte is full, or the line ends. Bits of a mask outside the tensor
+    are zeros.
 
-    Timing: combinational; the bits of a mask are kept at the end of a cycle with ``taken``.
+    Timing: combinational. Bits of a mask are stored at the end of a cycle with ``taken``.
 
     Parameters
     ----------
@@ -54,19 +56,20 @@ class RowPack(wiring.Component):
     Members
     -------
     kind : In(4)
-        Of the output.
+        Kind of the output.
     block : In(packing_layout(shape))
     row : In(range(B)), part : In(range(B))
         Row slot; beat of the row.
     numbers : In(row_layout(shape))
     taken : In(1)
-        The row goes.
+        The row is finished in this cycle.
     beat : Out(write_beat_layout(data_width))
-        Bytes outside the tensor have no strobes, but of a mask all bytes of a block have.
+        Bytes outside the tensor have no write strobes. In a mask all bytes of a block have write
+        strobes.
     last_part : Out(1)
-        The row has no more.
+        The beat is the last beat of the row.
     emits : Out(1)
-        There is a beat with this row: always, but of a mask.
+        The row produces a beat. Only a row of a mask may produce none.
     """
 
     block: data.View
@@ -114,7 +117,7 @@ class RowPack(wiring.Component):
         return m
 
     def _data(self, m, bits):
-        """Elements of ``bits`` bits in all places of a beat."""
+        """Return the elements of a beat, in ``bits`` bits, at every position of the beat."""
         shape = self.shape
         packing = Packing.of_row(shape, bits)
         narrowed = {WORD: lambda m, number, name: number, 16: bf16_of, 8: byte_of}[bits]
@@ -127,10 +130,11 @@ class RowPack(wiring.Component):
         return Cat([elements] * (shape.data_width // len(elements)))
 
     def _part(self, packing):
+        """Return the bits of ``part`` that number the beats of a row in ``packing``."""
         return self.part[: exact_log2(packing.parts)]
 
     def _cut(self, m, packing):
-        """Strobes of the lanes that are in the tensor, and whether they end in this beat."""
+        """Set the write strobes of lanes inside the tensor, and ``last_part``."""
         part = self._part(packing)
         first = part << exact_log2(packing.per_beat)
         inside = Cat(first + lane < self.block.cols for lane in range(packing.per_beat))
@@ -142,14 +146,14 @@ class RowPack(wiring.Component):
         ]
 
     def _bits(self):
-        """Of the row's elements, as a mask has them: 0 outside the tensor."""
+        """Return the row as bits of a mask, 0 outside the tensor."""
         cols = Mux(self.row < self.block.rows, self.block.cols, 0)
         return Cat(
             ~counts_as_zero(number) & (lane < cols) for lane, number in enumerate(self.numbers)
         )
 
     def _mask(self, m):
-        """Blocks of whole bytes: the beat, and its strobes."""
+        """Return beat and write strobes of a mask, for blocks of whole bytes."""
         shape, packing = self.shape, Packing.of_mask(self.shape)
         width = packing.per_beat * shape.block
         kept = Signal(width)
@@ -164,7 +168,8 @@ class RowPack(wiring.Component):
         return Cat([filled] * (shape.data_width // width)), strobes << shift
 
     def _bytes_of_mask(self, m):
-        """Blocks of 1 or 4 bits, of which each output gathers a byte."""
+        """Return beat and write strobes of a mask, for blocks of 1 or 4 bits. Every output collects
+        the bits of a byte."""
         bits = self.shape.block**2
         j = self.block.j
         at = (j[: exact_log2(8 // bits)] << exact_log2(bits)) + (self.row << self.shape.row_bits)

@@ -1,4 +1,4 @@
-"""Requests for the rows of a block: where they are, then one after the other."""
+"""Request the rows of a block: compute the first address, then send requests row by row."""
 
 from amaranth.hdl import Module, Signal
 from amaranth.lib import stream, wiring
@@ -15,12 +15,13 @@ DIGIT = 8
 
 
 class SegmentRequests(wiring.Component):
-    """A request for every piece of a block, by rows ascending: each from the beat on in which its
-    address is, addresses modulo 2^40.
+    """Send a request for every piece of a block, rows ascending. A request begins at the beat that
+    contains the address of the piece. Addresses are modulo 2^40.
 
-    Timing: the first request is offered 2 cycles after its block was taken, and one more for every
-    eight bits up to the highest that ``count`` has; then one request every cycle. The next block is
-    located meanwhile, so that no cycle is lost where a block has as many rows as that takes.
+    Timing: the first request is offered 2 cycles after acceptance of the block, plus 1 cycle for
+    every 8 bits up to the highest 1 of ``count``. Then the unit offers 1 request per cycle. The
+    address of the next block is computed meanwhile: no cycle is lost if a block has as many rows as
+    the computation takes cycles.
 
     Parameters
     ----------
@@ -29,11 +30,11 @@ class SegmentRequests(wiring.Component):
     Members
     -------
     blocks : In(stream of segments_layout(shape))
-        At least one row and one beat.
+        At least 1 row and 1 beat.
     requests : Out(stream of request_layout())
         Functions of registers.
     busy : Out(1)
-        A block is here whose requests have not all been taken.
+        A block is present whose requests have not all been accepted.
     """
 
     blocks: stream.Interface
@@ -54,7 +55,7 @@ class SegmentRequests(wiring.Component):
         moves, free = Signal(), Signal()
         held, at = self._locate(m, moves)
         here = Signal()
-        piece = data_register(segments_layout(self.shape))  # `base`: of the next row; `rows`: left
+        piece = data_register(segments_layout(self.shape))  # `base`: next row; `rows`: remaining
         taken = Signal()
         beat_mask = self.shape.beat_bytes - 1
         m.d.comb += [
@@ -75,8 +76,8 @@ class SegmentRequests(wiring.Component):
         return m
 
     def _locate(self, m, moves):
-        """The block whose first row is looked for: whether there is one, and what is known of it.
-        ``count`` is what is left of it."""
+        """Compute the first address of a block. Return whether a block is present, and the block's
+        pieces. ``count`` is the part that is not yet multiplied."""
         held = Signal()
         at = data_register(segments_layout(self.shape))
         term = data_register(ADDRESS_BITS)

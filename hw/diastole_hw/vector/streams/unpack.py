@@ -1,4 +1,4 @@
-"""Beats to rows of numbers."""
+"""Unpack beats into rows of numbers."""
 
 from amaranth.hdl import Const, Module, Mux, Signal
 from amaranth.lib import data, wiring
@@ -12,12 +12,12 @@ from diastole_sim.spec.stream_table import Kind
 
 
 def banks(shape: VectorShape) -> int:
-    """Into how many a row is divided: each has what a beat brings of it in binary32."""
+    """Return the number of banks of a row. A bank holds the numbers of a beat in binary32."""
     return Packing.of_row(shape, WORD).parts
 
 
 class RowUnpack(wiring.Component):
-    """A row slot of a block, as its numbers come in a beat; +0 outside the tensor.
+    """Unpack the numbers of a row slot of a block from a beat. Lanes outside the tensor are +0.
 
     Timing: combinational.
 
@@ -28,20 +28,20 @@ class RowUnpack(wiring.Component):
     Members
     -------
     kind : In(4)
-        Of the stream.
+        Kind of the stream.
     block : In(expected_layout(shape))
-        ``i`` and ``j`` say where in the beat the row is; ``cols``: lanes in the tensor.
+        ``i`` and ``j`` give the position of the row in the beat. ``cols``: lanes inside the tensor.
     row : In(range(B))
-        Row slot, where the beat has something for several.
+        Row slot, if the beat holds several row slots.
     beat : In(data_width)
     zero : In(1)
         The row is +0 throughout.
     product : In(row_layout(shape)), of_product : In(1)
-        The row is this one.
+        Row of a product; ``numbers`` is this row.
     product_cols : In(range(B + 1))
-        Lanes of that one that are in the tensor.
+        Lanes of the product's row inside the tensor.
     numbers : Out(row_layout(shape))
-        Where a beat has but a part of the row, that part again and again.
+        If a beat holds only a part of the row, the part is repeated.
     word : Out(32)
         Number ``row`` of a list.
     """
@@ -91,7 +91,8 @@ class RowUnpack(wiring.Component):
         return m
 
     def _sources(self, m, word):
-        """What may be wanted: whether it is, and its numbers, lane by lane."""
+        """Yield every source of a row: name, whether the source is selected, and the numbers, lane
+        by lane."""
         block, kind = self.shape.block, self.kind
         mask = Packing.of_mask(self.shape)
         bits = Signal(block)
@@ -109,17 +110,17 @@ class RowUnpack(wiring.Component):
         yield "product", self.of_product, [self.product[lane] for lane in range(block)]
 
     def _word(self):
-        """Number ``row`` of a list."""
+        """Return number ``row`` of a list."""
         packing = Packing.of_row(self.shape, WORD)
         return packing.run_of(self.beat, self.block.i).word_select(packing.in_beat(self.row), WORD)
 
     def _run(self, m, bits):
-        """Elements of ``bits`` bits that the beat has of the row."""
+        """Return the elements of ``bits`` bits in the beat that belong to the row."""
         packing = Packing.of_row(self.shape, bits)
         run = Signal(packing.per_beat * bits, name=f"run_{bits}")
         m.d.comb += run.eq(packing.run_of(self.beat, self.block.j))
         return [run.word_select(n, bits) for n in range(packing.per_beat)]
 
     def _lanes(self, numbers):
-        """For each lane of a row, which may have more of them."""
+        """Return a number for each lane of a row. A short list of numbers is repeated."""
         return [numbers[lane % len(numbers)] for lane in range(self.shape.block)]
