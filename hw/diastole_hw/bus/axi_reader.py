@@ -1,4 +1,4 @@
-"""Reads memory: requests of any length in, their beats out in order."""
+"""Read memory: accept requests of any length and return the beats in order."""
 
 from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import stream, wiring
@@ -16,50 +16,52 @@ from diastole_sim.spec.command_table import ADDRESS_BITS
 from diastole_sim.spec.require import require_int
 
 OPEN_READS = 32
-"""Bursts that a reader may have open at a time, if nothing else is said."""
+"""Number of bursts that a reader may have open at a time, unless a caller passes another number."""
 
 
 class AxiReader(wiring.Component):
-    """AXI4 read manager: bursts ahead, every burst inside the window, beats in order.
+    """AXI4 read manager: issue bursts ahead, keep every burst inside the window, return beats in
+    order.
 
-    On the first error, a burst outside the window or an error response, it keeps the error's code,
-    asks for nothing more, takes no requests, and drops the beats of open bursts. ``clear`` forgets
-    the error, the request at hand and the beats of bursts that are still open; when ``idle`` is
-    high again, the reader is as new. An error response to the owner ``FETCH`` is no error here: its
-    beat is given, ``failed``. Address and payload stay as they are until they are accepted,
-    and open bursts are read to their end, whatever happens.
+    A burst outside the window or an error response is an error. On the first error the reader keeps
+    the error code, issues no more bursts, accepts no requests, and drops the beats of open bursts.
+    ``clear`` forgets the error, the current request and the beats of bursts that are still open.
+    When ``idle`` is high again, the reader is in its reset state. An error response to the owner
+    ``FETCH`` is no error of the reader: the beat is passed on with ``failed``. Address and payload
+    stay stable until the bus accepts them, and open bursts are read to their end in every case.
 
-    Timing: one beat per cycle; a beat leaves in the cycle after it came. A burst is asked for 2
-    cycles after its request, then one burst per cycle. ``axi.rready`` is combinational from
-    ``data.ready``. Valid signals of ``axi`` are registers, 0 in reset.
+    Timing: 1 beat per cycle; a beat is output in the cycle after the bus transferred the beat. A
+    burst is issued 2 cycles after its request, then 1 burst per cycle. ``axi.rready`` is
+    combinational from ``data.ready``. Valid signals of ``axi`` are registers, 0 in reset.
 
     Parameters
     ----------
     data_width : int
         Bits of a beat (32, 64, 128, 256 or 512).
     outstanding : int
-        Most bursts open at a time (1 to 256).
+        Largest number of bursts open at a time (1 to 256).
 
     Members
     -------
     request : In(stream of owned_request_layout())
-        As of :class:`diastole_hw.bus.split.BurstSplitter`. Every beat that is asked for must be
-        taken from ``data``: there is no buffer, and a beat not taken stops the bus.
+        Requests as :class:`diastole_hw.bus.split.BurstSplitter` accepts them. The reader of
+        ``data`` must accept every requested beat: there is no buffer, and a waiting beat stops the
+        bus.
     data : Out(stream of owned_beat_layout(data_width))
-        With a bit for the owner of its request. ``clear`` may take a valid beat away.
+        Beats, with a bit for the owner of the request. ``clear`` may withdraw a valid beat.
     axi : Out(AxiReadSignature)
     base, limit : In(40)
-        Window of bytes, the limit exclusive. Must hold unless idle.
+        Window of bytes, the limit exclusive. Must stay stable unless idle.
     clear : In(1)
-        A pulse, or held until ``idle``.
+        Pulse, or a level held until ``idle``.
     error : Out(1), error_code : Out(8)
         ``WINDOW`` or ``READ_RESPONSE`` from the first error until ``clear``, else 0.
     error_command : Out(1)
-        Of the request that failed; while there is an error.
+        Command number of the failed request, valid while there is an error.
     idle : Out(1)
-        No request, no open burst, no beat waiting.
+        High without a request, an open burst or a waiting beat.
     moved : Out(1)
-        A beat came in this cycle.
+        High in a cycle in which the bus transfers a beat.
 
     ValueError if a parameter is out of range.
     """
@@ -91,11 +93,12 @@ class AxiReader(wiring.Component):
         axi = self.axi
         m.submodules.split = split = BurstSplitter(data_width=self.data_width)
         wiring.connect(m, wiring.flipped(self.request), split.i)
-        # Bursts whose last beat was not seen; the first beat may come as soon as one is asked for.
+        # Bursts whose last beat has not arrived. The first beat of a burst may arrive as soon as
+        # the burst is issued.
         m.submodules.open = open_ = StreamFifo(whose_layout(), self.outstanding, quick=True)
-        dropping = Signal()  # a clear came while bursts were open
+        dropping = Signal()  # a clear arrived while bursts were open
         fails = Signal()
-        stopped = Signal()  # there is an error, or ``dropping``: much waits for it
+        stopped = Signal()  # high in an error or while ``dropping``; a register for many gates
         stop = Signal()
         asked = Signal()
         ended = Signal()
@@ -114,7 +117,7 @@ class AxiReader(wiring.Component):
             open_.o.ready.eq(ended),
             self.idle.eq(~split.held & (open_.level == 0) & ~self.data.valid),
         ]
-        fatal = Signal()  # the beat ends all
+        fatal = Signal()  # this beat is an error that stops the reader
         m.d.comb += fatal.eq(axi.rresp[1] & (open_.o.p.owner != FETCH))
         self._ask(m, split.o.p, asked)
         self._beats(m, stop, open_.o.p, fatal)
@@ -162,7 +165,7 @@ class AxiReader(wiring.Component):
             axi.rready.eq(stop | free),
             self.moved.eq(axi.rvalid & axi.rready),
         ]
-        with m.If(free):  # whatever is there: whether it is a beat is known late
+        with m.If(free):  # loads without waiting for rvalid, which arrives late
             m.d.sync += [beat.data.eq(axi.rdata), beat.failed.eq(axi.rresp[1])]
             m.d.sync += beat.units.eq(1 << whose.owner)
             m.d.sync += self.data.valid.eq(axi.rvalid & ~stop & ~fatal)

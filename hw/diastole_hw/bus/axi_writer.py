@@ -1,4 +1,4 @@
-"""Writes memory: requests of any length and their beats in, in the same order."""
+"""Write memory: accept requests of any length, and their beats in the order of the requests."""
 
 from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
@@ -16,58 +16,59 @@ from diastole_sim.spec.command_table import ADDRESS_BITS
 from diastole_sim.spec.require import require_int
 
 _OPEN = data.StructLayout({"last": 1, "command": 1})
-"""Of a burst: whether it is the last of its request, and of which command."""
+"""Record of an open burst: whether the burst is the last of its request, and the command number."""
 OPEN_WRITES = 16
-"""Bursts that a writer may have open at a time, if nothing else is said."""
+"""Number of bursts that a writer may have open at a time, unless a caller passes another number."""
 ASKED_AHEAD = 4
-"""Bursts whose addresses are given while the data of the one before them have not ended, at most:
-more than a request takes to be a burst."""
+"""Largest number of bursts whose addresses are issued before the data of the preceding burst have
+ended. It exceeds the number of cycles from a request to its first burst."""
 
 
 class AxiWriter(wiring.Component):
-    """AXI4 write manager: bursts ahead, every burst inside the window, beats in order.
+    """AXI4 write manager: issue bursts ahead, keep every burst inside the window, write beats in
+    order.
 
-    On the first error, a burst outside the window or an error response, it keeps the error's code,
-    opens no more bursts, takes no requests and no data, and ends the open bursts with beats that
-    write nothing (strobes 0). ``clear`` forgets the error and the request at hand, and ends open
-    bursts in the same way; when ``idle`` is high again, the writer is as new. Address and payload
-    stay as they are until they are accepted, whatever happens. The data of a burst may be offered
-    before its address is accepted, as AXI4 allows.
+    A burst outside the window or an error response is an error. On the first error the writer keeps
+    the error code, opens no more bursts, accepts no requests and no data, and ends the open bursts
+    with beats that write nothing (strobes 0). ``clear`` forgets the error and the current request,
+    and also ends open bursts with strobes 0. When ``idle`` is high again, the writer is in its
+    reset state. Address and payload stay stable until the bus accepts them, in every case. The data
+    of a burst may be offered before its address is accepted, as AXI4 allows.
 
-    Timing: one beat per cycle; a beat is offered to the bus in the cycle after it was taken. A
-    burst's address is offered 2 cycles after its request, its data 3; then one burst per cycle.
-    Addresses are offered up to :data:`ASKED_AHEAD` bursts before their data.
-    ``data.ready`` is combinational from ``axi.wready``. Valid signals of ``axi`` are registers, 0
-    in reset; responses are always accepted.
+    Timing: 1 beat per cycle; a beat is offered to the bus in the cycle after the writer accepted
+    the beat. The address of a burst is offered 2 cycles after its request, the data 3 cycles after
+    the request, then 1 burst per cycle. Addresses are offered up to :data:`ASKED_AHEAD` bursts
+    before their data. ``data.ready`` is combinational from ``axi.wready``. Valid signals of ``axi``
+    are registers, 0 in reset; responses are always accepted.
 
     Parameters
     ----------
     data_width : int
         Bits of a beat (32, 64, 128, 256 or 512).
     outstanding : int
-        Most bursts open at a time (1 to 256).
+        Largest number of bursts open at a time (1 to 256).
 
     Members
     -------
     request : In(stream of owned_request_layout())
-        As of :class:`diastole_hw.bus.split.BurstSplitter`.
+        Requests as :class:`diastole_hw.bus.split.BurstSplitter` accepts them.
     data : In(stream of {"data": unsigned(data_width), "strb": unsigned(data_width / 8)})
     axi : Out(AxiWriteSignature)
     base, limit : In(40)
-        Window of bytes, the limit exclusive. Must hold unless idle.
+        Window of bytes, the limit exclusive. Must stay stable unless idle.
     clear : In(1)
-        A pulse, or held until ``idle``.
+        Pulse, or a level held until ``idle``.
     error : Out(1), error_code : Out(8)
         ``WINDOW`` or ``WRITE_RESPONSE`` from the first error until ``clear``, else 0.
     error_command : Out(1)
-        Of the request that failed; while there is an error.
+        Command number of the failed request, valid while there is an error.
     answered, answered_command : Out(1), Out(1)
-        A pulse: all bursts of the oldest request have their response, and of which command it is.
-        What it wrote is there.
+        Pulse: all bursts of the oldest request have a response, with the command number of the
+        request. The written data are in memory.
     idle : Out(1)
-        No request, and every burst has its response: what was written is there.
+        High without a request and when every burst has a response: all written data are in memory.
     moved : Out(1)
-        A beat was accepted by the bus in this cycle.
+        High in a cycle in which the bus accepts a beat.
 
     ValueError if a parameter is out of range.
     """
@@ -106,12 +107,12 @@ class AxiWriter(wiring.Component):
         m.submodules.open = open_
         m.submodules.lengths = lengths
         wiring.connect(m, wiring.flipped(self.request), split.i)
-        ending = Signal()  # a clear came while bursts were open
+        ending = Signal()  # a clear arrived while bursts were open
         fails = Signal()
-        stopped = Signal()  # there is an error, or ``ending``: much waits for it
+        stopped = Signal()  # high in an error or while ``ending``; a register for many gates
         stop = Signal()
         asked = Signal()
-        ended = Signal()  # a burst is answered
+        ended = Signal()  # a burst has its response
         room = open_.i.ready & lengths.i.ready
         m.d.comb += [
             self.error.eq(self.error_code != 0),
@@ -172,17 +173,17 @@ class AxiWriter(wiring.Component):
             ]
 
     def _beats(self, m, lengths, asked, stop):
-        """Fill the output register while there is a burst to fill; with strobes 0 once stopped. A
-        burst that is ``asked`` for while none waits is filled from the next cycle on."""
+        """Fill the output register with the beats of open bursts, with strobes 0 after a stop. A
+        burst that is ``asked`` for while no length waits is filled from the next cycle on."""
         axi, length = self.axi, lengths.o
-        filling = Signal()  # a burst
-        left = data_register(range(BURST_BEATS))  # beats of it after this one
-        last = data_register()  # there are none
+        filling = Signal()  # a burst is being filled
+        left = data_register(range(BURST_BEATS))  # beats of the burst after this beat
+        last = data_register()  # no beat is left after this beat
         word = data_output(m, axi.wdata, "word")
         strobes, ends = data_output(m, axi.wstrb, "strobes"), data_output(m, axi.wlast, "ends")
         free = Signal()
         taken = Signal()
-        beats = Signal(range(BURST_BEATS))  # of the next burst, less 1
+        beats = Signal(range(BURST_BEATS))  # beats of the next burst, less 1
         m.d.comb += [
             free.eq(filling & (~axi.wvalid | axi.wready)),
             self.data.ready.eq(free & ~stop),

@@ -1,4 +1,4 @@
-"""The register file: the table of :mod:`diastole_sim.spec.registers` behind AXI4-Lite."""
+"""Register file: the table of :mod:`diastole_sim.spec.registers` behind AXI4-Lite."""
 
 from amaranth.hdl import Assert, Cat, Const, Module, Mux, Signal
 from amaranth.lib import wiring
@@ -25,62 +25,65 @@ WORD_BITS = 32
 
 
 class AxilRegisters(wiring.Component):
-    """AXI4-Lite subordinate with every register of the table, and their wires to the machine.
+    """AXI4-Lite subordinate with every register of the table, and wires from the registers to the
+    machine.
 
     Accesses are of whole words; the two lowest address bits are ignored. Write strobes are
-    honoured. Answers: DECERR and data 0 where there is no register; SLVERR, and nothing changed,
-    for a write to a register that is read only, or to a setting while ``busy``. Bits without a
-    register are ignored on write and read as 0.
+    honoured. The response is DECERR, with data 0, at an address without a register. The response is
+    SLVERR, and nothing changes, when a write addresses a read-only register, or a setting while
+    ``busy``. Bits without a register are ignored on write and read as 0.
 
-    Timing: an access is begun when its address, and the data of a write, are there and nothing else
-    is under way, writes first. It is accepted 2 cycles later, or when a counter is ``known``; its
-    effect and its response come in the cycle after that. No ready depends on the bus.
-    ``start``, ``reset`` and ``clear`` are registers, high for one cycle.
+    Timing: an access begins when its address, and the data of a write, are valid and no access is
+    in progress; writes go first. The unit accepts the access 2 cycles later; a read of a counter
+    also waits for ``known``. Effect and response follow in the cycle after the acceptance. No ready
+    depends on the bus. ``start``, ``reset`` and ``clear`` are registers, high for 1 cycle.
 
     Parameters
     ----------
     config_hash : int
-        What CONFIG_HASH reads (32 bits).
+        Value that CONFIG_HASH reads (32 bits).
     planes, vector : bool
-        Of a machine with the format ``fast``, or with a vector unit, which have registers of
-        their own.
+        True for a machine with the format ``fast``, or with a vector unit. Either feature adds
+        registers.
 
     Members
     -------
     axil : In(AxiLiteSignature)
     start, reset, clear : Out(1)
-        The host wrote the bits of CONTROL. ``start`` stays low while ``busy``, after an error, and
-        with ``reset`` in the same write.
+        Pulse when the host wrote the bit of CONTROL. ``start`` stays low while ``busy``, after an
+        error, and with ``reset`` in the same write.
     irq : Out(1)
         (done or error) and the interrupt is enabled; a level.
     command_count, seed : Out(32)
     command_address, read_base, read_limit, write_base, write_limit : Out(40)
-        The settings.
+        Settings.
     busy : In(1)
     finished : In(1)
-        A pulse: all commands are done.
+        Pulse: all commands are done.
     error_code : In(8)
     error_index : In(32)
-        The error, 0 for none; must hold until ``reset``.
+        Error, 0 for none; must stay stable until ``reset``.
     flags : In(8)
-        Sets the bits of FLAGS; in the order of the table.
+        Bits of FLAGS to set, in the order of the table.
     asked : Out(1)
     at : Out(7)
     known : In(1)
     word : In(32)
-        A word of a counter, as :class:`diastole_hw.command.counters.Counters` has it; the machine
-        clears them on ``clear``.
+        Request for a word of a counter, and the answer, as in
+        :class:`diastole_hw.command.counters.Counters`. The machine clears the counters on
+        ``clear``.
     amax : In(32)
-        Magnitude bits of the last conversion, 0 above them.
+        Magnitude bits of the last conversion, 0 in the bits above.
     improvement_num, improvement_den : In(32)
-        What the monitor counted of it; with ``planes``.
+        Counts of the precision monitor for the last conversion; with ``planes``.
     step_end, command_first, loss_window : Out(32)
-        Settings; these and what follows with ``vector``.
+        Settings. They and the following members exist with ``vector``.
     step, loss_scale, loss_clean : Out(32)
-        What host and machine have set last.
+        Values that host or machine wrote last.
     step_set, loss_scale_set, loss_clean_set : In(1)
     step_next, loss_scale_next, loss_clean_next : In(32)
-        With the former the register is the latter from the next cycle on; only while ``busy``.
+        While ``..._set`` is high, the register takes the value ``..._next`` from the next cycle on;
+        only while ``busy``.
 
     ValueError if config_hash is out of range.
     """
@@ -144,15 +147,16 @@ class AxilRegisters(wiring.Component):
         return m
 
     def _access(self, m):
-        """Begin accesses one by one. Gives whether there is a read, or a write, and ``select``: if
-        it is of a word of a register; of counters a word of any."""
+        """Begin accesses one by one. Return whether a read and whether a write is decoded, and the
+        function ``select``. ``select`` returns a bit for every word of its arguments, set if the
+        access is to the word. The counters have one common bit."""
         axil = self.axil
         reads = Signal()
         writes = Signal()
         decoded = Signal()
         ends = Signal()
         number = data_register(self.at.shape())
-        beyond = data_register()  # of all registers
+        beyond = data_register()  # the address is above all registers
         write = axil.awvalid & axil.wvalid & ~axil.bvalid
         address = Signal.like(axil.araddr)
         m.d.comb += [
@@ -192,7 +196,7 @@ class AxilRegisters(wiring.Component):
 
     @staticmethod
     def _words(register):
-        """Their numbers."""
+        """Return the word numbers of a register."""
         return range(register.offset // 4, register.offset // 4 + register.words)
 
     def _of(self, *kinds):
@@ -212,8 +216,8 @@ class AxilRegisters(wiring.Component):
             m.d.sync += axil.rresp.eq(Mux(select(*self.registers).any(), OKAY, DECERR))
 
     def _write(self, m, writes, select):
-        """Answer writes. Gives ``changes``: whether a word of a register, the first if it is not
-        said, is written now."""
+        """Answer writes. Return the function ``changes``, which tells whether a word of a register
+        (by default the first word) is written in this cycle."""
         axil = self.axil
         response = Signal(2)
         locked = self.busy & select(*self._of(SETTING, STATE)).any()
@@ -255,7 +259,7 @@ class AxilRegisters(wiring.Component):
         asked, acknowledged = changes(control), changes(status)
 
         def written(register, name, selected):
-            """The host writes 1 to this bit."""
+            """Return whether the host writes 1 to this bit."""
             low = register.bit(name)
             return selected & axil.wdata[low] & axil.wstrb[low // 8]
 
@@ -275,7 +279,7 @@ class AxilRegisters(wiring.Component):
             m.d.sync += done.eq(1)
 
     def _flags(self, m, changes, flags):
-        """Sticky: set wins over clear."""
+        """Set and clear the sticky bits of FLAGS: setting a bit wins over clearing the bit."""
         register = BY_NAME["flags"]
         axil = self.axil
         written = changes(register) & axil.wstrb[0]

@@ -1,4 +1,4 @@
-"""Writes that are asked for when their beats are there: so that a slow source holds up nobody."""
+"""Delay write requests until their beats have arrived: a slow source then blocks no unit."""
 
 from amaranth.hdl import Cat, Const, Module, Mux, Signal, signed
 from amaranth.lib import data, stream, wiring
@@ -11,17 +11,18 @@ from diastole_hw.stream.fifo import StreamFifo
 from diastole_sim.spec.command_table import ADDRESS_BITS
 
 DEPTH = 32
-"""Beats that wait."""
+"""Capacity of the beat queue."""
 
 
 class GatheredWrites(wiring.Component):
-    """Pass requests and beats on, in order; a request as soon as the beats have come for which its
-    source may pause, or :data:`DEPTH` of them.
+    """Pass requests and beats on, in order. A request is passed on when its slow beats (``slow``)
+    have arrived, or :data:`DEPTH` of them.
 
-    Beats leave when their request has been taken.
+    Beats are passed on after their request has been accepted.
 
-    Timing: a beat per cycle; a request leaves 1 cycle after it and its beats were taken at the
-    earliest, a beat 2 cycles after it was, and 1 after its request. Valid and ready signals are
+    Timing: 1 beat per cycle. A request is offered at the earliest 1 cycle after the unit accepted
+    the request and its beats. A beat is offered at the earliest 2 cycles after the unit accepted
+    the beat, and 1 cycle after its request was accepted downstream. Valid and ready signals are
     functions of registers.
 
     Parameters
@@ -32,14 +33,14 @@ class GatheredWrites(wiring.Component):
     Members
     -------
     source : In(WriteSignature(data_width))
-        Of addresses the bits within a beat are ignored.
+        Requests and beats of the source. Address bits within a beat are ignored.
     command : In(1)
-        Which of the two commands in flight the request is of that is offered there.
+        Number, among the two commands in flight, of the command that offers the request.
     slow : In(range(DEPTH + 1))
-        So many beats of the request that is offered there may come with pauses, at least 1; the
-        others one after the other.
+        Number of beats of the offered request that may arrive with pauses, at least 1. The
+        remaining beats arrive without pauses.
     requests : Out(stream of owned_request_layout())
-        An offer stays until it is taken; the owner is 0.
+        Requests with the owner 0. An offer stays until it is accepted.
     beats : Out(stream of write_beat_layout(data_width))
     """
 
@@ -87,11 +88,11 @@ class GatheredWrites(wiring.Component):
         ]
         wiring.connect(m, wiring.flipped(self.source.beats), beats.i)
         head = requests.o
-        # Beats that have come, less those of requests that have left: never above DEPTH, and never
-        # below the one that a request needs, less all of its beats.
+        # Beats that have arrived, less the beats of requests that have been passed on. Never above
+        # DEPTH, and never below the need of a request less all of its beats.
         spare = Signal(signed(len(asks.p.beats) + 1))
         asked = Signal()
-        due = Signal()  # the first beat there is of a request that has left
+        due = Signal()  # the oldest beat belongs to a request that has been passed on
         came = Signal()
         moved = Signal()
         m.d.comb += [

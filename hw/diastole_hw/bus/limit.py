@@ -1,4 +1,4 @@
-"""A reader that must not get far ahead: what was asked for cannot be overtaken."""
+"""Limit how far a reader may read ahead, because no later request overtakes a pending request."""
 
 from amaranth.hdl import Cat, Const, Module, Mux, Signal, signed
 from amaranth.lib import wiring
@@ -9,17 +9,18 @@ from diastole_hw.carry_save import carry_save, sum_of_three
 from diastole_hw.data_registers import data_register
 
 MOST_BEATS = 32
-"""That may be on their way where a request is let through: more than a latency of most memories."""
-_SPARE_BITS = 25  # of how many more may be, or are too many: more than all that can be asked for
+"""Number of beats that may be outstanding when a request passes: more than the latency of most
+memories."""
+_SPARE_BITS = 25  # of ``spare``, a signed number of beats: more bits than all requests need
 _ONES = Const(-1, _SPARE_BITS)
 
 
 class ReadLimit(wiring.Component):
-    """Pass requests and beats on; while ``limited``, requests only if at most :data:`MOST_BEATS`
-    are still to come.
+    """Pass requests and beats on. While ``limited``, pass a request only if at most
+    :data:`MOST_BEATS` beats are outstanding.
 
-    Timing: all combinational, but that what was asked for and has come counts from the next cycle
-    on. A request that has been offered stays.
+    Timing: all combinational, but requested and received beats count from the next cycle on. A
+    request that has been offered stays offered.
 
     Parameters
     ----------
@@ -29,9 +30,9 @@ class ReadLimit(wiring.Component):
     Members
     -------
     source : In(ReadSignature(data_width))
-        Who reads.
+        Reader that is limited.
     limited : In(1)
-        Others read too.
+        High while other units read too.
     service : Out(ReadSignature(data_width))
     """
 
@@ -55,17 +56,19 @@ class ReadLimit(wiring.Component):
         open_ = Signal()
         asked = Signal()
         moved = Signal()
-        # How many more may be on their way; without those of the request of the cycle before, if it
-        # was taken: none is added up as it comes, and hardly anything waits for whether it is.
+        # Number of beats that may still become outstanding, before the request of the previous
+        # cycle is subtracted. That request, if accepted, is subtracted a cycle late: few gates wait
+        # for its acceptance.
         spare = Signal(signed(_SPARE_BITS), init=MOST_BEATS)
         latest_asked = Signal()
         not_beats = data_register(len(asks.p.beats))
         not_latest = Signal(_SPARE_BITS)
         not_next = Signal(_SPARE_BITS)
-        # Whether that request, if it was taken, has made them too many. What they are without it
-        # the sign of ``spare`` says: nothing is added up before a request may be offered.
+        # Whether the number of outstanding beats is too large if the request of the previous cycle
+        # was accepted. If the request was not accepted, the sign of ``spare`` tells: no addition
+        # precedes the offer of a request.
         many_with_latest = data_register()
-        one_more = Cat(~moved, moved)  # as many as moved, and the 1 that makes a sum a difference
+        one_more = Cat(~moved, moved)  # transferred beats, plus carry-in 1 of a subtraction
         m.d.comb += [
             not_latest.eq(Mux(latest_asked, Cat(not_beats, _ONES)[:_SPARE_BITS], _ONES)),
             not_next.eq(Cat(~asks.p.beats, _ONES)[:_SPARE_BITS]),

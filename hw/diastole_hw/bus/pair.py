@@ -1,4 +1,4 @@
-"""Two readers that are one to the read service."""
+"""Join two readers into one reader of the read service."""
 
 from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import data, wiring
@@ -8,17 +8,19 @@ from diastole_hw.bus.services import ReadSignature
 from diastole_hw.stream.fifo import StreamFifo
 
 OPEN = 64
-"""Requests whose beats are still to come: more than the bus has bursts open."""
+"""Largest number of requests with outstanding beats: more than the bus has open bursts."""
 
 
 class ReadPair(wiring.Component):
-    """Pass the requests of two readers on, ``first`` before ``second``; beats go to who asked.
+    """Pass on the requests of two readers, ``first`` before ``second``, and return beats to their
+    reader.
 
-    A reader that does not take its beats holds up the other one: it must take them without waiting
-    for that.
+    A reader that does not accept its beats blocks the second reader: a reader must accept its beats
+    without waiting for the beats of its partner.
 
     Timing: all combinational, no cycle is lost; at most :data:`OPEN` requests are open. An offer
-    stays until it is taken. What a reader sees as ``ready`` does not depend on its own ``valid``.
+    stays until it is accepted. The ``ready`` of a reader does not depend on the reader's own
+    ``valid``.
 
     Parameters
     ----------
@@ -28,12 +30,12 @@ class ReadPair(wiring.Component):
     Members
     -------
     first, second : In(ReadSignature(data_width))
-        An offered request must stay until it is taken.
+        Readers. An offered request must stay until it is accepted.
     first_command, second_command : In(1)
-        Which of the two commands in flight the request is of that is offered there.
+        Number, among the two commands in flight, of the command that offers the request.
     service : Out(ReadSignature(data_width))
     command : Out(1)
-        Of the request that is offered.
+        Command number of the offered request.
     """
 
     first: wiring.PureInterface
@@ -56,8 +58,8 @@ class ReadPair(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         out, beats = self.service.requests, self.service.beats
-        waiting = Signal()  # the second one's offer has not been taken
-        turn = Signal()  # 1: the second one's
+        waiting = Signal()  # the offer of ``second`` has not been accepted
+        turn = Signal()  # 1: ``second`` may request
         asked = data.StructLayout({"second": 1, "beats": out.p.beats.shape()})
         m.submodules.open = open_ = StreamFifo(asked, OPEN)
         m.d.comb += [
@@ -79,7 +81,7 @@ class ReadPair(wiring.Component):
                 ]
             m.d.comb += reader.beats.payload.eq(beats.payload)
         m.d.sync += waiting.eq(out.valid & ~out.ready & turn)
-        moved, left = Signal(), Signal.like(out.p.beats)  # beats of the oldest that have come
+        moved, left = Signal(), Signal.like(out.p.beats)  # arrived beats of the oldest request
         last = left + 1 == open_.o.p.beats
         m.d.comb += [
             open_.i.valid.eq(out.valid & out.ready),

@@ -1,4 +1,4 @@
-"""One read service, several units: whose request goes next, and whose beats come."""
+"""Share one read service among several units: arbitrate requests and route beats."""
 
 from amaranth.hdl import Assert, Cat, Module, Mux, Signal
 from amaranth.lib import stream, wiring
@@ -15,30 +15,32 @@ from diastole_sim.spec.require import require_int
 
 
 class ReadShare(wiring.Component):
-    """Let several units read over one service; of those that ask, the first one goes first.
+    """Let several units read over one service. The unit with the lowest number has priority.
 
-    A request says whose it is; its beats say so too, and go to that unit. A unit that does not take
-    its beats holds up all others: it must take them without waiting for any of these.
+    A request carries the number of its unit. The beats carry it too and go to the unit. A unit that
+    does not accept its beats blocks all units: a unit must accept its beats without waiting for
+    another unit.
 
-    Timing: all combinational; no cycle is lost. ``requests`` offers what it has offered until it is
-    taken. What a unit sees as ``ready`` does not depend on its own ``valid``.
+    Timing: all combinational; no cycle is lost. An offer at ``requests`` stays until it is
+    accepted. The ``ready`` of a unit does not depend on the unit's own ``valid``.
 
     Parameters
     ----------
     data_width : int
         Bits of a beat.
     units : int
-        How many (2 to 4).
+        Number of units (2 to 4).
 
     Members
     -------
     units_read : In(ReadSignature(data_width)), an array of ``units``
-        An offered request must stay until it is taken.
+        Readers. An offered request must stay until it is accepted.
     commands : In(1), an array of ``units``
-        Which of the two commands in flight the request is of that the unit offers.
+        Number, among the two commands in flight, of the command that offers the request of the
+        unit.
     requests : Out(stream of owned_request_layout())
     beats : In(stream of owned_beat_layout(data_width))
-        Those of every request, in the order of the requests.
+        Beats of every request, in the order of the requests.
 
     ValueError if ``units`` is out of range.
     """
@@ -63,8 +65,8 @@ class ReadShare(wiring.Component):
         m = Module()
         out = self.requests
         asking = Signal(self.units)
-        waiting = Signal()  # offered, and not taken
-        offered = Signal(self.units)  # whose that is, a bit for each
+        waiting = Signal()  # a request is offered, but not accepted
+        offered = Signal(self.units)  # unit of the offered request, one-hot
         chosen = Signal(self.units)
         m.d.comb += [
             asking.eq(Cat(unit.requests.valid for unit in self.units_read)),
@@ -73,7 +75,7 @@ class ReadShare(wiring.Component):
         m.d.sync += [waiting.eq(out.valid & ~out.ready), offered.eq(chosen)]
         asked = []
         for number, unit in enumerate(self.units_read):
-            turn = Signal(name=f"turn_{number}")  # may ask
+            turn = Signal(name=f"turn_{number}")  # the unit may request
             m.d.comb += [
                 turn.eq(Mux(waiting, offered[number], ~asking[:number].any())),
                 chosen[number].eq(turn & asking[number]),

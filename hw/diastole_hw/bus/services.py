@@ -1,4 +1,5 @@
-"""What units say to the bus engines: plain requests and beats, without the handshakes of AXI."""
+"""Define the services between units and bus engines: plain requests and beats, without AXI
+handshakes."""
 
 from amaranth.hdl import unsigned
 from amaranth.lib import data, stream, wiring
@@ -8,52 +9,53 @@ from diastole_sim.spec.command_table import ADDRESS_BITS
 
 
 def request_layout() -> data.StructLayout:
-    """``beats`` (at least 1) from the byte address ``addr`` on, which is aligned to a beat."""
+    """Return the layout of a request for ``beats`` (at least 1) from the byte address ``addr`` on.
+    The address is aligned to a beat."""
     return data.StructLayout({"addr": unsigned(ADDRESS_BITS), "beats": unsigned(16)})
 
 
 BETWEEN = 2
-"""Words of each queue between the machine and a bus engine: the fewest that pass one in every cycle
-while both handshakes are registers. No queue hides the latency of a memory."""
+"""Words of each queue between the machine and a bus engine. Two words are the fewest that pass 1
+word per cycle while valid and ready are registers. No queue hides the latency of a memory."""
 
 OWNERS = 4
-"""Units that may share a service."""
+"""Largest number of units that share a service."""
 
 
 def whose_layout() -> data.StructLayout:
-    """Whose a request is: the unit among those that share the service, by number, and which of the
-    two commands in flight it is of."""
+    """Return the layout of the owner of a request: the number of the unit among the units that
+    share the service, and the number of the command among the two commands in flight."""
     return data.StructLayout({"owner": range(OWNERS), "command": 1})
 
 
 def owned_request_layout() -> data.StructLayout:
-    """A request, and whose it is."""
+    """Return the layout of a request with its owner."""
     return data.StructLayout(dict(request_layout().members) | {"whose": whose_layout()})
 
 
 FETCH = 0
-"""The owner whose failed beats are given to it, and stop nobody."""
+"""Owner that receives its failed beats. A failed beat of this owner stops no unit."""
 
 
 def owned_beat_layout(data_width: int) -> data.StructLayout:
-    """A beat that was read, for which unit, a bit for each, and whether the bus answered with an
-    error."""
+    """Return the layout of a read beat: its data, a bit for each receiving unit, and whether the
+    bus answered with an error."""
     return data.StructLayout({"data": unsigned(data_width), "units": OWNERS, "failed": 1})
 
 
 def write_beat_layout(data_width: int) -> data.StructLayout:
-    """One beat to write: its bits, and which of its bytes count."""
+    """Return the layout of a beat to write: its data, and a strobe bit for each byte."""
     return data.StructLayout({"data": unsigned(data_width), "strb": unsigned(data_width // 8)})
 
 
 class ReadSignature(wiring.Signature):
-    """The read service, seen from who reads.
+    """Read service, seen from the reader.
 
     Members
     -------
     requests : Out(stream of request_layout())
     beats : In(stream of unsigned(data_width))
-        Those of every request, in the order of the requests.
+        Beats of every request, in the order of the requests.
     """
 
     def __init__(self, data_width: int):
@@ -67,13 +69,13 @@ class ReadSignature(wiring.Signature):
 
 
 class WriteSignature(wiring.Signature):
-    """The write service, seen from who writes.
+    """Write service, seen from the writing unit.
 
     Members
     -------
     requests : Out(stream of request_layout())
     beats : Out(stream of write_beat_layout(data_width))
-        Those of every request, in the order of the requests; neither stream may wait for the other.
+        Beats of every request, in the order of the requests. Neither stream may wait for the other.
     """
 
     def __init__(self, data_width: int):

@@ -1,7 +1,7 @@
-"""AXI4 and AXI4-Lite as interfaces, seen from the manager (the side that asks).
+"""Define AXI4 and AXI4-Lite as interfaces, seen from the manager (the side that issues requests).
 
-Member names are those of the standard in lower case, so that a top can offer ``m_axi_awvalid``.
-Source: ARM IHI 0022. No IDs: everything is answered in order.
+Member names are the names of the standard in lower case, so that a top can offer ``m_axi_awvalid``.
+Source: ARM IHI 0022. There are no IDs: all responses arrive in order.
 """
 
 from amaranth.hdl import Signal
@@ -57,7 +57,7 @@ def _write_members(data_width: int) -> dict:
 
 
 class AxiReadSignature(wiring.Signature):
-    """The read half of AXI4: channels AR and R. ``data_width`` in bits, 32 to 512."""
+    """Read half of AXI4: channels AR and R. ``data_width`` in bits, 32 to 512."""
 
     def __init__(self, data_width: int):
         require_choice("data_width", data_width, DATA_WIDTHS)
@@ -65,7 +65,7 @@ class AxiReadSignature(wiring.Signature):
 
 
 class AxiWriteSignature(wiring.Signature):
-    """The write half of AXI4: channels AW, W and B. ``data_width`` in bits, 32 to 512."""
+    """Write half of AXI4: channels AW, W and B. ``data_width`` in bits, 32 to 512."""
 
     def __init__(self, data_width: int):
         require_choice("data_width", data_width, DATA_WIDTHS)
@@ -73,7 +73,8 @@ class AxiWriteSignature(wiring.Signature):
 
 
 class AxiSignature(wiring.Signature):
-    """AXI4 whole: the members of both halves. ``data_width`` in bits, 32 to 512."""
+    """Complete AXI4 port: the members of the read half and the write half. ``data_width`` in bits,
+    32 to 512."""
 
     def __init__(self, data_width: int):
         require_choice("data_width", data_width, DATA_WIDTHS)
@@ -112,9 +113,10 @@ class AxiLiteSignature(wiring.Signature):
 def top_ports(
     prefix: str, interface: wiring.PureInterface
 ) -> dict[str, tuple[Signal, PortDirection]]:
-    """Ports of a top, as ``verilog.convert`` takes them: ``{"m_axi_awvalid": (signal, Output)}``.
+    """Return the ports of a top as ``verilog.convert`` expects them:
+    ``{"m_axi_awvalid": (signal, Output)}``.
 
-    The direction is that seen from the component whose member ``interface`` is.
+    The direction is seen from the component that has the member ``interface``.
     """
     directions = {Out: PortDirection.Output, In: PortDirection.Input}
     return {

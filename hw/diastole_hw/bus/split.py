@@ -1,4 +1,4 @@
-"""Requests of any length, cut into bursts that AXI4 allows and that stay inside a window."""
+"""Cut requests of any length into bursts that AXI4 allows and that stay inside a window."""
 
 from amaranth.hdl import Cat, Const, Module, Mux, Signal, unsigned
 from amaranth.lib import data, stream, wiring
@@ -13,7 +13,8 @@ from diastole_sim.spec.image import DATA_WIDTHS
 from diastole_sim.spec.require import require_choice
 
 BURST_BEATS = 64
-"""Bursts end at multiples of this many beats: 4 KiB is a multiple of it at every bus width."""
+"""Number of beats at whose multiples bursts end. At every bus width, 4 KiB is a multiple of 64
+beats."""
 
 BURST = data.StructLayout(
     {
@@ -28,10 +29,10 @@ BURST = data.StructLayout(
 class BurstSplitter(wiring.Component):
     """Cut requests into INCR bursts of 1 to 64 beats, none across a multiple of 64 beats.
 
-    A burst that is not wholly in [base, limit) is not given: ``outside`` is high instead, until
-    ``clear``. Together the bursts of a request are its beats, each once, ascending.
+    A burst that is not wholly in [base, limit) is not output: ``outside`` is high instead, until
+    ``clear``. The bursts of a request cover every beat of the request once, in ascending order.
 
-    Timing: one burst per cycle, the first in the cycle after its request; no cycle is lost between
+    Timing: 1 burst per cycle, the first in the cycle after its request; no cycle is lost between
     requests. ``o.valid`` and ``outside`` are functions of registers, window and ``stop``.
 
     Parameters
@@ -42,24 +43,25 @@ class BurstSplitter(wiring.Component):
     Members
     -------
     i : In(stream of owned_request_layout())
-        First byte and number of beats, at least 1, not checked. The address is taken to be a
+        First byte and number of beats, at least 1, not checked. The address is treated as a
         multiple of the beat: lower bits are ignored.
     o : Out(stream of BURST)
-        As araddr and arlen: ``len`` is the number of beats less one; whether it is the request's
-        last, and whose the request is, the latter also with ``outside``.
+        Burst as in araddr and arlen (``len`` is the number of beats less 1), whether the burst is
+        the last of its request, and the owner of the request. The owner is also valid with
+        ``outside``.
     base, limit : In(40)
-        The window: first byte, and one past the last. Must hold from the cycle in which a request
-        is taken on, while it is there.
+        Window: first byte, and 1 past the last byte. Must stay stable from the cycle in which a
+        request is accepted until the request is done.
     stop : In(1)
-        Give no bursts and take no requests.
+        Output no bursts and accept no requests.
     clear : In(1)
         Forget the request.
     outside : Out(1)
-        The next burst is not in the window.
+        High if the next burst is not in the window.
     held : Out(1)
-        There is a request.
+        High while there is a request.
 
-    ValueError if data_width is none of these.
+    ValueError if ``data_width`` is none of these.
     """
 
     i: stream.Interface
@@ -83,17 +85,18 @@ class BurstSplitter(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        low = exact_log2(self.data_width // 8)  # bits of the place in a beat
+        low = exact_log2(self.data_width // 8)  # bits of the byte address within a beat
         in_burst = exact_log2(BURST_BEATS)
-        # The next beat's place in its 64, and which 64 these are.
+        # Place of the next beat within its group of 64 beats, and the number of the group.
         place_ = data_register(in_burst, name="place")
         group = data_register(ADDRESS_BITS - low - in_burst)
-        # The last beat's place in its 64, and how many further ones there are until then.
+        # Place of the request's last beat within its group, and the number of groups up to that
+        # group.
         end = data_register(in_burst)
         further = data_register(len(self.i.p.beats) + 1 - in_burst)
-        last = data_register()  # the next burst is
-        begins = data_register()  # the request, in the window
-        fits = data_register()  # the next burst ends in it
+        last = data_register()  # the next burst is the last of its request
+        begins = data_register()  # the request begins in the window
+        fits = data_register()  # the next burst ends in the window
         whose = data_register(whose_layout())
         taken = Signal()
         given = Signal()
@@ -111,8 +114,9 @@ class BurstSplitter(wiring.Component):
             given.eq(self.o.valid & self.o.ready),
             self.i.ready.eq(~self.stop & (~self.held | (given & last))),
         ]
-        # What is asked of the next burst is found out while this one is given. Behind a last one
-        # come those of a request, which means something only if there is one.
+        # Properties of the next burst are computed while this burst is output. After a last burst
+        # the next burst is the first of the offered request, and its properties matter only if a
+        # request is offered.
         loads = ~self.held | last
         first = self.i.p.addr[low:]
         next_group = Signal.like(group)
@@ -127,8 +131,8 @@ class BurstSplitter(wiring.Component):
         ]
         limit_place = self.limit[low:][:in_burst]
         limit_group = self.limit[low + in_burst :]
-        # Of a burst that ends in the same 64 beats as the window: its end is not beyond that one if
-        # their difference, less 1, is below 0.
+        # A burst that ends in the same 64 beats as the window: the burst fits if the difference of
+        # both ends, less 1, is below 0.
         beats = Cat(self.i.p.beats, Const(0, 2))
         beyond = sum_of_three(
             beats, first[:in_burst], Cat(~limit_place, Const(-1, len(further) + 1))
