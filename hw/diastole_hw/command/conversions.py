@@ -1,4 +1,5 @@
-"""Who gives the converter tensors, and the scales that are kept for them."""
+"""Pass conversions of commands and images of chains to the converter, with scales from scale
+slots."""
 
 from amaranth.hdl import Array, Const, Module, Mux, Signal, Value, unsigned
 from amaranth.lib import data, stream, wiring
@@ -19,52 +20,56 @@ from diastole_sim.spec.stream_table import CHOICE_FIELDS
 
 
 def conversion_layout(plan: Plan) -> data.StructLayout:
-    """A command ``convert``, with its ``slot`` + 1; 0: none. On a machine that decides widths, also
-    whether it has the width that the slot says, and whether it decides the next."""
+    """Return the layout of a ``convert`` command. Its ``slot`` is the number of the scale slot + 1,
+    0 for none. On a machine that decides widths, two flags follow: whether the slot supplies the
+    width, and whether the conversion decides the next width."""
     flags = dict.fromkeys(CHOICE_FIELDS if plan.has_choices else (), 1)
     members = convert_layout(planes=plan.planar).members
     return data.StructLayout(members | {"slot": unsigned(8)} | flags)
 
 
 class Conversions(wiring.Component):
-    """Give the converter what commands ask for, and images of chains, one after the other, these
-    first; with the scales that the slots have, and keep theirs there.
+    """Pass conversions of commands and images of chains to the converter, one at a time, images
+    first. Read the scale of a conversion from its slot, and write the magnitude of the tensor into
+    the slot.
 
-    A slot gives the largest magnitude of its tensor in steps before; a slot without such a step
+    A slot supplies the largest magnitude of its tensor in earlier steps; a slot without such a step
     counts as 1.0. An image without a slot has the scale 1.
 
-    Timing: a conversion is taken when none is under way, and offered to the converter in the next
-    cycle, an image and a conversion with a slot 2 cycles later; on a machine with tensor scales a
-    slot takes 1 + ``slot_words`` cycles more. ``done`` and ``image_done`` come with the
-    converter's; the next one is taken from the cycle after that on. One that decides the next width
-    is done when :class:`diastole_hw.command.width_decision.WidthDecision` is. ``ready`` of a
-    command depends on whether there is an image.
+    Timing: a conversion is accepted when none is in progress, and offered to the converter in the
+    next cycle. An image, and a conversion with a slot, take 2 cycles more. On a machine with tensor
+    scales, a slot takes another 1 + ``slot_words`` cycles. ``done`` and ``image_done`` are in the
+    cycle of the converter's ``done``; the next conversion is accepted from the following cycle on.
+    A conversion that decides the next width is done when
+    :class:`diastole_hw.command.width_decision.WidthDecision` is done. ``ready`` of a command
+    depends on whether there is an image.
 
     Parameters
     ----------
     plan : Plan
-        Of a machine with a vector unit.
+        Plan of a machine with a vector unit.
 
     Members
     -------
     asked : In(stream of conversion_layout(plan))
-        Of commands.
+        Conversions of commands.
     image : In(stream of image_layout(choices=plan.has_choices))
-        Of chains, whose rows go to the converter.
+        Images of chains, whose rows go to the converter.
     step : In(32)
-        Of the draws of images.
+        Step of the random bits of images.
     done, image_done : Out(1), Out(1)
-        Pulses.
+        Pulses at the end of a command's conversion and of an image.
     of_image : Out(1)
-        That which is under way, or was last, is of a chain.
+        True if the current or last conversion is an image of a chain.
     cls : Out(2)
-        Its class.
+        Class of the current or last conversion.
     converter : Out(ConverterControl(planes=plan.planar, fed=True))
     amax_en, amax_at, amax : Out(1), Out(range(plan.vector.slot_entries)), In(32)
-        The slots; a word comes one cycle later.
+        Read port of the slots; a word arrives 1 cycle after its address.
     amax_put_en, amax_put_at, amax_put : Out(1), Out(range(plan.vector.slot_entries)), Out(32)
+        Write port of the slots.
     eps, widths, width_put_en, width_put : In(18), In(2), Out(1), Out(2)
-        Of the same slots, on a machine that decides widths.
+        Threshold and widths of the slot, read and written, on a machine that decides widths.
     """
 
     asked: stream.Interface
@@ -114,15 +119,17 @@ class Conversions(wiring.Component):
         with m.FSM():
             with m.State("IDLE"):
                 m.d.comb += [self.image.ready.eq(1), self.asked.ready.eq(~self.image.valid)]
+                # No conversion in progress: accept an image or a command.
                 with m.If(self.image.valid):
                     m.d.sync += [self.of_image.eq(1), cut.eq(self.image.p.cut), *self._image(job)]
                     m.next = "SLOT"
                 with m.Elif(self.asked.valid):
-                    # All of it: what is unknown at power-up must not reach the converter.
+                    # Load all fields: values unknown at power-up must not reach the converter.
                     m.d.sync += [self.of_image.eq(0), cut.eq(0), job.eq(self.asked.payload)]
                     m.next = "OFFER"
                     with m.If(self.asked.p.slot != 0):
                         m.next = "SLOT"
+            # Address the slot, or start to read its words.
             with m.State("SLOT"):
                 m.next = "SCALE"
                 if slots is None:
@@ -132,18 +139,22 @@ class Conversions(wiring.Component):
                         m.d.comb += slots.start.eq(1)
                         m.next = "MAGNITUDES"
             if slots is not None:
+                # Read the magnitudes of earlier steps.
                 with m.State("MAGNITUDES"), m.If(slots.done):
                     m.next = "SCALE"
+            # Compute the scale from the magnitude.
             with m.State("SCALE"):
                 m.d.sync += job.scale.eq(0 if slots is None else self._scale(m, job, slots))
                 if decision is not None:
                     with m.If(job.by_slot):
                         m.d.sync += job.planes.eq(self.widths[1])
                 m.next = "OFFER"
+            # Offer the conversion to the converter.
             with m.State("OFFER"):
                 m.d.comb += control.command.valid.eq(1)
                 with m.If(control.command.ready):
                     m.next = "UNDER WAY"
+            # Wait for the converter.
             with m.State("UNDER WAY"):
                 with m.If(control.done):
                     if decision is None:
@@ -155,13 +166,14 @@ class Conversions(wiring.Component):
                         with m.Else():
                             self._end(m, job, slots)
             if decision is not None:
+                # Wait for the decision about the next width.
                 with m.State("DECIDE"), m.If(decision.done):
                     self._end(m, job, slots)
         return m
 
     def _slots(self, m, job):
-        """The unit that keeps magnitudes over steps, beside the table. None on a machine without
-        tensor scales: there a slot has the magnitude of its last conversion."""
+        """Add and return the unit that keeps magnitudes over steps, beside the table. Return None
+        on a machine without tensor scales: its slots hold the magnitude of the last conversion."""
         shape, magnitude = self.vector, self.converter.amax
         if shape.slot_words == 1:
             m.d.comb += [
@@ -185,7 +197,7 @@ class Conversions(wiring.Component):
         return slots
 
     def _end(self, m, job, slots):
-        """Of the conversion that is under way."""
+        """End the current conversion and write the magnitude into its slot."""
         noted = self.amax_put_en if slots is None else slots.note
         m.d.comb += [
             self.done.eq(~self.of_image),
@@ -197,12 +209,13 @@ class Conversions(wiring.Component):
         m.next = "IDLE"
 
     def _width(self, m, job):
-        """What the slot says of widths behind a conversion; returns the unit that decides."""
+        """Compute the widths that a conversion writes into its slot. Return the unit that decides
+        the next width."""
         decision, control = WidthDecision(), self.converter
         m.submodules.decision = decision
         before = data_register(self.widths.shape(), name="widths_before")
         threshold = data_register(self.eps.shape(), name="threshold")
-        slot_read = Signal()  # what the slot has is there
+        slot_read = Signal()  # eps and widths of the slot are valid
         m.d.sync += slot_read.eq(self.amax_en)
         with m.If(slot_read):
             m.d.sync += [before.eq(self.widths), threshold.eq(self.eps)]
@@ -216,7 +229,7 @@ class Conversions(wiring.Component):
         return decision
 
     def _image(self, job):
-        """What a chain asks for, as a conversion."""
+        """Yield the assignments of ``job`` for an image that a chain requests."""
         image, plan = self.image.p, self.plan
         second = image.address + image.offset
         yield from (job[name].eq(image[name]) for name in ("cls", "rows", "cols", "tag", "slot"))
@@ -229,9 +242,10 @@ class Conversions(wiring.Component):
             yield job.planes.eq(Array(count - 1 for count in plan.most_planes)[image.cls])
 
     def _scale(self, m, job, slots):
-        """The field of the command, from the slot's magnitudes; 0 where a class has no such."""
+        """Return the scale field of the command, computed from the magnitudes of the slot; 0 for a
+        class without a tensor scale."""
         value = Signal(MAGNITUDE_BITS, name="magnitude")
-        before = Mux(slots.largest == 0, ONE, slots.largest)  # without steps before
+        before = Mux(slots.largest == 0, ONE, slots.largest)  # without earlier steps
         before = Mux(slots.largest[23:].all(), LARGEST, before)  # a program has loaded Inf or NaN
         m.d.comb += value.eq(Mux(job.slot == 0, 0, before))
         scales: list[Value] = [Const(0, 8)] * len(CLASS_NAMES)

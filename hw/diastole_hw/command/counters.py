@@ -1,4 +1,4 @@
-"""The machine's counters: what a command cost, and what it waited for."""
+"""Count events of the machine: the cost of commands, and the causes of waiting."""
 
 from functools import reduce
 from operator import or_
@@ -21,47 +21,49 @@ from diastole_sim.spec.registers import (
 from diastole_sim.spec.require import require_int
 
 WORD_BITS = 32
-"""Of a word of the memory: half a register, or one."""
+"""Width of a memory word: a half of a register, or a whole register."""
 MOST_BEATS = 3
-"""In a cycle, over all ports."""
+"""Largest number of beats per cycle, over all ports."""
 
 
 class Counters(wiring.Component):
-    """Count events until ``clear``; each counter is as wide as its register, and wraps.
+    """Count events until ``clear``. A counter is as wide as its register, and wraps.
 
-    Beats are those of products, and count only while a product command runs.
+    Only beats of products count, and only while a product command runs.
 
-    The counters are words of a memory, which are visited in turn. What has happened since its last
-    visit is *pending*: so much is taken when a word is read, and added to it in the next cycle,
-    with what the word before has carried.
+    The counters are words of a memory, visited in turn. Events since the last visit of a counter
+    are *pending* in a small register. A visit reads the word and takes the pending count. In the
+    next cycle it writes the sum of the word, the pending count and the carry of the preceding word.
 
-    Timing: ``word`` of ``at`` comes with ``known``, from the cycle after ``asked`` on within as
-    many cycles as there are words, or twice as many after ``clear``. It has all events but those of
-    two cycles before ``known`` and of that cycle; the second word of a register lacks those of one
-    cycle more. ``amax`` and what is like it show a tensor in the
-    cycle after it. All are 0 after ``clear``, whatever happened with it or before.
+    Timing: ``word`` of ``at`` is valid with ``known``. ``known`` is high, from the cycle after
+    ``asked`` on, within as many cycles as there are words, or twice as many after ``clear``. The
+    word lacks the events of the cycle of ``known`` and of the two cycles before; the second word of
+    a register lacks the events of another cycle. ``amax`` and the improvements show a tensor from
+    the cycle after ``converted`` on. All are 0 after ``clear``, regardless of events in or before
+    the cycle of ``clear``.
 
     Parameters
     ----------
     planes : bool
-        Of a machine with the format ``fast``, which has a precision monitor.
+        True for a machine with the format ``fast``, which has a precision monitor.
     elements : int
-        Most that saturate, or underflow, in a cycle (1 to 255).
+        Largest number of elements that saturate, or underflow, in a cycle (1 to 255).
 
     Members
     -------
     events : In(events_layout(planes=planes, elements=elements))
     clear : In(1)
-        A pulse: everything back to 0.
+        Pulse: set everything to 0.
     asked : In(1)
-        Must hold, with ``at``, until ``known``.
+        Request for a word; must stay stable, with ``at``, until ``known``.
     at : In(range(END // 4))
-        Number of a word in the table of registers: of one of ``COUNTED``.
+        Number of a word in the table of registers, in a register of ``COUNTED``.
     known : Out(1)
     word : Out(32)
     amax : Out(BY_NAME["amax"].bits)
     improvement_num, improvement_den : Out(32)
-        Of the tensor converted last, 0 after ``clear``; the latter two with ``planes``.
+        Values of the last converted tensor, 0 after ``clear``; the improvements exist with
+        ``planes``.
 
     ValueError if ``elements`` is out of range.
     """
@@ -79,7 +81,7 @@ class Counters(wiring.Component):
 
     @property
     def _words(self) -> list[tuple[str, int]]:
-        """What the memory holds: the name of a register, and which word of it."""
+        """Words of the memory: the name of a register, and the number of a word in the register."""
         present = registers_of(planes=self.planes)
         counted = [register for register in present if register.name in COUNTED]
         return [(each.name, n) for each in counted for n in range(each.words)]
@@ -89,10 +91,10 @@ class Counters(wiring.Component):
         words = self._words
         m.submodules.ram = ram = Ram(width=WORD_BITS, depth=1 << bits_for(len(words) - 1))
         following = data_register(range(ram.depth))  # the word that is read
-        visited = data_register(range(ram.depth))  # that which is written, read a cycle before
+        visited = data_register(range(ram.depth))  # the word that is written, read 1 cycle before
         restarts = Signal(init=1)
-        clearing = data_register()  # words are undefined, or of before ``clear``
-        carry = data_register()  # of the word before, into this one
+        clearing = data_register()  # memory words are undefined or older than ``clear``
+        carry = data_register()  # from the preceding word
         total = Signal(WORD_BITS + 1)
         here = [Signal(name=f"visits_{name}_{n}") for name, n in words]
         reads = [Signal(name=f"reads_{name}_{n}") for name, n in words]
@@ -101,7 +103,7 @@ class Counters(wiring.Component):
         goes_on = Cat(here[number - 1] for number, (_, n) in enumerate(words) if n).any()
         first = {name: flag for (name, n), flag in zip(words, reads, strict=True) if n == 0}
         pending = reduce(or_, self._pending(m, restarts, first, ram.depth))
-        amount = data_register(len(pending), name="amount")  # to be added
+        amount = data_register(len(pending), name="amount")  # to be added to the visited word
         m.d.comb += [
             ram.read_en.eq(1),
             ram.read_addr.eq(following),
@@ -128,14 +130,15 @@ class Counters(wiring.Component):
         return m
 
     def _asked(self, here):
-        """Whether it is the word at hand that is asked for."""
+        """Return whether the visited word is the requested word."""
         numbers = [BY_NAME[name].offset // 4 + n for name, n in self._words]
         number = reduce(or_, (Mux(flag, n, 0) for flag, n in zip(here, numbers, strict=True)))
         return self.at == number
 
     def _pending(self, m, restarts, reads, depth):
-        """Count what happens between two visits; gives what the counter that is read has pending,
-        as values of which at most one is not 0. ``reads``: by counter, whether its first is."""
+        """Count the events between two visits. Yield the pending count of every counter, 0 unless
+        the counter is read: at most one value is not 0. ``reads``: by counter, whether its first
+        word is read."""
         for name, (amount, most) in self._happened().items():
             step = data_register(len(Value.cast(amount)), name=f"{name}_step")
             pending = data_register(range(most * depth + 1), name=f"{name}_pending")
@@ -146,7 +149,8 @@ class Counters(wiring.Component):
             yield Mux(reads[name], pending, 0)
 
     def _happened(self):
-        """By counter, how often its events happen in this cycle, and at most."""
+        """Return for every counter the number of its events in this cycle, and the largest possible
+        number."""
         events, running = self.events, self.events.multiplying
         counted = {
             "cycles_total": events.running,
@@ -161,7 +165,8 @@ class Counters(wiring.Component):
         }
 
     def _waits(self):
-        """The counter of a cycle in which something runs: a slot, or the first cause that holds."""
+        """Return the counters of slots and of wait causes, with their events. While a command runs,
+        a cycle counts in exactly 1 counter: busy slots, or the first wait cause that holds."""
         events = self.events
         happened = {"busy_slots": events.running & events.busy_slot}
         left = events.running & ~events.busy_slot

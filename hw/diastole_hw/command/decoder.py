@@ -1,5 +1,4 @@
-"""The front of the machine: fetches commands, refuses the malformed, hands the others on in
-order."""
+"""Check commands and split them into fields."""
 
 from amaranth.hdl import Cat, Const, Module, Mux, Shape, Signal, unsigned
 from amaranth.lib import data, wiring
@@ -41,18 +40,20 @@ from diastole_sim.spec.numerics import CLASS_NAMES
 from diastole_sim.spec.stream_table import SLOTS, STREAMS
 
 WIDTHS = ("width", *WIDTH_FIELDS.values())
-"""Fields of machines with the format ``fast``."""
+"""Fields that only machines with the format ``fast`` have."""
 
 
 def command_layout(
     *, planes: bool = False, vector: bool = False, choices: bool = False
 ) -> data.StructLayout:
-    """A command that is in order; what its operation does not use is 0. ``planes``: of a machine
-    with the format ``fast``; others have no widths. ``vector``: of one with a vector unit; others
-    have no field of its operations. ``choices``: of one that decides widths.
+    """Return the layout of a valid command. Fields that the operation does not use are 0.
+    ``planes``: the machine has the format ``fast``; without it there are no widths. ``vector``: the
+    machine has a vector unit; without it there are no fields of vector operations. ``choices``: the
+    machine decides widths.
 
-    Names are those of the command's fields; ``class_x`` is the class of a tensor to convert, the
-    classes of a product are those of the places. The opcode's numbers are those of the encoding.
+    Names are the names of the command's fields. ``class_x`` is the class of a tensor to convert;
+    the classes of a product follow from the places of its operands. Opcodes are numbered as
+    encoded.
     """
     opcodes = unsigned(max(opcodes_of(vector=vector)).bit_length())
     narrower = {"opcode": opcodes} | dict.fromkeys(SIZES, unsigned(EXTENT_BITS))
@@ -70,15 +71,16 @@ def command_layout(
 
 
 def layout_for(limits: Limits) -> data.StructLayout:
-    """:func:`command_layout` of a machine that accepts these."""
+    """Return :func:`command_layout` of a machine with the given limits."""
     return command_layout(
         planes=limits.has_planes, vector=limits.has_vector, choices=limits.has_choices
     )
 
 
 def told_apart(limits: Limits) -> list[list[int]]:
-    """The positions of all bits of a command. Bits that are together only count in that any of them
-    is set: :class:`Decoder` may be given this as the first of them, and 0 as the others."""
+    """Group the positions of all bits of a command. Of the bits of a group only their OR matters:
+    :class:`Decoder` may receive the OR as the first bit of the group, and 0 as the remaining
+    bits."""
     groups: dict[tuple, list[int]] = {}
     layout = layout_for(limits)
     has = {"vector": limits.has_vector, "choices": limits.has_choices}
@@ -100,32 +102,34 @@ def told_apart(limits: Limits) -> list[list[int]]:
 
 
 def _looked_at(field, layout):
-    """Its lowest bits, each of which counts."""
+    """Return the number of low bits of a field, every bit of which matters."""
     members = layout.members
     return Shape.cast(members[field.name]).width if field.name in members else field.bits
 
 
 class Decoder(wiring.Component):
-    """Check one command and take it apart, as :func:`diastole_sim.spec.command_check.decode` does.
+    """Check one command and split it into fields, as :func:`diastole_sim.spec.command_check.decode`
+    does.
 
-    Timing: ``o`` is combinational; ``error_code`` is that of the ``bits`` of the cycle before, and
-    ``wrong`` of the cycle before that.
+    Timing: ``o`` is combinational. ``error_code`` belongs to the ``bits`` of 1 cycle before,
+    ``wrong`` to the ``bits`` of 2 cycles before.
 
     Parameters
     ----------
     limits : Limits
-        What is accepted; it must say its ``nests``.
+        Limits of accepted commands; must contain ``nests``.
 
     Members
     -------
     bits : In(512)
-        The command.
+        Command.
     o : Out(layout_for(limits))
-        Meaningful if ``error_code`` is 0.
+        Fields of the command, meaningful if ``error_code`` is 0.
     error_code : Out(8)
-        The first fault in the order of ``PRECEDENCE``, 0 for none; not those of ``IN_TABLES``.
+        First fault in the order of ``PRECEDENCE``, 0 for none; faults of ``IN_TABLES`` are not
+        checked.
     wrong : Out(1)
-        There is one; of a register, for all that begins with a command looks at it.
+        High if there is a fault. A register, because every start of a command depends on it.
     """
 
     def __init__(self, limits: Limits):
@@ -163,12 +167,12 @@ class Decoder(wiring.Component):
 
     @property
     def _fields(self):
-        """Of the machine."""
+        """Fields of a command of the machine."""
         limits = self.limits
         return machine_fields(vector=limits.has_vector, choices=limits.has_choices)
 
     def _own(self, field, values):
-        """The field's bits; 0 in an operation that has another field there."""
+        """Return the bits of the field, 0 for an operation with another field at this position."""
         shared = any(
             other.low < field.low + field.bits and field.low < other.low + other.bits
             for other in self._fields
@@ -205,7 +209,8 @@ class Decoder(wiring.Component):
         }
 
     def _too_large(self, opcode, used, values):
-        """Each way in which a size, or a place in a table, is beyond what the machine holds."""
+        """Yield a condition for every size, or place in a table, that may exceed the limits of the
+        machine."""
         limits = self.limits
         for name in (name for name in SIZES if name in used):
             most = limits.max_size
@@ -226,7 +231,7 @@ class Decoder(wiring.Component):
                 yield (values["which"] == which) & (end > most)
 
     def _reserved(self, opcode):
-        """Whether a bit is set that must be 0."""
+        """Return whether a bit is set that must be 0."""
         limits = self.limits
         mask = reserved_mask(
             opcode,
@@ -237,7 +242,8 @@ class Decoder(wiring.Component):
         return (self.bits & mask).any()
 
     def _bad_width(self, opcode, used, values):
-        """Whether an operand, or what is converted, has planes that its class has not."""
+        """Return whether the number of planes of an operand, or of a tensor to convert, is none of
+        the class."""
         counts = self.limits.planes
         if counts is None:
             return Const(0, 1)
@@ -259,7 +265,8 @@ class Decoder(wiring.Component):
         return _any(refused)
 
     def _bad_choices(self, values):
-        """Whether a conversion is to be as a slot says, or to decide, and cannot."""
+        """Yield conditions under which a conversion asks for a width by slot or for a decision
+        without a slot, or for a class that has no choice."""
         if self.limits.has_choices:
             asks = values["by_slot"] | values["decides"]
             yield asks & ~values["slot"].any()
@@ -268,7 +275,7 @@ class Decoder(wiring.Component):
                     yield asks & (values["class_x"] == number)
 
     def _bad_nest(self, opcode, values):
-        """Whether a length is none of those that the machine has."""
+        """Return whether a length of the loop nest is not among the lengths of the machine."""
         assert self.limits.nests is not None
         taken = self.limits.nests.of(MULTIPLYING[opcode].name) if opcode in NESTED else None
         if taken is None:
@@ -281,5 +288,5 @@ class Decoder(wiring.Component):
 
 
 def _any(conditions):
-    """One bit: any of the conditions holds."""
+    """Return 1 bit: any of the conditions holds."""
     return Cat(*conditions).any()

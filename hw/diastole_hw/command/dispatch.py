@@ -1,4 +1,4 @@
-"""Runs decoded commands on the converter and on the product engine, two at a time at most."""
+"""Run decoded commands on the converter and on the product engine, two at a time at most."""
 
 from functools import reduce
 from operator import or_
@@ -35,46 +35,47 @@ FLAGS = data.StructLayout({bit.name: 1 for bit in FLAG_BITS})
 IMPROVEMENTS = {"improvement_num": unsigned(32), "improvement_den": unsigned(32)}
 EVENTS = {
     "running": 1,  # a command runs in this cycle
-    "converting": 1,  # a convert command does
-    "multiplying": 1,  # a product command does
-    "read": unsigned(2),  # beats that have come for products
-    "written": unsigned(2),  # that they have given
+    "converting": 1,  # a convert command runs
+    "multiplying": 1,  # a product command runs
+    "read": unsigned(2),  # beats that products receive
+    "written": unsigned(2),  # beats that products write
     "busy_slot": 1,  # a slot of the array is valid
-    "waits": data.StructLayout(dict.fromkeys(WAIT_CAUSES[:-1], 1)),  # why none is, if that holds
-    "converted": 1,  # for one cycle, with what follows: a tensor has been converted
-    "amax": unsigned(31),  # its largest finite magnitude, as binary32 without a sign
+    "waits": data.StructLayout(dict.fromkeys(WAIT_CAUSES[:-1], 1)),  # causes of a free slot
+    "converted": 1,  # for 1 cycle, with the following: a tensor has been converted
+    "amax": unsigned(31),  # largest finite magnitude of the tensor, binary32 without sign
 }
 
 
 def events_layout(*, planes: bool, elements: int) -> data.StructLayout:
-    """``EVENTS``, and elements that ``saturated`` or ``underflowed`` in this cycle, over all
-    copies: ``elements`` at most. With ``planes``, also what the monitor has counted of a tensor. A
-    cycle without a slot, in which nothing that the array waits for holds, is one of waiting for a
-    command."""
+    """Return the layout of ``EVENTS`` and of the numbers of elements that ``saturated`` or
+    ``underflowed`` in this cycle, over all copies: ``elements`` at most. With ``planes``, the
+    counts of the precision monitor for a tensor follow. A cycle without a slot and without a wait
+    cause counts as waiting for a command."""
     more = IMPROVEMENTS if planes else {}
     counts = dict.fromkeys(("saturated", "underflowed"), unsigned(elements.bit_length()))
     return data.StructLayout(EVENTS | counts | more)
 
 
 def events_of(plan: Plan) -> data.StructLayout:
-    """Those of the machine."""
+    """Return the layout of the machine's events."""
     return events_layout(planes=plan.planar, elements=elements_of(plan))
 
 
 def elements_of(plan: Plan) -> int:
-    """Most that its converter stores in a cycle."""
+    """Return the largest number of elements that the converter stores in a cycle."""
     return plan.converter.stored_at_once
 
 
 def command_of(plan: Plan) -> data.StructLayout:
-    """A command of the machine."""
+    """Return the layout of the machine's commands."""
     return command_layout(
         planes=plan.planar, vector=plan.vector is not None, choices=plan.has_choices
     )
 
 
 class Engaged(NamedTuple):
-    """Of an engine: its command starts in this cycle; by number, commands that it is at."""
+    """State of an engine: ``starts`` is high when a command starts in this cycle. ``under_way`` has
+    a bit per command number, set while the engine works on the command."""
 
     starts: Signal
     under_way: Signal
@@ -85,26 +86,28 @@ CHAINED_MODES = {opcode: Mode[operation.name.upper()] for opcode, operation in C
 
 
 class Dispatch(wiring.Component):
-    """Start commands in their order, and pulse ``done`` for each in that order.
+    """Start commands in order, and pulse ``done`` for every command in that order.
 
-    A command starts when the one before it is done; one that says ``ahead``, when the one before it
-    has started and its own engine takes it. So two are in flight at most, with numbers 0 and 1 in
-    turn. A command is done when its engine has given all that it writes to the writer, and the
-    writer has all answers to it.
+    A command starts when the preceding command is done. With ``ahead``, a command starts when the
+    preceding command has started and its own engine accepts it. At most two commands are in flight,
+    numbered 0 and 1 alternately. A command is done when its engine has passed all its writes to the
+    writer, and the writer has received all responses.
 
-    With a vector unit, a command that says ``skip`` is done at once in a step that has overflowed:
-    since ``following``, a result was too large, a gradient that was converted had a NaN or an Inf,
-    or the vector unit says that it has written one.
+    With a vector unit, a command with ``skip`` is done at once in a step that has overflowed. A
+    step has overflowed if, since ``following``, a result was too large, a converted gradient had a
+    NaN or an Inf, or the vector unit reports that it wrote an overflow.
 
-    A ``backward`` that the fused pass has no room for runs as ``dx``, then ``dw``: the same bits.
-    So does every one where dY is in vector groups. These two are in flight together.
+    A ``backward`` too large for the fused pass runs as ``dx``, then ``dw``: the result bits are
+    equal. Where dY is in vector groups, every ``backward`` runs as ``dx``, then ``dw``. The two
+    products are in flight together.
 
-    Timing: a command is taken in the cycle in which it starts, of two products the second: in the
-    first one in which it may and its engine is ready. ``done`` comes in the cycle of the product
-    engine's own, if all is answered by then, else in the first cycle in which it is; for a
-    conversion in the first cycle after the converter's in which it is. ``flags`` and ``events`` are
-    shown in the cycles in which they happen; what a conversion has seen with the converter's
-    ``done``.
+    Timing: a command is accepted in the cycle in which it starts: the first cycle in which it may
+    start and its engine is ready. A command of two products is accepted with the start of the
+    second product. ``done`` of a product is in the cycle of the product engine's ``done`` if all
+    writes are answered by then, else in the first cycle in which all writes are answered. ``done``
+    of a conversion is in the first cycle after the converter's ``done`` in which all writes are
+    answered. ``flags`` and ``events`` are output in the cycles in which they happen, the flags of a
+    conversion with the converter's ``done``.
 
     Parameters
     ----------
@@ -113,43 +116,46 @@ class Dispatch(wiring.Component):
     Members
     -------
     command : In(stream of command_of(plan))
-        In order; others must not come, which is not checked. An offer must stay, and have its
-        payload a cycle before ``valid``.
+        Valid commands only, which is not checked. An offer must stay until it is accepted, and its
+        payload must be present 1 cycle before ``valid``.
     number : In(1)
-        Of the command that is offered: that of the one before it, inverted, unless none is here.
+        Number of the offered command: the inverse of the preceding command's number, unless no
+        command is in flight.
     done : Out(1)
-        A pulse: the oldest command is done.
+        Pulse: the oldest command is done.
     product : Out(product_control(plan))
-        The product engine.
+        Product engine.
     convert : Out(ConverterControl(planes=plan.planar))
-        The converter.
+        Converter.
     convert_number : Out(1)
-        Of the command that the converter is at.
+        Number of the converter's current command.
     answered : In(2)
-        By number, all that was given to the writer for the command is in memory.
+        For each command number, whether all its writes are in memory.
     flags : Out(FLAGS)
     events : Out(events_of(plan))
-        But those of beats and of elements, which are 0.
+        All events but beats and elements, which are 0.
     vector, vector_number : Out(VectorControl()), Out(1)
-        The vector unit, where there is one, as are the others; the command that it is at.
+        Vector unit, and the number of its current command. The following members also exist only
+        with a vector unit.
     step, following : In(32), In(1)
-        The step of training; a pulse: it ends, while no command is here. Draws have that of the
-        command, plus this.
+        Training step, and a pulse at its end, while no command is in flight. Random bits use the
+        step of the command plus this step.
     overflowed : Out(1)
-        In this step.
+        True if this step has overflowed.
     fault, fault_number : Out(8), Out(1)
-        An error code of the vector unit, 0 for none, and which command is to blame.
+        Error code of the vector unit, 0 for none, and the number of the failed command.
     convert_slot : Out(8)
-        With the command of ``convert``: the scale slot that it names, + 1.
+        Scale slot + 1 of the command at ``convert``, valid with the command.
     by_slot, decides, last : Out(1), Out(1), In(255)
-        Where the machine decides widths. Likewise: it has the width that the slot says, and decides
-        the next; by slot, that its last tensor has two planes, not one.
+        On a machine that decides widths. With the command of ``convert``: the slot supplies the
+        width, the conversion decides the next width. ``last`` has a bit per slot: its last tensor
+        has two planes, not 1.
     image_asked, image_done, converted_class : In(1), In(1), In(2)
-        Pulses: the vector unit's command asks for the image of a chain, and the converter has
-        written it, before another one is asked for; the class of what was converted, with that or
-        with ``convert.done``.
+        Pulses: the command of the vector unit requests the image of a chain; the converter has
+        written the image, before another image is requested. The class of the converted tensor is
+        valid with ``image_done`` or ``convert.done``.
     chain_stalled : In(1)
-        Of the product engine.
+        Output ``chain_stalled`` of the product engine.
     """
 
     command: stream.Interface
@@ -195,10 +201,10 @@ class Dispatch(wiring.Component):
         m = Module()
         events = self.events
         here = Signal(2)  # by number: a command has started
-        converts = Signal(2)  # it is no product
+        converts = Signal(2)  # by number: the command is a conversion
         oldest = Signal()
         command, at = self.command.p, self.number
-        due = Signal()  # the command that is offered may start
+        due = Signal()  # the offered command may start
         starts = Signal()
         is_convert = command.opcode == Opcode.CONVERT
         has_vector = self.plan.vector is not None
@@ -216,7 +222,7 @@ class Dispatch(wiring.Component):
             self._convert(m, command, at, due & is_convert),
             self._multiply(m, command, at, product_due),
         ]
-        others = Const(0, 2)  # commands of the vector unit alone
+        others = Const(0, 2)  # commands that only the vector unit runs
         if has_vector:
             others = Signal(2, name="others")
             vector_due = due & of_vector & (~chained | self.product.ready)
@@ -259,8 +265,8 @@ class Dispatch(wiring.Component):
         return m
 
     def _of_vector(self, m, command):
-        """Whether a command is of the vector unit; whether it is a product too, with a chain; and a
-        signal for whether there is room for that chain."""
+        """Return whether a command belongs to the vector unit, whether it is also a product, with a
+        chain, and a signal that is driven later: whether the chain can be queued."""
         chained = Signal()
         m.d.comb += [
             chained.eq(among(command.opcode, CHAINED) & ~(command.skip & self.overflowed)),
@@ -269,8 +275,8 @@ class Dispatch(wiring.Component):
         return among(command.opcode, VECTOR_OPCODES), chained, Signal(name="room_for_chain")
 
     def _run(self, m, command, at, due, room):
-        """Commands of the vector unit, one after the other; a chain with a product waits here for
-        the one before it, so that its product can begin. Drives ``room``."""
+        """Run commands of the vector unit in order. A chain with a product waits in a queue for the
+        preceding chain, and the product can begin at once. Drive ``room``."""
         vector = self.vector
         layout = data.StructLayout({"asked": vector.command.payload.shape(), "number": 1})
         m.submodules.queue = queue = StreamFifo(layout, 1)
@@ -298,7 +304,7 @@ class Dispatch(wiring.Component):
         return Engaged(starts, under_way)
 
     def _image(self, m):
-        """Images of chains, which the converter is at when their chains are done."""
+        """Track images that are still being converted when their chains are done."""
         under_way = Signal(2, name="images_now")
         with m.If(self.image_done):
             m.d.sync += under_way.eq(0)
@@ -307,7 +313,7 @@ class Dispatch(wiring.Component):
         return Engaged(Const(0, 1), under_way)
 
     def _ask(self, command, given):
-        """What the vector unit is to do."""
+        """Yield the assignments of a command to the vector unit."""
         chain = given.chain
         yield from (
             given.skipped.eq(command.skip & self.overflowed),
@@ -330,7 +336,7 @@ class Dispatch(wiring.Component):
         yield from (chain.rows.eq(rows), chain.cols.eq(cols))
 
     def _wait(self, m, converting, multiplying):
-        """What the array waits for, where no vector enters it."""
+        """Report why the array waits in a cycle in which no vector enters."""
         events, stalls = self.events, self.product.stalls
         m.d.comb += [
             events.busy_slot.eq(self.product.slot),
@@ -340,9 +346,9 @@ class Dispatch(wiring.Component):
         ]
 
     def _wait_for_chains(self, m, command, starts, runs):
-        """Likewise, of the vector unit."""
+        """Report the wait causes of the vector unit."""
         waits = self.events.waits
-        updating = Signal(2)  # by number, that the command is an update
+        updating = Signal(2)  # by number: the command is an update
         updates = updating.bit_select(self.vector_number, 1)
         with m.If(starts):
             m.d.sync += updating.bit_select(self.number, 1).eq(command.update)
@@ -353,7 +359,7 @@ class Dispatch(wiring.Component):
         ]
 
     def _notice(self, m):
-        """Whether anything of this step was too large."""
+        """Track in ``overflowed`` whether a value of this step was too large."""
         flags = self.flags
         seen = flags.overflow | flags.dy_nan | flags.dy_inf | self.vector.overflow
         with m.If(self.following):
@@ -362,7 +368,7 @@ class Dispatch(wiring.Component):
             m.d.sync += self.overflowed.eq(1)
 
     def _convert(self, m, command, at, due):
-        """Conversions, one after the other."""
+        """Run conversions one after another."""
         convert, given = self.convert, self.convert.command.p
         m.d.comb += [
             given.cls.eq(command.class_x),
@@ -394,9 +400,9 @@ class Dispatch(wiring.Component):
         return Engaged(starts, under_way)
 
     def _multiply(self, m, command, at, due):
-        """Products; those of backward may be two."""
+        """Run products. A ``backward`` may be two products."""
         product = self.product
-        second = Signal()  # of two
+        second = Signal()  # of two products
         two = Signal()
         starts = Signal(name="product_starts")
         under_way = Signal(2, name="multiplies_now")
@@ -421,7 +427,7 @@ class Dispatch(wiring.Component):
         return Engaged(starts, under_way)
 
     def _product_operands(self, m, command, second):
-        """What the product engine is to do with the command at hand."""
+        """Pass the operands of the current command to the product engine."""
         product, given = self.product, self.product.operands
         backward = command.opcode == Opcode.BACKWARD
         m.d.comb += [
@@ -439,7 +445,7 @@ class Dispatch(wiring.Component):
         if self.plan.planar:
             widths = (self._width(command, name) for name in CLASS_NAMES)
             m.d.comb += [planes.eq(n) for planes, n in zip(given.planes, widths, strict=True)]
-        if self.plan.grouped(DY):  # the two gradients read its two images
+        if self.plan.grouped(DY):  # the two gradients read the two images of dY
             with m.If(backward & second):
                 m.d.comb += given.dy.eq(command.address_dy_m)
         modes = MODES if self.plan.vector is None else MODES | CHAINED_MODES
@@ -452,7 +458,7 @@ class Dispatch(wiring.Component):
                 m.d.comb += product.mode.eq(Mux(product.fits, Mode.FUSED, fallback))
 
     def _width(self, command, tensor_class):
-        """Planes less 1 of a product's operand."""
+        """Return the number of planes, less 1, of an operand of a product."""
         width = command[WIDTH_FIELDS[tensor_class]]
         if not self.plan.has_choices:
             return width
@@ -460,7 +466,7 @@ class Dispatch(wiring.Component):
         return Mux(slot == 0, width, Cat(Const(0, 1), self.last).bit_select(slot, 1))
 
     def _report(self, m):
-        """What the converter saw in the tensor, by its class."""
+        """Report the converter's results for a tensor, as flags of its class."""
         convert, events, flags = self.convert, self.events, self.flags
         cls = Signal.like(convert.command.p.cls, name="converted_class")
         reported = convert.done

@@ -1,4 +1,4 @@
-"""The front of the machine: fetches commands and hands those that are in order on, in order."""
+"""Fetch commands and pass valid commands on, in order."""
 
 from amaranth.hdl import Cat, Module, Mux, Signal, signed
 from amaranth.lib import enum, stream, wiring
@@ -16,65 +16,67 @@ from diastole_sim.spec.limits import Limits
 
 
 class CommandFetch(wiring.Component):
-    """Fetch and check the commands of an array one after the other, and wait until all are done.
+    """Fetch and check the commands of an array one after another, and wait until all are done.
 
-    ``start`` begins with command 0; a count of 0 is the error ``ZERO_SIZE`` of command 0, an
-    address off the beat ``MISALIGNED``. A command that is in order is offered at ``command``; when
-    it is taken, ``done`` ends it. The next one is fetched meanwhile, so two commands are in flight
-    at most, that which is fetched among them; their numbers are those of their indices modulo 2.
-    After the last, ``finished`` is high for one cycle. The first error, of a command or ``fault``,
-    stops the machine: nothing more is fetched or offered, and the error stays until ``clear``. A
-    command that is refused, or that cannot be read, is the error when those before it are done.
-    ``fault`` counts only while ``busy``, and has precedence over ``done`` in the same cycle.
+    ``start`` begins with command 0. A count of 0 is the error ``ZERO_SIZE`` of command 0, an
+    unaligned address is ``MISALIGNED``. A valid command is offered at ``command``; ``done`` ends an
+    accepted command. Meanwhile the next command is fetched. At most two commands are in flight,
+    including the fetched command; their numbers are their indices modulo 2. After the last command,
+    ``finished`` is high for 1 cycle. The first error, of a command or ``fault``, stops the machine:
+    nothing more is fetched or offered, and the error stays until ``clear``. A command that is
+    refused or cannot be read becomes the error when all earlier commands are done. ``fault`` counts
+    only while ``busy``, and has precedence over ``done`` in the same cycle.
 
-    In a machine with a vector unit ``start`` begins with command ``first``, and none is
-    ``ZERO_SIZE`` of command 0 too. The command ``next`` is not offered: when all before it are done
-    it ends the step, and the command after it, or in a step before ``step_end`` its target, is the
-    next one; where that is not among those from ``first`` to ``count``, all is done.
+    In a machine with a vector unit ``start`` begins with command ``first``, and ``ZERO_SIZE`` of
+    command 0 also means that no command is left from ``first`` on. The command ``next`` is not
+    offered: when all earlier commands are done, ``next`` ends the step. If the new step is before
+    ``step_end``, the target of ``next`` is the next command, else the command after ``next``. If
+    the next command is not among the commands from ``first`` to ``count``, all is done.
 
     Timing: 3 cycles from the last beat of a command to ``command.valid``, a function of registers;
-    its payload is right 2 cycles earlier. Where it keeps operands on chip, as many more as
-    :class:`diastole_hw.command.panels.Panels` takes, and 1.
-    The request of the first command is valid 3 cycles after ``start``, that of the next in the
-    cycle after the one before it was taken, if none is in flight before that, else after ``done``.
-    A ``next`` ends the step 3 cycles after its last beat or in the cycle after the last ``done``,
-    the later of both; ``finished`` comes a cycle later, the request of the command after it 3.
-    Addresses are added up in cycles of their own, and looked at in others.
+    the payload is valid 2 cycles earlier. A command that keeps operands on chip takes as many
+    cycles more as :class:`diastole_hw.command.panels.Panels`, and 1. The request of the first
+    command is valid 3 cycles after ``start``. The request of the next command is valid in the cycle
+    after the preceding command was accepted, if no earlier command is in flight, else after
+    ``done``. A ``next`` ends the step 3 cycles after its last beat or in the cycle after the last
+    ``done``, the later of both. ``finished`` follows 1 cycle later, the request of the following
+    command 3 cycles later. Addresses are added in cycles of their own, and compared in later
+    cycles.
 
     Parameters
     ----------
     limits : Limits
-        As of :class:`Decoder`.
+        Limits as in :class:`Decoder`.
 
     Members
     -------
     start : In(1)
-        Ignored while ``busy`` and while there is an error.
+        Pulse, ignored while ``busy`` and while there is an error.
     address, count : In(40), In(32)
-        Of the commands; must hold while ``busy``.
+        Address and number of the commands; must stay stable while ``busy``.
     clear : In(1)
-        Stop and forget the error; the reader must be cleared with it.
+        Stop and forget the error; the reader must be cleared, too.
     read, failed : Out(ReadSignature(data_width)), In(1)
-        ``failed`` with a beat: the bus answered with an error.
+        Read service. ``failed`` with a beat: the bus answered with an error.
     base, limit : In(40), In(40)
-        The window that may be read, its limit exclusive; must hold while ``busy``.
+        Window that may be read, its limit exclusive; must stay stable while ``busy``.
     command : Out(stream of :func:`layout_for` the limits)
     number : Out(1)
-        Of the command that is fetched or offered.
+        Number of the fetched or offered command.
     done : In(1)
-        A pulse: the oldest command that was taken is done, its last write is answered. May come in
-        the cycle after it was taken, or later.
+        Pulse: the oldest accepted command is done, and its last write is answered. May arrive in
+        the cycle after the command was accepted, or later.
     fault, fault_number : In(8), In(1)
-        An error code from the buses, 0 for none, and of which of the commands in flight it is.
+        Error code from the buses, 0 for none, and the number of the failed command.
     busy, finished : Out(1)
     error_code, error_index : Out(8), Out(32)
     first : In(32)
-        Of the command to begin with; must hold while ``busy``. This and what follows with
-        ``limits.has_vector``.
+        Index of the first command; must stay stable while ``busy``. This member and the following
+        exist with ``limits.has_vector``.
     step, step_end : In(32)
-        The training step, and that which is done no more.
+        Training step, and the first step that is not done.
     step_set, step_next : Out(1), Out(32)
-        A pulse at the end of a step: ``step`` must be the latter from the next cycle on.
+        Pulse at the end of a step: ``step`` must be ``step_next`` from the next cycle on.
     """
 
     read: wiring.PureInterface
@@ -114,17 +116,17 @@ class CommandFetch(wiring.Component):
         m.submodules.panels = panels = Panels(self.limits)
         m.d.comb += panels.command.eq(self.command.payload)
         state = Signal(State)
-        following = Signal(State)  # of the next cycle
-        asks = Signal()  # State.REQUEST, of a command in the window, of a bit: much waits for it
-        offers = Signal()  # likewise State.OFFER
-        index = Signal(32)  # of the command that is fetched or offered, or is the error
-        flying = Signal(2)  # commands that were taken and are not done
-        last = data_register()  # the command is the last one, long before it is offered
+        following = Signal(State)  # state of the next cycle
+        asks = Signal()  # State.REQUEST and a command in the window, in 1 bit for many gates
+        offers = Signal()  # State.OFFER, in 1 bit for many gates
+        index = Signal(32)  # of the fetched or offered command, or of the error
+        flying = Signal(2)  # number of accepted commands that are not done
+        last = data_register()  # the command is the last, known long before it is offered
         beats = 8 * COMMAND_BYTES // data_width
         beat = data_register(range(beats))
-        at = data_register(ADDRESS_BITS + 1)  # of the command, once it is asked for, of the next
-        lies_inside = Signal()  # that does, in the window
-        inside = data_register()  # it did in the cycle before
+        at = data_register(ADDRESS_BITS + 1)  # address of the command, then of the next
+        lies_inside = Signal()  # the command is in the window
+        inside = data_register()  # ``lies_inside`` of the previous cycle
         m.d.comb += [
             self.command.payload.eq(decoder.o),
             self.number.eq(index[0]),
@@ -139,7 +141,7 @@ class CommandFetch(wiring.Component):
         if self.limits.has_vector:
             begin, none = self.first, self.first >= self.count
         code = Signal(8)  # of a fault that stops the machine in this cycle
-        refusal = data_register(8)  # of the command that was fetched
+        refusal = data_register(8)  # error code of the fetched command
         taken = Signal()
         m.d.sync += [self.finished.eq(0), panels.start.eq(0)]
         m.d.comb += taken.eq(self.command.valid & self.command.ready)
@@ -154,6 +156,7 @@ class CommandFetch(wiring.Component):
             offers.eq(following == State.OFFER),
         ]
         with m.Switch(state):
+            # Wait for ``start``, check count and address.
             with m.Case(State.IDLE):
                 with m.If(self.start & (self.error_code == 0)):
                     m.d.comb += following.eq(State.SEEK)
@@ -162,12 +165,15 @@ class CommandFetch(wiring.Component):
                         m.d.comb += code.eq(ErrorCode.ZERO_SIZE)
                     with m.Elif(self.address[: exact_log2(data_width // 8)].any()):
                         m.d.comb += code.eq(ErrorCode.MISALIGNED)
+            # Compute the address of a command.
             with m.Case(State.SEEK):
                 first = index << exact_log2(COMMAND_BYTES) if self.limits.has_vector else 0
                 m.d.sync += at.eq(whole_beats(self.address + first, data_width // 8))
                 m.d.comb += following.eq(State.LOOK)
+            # Compare the address with the window.
             with m.Case(State.LOOK):
                 m.d.comb += following.eq(State.REQUEST)
+            # Request the beats of the command.
             with m.Case(State.REQUEST):
                 m.d.sync += [beat.eq(0), refusal.eq(0)]
                 with m.If(~inside):
@@ -176,6 +182,7 @@ class CommandFetch(wiring.Component):
                 with m.Elif(self.read.requests.ready):
                     m.d.comb += following.eq(State.BEATS)
                     m.d.sync += at.eq(whole_beats(at + COMMAND_BYTES, data_width // 8))
+            # Receive the beats.
             with m.Case(State.BEATS):
                 m.d.comb += self.read.beats.ready.eq(1)
                 with m.If(self.read.beats.valid):
@@ -184,9 +191,10 @@ class CommandFetch(wiring.Component):
                         m.d.sync += refusal.eq(ErrorCode.READ_RESPONSE)
                     with m.If(beat == beats - 1):
                         m.d.comb += following.eq(State.DECODE)
+            # Wait for the decoder to check the bits.
             with m.Case(State.DECODE):
                 m.d.comb += following.eq(State.CHECK)
-            with m.Case(State.CHECK):  # whether the decoder finds it wrong is known a cycle later
+            with m.Case(State.CHECK):  # the decoder's ``wrong`` is valid 1 cycle later
                 m.d.comb += following.eq(State.OFFER)
                 m.d.sync += panels.start.eq(1)
                 with m.If(refusal != 0):
@@ -196,6 +204,7 @@ class CommandFetch(wiring.Component):
                 if self.limits.has_vector:
                     with m.Elif(decoder.o.opcode == Opcode.NEXT):
                         m.d.comb += following.eq(State.NEXT)
+            # Wait until the blocks that the loop nest keeps are counted.
             with m.Case(State.PANELS):
                 with m.If(panels.done):
                     m.d.comb += following.eq(State.REFUSED)
@@ -203,9 +212,11 @@ class CommandFetch(wiring.Component):
                     with m.If(panels.fits):
                         m.d.comb += following.eq(State.OFFER)
                 self._refuse(m, following, refusal, decoder)
+            # Report the error when all earlier commands are done.
             with m.Case(State.REFUSED):
                 with m.If(flying == 0):
                     m.d.comb += code.eq(refusal)
+            # Offer the command; the decoder's verdict is valid now.
             with m.Case(State.OFFER):
                 self._refuse(m, following, refusal, decoder)
                 with m.If(taken):
@@ -215,14 +226,17 @@ class CommandFetch(wiring.Component):
                         m.d.comb += following.eq(State.LAST)
                     with m.Elif((flying == 0) | self.done):
                         m.d.comb += following.eq(State.REQUEST)
+            # Two commands are in flight: wait for one to be done.
             with m.Case(State.WAIT):
                 with m.If(self.done):
                     m.d.comb += following.eq(State.REQUEST)
+            # The last command is accepted: wait until all are done.
             with m.Case(State.LAST):
                 with m.If(self.done & (flying == 1)):
                     m.d.comb += following.eq(State.IDLE)
                     m.d.sync += self.finished.eq(1)
             if self.limits.has_vector:
+                # Wait until no command is in flight, then end the step.
                 with m.Case(State.NEXT):
                     alone = (flying == 0) & ~decoder.wrong
                     self._next(m, following, index, alone, decoder.o.target)
@@ -232,12 +246,12 @@ class CommandFetch(wiring.Component):
         return m
 
     def _keep(self, m, decoder, beat, anew):
-        """Keep of the beats what the decoder looks at."""
+        """Keep the bits of the beats that the decoder examines."""
         payload, width = self.read.beats.payload, self.limits.data_width
         beats = 8 * COMMAND_BYTES // width
         groups = told_apart(self.limits)
         far = [group for group in groups if group[0] // width != group[-1] // width]
-        over = data_register(len(far))  # of several beats
+        over = data_register(len(far))  # OR of bits in several beats
         m.d.comb += [decoder.bits[group[0]].eq(bit) for group, bit in zip(far, over, strict=True)]
         with m.If(anew):
             m.d.sync += over.eq(0)
@@ -257,14 +271,14 @@ class CommandFetch(wiring.Component):
 
     @staticmethod
     def _refuse(m, following, refusal, decoder):
-        """Not this command, if the decoder has found anything."""
+        """Refuse the current command if the decoder has found a fault."""
         with m.If(decoder.wrong):
             m.d.comb += following.eq(State.REFUSED)
             m.d.sync += refusal.eq(decoder.error_code)
 
     def _next(self, m, following, index, alone, target):
-        """End the step as soon as nothing is in flight."""
-        goes_on = Signal()  # with a step more
+        """End the step as soon as no command is in flight."""
+        goes_on = Signal()  # another step follows
         follower = Signal(33)
         m.d.comb += [
             self.step_next.eq(self.step + 1),
@@ -280,9 +294,10 @@ class CommandFetch(wiring.Component):
                 m.d.sync += self.finished.eq(1)
 
     def _stop(self, m, following, index, flying, code):
-        """Errors and ``clear``; what is assigned here wins over the states."""
-        behind = Signal(signed(3))  # the command to blame: how far
-        other = index[0] ^ flying[0] ^ self.fault_number  # not the oldest in flight
+        """Handle errors and ``clear``. Assignments of this method override the assignments of the
+        states."""
+        behind = Signal(signed(3))  # distance from ``index`` to the failed command
+        other = index[0] ^ flying[0] ^ self.fault_number  # 0: the oldest command failed
         m.d.comb += behind.eq(flying - other)
         with m.If(self.busy & (self.fault != 0)):
             m.d.comb += code.eq(self.fault)
@@ -297,7 +312,7 @@ class CommandFetch(wiring.Component):
 
 
 class State(enum.Enum, shape=4):
-    """Of :class:`CommandFetch`."""
+    """States of :class:`CommandFetch`."""
 
     IDLE = 0
     REQUEST = 1

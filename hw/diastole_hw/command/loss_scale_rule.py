@@ -1,5 +1,5 @@
-"""The scale of the loss, a power of two: smaller after a step that overflowed, larger after many
-that did not, and never below a floor that a program may raise."""
+"""Adapt the scale of the loss, a power of two. The scale shrinks after a step that overflowed,
+grows after many steps without overflow, and never falls below a floor that a program may raise."""
 
 from amaranth.hdl import Assert, Cat, Const, Module, Mux, Signal, signed
 from amaranth.lib import data, wiring
@@ -13,28 +13,29 @@ from diastole_sim.spec.registers import BY_NAME
 
 
 class LossScaleRule(wiring.Component):
-    """What becomes of the registers of the loss's scale at the end of a step and when a program
-    loads a floor, and the constants of programs that follow from them.
+    """Compute new values of the loss-scale registers at the end of a step and when a program loads
+    a floor. Write the constants of programs that follow from the scale.
 
-    Timing: registers' new values are combinational. In the two cycles after ``following``,
-    ``start`` or ``floor`` both constants are put.
+    Timing: new values of the registers are combinational. In the two cycles after ``following``,
+    ``start`` or ``floor`` the two constants are written.
 
     Members
     -------
     start : In(1)
-        A pulse: commands begin.
+        Pulse: commands begin.
     following, overflowed : In(1)
-        A pulse: a step ends; whether it overflowed.
+        Pulse at the end of a step, and whether the step overflowed.
     floor : In(floor_layout())
-        A pulse: the smallest exponent becomes ``field`` - 127, a byte in two's complement. Not in
-        the cycle of ``following``.
+        Pulse: the smallest exponent becomes ``field`` - 127, a byte in two's complement. Not
+        allowed in the cycle of ``following``.
     loss_scale, loss_window, loss_clean : In(32)
-        The registers of these names.
+        Registers of these names.
     loss_scale_set, loss_clean_set : Out(1)
     loss_scale_next, loss_clean_next : Out(32)
-        With the former, what they become.
+        New values of the registers, valid while ``..._set`` is high.
     put : Out(constant_layout())
-        2^x and 2^-x in binary32, +0 or Inf where it has none; 1.0 while the scale is off.
+        Constants 2^x and 2^-x in binary32, +0 or Inf where the power is out of range; 1.0 while the
+        scale is off.
     """
 
     floor: data.View
@@ -57,9 +58,9 @@ class LossScaleRule(wiring.Component):
         )
         m.d.sync += Assert(~(self.floor.valid & self.following), "a floor as a step ends")
         floor = Signal(signed(8))
-        rises = Signal()  # the scale, to a floor above it
+        rises = Signal()  # the scale rises to a floor above it
         grown = Signal(signed(9))
-        ends = Signal()  # of a window without overflow
+        ends = Signal()  # a window without overflow ends
         clean = Signal(32)
         m.d.comb += [
             clean.eq(self.loss_clean + 1),
@@ -86,7 +87,7 @@ class LossScaleRule(wiring.Component):
         return m
 
     def _put(self, m, exponent):
-        """One constant after the other."""
+        """Write one constant after the other."""
         scale, inverse = Signal(), Signal()
         field = Signal(signed(10))
         changes = self.start | self.following | self.floor.valid

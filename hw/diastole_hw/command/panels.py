@@ -1,4 +1,4 @@
-"""Whether what a nest keeps on chip fits: counted, before a command starts."""
+"""Check, before a command starts, whether the blocks that its loop nest keeps on chip fit."""
 
 from amaranth.hdl import Cat, Const, Module, Mux, Signal, signed
 from amaranth.lib import wiring
@@ -19,32 +19,33 @@ from diastole_sim.spec.operations import OPERATIONS
 
 
 class Panels(wiring.Component):
-    """Check what the nest of a command keeps, as
+    """Check the kept blocks of a command's loop nest, as
     :meth:`diastole_sim.spec.nest.NestLimits.problem` does.
 
-    What stays of an operand, in blocks of a bank, is a product of lengths: slices of a chunk, tiles
-    or groups, chunks, and where all of them stay, of these; of several planes also that. It is
-    counted length by length: what has been found is added to itself as often as the next length
-    says, until it is beyond the room.
+    The number of kept blocks of an operand, per bank, is a product of lengths: slices of a chunk,
+    blocks of a T tile or lane groups, chunks, where all tiles are kept the number of tiles, and the
+    number of planes where there are several. The unit multiplies length by length: it adds the
+    count found before to itself as often as the next length says, until the count exceeds the
+    capacity.
 
-    Timing: an operand takes 3 cycles for each of its lengths, and one for each addition, fewer if
-    it does not fit; ``done`` comes 2 cycles after the last.
+    Timing: an operand takes 3 cycles for each of its lengths and 1 cycle for each addition, fewer
+    if the operand does not fit. ``done`` follows 2 cycles after the last addition.
 
     Parameters
     ----------
     limits : Limits
-        They must say their ``nests``.
+        Limits of the machine; must contain ``nests``.
 
     Members
     -------
     start : In(1)
-        A pulse.
+        Pulse.
     command : In(layout_for(limits))
-        A command that is in order but for what it keeps; must hold from ``start`` to ``done``.
+        Valid command, except for its kept blocks; must stay stable from ``start`` to ``done``.
     done : Out(1)
-        Until the next ``start``.
+        High until the next ``start``.
     fits : Out(1)
-        With ``done``; means nothing where nothing is kept.
+        Result, valid with ``done``; meaningless if nothing is kept.
     """
 
     def __init__(self, limits: Limits):
@@ -65,22 +66,24 @@ class Panels(wiring.Component):
         rooms = nests.forward.stream_blocks, nests.forward.held_blocks
         operands = self._lengths(m, nests)
         last = len(operands[0]) - 1
-        held = data_register()  # the operand that is counted
-        at = data_register(range(last + 1))  # the length at hand
+        held = data_register()  # the current operand: 1 is the stationary operand
+        at = data_register(range(last + 1))  # number of the current length
         loads = data_register()
         ended = Signal(init=1)
         step = data_register(max(len(step) for lengths in operands for _, step in lengths))
-        left = data_register(signed(max(EXTENT_BITS, len(step)) + 2))  # of the length, below 0
-        begins = data_register()  # 1 is missing in it
+        left = data_register(signed(max(EXTENT_BITS, len(step)) + 2))  # negative rest of the length
+        begins = data_register()  # ``left`` lacks 1
         found = data_register(range(3 * max(rooms) + 1))
-        beyond = data_register()  # what was found is, once it was
+        beyond = data_register()  # ``found`` exceeds the capacity, or did before
         all_found = data_register()
         factor = data_register(found.shape())  # found before this length
         after = Signal.like(left)
         m.d.sync += beyond.eq(beyond | (found > Mux(held, rooms[1], rooms[0])))
         m.d.comb += [after.eq(left + step + begins), self.done.eq(ended & ~self.start)]
+        # End: the count exceeds the capacity, or is complete.
         with m.If(beyond | all_found):
             m.d.sync += [ended.eq(1), self.fits.eq(~beyond)]
+        # Load the next length.
         with m.Elif(loads):
             m.d.sync += [loads.eq(0), begins.eq(1), factor.eq(found)]
             with m.Switch(Cat(at, held)):
@@ -89,12 +92,15 @@ class Panels(wiring.Component):
                         with m.Case(number << len(at) | n):
                             ones = Const(-1, signed(len(left) - len(size)))
                             m.d.sync += [left.eq(Cat(~size, ones)), step.eq(each)]
+        # Go through the steps of the length, and add once per further step.
         with m.Elif(begins | (left < 0)):
             m.d.sync += [left.eq(after), begins.eq(0)]
             with m.If(~begins):
                 m.d.sync += found.eq(found + factor)
+        # Go on to the next length.
         with m.Elif(at != last):
             m.d.sync += [at.eq(at + 1), loads.eq(1)]
+        # Go on to the stationary operand.
         with m.Elif(~held & keeps[1]):
             m.d.sync += [held.eq(1), at.eq(0), loads.eq(1)]
             m.d.sync += found.eq(nests.forward.pass_blocks)
@@ -107,8 +113,9 @@ class Panels(wiring.Component):
         return m
 
     def _lengths(self, m, nests):
-        """Those of what streams and of what is held: pairs, how long it is and how much of it goes
-        at once, both at least 1; 0 for a length that is one step."""
+        """Return the lengths of the streaming and of the stationary operand, as pairs: a size, and
+        the part of the size that one step covers. Both are at least 1, or the size is 0 for a
+        length of one step."""
         own = self._of_operation(m, nests)
         command, low = self.command, (self.limits.block - 1).bit_length()
         all_tiles = command.nest_outer
@@ -128,7 +135,7 @@ class Panels(wiring.Component):
         )
 
     def _of_operation(self, m, nests):
-        """By name, lengths and sizes of the product that the command is."""
+        """Return by name the lengths and sizes of the product that the command selects."""
         values = {
             operation: self._values(operation, nests.of(operation.name))
             for operation in OPERATIONS.values()
@@ -146,7 +153,7 @@ class Panels(wiring.Component):
         return own
 
     def _values(self, operation, taken):
-        """They, of one operation."""
+        """Return by name the lengths and sizes of one operation."""
         command = self.command
         (product,) = operation.products
 
@@ -169,7 +176,7 @@ class Panels(wiring.Component):
         return own
 
     def _planes(self, tensor_class):
-        """Of an operand."""
+        """Return the number of planes of an operand."""
         further = self.command[WIDTH_FIELDS[tensor_class]]
         if self.limits.has_choices:
             by_slot = self.command[SLOT_FIELDS[tensor_class]].any()

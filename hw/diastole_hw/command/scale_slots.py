@@ -1,4 +1,4 @@
-"""The magnitudes that the vector unit keeps of a tensor over steps, in a scale slot."""
+"""Keep the magnitudes of a tensor over several steps, in a scale slot of the vector unit."""
 
 from amaranth.hdl import Assert, Module, Mux, Signal
 from amaranth.lib import wiring
@@ -12,35 +12,37 @@ MAGNITUDE_BITS = WORD - 1
 
 
 class ScaleSlots(wiring.Component):
-    """Read the magnitudes of steps before from a scale slot, and note the magnitude of a conversion
-    there, as :meth:`diastole_sim.golden.tables.Tables.magnitudes_before` and ``note_magnitude`` do.
+    """Read the magnitudes of earlier steps from a scale slot, and note the magnitude of a
+    conversion in the slot, as :meth:`diastole_sim.golden.tables.Tables.magnitudes_before` and
+    ``note_magnitude`` do.
 
-    A slot's words are read one after the other. Where the conversion is of another step than the
-    slot, each word moves one place on as the next one is read.
+    The words of a slot are read one after another. If step of conversion and step of slot differ,
+    each word moves on by one place while the next word is read.
 
-    Timing: ``done`` comes 1 + ``shape.slot_words`` cycles after ``start``; ``largest`` is there
-    from the cycle after ``done`` until the next ``start``, which comes after ``note``.
+    Timing: ``done`` is 1 + ``shape.slot_words`` cycles after ``start``. ``largest`` is valid from
+    the cycle after ``done`` until the next ``start``, which must be after ``note``.
 
     Parameters
     ----------
     shape : VectorShape
-        Of a machine with tensor scales.
+        Sizes of the vector unit of a machine with tensor scales.
 
     Members
     -------
     start : In(1)
-        A pulse: a conversion begins.
+        Pulse: a conversion begins.
     slot, step : In(range(255)), In(32)
-        Of the conversion; they must hold from ``start`` to ``note``.
+        Slot and step of the conversion; must stay stable from ``start`` to ``note``.
     done : Out(1)
-        A pulse.
+        Pulse.
     largest : Out(31)
-        The largest magnitude of the steps before, as binary32 without a sign; 0: there is none.
+        Largest magnitude of the earlier steps, as binary32 without a sign; 0 if there is none.
     note, amax : In(1), In(31)
-        A pulse: the conversion ends; the largest magnitude of its tensor.
+        Pulse at the end of the conversion, and the largest magnitude of its tensor.
     read_en, read_at, word : Out(1), Out(range(shape.slot_entries)), In(32)
-        Of the table ``AMAX``; a word comes one cycle later.
+        Read port of the table ``AMAX``; a word arrives 1 cycle after its address.
     put_en, put_at, put : Out(1), Out(range(shape.slot_entries)), Out(32)
+        Write port of the table.
     """
 
     def __init__(self, shape: VectorShape):
@@ -68,8 +70,8 @@ class ScaleSlots(wiring.Component):
         m = Module()
         words = self.shape.slot_words
         first = Signal.like(self.read_at, name="first")
-        behind = Signal.like(self.read_at, name="behind")  # where the word at hand is
-        count, busy = Signal(range(words + 1)), Signal()  # words that were asked for
+        behind = Signal.like(self.read_at, name="behind")  # address of the current word
+        count, busy = Signal(range(words + 1)), Signal()  # number of requested words
         m.d.comb += [
             self.read_en.eq(busy & (count != words)),
             self.read_at.eq(first + count),
@@ -82,19 +84,22 @@ class ScaleSlots(wiring.Component):
             m.d.sync += count.eq(count + 1)
         m.d.sync += Assert(~busy | ~(self.start | self.note), "a slot is used while it is read")
 
-        before = data_register(WORD, name="before")  # the word that takes the next one's place
-        now = data_register(MAGNITUDE_BITS, name="now")  # the largest of this step so far
-        other = data_register(name="other")  # the conversion is of another step than the slot
+        before = data_register(WORD, name="before")  # the word that moves to the next place
+        now = data_register(MAGNITUDE_BITS, name="now")  # largest magnitude of this step yet
+        other = data_register(name="other")  # conversion and slot are of different steps
         moved = Signal(WORD)
         m.d.comb += [self.put_at.eq(behind), moved.eq(Mux(other, before, self.word))]
         with m.If(self.start):
             m.d.sync += self.largest.eq(0)
         with m.Elif(busy):
             with m.Switch(count):
+                # No word has arrived.
                 with m.Case(0):
                     pass
+                # The magnitude of the slot's latest step arrives.
                 with m.Case(SlotWord.LARGEST + 1):
                     m.d.sync += [before.eq(self.word), now.eq(self.word)]
+                # The latest step of the slot arrives.
                 with m.Case(SlotWord.STEP + 1):
                     m.d.comb += [
                         self.put_en.eq(self.word != self.step),
@@ -103,6 +108,7 @@ class ScaleSlots(wiring.Component):
                     m.d.sync += other.eq(self.put_en)
                     with m.If(self.put_en):
                         m.d.sync += now.eq(0)
+                # A magnitude of an earlier step arrives.
                 with m.Default():
                     m.d.comb += [self.put_en.eq(other), self.put.eq(before)]
                     m.d.sync += before.eq(self.word)

@@ -1,4 +1,5 @@
-"""Whether a tensor's next conversion is to be wider: the rule of the precision monitor."""
+"""Decide whether the next conversion of a tensor is to be wider, by the rule of the precision
+monitor."""
 
 from amaranth.hdl import Assert, Cat, Module, Mux, Signal, unsigned
 from amaranth.lib import wiring
@@ -9,33 +10,35 @@ from diastole_sim.spec.limits import EPS_BITS
 from diastole_sim.spec.require import require_int
 
 SCALED_BITS = 14
-"""2^14 num > threshold * sum of k2, since den is four of these, and a threshold has 16 bits behind
-the point."""
+"""Shift of ``num``. With 16 fraction bits in the threshold, num / (4 den) > threshold is the
+comparison 2^14 num > threshold * den, where ``den`` is the sum of k2."""
 
 
 class WidthDecision(wiring.Component):
-    """Compare what :class:`diastole_hw.convert.lanes.monitor.Monitor` has counted with a threshold,
-    as :meth:`diastole_sim.golden.improvement.Improvement.exceeds` does: one bit of the threshold
-    per cycle, with one adder.
+    """Compare the counts of :class:`diastole_hw.convert.lanes.monitor.Monitor` with a threshold, as
+    :meth:`diastole_sim.golden.improvement.Improvement.exceeds` does: 1 bit of the threshold per
+    cycle, with one adder.
 
-    Timing: ``done`` comes 1 + 18 cycles after ``start``, with ``wide``.
+    Timing: ``done`` is 1 + 18 cycles after ``start``, together with ``wide``.
 
     Parameters
     ----------
     bits : int
-        Of a counter (4 to 64).
+        Width of a count (4 to 64).
 
     Members
     -------
     start : In(1)
-        A pulse; from the cycle after ``done`` of the one before on.
+        Pulse, allowed from the cycle after the preceding ``done`` on.
     num, den : In(bits)
-        As of :class:`diastole_hw.convert.lanes.monitor.Monitor`; they must hold from ``start`` to
-        ``done``.
+        Counts as in :class:`diastole_hw.convert.lanes.monitor.Monitor`; must stay stable from
+        ``start`` to ``done``.
     threshold : In(18)
-        In units of 2^-16, at ``start``.
+        Threshold in units of 2^-16, read in the cycle of ``start``.
     done, wide : Out(1)
-        A pulse; num / (4 den) is above the threshold. ValueError if ``bits`` is out of range.
+        Pulse, and whether num / (4 den) is above the threshold.
+
+    ValueError if ``bits`` is out of range.
     """
 
     def __init__(self, bits: int = 32):
@@ -46,9 +49,9 @@ class WidthDecision(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        left = Signal(range(EPS_BITS + 1))  # bits of the threshold
+        left = Signal(range(EPS_BITS + 1))  # remaining bits of the threshold
         busy = Signal()
-        high, low = data_register(self.bits), data_register(EPS_BITS)  # of the product, and below
+        high, low = data_register(self.bits), data_register(EPS_BITS)  # parts of the product
         total = Signal(self.bits + 1)
         m.d.comb += [
             total.eq(high + Mux(low[0], self.den, 0)),
