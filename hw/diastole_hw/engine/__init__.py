@@ -1,1 +1,1 @@
-"""The product engine: load, execute and store, set up and run."""
+"""Product engine: load, execute and store, set up and run."""

@@ -1,4 +1,7 @@
-"""What a product engine gives to chains of a vector unit, instead of writing it to memory."""
+"""Pass results of the product engine to chains of the vector unit instead of memory.
+
+A chain is a program that the vector unit applies to every block of a tensor.
+"""
 
 from amaranth.hdl import Assert, Module, Signal, Value, unsigned
 from amaranth.lib import data, stream, wiring
@@ -15,34 +18,35 @@ SIDES = ("rows", "cols")
 
 
 class ChainedResults(wiring.Component):
-    """Merge the results of both directions that are chained, in the order of products, and tell how
-    each is cut.
+    """Merge the chained results of both directions in the order of products, and describe how every
+    result is cut into tiles.
 
-    Timing: ``rows`` is combinational from the drains' rows, and their ready signals from it. A
-    product's ``tiles`` are there 3 cycles after ``started``.
+    Timing: ``rows`` is combinational from the rows of the drains, and the drains' ready signals are
+    combinational from ``rows.ready``. The ``tiles`` of a product are valid 3 cycles after
+    ``started``.
 
     Parameters
     ----------
     plan : Plan
-        Of a machine with a vector unit.
+        Plan of a machine with a vector unit.
 
     Members
     -------
     started : In(1)
-        A pulse: a product with a chain begins.
+        Pulse: a product with a chain begins.
     mode, results : In(Mode), In(GIVEN_RESULTS)
-        Of that product, with ``started``.
+        Mode and results of the product, valid with ``started``.
     product : In(product_layout(plan))
-        It, 2 cycles later; its nest is read.
+        Record of the product, 2 cycles later; its loop nest is read.
     tiles : Out(stream of tiles_layout())
-        Of every such product, in their order. Two wait at most: whoever takes the last row of a
-        product must have taken its tiles.
+        Lengths of the tiles of every chained product, in order. At most two words wait: the reader
+        must accept the tiles of a product before its last row.
     east, north : In(stream of B times unsigned(32))
         Rows of blocks from the drains of ``plan.directions``.
     east_first, north_first : In(1)
-        They are of the oldest product in flight: they may go.
+        True if the rows belong to the oldest product in flight, and may pass.
     rows : Out(stream of B times unsigned(32))
-        Rows of blocks of all products, one after the other.
+        Rows of blocks of all chained products, one product after another.
     """
 
     product: data.View
@@ -70,7 +74,7 @@ class ChainedResults(wiring.Component):
         m = Module()
         tiles, product = StreamFifo(tiles_layout(), 2), self.product
         m.submodules.tiles_queue = tiles
-        known = Signal()  # the product is here
+        known = Signal()  # the record of the product is valid
         rows, cols = (data_register(GIVEN_RESULT[name].shape, name=name) for name in SIDES)
         with m.If(self.started):
             for mode in PRODUCTS:

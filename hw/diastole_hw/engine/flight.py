@@ -1,4 +1,4 @@
-"""Two products in flight: which stage of the engine is at which of them, and when they end."""
+"""Track two products in flight: the product of every stage, and the end of a product."""
 
 from amaranth.hdl import Array, Cat, Module, Mux, Shape, Signal, Value
 from amaranth.lib import data, wiring
@@ -28,44 +28,46 @@ def _only(plan: Plan, *names: str) -> data.StructLayout:
 
 
 def array_layout(plan: Plan) -> data.StructLayout:
-    """What the array asks of a product."""
+    """Return the layout of the product fields that the array uses."""
     whole = (f"{name}_whole" for name in DIRECTIONS)
     return _only(plan, "mode", "north", "t_step", "held_stride", *whole, "planes")
 
 
 def loaded_layout(plan: Plan) -> data.StructLayout:
-    """What the load unit asks of it, its loops among it."""
+    """Return the layout of the product fields that the load unit uses, including the loop nest."""
     return _without(plan, "exponents", "chain")
 
 
 def older_layout(plan: Plan) -> data.StructLayout:
-    """What is still asked of a product that has been loaded."""
+    """Return the layout of the product fields that later stages use when a product has been
+    loaded."""
     return _only(plan, *array_layout(plan).members, "exponents", "lanes_outermost", "chain")
 
 
 def stored_layout(plan: Plan, direction: str) -> data.StructLayout:
-    """What the drain of a direction asks of it; ``whole``: that of the direction."""
+    """Return the layout of the product fields that the drain of a direction uses. ``whole`` is the
+    field of the direction."""
     asked = _only(plan, "mode", "exponents", "lanes_outermost", "t_step", "chain").members
     whole = product_layout(plan)[f"{direction}_whole"].shape
     return data.StructLayout(asked | {"whole": whole})
 
 
 class LoadSignature(wiring.Signature):
-    """The load unit, seen from :class:`Flight`.
+    """Load unit, seen from :class:`Flight`.
 
     Parameters: ``plan``.
 
     Members
     -------
     start : Out(1)
-        A pulse, only while not ``busy``: load ``product``.
+        Pulse, only while not ``busy``: load ``product``.
     anew : Out(1)
-        With ``start``: nothing else is in flight.
+        With ``start``: no other product is in flight.
     busy : In(1)
-        From the cycle after ``start`` until all of the product has been asked for.
+        High from the cycle after ``start`` until all data of the product have been requested.
     product, number, command : Out(loaded_layout(plan)), Out(1), Out(1)
-        The product at hand, from ``start`` to the next one: which of the two in flight, and which
-        command it is of.
+        Current product, from ``start`` to the next ``start``: its record, its number among the two
+        products in flight, and the number of its command.
     """
 
     def __init__(self, plan: Plan):
@@ -82,16 +84,16 @@ class LoadSignature(wiring.Signature):
 
 
 class ExecuteSignature(wiring.Signature):
-    """What cuts chunks into passes, seen from :class:`Flight`.
+    """Unit that cuts chunks into passes, seen from :class:`Flight`.
 
     Parameters: ``plan``.
 
     Members
     -------
     waits, next : In(1), In(1)
-        A chunk waits for it, and the number of the chunk's product.
+        A chunk waits for the unit, and the number of the chunk's product.
     product, number : Out(array_layout(plan)), Out(1)
-        The product whose chunks it may cut; constant as long as such a chunk waits.
+        Product whose chunks the unit may cut; constant while a chunk of the product waits.
     """
 
     def __init__(self, plan: Plan):
@@ -101,27 +103,27 @@ class ExecuteSignature(wiring.Signature):
 
 
 class StoreSignature(wiring.Signature):
-    """The drain of a direction, seen from :class:`Flight`.
+    """Drain of a direction, seen from :class:`Flight`.
 
     Parameters: ``plan``; ``direction``.
 
     Members
     -------
     waits, next : In(1), In(1)
-        A tile waits for it, and the number of the tile's product.
+        A tile waits for the drain, and the number of the tile's product.
     busy : In(1)
-        It has a tile, or floats of one.
+        The drain has a tile, or floats of a tile.
     closes : In(1)
-        A pulse: the last sum of a tile has been read (of the last one, where a tile of what is held
-        has several).
+        Pulse: the last sum of a tile has been read. Where every chunk of an output tile has a tile
+        of sums of its own, the pulse comes with the last of these.
     product, number, command : Out(stored_layout(plan, direction)), Out(1), Out(1)
-        The product whose tiles it may take; constant while ``busy``.
+        Product whose tiles the drain may accept; constant while ``busy``.
     result : Out(RESULT)
-        Its result. ``rows`` are there where tiles may be turned, in the north of a machine with a
-        fused pass. ``tile_pitch`` is right from 2 cycles after the product is shown on: the first
-        tile of a product needs none.
+        Result of the product. ``rows`` are valid where tiles may be transposed: in the north of a
+        machine with a fused pass. ``tile_pitch`` is valid from 2 cycles after the product is output
+        on: the first tile of a product needs no tile pitch.
     oldest : Out(1)
-        Of those in flight that product is the oldest; there in a machine with a vector unit.
+        True if the product is the oldest in flight; only in a machine with a vector unit.
     """
 
     def __init__(self, plan: Plan, direction: str):
@@ -141,27 +143,29 @@ class StoreSignature(wiring.Signature):
 
 
 def _bits(value) -> Value:
-    """A field of a record, whatever it is, as a number."""
+    """Return a field of a record, of any shape, as a number."""
     return Value.cast(value)
 
 
 class Flight(wiring.Component):
-    """Hand products from stage to stage, and say when they are done.
+    """Pass products from stage to stage, and report when they are done.
 
-    At most two are in flight, with numbers 0 and 1 in turn. The record of the newer one is what
-    set-up shows; that of the older one, of which the load unit has done all, is kept here. The
-    results of both are in tables of two words.
+    At most two products are in flight, numbered 0 and 1 alternately. The record of the newer
+    product is the output of the set-up. The record of the older product, whose data are all
+    requested, is stored in this unit. The results of both products are in tables of two words.
 
-    The load unit begins with the newer one when it has done all of the older one; but the fused
-    pass begins when nothing else is in flight, and nothing begins before it has ended, because it
-    has its own halves of a scratchpad and all maxima. The other stages go from product to product
-    with what waits for them. A product is in flight until it has been loaded and the last sums of
-    all its tiles have been drained: as long as any chunk of it is.
+    The load unit begins with the newer product when it has requested all data of the older product.
+    The fused pass begins only when no product is in flight, and no product begins before the fused
+    pass has ended, because it uses separate halves of a scratchpad and all maxima. The later stages
+    go from product to product with the chunks and tiles that wait for them. A product is in flight
+    until it has been loaded and the last sums of all its tiles have been drained, hence as long as
+    any of its chunks is.
 
-    Timing: ``load.start`` comes with ``set_up_done``, or in the first cycle in which it may.
-    ``execute`` and the drains go over to a product in the cycle after they have seen its chunk or
-    tile, or after ``load.start`` if nothing else is in flight. ``done`` comes in the cycle after
-    the first one in which nothing of the oldest product is in flight.
+    Timing: ``load.start`` is in the cycle of ``set_up_done``, or in the first later cycle in which
+    the product may begin. ``execute`` and the drains go over to a product in the cycle after a
+    chunk or tile of the product waits, or after ``load.start`` if no other product is in flight.
+    ``done`` is in the cycle after the first cycle in which nothing of the oldest product is in
+    flight.
 
     Parameters
     ----------
@@ -170,30 +174,30 @@ class Flight(wiring.Component):
     Members
     -------
     start, command : In(1), In(1)
-        A pulse, only while ``ready``: set-up begins with a product, of this command.
+        Pulse, only while ``ready``: the set-up of a product of this command begins.
     ready : Out(1)
-        Nothing is in flight but a product of which the load unit has done all.
+        True if nothing is in flight, or only a product whose data are all requested.
     results : In(GIVEN_RESULTS)
-        With ``start``: those of the product. ``base`` and ``pitch`` are multiples of a beat: their
-        lowest bits are not looked at.
+        Results of the product, valid with ``start``. ``base`` and ``pitch`` are multiples of a
+        beat: their lowest bits are ignored.
     set_up, set_up_done : In(product_layout(plan)), In(1)
-        The newer product, as set-up has it; ``set_up_done`` is 0 from the cycle after ``start``
-        until it is right, 2 cycles at the least.
+        Record of the newer product from the set-up. ``set_up_done`` is 0 from the cycle after
+        ``start`` until the record is valid, for at least 2 cycles.
     newest_command : Out(1)
-        Its command.
+        Command number of the newer product.
     load : Out(LoadSignature(plan))
     execute : Out(ExecuteSignature(plan))
     east, north : Out(StoreSignature(plan, direction))
     opens : In(1)
-        A pulse: the first request for a tile of ``load.product`` is made.
+        Pulse: the first request for a tile of ``load.product`` is issued.
     room : Out(1)
-        There are maxima for another tile of ``load.product``.
+        True if there is a free slot of maxima for another tile of ``load.product``.
     busy : Out(1)
         A product is in flight.
     busy_behind : Out(1)
-        Another one than the oldest is.
+        Two products are in flight.
     done, done_command : Out(1), Out(1)
-        A pulse: the oldest is not any more.
+        Pulse at the end of the oldest product, and its command number.
     """
 
     results: data.View
@@ -228,13 +232,13 @@ class Flight(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        newest = Signal()  # its number
+        newest = Signal()  # number of the newer product
         layout = older_layout(self.plan)
         older = data_register(layout)
-        live = Signal()  # the newer one is in flight
+        live = Signal()  # the newer product is in flight
         older_live = Signal()
-        waits = Signal()  # the newer one for the load unit; its set-up is part of that
-        loading = Signal()  # or did in the cycle before: whether there is work is known late
+        waits = Signal()  # the newer product waits for set-up and load unit
+        loading = Signal()  # busy now or in the cycle before: ``load.busy`` arrives late
         commands = Array(Signal(name=f"command_{number}") for number in range(2))
         done_newer = Signal()
         done_older = Signal()
@@ -253,16 +257,17 @@ class Flight(wiring.Component):
             m.d.sync += older_live.eq(0)
         with m.If(self.load.start):
             m.d.sync += waits.eq(0)
-        with m.If(self.ready):  # so nothing needs what is there
+        with m.If(self.ready):  # no older product needs the record
             m.d.sync += _bits(older).eq(Cat(_bits(self.set_up[name]) for name in layout.members))
         with m.If(self.start):
             m.d.sync += [newest.eq(~newest), live.eq(1), waits.eq(1)]
             m.d.sync += [older_live.eq(live & ~done_newer), commands[~newest].eq(self.command)]
 
         def show(port, name, moves, own):
-            """The product that a stage is at: where it ``moves``, that of the number that is next
-            for it. Which of both records that is, is a register, since it chooses hundreds of bits.
-            ``own``: fields that the stage calls otherwise. Returns the number."""
+            """Output the record of a stage's current product on ``port``. With ``moves`` the stage
+            goes on to the product with the number ``port.next``. The selection between both records
+            is a register, because it drives hundreds of bits. ``own``: names of record fields that
+            differ from the port's names. Return the number of the product."""
             number = Signal(name=f"at_{name}")
             following = Signal(name=f"following_{name}")
             kept = Signal(name=f"older_for_{name}")
@@ -304,7 +309,7 @@ class Flight(wiring.Component):
 
     def _load(self, m, newest, older, older_live, waits):
         load = self.load
-        alone = data_register()  # of the cycle before, and constant long before set-up is done
+        alone = data_register()  # in the cycle before; constant long before set-up is done
         m.d.sync += alone.eq((self.set_up.mode == Mode.FUSED) | (older.mode == Mode.FUSED))
         m.d.comb += [
             load.start.eq(waits & self.set_up_done & ~(older_live & alone)),
@@ -315,7 +320,8 @@ class Flight(wiring.Component):
         ]
 
     def _drain(self, m, newest, older_live, commands, name, show):
-        """The number of the product whose tiles a drain takes."""
+        """Connect the drain of a direction. Return the number of the product whose tiles the drain
+        accepts."""
         store = getattr(self, name)
         at = show(store, name, store.waits & ~store.busy, {"whole": f"{name}_whole"})
         m.d.comb += store.command.eq(commands[at])
@@ -324,10 +330,11 @@ class Flight(wiring.Component):
         return at
 
     def _result(self, m, name, newest):
-        """Both products' in a table; shows the drain's, and returns its pitch. Only where tiles are
-        turned a drain asks how many rows there are."""
+        """Store the results of both products in a table. Output the result of the drain's product,
+        and return the pitch of the result. The table has the number of rows only for a drain that
+        transposes tiles."""
         store, given = getattr(self, name), self.results[name]
-        low = exact_log2(self.plan.beat_bytes)  # bits that are 0 of what is a multiple of beats
+        low = exact_log2(self.plan.beat_bytes)  # lowest bits, 0 in multiples of a beat
         kept = {each: Shape.cast(shape).width for each, shape in GIVEN_RESULT.members.items()}
         zeros = dict.fromkeys(kept, 0) | {"base": low, "pitch": low}
         if not (name == "north" and self.plan.fused):
@@ -346,8 +353,8 @@ class Flight(wiring.Component):
         return store.result.pitch
 
     def _tile_pitches(self, m, pitches):
-        """What T tiles take of results, whose lengths are powers of two: of one direction after the
-        other, with one shifter."""
+        """Compute the pitch of T tiles in the results; tile lengths are powers of two. One shifter
+        serves the directions alternately."""
         plan = self.plan
         turn = Signal(range(len(pitches)))
         steps = [getattr(self, name).product.t_step for name in pitches]
@@ -368,7 +375,8 @@ class Flight(wiring.Component):
                 m.d.sync += kept.eq(shifted)
 
     def _tiles(self, m, numbers):
-        """By direction and number, the tiles between their first request and their last sum."""
+        """Count, by direction and number of the product, the tiles between their first request and
+        their last sum. Drive ``room``."""
         counts, rooms = [], []
         most = self.plan.tiling.tiles_in_flight
         for store, at, name in zip((self.east, self.north), numbers, DIRECTIONS, strict=True):
@@ -389,7 +397,7 @@ class Flight(wiring.Component):
         return counts
 
     def _goes(self, direction: str, product: data.View):
-        """Whether a product has sums in a direction."""
+        """Return whether a product has sums in a direction."""
         plan = self.plan
         if direction not in plan.directions:
             return 0

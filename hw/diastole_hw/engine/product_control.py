@@ -1,4 +1,4 @@
-"""How a product engine is told what to do, and what it tells."""
+"""Define the control interface of the product engine."""
 
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
@@ -8,35 +8,38 @@ from diastole_hw.plan.plan import Plan
 from diastole_hw.schedule.tokens import OPERANDS, operands_layout
 
 STALLS = data.StructLayout(dict.fromkeys(("load", "store", "accumulator"), 1))
-"""By cause, whether the engine waits for it in a cycle: operands, the bus for results, or a place
-for sums."""
+"""Causes for which the engine waits in a cycle: for operands, for the bus that writes results, or
+for a free place for sums."""
 
 
 def product_control(plan: Plan) -> "ProductControl":
-    """That of a machine's product engine."""
+    """Return the control interface of the machine's product engine."""
     return ProductControl(operands_layout(plan))
 
 
 class ProductControl(wiring.Signature):
-    """A product engine, seen from who starts it.
+    """Product engine, seen from the unit that starts products.
 
-    Parameters: ``operands``, what a command says of a product, ``OPERANDS`` if nothing is said.
+    Parameters: ``operands``, layout of a product in a command, by default ``OPERANDS``.
 
     Members
     -------
     start : Out(1)
-        A pulse, only while ``ready``: run the product.
+        Pulse, only while ``ready``: run the product.
     mode, operands, command : Out(Mode), Out(operands), Out(1)
-        What to do, and which of the two commands in flight it is of; looked at with ``start``.
+        Product to run, and the number of its command among the two commands in flight; read in the
+        cycle of ``start``.
     ready : In(1)
-        The engine can take a product: it has at most one under way, which it has set up.
+        The engine can accept a product: at most one product is in progress, and its set-up is
+        complete.
     fits : In(1)
-        The fused pass has room for the operands of the cycle before.
+        The operands of the cycle before fit in the fused pass.
     done, done_command : In(1), In(1)
-        A pulse for each product, in their order: all of its result has been given to the writer,
-        or to its chain. And which command it was of.
+        Pulse for every product, in order: the whole result has been passed to the writer or to the
+        chain. ``done_command`` is the number of the product's command.
     overflow, inexact : In(1)
-        Seen in this cycle: a result that is too large; groups that met beyond F or the window.
+        Events in this cycle: a result is too large; a result may be inexact, because groups met
+        beyond F or terms beyond the window.
     stalls : In(STALLS)
     slot : In(1)
         A vector enters the array.

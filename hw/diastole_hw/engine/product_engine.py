@@ -1,4 +1,4 @@
-"""The product engine: load, execute and store, decoupled, around the array."""
+"""Product engine: decoupled load, execute and store stages around the array."""
 
 from amaranth.hdl import Assert, Cat, Module, Signal, unsigned
 from amaranth.lib import data, stream, wiring
@@ -39,20 +39,20 @@ from diastole_hw.stream.fifo import StreamFifo
 from diastole_hw.vector.streams.product_walk import tiles_layout
 from diastole_sim.spec.sizes.array_sizes import TILES_OF_SUMS
 
-REGIONS_AHEAD = 8  # asked for, and not yet here
-CHUNKS_AHEAD = 6  # asked for, and whose last pass has not begun
+REGIONS_AHEAD = 8  # regions requested, whose beats have not arrived
+CHUNKS_AHEAD = 6  # chunks requested, whose last pass has not begun
 
 
 class ProductEngine(wiring.Component):
-    """Run products over whole tensors in memory, two of them at a time.
+    """Run products over whole tensors in memory, two products at a time.
 
-    A product is loaded as soon as the one before it has been asked for, computed as soon as that
-    one is, and stored behind it; the fused pass alone, when nothing else is in flight. They end in
-    their order.
+    A product is loaded when all data of the preceding product have been requested, computed when
+    the preceding product has been computed, and then stored. The fused pass runs alone, when
+    nothing else is in flight. Products end in order.
 
-    Timing: ``control.done`` comes when nothing of a product is in flight: no tile between its first
-    request and its last sum, no row on its way out. Set-up takes as long as
-    :class:`diastole_hw.engine.setup.Setup` says, or as the headers of the tensors take to come.
+    Timing: ``control.done`` pulses when nothing of a product is in flight: no tile between its
+    first request and its last sum, and no row that is still to be written. Set-up takes as long as
+    :class:`diastole_hw.engine.setup.Setup` says, or until the headers of the tensors arrive.
 
     Parameters
     ----------
@@ -62,30 +62,30 @@ class ProductEngine(wiring.Component):
     -------
     control : In(product_control(plan))
     busy : Out(1)
-        From the cycle after a ``control.start`` to the last ``control.done``.
+        High from the cycle after a ``control.start`` to the last ``control.done``.
     read : Out(ReadSignature(plan.data_width))
     headers : Out(ReadSignature(plan.data_width))
-        In a machine whose tensors have headers only.
+        Read service for headers; only in a machine whose tensors have headers.
     read_command, headers_command : Out(1), Out(1)
-        Of the requests that are offered there.
+        Command numbers of the offered read requests.
     requests : Out(stream of owned_request_layout())
-        Of what is written; ``whose.owner`` is 0.
+        Write requests; ``whose.owner`` is 0.
     beats : Out(stream of write_beat_layout(plan.data_width))
-        Those of every request, in their order; neither stream waits for the other.
+        Beats of the write requests, in order; neither stream waits for the other.
     read_1, requests_1, beats_1
-        Likewise, where there is a second port to memory.
+        Members of the second port to memory, if the machine has a second port.
     chain : Out(stream of B times unsigned(32))
-        In a machine with a vector unit, as are the others: the results of products with a chain,
-        one after the other, instead of writes; of each its blocks, in the order of
-        :class:`diastole_hw.vector.streams.product_walk.ProductWalk`, and of a block its B rows.
-        What lies beyond the result is anything. Such a product is done when its last row has been
-        taken.
+        Results of products with a chain, one product after another, instead of writes. Results are
+        passed block by block, in the order of
+        :class:`diastole_hw.vector.streams.product_walk.ProductWalk`, and a block as its B rows.
+        Elements beyond the result are undefined. A product with a chain is done when its last row
+        has been accepted. This member and the following exist only in a machine with a vector unit.
     chain_tiles : Out(stream of tiles_layout())
-        How the result of each such product is cut, 2 cycles after ``control.start``. To be taken
-        before its last row is; two wait at most.
+        Lengths of the tiles of every chained result, 2 cycles after ``control.start``. The reader
+        must accept them before the last row of the result; at most two words wait.
     chain_stalled : Out(1)
-        A row of a chain could be read, and those before it were not taken; ``control.stalls.store``
-        is that of other products.
+        A row of a chain could be read, but earlier rows have not been accepted.
+        ``control.stalls.store`` reports the stalls of products without a chain.
     """
 
     control: wiring.PureInterface
@@ -173,7 +173,8 @@ class ProductEngine(wiring.Component):
         return stages
 
     def _headers(self, m, stages):
-        """Where scales are relative to the tensor's: the unit that reads the tensors' exponents."""
+        """Connect the unit that reads the exponents of tensors, where group scales are relative to
+        a tensor."""
         setup, flight, plan = stages.setup, stages.flight, self.plan
         m.d.comb += [flight.set_up.eq(setup.product), flight.set_up_done.eq(setup.done)]
         if not plan.significands:
@@ -192,7 +193,7 @@ class ProductEngine(wiring.Component):
         wiring.connect(m, headers.read, wiring.flipped(self.headers))
 
     def _flight(self, m, stages):
-        """Products on their way from stage to stage."""
+        """Connect :class:`Flight`, which passes products from stage to stage."""
         control, setup, flight = self.control, stages.setup, stages.flight
         walk, chunks = stages.walk, stages.chunks
         asking = any_port(loader.requests.busy for loader in stages.loaders)
@@ -219,7 +220,7 @@ class ProductEngine(wiring.Component):
 
     @staticmethod
     def _give(m, unit, stage):
-        """The unit sees what its stage has of the product."""
+        """Connect the product fields of a stage to its unit."""
         for name in stage.product.shape().members:
             m.d.comb += unit.product[name].eq(stage.product[name])
 
@@ -243,7 +244,7 @@ class ProductEngine(wiring.Component):
 
     @staticmethod
     def _chunks(m, walk, loaders):
-        """All ports take a chunk in one cycle."""
+        """Connect the walk to the loaders: all ports accept a chunk in the same cycle."""
         requests = [loader.requests for loader in loaders]
         if len(requests) == 1:
             wiring.connect(m, walk.chunks, requests[0].chunks)
@@ -257,7 +258,7 @@ class ProductEngine(wiring.Component):
             ]
 
     def _load_too(self, m, stages, port, loader):
-        """Another port's loader, beside the first one's."""
+        """Connect the loader of another port, beside the first loader."""
         requests, fill, datapath = loader.requests, loader.fill, stages.datapath
         m.d.comb += [
             datapath.write_en_1.eq(fill.write_en),
@@ -274,14 +275,14 @@ class ProductEngine(wiring.Component):
         wiring.connect(m, wiring.flipped(read.beats), fill.data)
 
     def _room(self, m, stages):
-        """A chunk is asked for where its places are free, and not too many are ahead of the array;
-        nor may more tiles be in flight than there are maxima for."""
+        """Allow the request for a chunk when its places in the scratchpads are free and the queue
+        of chunks has a free entry. The first chunk of a tile also needs a free slot of maxima."""
         requests, chunk, freed = stages.requests, stages.requests.chunks.p, stages.datapath.freed
         product, flight = stages.flight.load.product, stages.flight
         fused = product.mode == Mode.FUSED
         stream, held, west = stages.stream_space, stages.held_space, stages.west_space
         take = Signal()
-        begun = Signal()  # the walk shows the first chunk of its product, in its first cycle
+        begun = Signal()  # the walk outputs its first chunk, in the first cycle
         west_due = chunk.first & fused
         m.d.sync += begun.eq(stages.walk.start)
         m.d.comb += [
@@ -312,7 +313,8 @@ class ProductEngine(wiring.Component):
             ~stages.chunks.i.ready,
             chunk.first & ~flight.room,
         ]
-        # Of the chunk that was here a cycle ago: there is none in the cycle after one was taken.
+        # ``full`` of the previous cycle's chunk: after an accepted chunk there is a cycle without a
+        # chunk.
         room = Signal()
         m.d.sync += room.eq(stages.walk.chunks.valid & ~Cat(full).any())
         m.d.comb += [loader.requests.room.eq(room) for loader in stages.loaders]
@@ -361,8 +363,8 @@ class ProductEngine(wiring.Component):
             m.d.comb += loaded.there.eq(~missing)
 
     def _store(self, m, stages):
-        """The drains, by direction; they share the writer, dX's rows before dW's, so that its sums
-        never hold up the array."""
+        """Add the drains of all directions. They share the writer; rows of dX go before rows of dW,
+        so that sums of dX never block the array."""
         plan = self.plan
         arbiters = [self._arbiter(m, port) for port in range(plan.ports)]
         m.submodules.float_pipe = pipe = FloatPipe(plan)
@@ -379,7 +381,7 @@ class ProductEngine(wiring.Component):
         ]
 
     def _chain(self, m, stages, drains):
-        """Results that are chained leave in the order of products."""
+        """Connect chained results, which are passed on in the order of products."""
         results, control = ChainedResults(self.plan), self.control
         m.submodules.chained_results = results
         for drain in drains:
@@ -403,7 +405,7 @@ class ProductEngine(wiring.Component):
         m.d.sync += Assert(alone, "the fused pass takes no chain")
 
     def _arbiter(self, m, port) -> StoreArbiter:
-        """Of a port to memory."""
+        """Add the write arbiter of a port to memory."""
         arbiter = StoreArbiter(data_width=self.plan.data_width)
         m.submodules[port_name("arbiter", port)] = arbiter
         for name in ("requests", "beats"):
@@ -412,7 +414,7 @@ class ProductEngine(wiring.Component):
         return arbiter
 
     def _drain(self, m, stages, name, arbiters) -> Drain:
-        """One direction: its drain, the tiles it waits for, and the room for sums it frees."""
+        """Connect one direction: its drain, the queue of tiles, and the free places for sums."""
         plan, north = self.plan, name == "north"
         drain, turned = Drain(plan, north=north), turns(plan, north=north)
         places = TilePlaces(plan, turned=turned)
@@ -430,7 +432,7 @@ class ProductEngine(wiring.Component):
         side, bank = getattr(stages.datapath, name), getattr(pass_walk.banks, name)
         taken = pass_walk.passes.valid & pass_walk.passes.ready
         done = pass_walk.passes.p.done_north if north else pass_walk.passes.p.done_east
-        # What a drain makes of its product's mode is right a cycle after that is shown.
+        # Functions of a product's mode in the drain are valid 1 cycle after the product is output.
         before = Signal(name=f"{name}_before")
         m.d.sync += before.eq(store.number)
         shown = (tiles.o.p.product == store.number) & (before == store.number)
@@ -443,7 +445,7 @@ class ProductEngine(wiring.Component):
             tiles.i.valid.eq(taken & done),
             *(tiles.i.p[each].eq(pass_walk.tile[each]) for each in tiles.i.p.shape().members),
             ended.take.eq(side.done),
-            ended.give.eq(drain.tiles.ready),  # which means that the tile was offered
+            ended.give.eq(drain.tiles.ready),  # implies that the tile was offered
             drain.tiles.valid.eq(offered),
             places.tile.eq(tiles.o.payload),
             places.leaves.eq(drain.tiles.ready),
@@ -473,7 +475,7 @@ class ProductEngine(wiring.Component):
 
     @staticmethod
     def _results(m, drain, store, port, arbiter):
-        """What a drain gives to a port."""
+        """Connect the write requests and beats of a drain to the arbiter of a port."""
         order = "first" if drain.north else "second"
         asks = getattr(drain, port_name("requests", port))
         taken = getattr(arbiter, f"{order}_requests")

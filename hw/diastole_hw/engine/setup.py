@@ -1,4 +1,4 @@
-"""From a decoded command to the product that the controller runs: pitches, addresses, sizes."""
+"""Compute the record of a product from a decoded command: pitches, addresses, sizes."""
 
 from amaranth.hdl import Array, Cat, Module, Signal
 from amaranth.lib import data, wiring
@@ -26,8 +26,9 @@ from diastole_sim.spec.sizes.uses import DY, W, X
 
 
 def transposed_modes(operand: Tensor) -> list[Mode]:
-    """The modes that read the image of the transposed tensor, of a class that has two. (The fused
-    pass reads one image only of dY, which must have one.)"""
+    """Return the modes that read the second image, of the transposed tensor, of a class with two
+    images. (The fused pass reads only one image of dY; the class of dY must have a single
+    image.)"""
     return [
         mode
         for mode, operation in OPERATION_OF.items()
@@ -37,16 +38,17 @@ def transposed_modes(operand: Tensor) -> list[Mode]:
 
 
 class Setup(wiring.Component):
-    """Compute ``product``, its exponents apart, for ``mode`` and ``operands``.
+    """Compute ``product``, except for its exponents, from ``mode`` and ``operands``.
 
-    The maxima of an operand's columns are read only where the contraction goes along them: it has
-    as many rows of blocks as that.
+    Column maxima of an operand are read only if the contraction runs down its columns. The number
+    of the operand's block rows is then the length of the contraction.
 
-    Timing: ``done`` is high from b + 2 cycles after ``start`` until the cycle of the next one. The
-    tallest of the three images, as they are read, has so many rows of blocks that their number has
-    b bits, EXTENT_BITS at most. ``product`` is registered, and right while ``done`` is high;
-    its mode, its sizes and where its images begin are so from the cycle after ``start`` on, the
-    lengths of its nest from the one after that, and what follows from these a cycle later.
+    Timing: ``done`` is high from b + 2 cycles after ``start`` until the cycle of the next
+    ``start``, where b is the number of bits of the largest number of block rows among the three
+    images, as they are read; b is at most EXTENT_BITS. ``product`` is registered, and valid while
+    ``done`` is high. Mode, sizes and base addresses of the images are valid from the cycle after
+    ``start`` on, the lengths of the loop nest 1 cycle later, and fields that depend on these
+    lengths another cycle later.
 
     Parameters
     ----------
@@ -55,19 +57,19 @@ class Setup(wiring.Component):
     Members
     -------
     start : In(1)
-        A pulse: forget what is under way, and begin.
+        Pulse: forget the current set-up, and begin.
     mode : In(Mode)
     operands : In(operands_layout(plan))
-        Both looked at with ``start``.
+        Mode and operands are read in the cycle of ``start``.
     fits : Out(1)
-        The fused backward pass has room for dY, of the ``operands`` of the cycle before; 0 in a
-        machine that has no such pass.
+        dY fits in the fused backward pass, for the ``operands`` of the cycle before; 0 in a machine
+        without a fused pass.
     results : Out(GIVEN_RESULTS)
-        Of the ``mode`` and ``operands`` of this cycle; combinational. Those of a direction that the
-        mode does not have are anything.
+        Results for the ``mode`` and ``operands`` of this cycle; combinational. Undefined for a
+        direction that the mode does not use.
     done : Out(1)
     product : Out(product_layout(plan))
-        ``exponents`` stay 0: they are in the images' headers.
+        Record of the product. ``exponents`` stay 0: exponents are in the headers of the images.
     """
 
     product: data.View
@@ -93,7 +95,7 @@ class Setup(wiring.Component):
         plan, given = self.plan, self.operands
         product = data_register(
             product_layout(plan), name="kept"
-        )  # all but the addresses of row_max
+        )  # all fields but the addresses ``row_max``
         m.d.comb += self.product.eq(product)
         blocks = {}
         groups = {}
@@ -128,7 +130,7 @@ class Setup(wiring.Component):
         return m
 
     def _fits(self, m, blocks):
-        """Whether the fused pass has room: for all planes of dY, and for those of W."""
+        """Compute whether all planes of dY, and all planes of W, fit in the fused pass."""
         plan, planes = self.plan, getattr(self.operands, "planes", None)
         most_m, most_n = plan.fused_blocks_m, plan.fused_blocks_n
         if planes is not None:
@@ -140,7 +142,8 @@ class Setup(wiring.Component):
         m.d.sync += fits.eq((blocks["n"] <= most_n) & (blocks["m"] <= most_m))
 
     def _planes(self, m, product, cls, behind, rows, cols):
-        """In how many planes a tensor is, and how far apart: an image ends with its maxima."""
+        """Compute the number of planes of a tensor and their distance: an image ends with its
+        maxima."""
         bits = EXTENT_BITS + 1
         if self.plan.grouped(cls):
             entries = self._beats(rows << self.plan.log_block)
@@ -154,16 +157,17 @@ class Setup(wiring.Component):
         m.d.comb += self.product.lengths[cls].eq(length)
 
     def _locate(self, m, product, cls, base, blocks, groups):
-        """Pitch and addresses of an image; row_max stands behind rows * pitch bytes of blocks.
+        """Compute pitch and addresses of an image; row_max stands behind rows * pitch bytes of
+        blocks.
 
-        Returns whether they are known.
+        Return whether the addresses are valid.
         """
         plan, tensor = self.plan, product.tensors[cls]
         rows = Signal(EXTENT_BITS, name=f"rows_{cls}")
         cols = Signal(EXTENT_BITS, name=f"cols_{cls}")
         in_row = Signal(EXTENT_BITS, name=f"groups_of_{cls}")
         pitch = Signal(32, name=f"pitch_{cls}")
-        first = Signal(ADDRESS_BITS, name=f"first_{cls}")  # the first block
+        first = Signal(ADDRESS_BITS, name=f"first_{cls}")  # address of the first block
         height, width = operations.OPERANDS[cls].axes
         m.d.comb += [rows.eq(blocks[height]), cols.eq(blocks[width]), in_row.eq(groups[width])]
         if plan.grouped(cls):
@@ -197,7 +201,8 @@ class Setup(wiring.Component):
         return (bytes_ + mask) & ~mask & ((1 << (len(bytes_) + 1)) - 1)
 
     def _results(self, m):
-        """Where results go, by direction: the last mode's that has one, if none does."""
+        """Select the results by direction. For a mode without a result in a direction, the last
+        mode that has such a result is taken."""
         plan, given = self.plan, self.operands
         for direction in plan.directions:
             north, result = direction == "north", self.results[direction]
@@ -218,13 +223,14 @@ class Setup(wiring.Component):
             m.d.comb += result.pitch.eq(self._beats(result.cols << 2))
 
     def _nest(self, m, product):
-        """The lengths of tiles and chunks, and what a chunk takes of the scratchpads: of the
-        command's own fields, kept, so that no product of two lengths waits for these."""
+        """Compute lengths of tiles and chunks, and the slabs of a chunk, from registered nest
+        fields of the command, so that no product of two lengths depends on the command in the same
+        cycle."""
         plan = self.plan
         of_modes: dict[Mode, NestLimits] = {
             mode: getattr(plan.nests, OPERATION_OF[mode].name) for mode in PRODUCTS
         }
-        # As wide as the longest that the machine takes: longer ones were refused before.
+        # As wide as the longest lengths of the machine: longer lengths have been refused before.
         longest = {
             f"nest_{name}": max(getattr(limits, field)[-1] for limits in of_modes.values())
             for name, field in (("t", "t_blocks"), ("groups", "groups"), ("chunk", "chunk"))
@@ -282,7 +288,7 @@ class Setup(wiring.Component):
                     ]
 
     def _sizes(self, m, product, blocks):
-        """Which dimension is streamed, which lies along the lanes, which is contracted."""
+        """Assign the sizes along the streamed dimension, the lanes and the contraction."""
         plan = self.plan
         with m.Switch(self.mode):
             for mode in PRODUCTS:
@@ -296,7 +302,7 @@ class Setup(wiring.Component):
                     m.d.sync += product.north.eq(0)
 
     def _walked(self, product, blocks, use):
-        """Sizes along the dimensions of a use."""
+        """Return the assignments of the sizes along the dimensions of a use."""
         return [
             product.t_size.eq(self.operands[use.t]),
             product.t_blocks.eq(blocks[use.t]),

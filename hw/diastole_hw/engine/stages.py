@@ -1,4 +1,4 @@
-"""The units of load and execute, as the product engine places them."""
+"""List the units of load and execute that the product engine contains."""
 
 from dataclasses import dataclass, fields
 
@@ -18,7 +18,7 @@ from diastole_hw.stream.fifo import StreamFifo
 
 @dataclass(frozen=True, kw_only=True)
 class Loader:
-    """The units that each port to memory has of its own."""
+    """Units that every port to memory has separately."""
 
     requests: RegionRequests
     regions: StreamFifo
@@ -29,8 +29,8 @@ class Loader:
 
 @dataclass(frozen=True, kw_only=True)
 class Stages:
-    """The units of load and execute, placed, and what knows which product they are at;
-    ``others``: the loaders of all ports but the first, whose units are named here."""
+    """Units of load and execute, and the units that track the products. ``others``: loaders of all
+    ports but the first; the units of the first port are fields of this class."""
 
     setup: Setup
     flight: Flight
@@ -53,6 +53,6 @@ class Stages:
 
     @property
     def loaders(self) -> list[Loader]:
-        """Those of all ports."""
+        """Loaders of all ports."""
         names = [field.name for field in fields(Loader)]
         return [Loader(**{name: getattr(self, name) for name in names}), *self.others]
