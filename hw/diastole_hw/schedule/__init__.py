@@ -1,1 +1,1 @@
-"""The loops of a product, what its units tell each other, and which blocks each part needs."""
+"""Loops of a product, records between units, and the blocks that every chunk needs."""

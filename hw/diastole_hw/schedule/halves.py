@@ -1,4 +1,5 @@
-"""Where what comes from the west stands in the fused pass: halves of its banks, in turn."""
+"""Compute where blocks from the west stand in the fused pass: in halves of their banks,
+alternately."""
 
 from amaranth.hdl import Array, Mux
 from amaranth.lib import data
@@ -8,7 +9,7 @@ from diastole_sim.spec.sizes.uses import W
 
 
 def _base(plan: Plan, product, chunk: data.View, length: int):
-    """In banks of ``length``."""
+    """Return the first place of a chunk's plane of W in banks of ``length`` places."""
     half = length // 2
     base = Mux(chunk.tile[0], half, 0)
     if not plan.planar:
@@ -19,14 +20,14 @@ def _base(plan: Plan, product, chunk: data.View, length: int):
 
 
 def west_base(plan: Plan, product, chunk: data.View):
-    """First block, in every bank, of the plane of W that a chunk multiplies: tiles have the halves
-    of the banks in turn, and the planes parts of a half (:meth:`Plan.west_parts`).
+    """Return the first block, in every bank, of the plane of W that a chunk multiplies. Tiles use
+    the halves of the banks alternately; planes use parts of a half (:meth:`Plan.west_parts`).
 
-    ``product``: its ``planes``, where there are any, are read.
+    ``product``: its ``planes`` are read, if there are any.
     """
     return _base(plan, product, chunk, plan.stream_blocks)
 
 
 def west_word(plan: Plan, product, chunk: data.View):
-    """Likewise, the first word."""
+    """Return the first word, in every bank, of the plane of W that a chunk multiplies."""
     return _base(plan, product, chunk, plan.stream_words)

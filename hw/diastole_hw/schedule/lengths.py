@@ -1,4 +1,4 @@
-"""The lengths of a nest, from the fields of a command."""
+"""Compute the lengths of a loop nest from the fields of a command."""
 
 from typing import NamedTuple
 
@@ -12,7 +12,7 @@ from diastole_sim.spec.nest import Nest, NestLimits
 
 
 class NestLengths(NamedTuple):
-    """Signals: a nest's lengths, and the slices of its chunks."""
+    """Signals of a loop nest: its lengths, and the number of slices of a chunk."""
 
     t_blocks: Signal
     groups: Signal
@@ -21,9 +21,9 @@ class NestLengths(NamedTuple):
 
 
 class NestSlabs(NamedTuple):
-    """Signals: blocks of a bank that a chunk takes of what streams and of what is held
-    (:class:`diastole_sim.spec.nest.NestLimits`), and vectors of sums that a tile has behind a port,
-    in blocks."""
+    """Signals: blocks per bank that a chunk takes of the streaming and of the stationary operand
+    (:class:`diastole_sim.spec.nest.NestLimits`), and vectors of sums of a tile behind a port, in
+    blocks."""
 
     stream_slab: Signal
     held_slab: Signal
@@ -31,9 +31,9 @@ class NestSlabs(NamedTuple):
 
 
 def longest_lengths(plan: Plan) -> dict[str, int]:
-    """Blocks of the longest tile, lane tile and chunk of any nest, of what a chunk takes of a bank,
-    and of the longest way from one slice of a held bank to the next; by their names in a product's
-    record."""
+    """Return the longest lengths of any loop nest of the machine, under their names in the record
+    of a product. The lengths are, in blocks: T tile, lane tile, chunk, a chunk's share of a bank,
+    and the distance between slices of a stationary bank."""
     found = [
         {
             "t_step": limits.t_blocks[-1],
@@ -62,8 +62,9 @@ def longest_lengths(plan: Plan) -> dict[str, int]:
 
 
 def nest_lengths(m: Module, name: str, limits: NestLimits, given: data.View) -> NestLengths:
-    """Of ``nest_t``, ``nest_groups`` and ``nest_chunk`` as given, the machine's own where they are
-    0. They mean nothing where the limits do not have a length."""
+    """Compute the lengths of a loop nest from ``nest_t``, ``nest_groups`` and ``nest_chunk``. A
+    field of 0 selects the machine's own length. The lengths are meaningless where the limits do not
+    contain a field."""
 
     def length(field, accepted):
         found = Signal(range(accepted[-1] + 1), name=f"{name}_{field}")
@@ -83,7 +84,7 @@ def nest_lengths(m: Module, name: str, limits: NestLimits, given: data.View) -> 
 
 
 def nest_slabs(m: Module, limits: list[NestLimits], t_blocks, groups, slices) -> NestSlabs:
-    """Of the lengths of a nest that one of the ``limits`` has."""
+    """Compute the slabs of a loop nest from lengths that are among the ``limits`` of a product."""
     (of_pass,) = {each.pass_blocks for each in limits}
     stream = Signal(range(max(each.stream_blocks for each in limits) + 1), name="nest_stream_slab")
     held = Signal(range(max(each.held_blocks for each in limits) + 1), name="nest_held_slab")

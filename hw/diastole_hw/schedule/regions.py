@@ -1,4 +1,4 @@
-"""Regions: which rectangles of blocks a chunk needs, and where they go."""
+"""Compute regions: the rectangles of blocks that a chunk needs, and where the blocks go."""
 
 from amaranth.hdl import Module, Mux
 from amaranth.lib import data, wiring
@@ -9,53 +9,54 @@ from diastole_hw.plan.plan import Plan
 from diastole_hw.schedule.tokens import PLANE, POSITION, Region, chunk_layout, region_layout
 from diastole_sim.spec.sizes.uses import DY, Use, W, X
 
-STEPS = 7  # of a chunk: maxima first, then the west, held and stream regions
+STEPS = 7  # of a chunk: maxima, then west, stationary and stream regions
 MAXIMA_STEPS = 4
 
 
 class RegionSteps(wiring.Component):
-    """What each step of a chunk asks of memory, and where it goes.
+    """Compute for every step of a chunk its memory request and the destination of the data.
 
-    A step of blocks asks for rows ``row0`` to ``row0 + rows - 1`` and columns ``col0`` to
-    ``col0 + cols - 1`` of the blocks of a tensor. A step of maxima asks for ``rows`` entries from
-    ``entry0`` on, of its columns with ``maxima_of_columns``, else of its rows; where the class is
-    in vector groups, an entry here is those of a block's B rows.
+    A step of blocks requests rows ``row0`` to ``row0 + rows - 1`` and columns ``col0`` to
+    ``col0 + cols - 1`` of the blocks of a tensor. A step of maxima requests ``rows`` entries from
+    ``entry0`` on: maxima of the tensor's columns with ``maxima_of_columns``, else of its rows.
+    Where the class is in vector groups, an entry means the maxima of the B rows of a block.
 
-    What stays from earlier chunks is not asked for again: maxima come with the first chunk of a
-    tile, blocks where the chunk says that it loads them. In the fused pass W comes with the first
-    chunk of a tile too, and dY's maxima, all of them, with the first chunk of all.
+    Data that stay from earlier chunks are not requested again. Maxima are requested with the first
+    chunk of a tile, and blocks if the chunk says that it loads them. In the fused pass W is also
+    requested with the first chunk of a tile, and all maxima of dY with the very first chunk.
 
     Timing: combinational.
 
     Members
     -------
     step : In(range(STEPS))
-        Means something where it is one of the chunk's ``wanted``; so do the outputs behind that.
+        Step of ``chunk``. Outputs that depend on the step have a meaning only for a step that the
+        chunk needs (``wanted``).
     chunk : In(chunk_layout(plan))
     mode : In(Mode)
     c_blocks : In(POSITION)
-        Of the whole product, as in ``PRODUCT``.
+        Blocks along the contraction of the whole product, as in ``PRODUCT``.
     offered : In(chunk_layout(plan))
     wanted : Out(STEPS)
-        Of this chunk, by step, whether it asks for something.
+        For every step, whether the chunk ``offered`` needs the step.
     kind : Out(Region)
     tensors : Out(STEPS of 2)
-        By step, its class: a function of ``mode``.
+        Class of the tensor of every step: a function of ``mode``.
     entry0 : Out(POSITION)
-        First one of a step of maxima.
+        First entry of a step of maxima.
     row0, col0 : Out(POSITION)
-        Of a step of blocks.
+        First row and column of a step of blocks.
     rows, cols : Out(region_layout(plan)["rows"].shape)
-        ``col0`` and ``cols`` are 0 in a step of maxima.
+        Numbers of rows and columns. ``col0`` and ``cols`` are 0 in a step of maxima.
     by_column : Out(1)
-        Blocks go to a bank by their column, not by their row.
+        The bank of a block is selected by its column, else by its row.
     turned : Out(1)
-        Blocks are turned on their way.
+        Blocks are transposed while they are loaded.
     maxima_of_columns : Out(1)
     last : Out(1)
-        No later step of the chunk asks for the same: for maxima, or for blocks.
+        No later step of the chunk requests data of this kind: maxima, or blocks.
     plane : Out(PLANE)
-        Of the tensor, whose blocks are asked for; in a machine of planes only.
+        Plane of the tensor whose blocks are requested; only in a machine with planes.
     """
 
     chunk: data.View
@@ -88,7 +89,8 @@ class RegionSteps(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        # In every mode steps of T and of the lanes alternate; whole addresses wait for this.
+        # In every mode, steps of T and steps of lanes alternate. Whole addresses depend on this
+        # choice.
         m.d.comb += self.entry0.eq(Mux(self.step[0], self.chunk.l0, self.chunk.t0))
         with m.Switch(self.mode):
             for mode in PRODUCTS:
@@ -105,7 +107,7 @@ class RegionSteps(wiring.Component):
 
     @staticmethod
     def _once(chunk):
-        """The first of all."""
+        """Return whether a chunk is the first chunk of the product."""
         return chunk.first & chunk.first_t & chunk.first_l
 
     def _tensors(self, m, classes):
@@ -205,7 +207,7 @@ class RegionSteps(wiring.Component):
 
 
 def granules(blocks, granule: int):
-    """``blocks`` rounded up to whole granules (a power of two)."""
+    """Return ``blocks`` rounded up to whole granules (a power of two)."""
     return (
         Mux(blocks[: granule.bit_length() - 1] != 0, (blocks | (granule - 1)) + 1, blocks)
         if granule > 1

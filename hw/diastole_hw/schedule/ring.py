@@ -1,4 +1,4 @@
-"""Scratchpads as rings: places of equal length, taken and given back in their order."""
+"""Manage scratchpads as rings: places of equal length are allocated and freed in order."""
 
 from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import wiring
@@ -6,43 +6,46 @@ from amaranth.lib.wiring import In, Out
 
 
 def following(m, name: str, at, slab, blocks: int):
-    """Where the slab behind the one at ``at`` begins, in a memory of so many ``blocks``: at 0 where
-    there is no room for it. No slab is longer than the memory, which is not checked."""
+    """Return the start of the slab behind the slab at ``at``, in a memory of ``blocks`` blocks: 0
+    if the next slab does not fit behind. No slab is longer than the memory, which is not
+    checked."""
     behind = Signal(range(2 * blocks + 1), name=f"{name}_behind")
     m.d.comb += behind.eq(at + slab)
     return Mux(at + (slab << 1) > blocks, 0, behind)
 
 
 class RingSpace(wiring.Component):
-    """Whether there is room for the next slab of a ring.
+    """Tell whether there is free space for the next slab of a ring. (A slab is the place of a
+    chunk's operand in a scratchpad.)
 
-    Slabs are taken and given back in order. Those of a product have one length, and their places
-    follow each other as :func:`following` says, from any on; the next product may begin while slabs
-    of the one before are taken, at the place where that would go on, or at 0. ``take`` without
-    ``room``, ``give`` while ``empty`` and ``start`` while slabs of the last product but one are
-    taken are not allowed, and are not checked.
+    Slabs are allocated and freed in order (``take``, ``give``). All slabs of a product have equal
+    length, and their places follow each other as :func:`following` says, from any first place. The
+    next product may begin while slabs of the preceding product are allocated: at the place where
+    the ring would go on, or at 0. Not allowed, and not checked: ``take`` without ``room``, ``give``
+    while ``empty``, and ``start`` while slabs of the product before the preceding product are
+    allocated.
 
-    Timing: ``room`` is combinational from ``place`` and ``slab``; what is taken and given back
-    counts from the next cycle on.
+    Timing: ``room`` is combinational from ``place`` and ``slab``; ``take`` and ``give`` count from
+    the next cycle on.
 
     Parameters
     ----------
     blocks : int
-        Of the memory.
+        Length of the memory in blocks.
 
     Members
     -------
     start : In(1)
-        A pulse: a product begins with the slab at ``place``, which may be taken at once.
+        Pulse: a product begins with the slab at ``place``, which may be allocated at once.
     slab : In(range(blocks + 1))
-        Length of its slabs; at least 1, and stable from ``start`` on.
+        Length of the product's slabs; at least 1, and stable from ``start`` on.
     place : In(range(blocks))
-        Where the next slab begins.
+        Start of the next slab.
     take, give : In(1)
     room : Out(1)
-        The place is free.
+        The place of the next slab is free.
     empty : Out(1)
-        All are.
+        All places are free.
     """
 
     def __init__(self, blocks: int):
@@ -61,14 +64,14 @@ class RingSpace(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        oldest = Signal(range(self.blocks))  # the first that is not given back
-        length = Signal(range(self.blocks + 1))  # its own
-        newest = Signal(range(self.blocks))  # the last that was taken
-        wrapped = Signal()  # it is below the oldest
-        wraps = Signal()  # the next one is below it
-        clear = Signal()  # and ends below the oldest
+        oldest = Signal(range(self.blocks))  # the oldest allocated slab
+        length = Signal(range(self.blocks + 1))  # length of the oldest slab
+        newest = Signal(range(self.blocks))  # the newest allocated slab
+        wrapped = Signal()  # ``newest`` is below ``oldest``
+        wraps = Signal()  # the next slab begins below ``newest``
+        clear = Signal()  # the next slab ends below ``oldest``
         count = Signal(range(self.blocks + 1))
-        before = Signal(range(self.blocks + 1))  # those of the product before, among them
+        before = Signal(range(self.blocks + 1))  # slabs of the preceding product among ``count``
         first = Signal(range(self.blocks))  # the place at which the product began
         left = Signal.like(before, name="left")
         m.d.comb += [
@@ -89,7 +92,7 @@ class RingSpace(wiring.Component):
             m.d.sync += newest.eq(self.place)
         with m.If(self.give):
             m.d.sync += oldest.eq(following(m, "oldest", oldest, length, self.blocks))
-        ends = (left == 1) & self.give  # what is left of the product before
+        ends = (left == 1) & self.give  # the last slab of the preceding product
         with m.If(ends | (self.start & (count == 0))):
             m.d.sync += [oldest.eq(Mux(self.start, self.place, first)), length.eq(self.slab)]
         return m

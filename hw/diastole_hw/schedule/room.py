@@ -1,4 +1,4 @@
-"""Where tiles of sums stand behind a port, and whether there is room for the next one."""
+"""Place tiles of sums behind a port, and tell whether there is free space for the next tile."""
 
 from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import wiring
@@ -10,34 +10,34 @@ from diastole_sim.spec.sizes.array_sizes import TILES_OF_SUMS
 
 
 def place_of_sums(plan: Plan, number, whole, word):
-    """The address behind a port of a tile's ``word``. ``number``: of the tile, modulo
-    ``TILES_OF_SUMS``. Its top bit is the memory: tiles take both in turn, those that are not
-    ``whole`` one half after the other."""
+    """Return the address, behind a port, of a ``word`` of a tile. ``number``: number of the tile
+    modulo ``TILES_OF_SUMS``. The top bit selects the memory: tiles use both memories alternately.
+    Tiles that are not ``whole`` use the halves of a memory alternately."""
     within = exact_log2(plan.tile_sums)
     half = word[within - 1] | (number[1] & ~whole)
     return Cat(word[: within - 1], half, number[0])
 
 
 class SumRoom(wiring.Component):
-    """Count tiles of sums, which are taken and given back in order, each ``whole`` or not.
+    """Count tiles of sums, which are allocated and freed in order, and are ``whole`` or not.
 
-    In the memory that a tile goes to is the last tile but one, and in its half, if both are not
-    whole, the last but three. ``take`` while not ``free`` and ``give`` while none is taken are not
-    allowed, and not checked.
+    A tile shares its memory with the last tile but one. If neither is whole, it shares its half
+    with the last tile but three. Not allowed, and not checked: ``take`` while not ``free``, and
+    ``give`` while no tile is allocated.
 
-    Timing: ``free`` is combinational from ``whole``; what is taken and given back counts from the
-    next cycle on.
+    Timing: ``free`` is combinational from ``whole``; ``take`` and ``give`` count from the next
+    cycle on.
 
     Members
     -------
     whole : In(1)
-        A tile that would be begun takes a whole memory.
+        The next tile takes a whole memory.
     take : In(1)
-        It is begun.
+        The next tile is begun.
     give : In(1)
         The oldest tile has been read.
     free : Out(1)
-        There is room for the tile.
+        There is space for the next tile.
     taken : Out(range(TILES_OF_SUMS + 1))
     """
 

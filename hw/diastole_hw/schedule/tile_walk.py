@@ -1,4 +1,5 @@
-"""The tile walk: the loops over output tiles and contraction chunks, in hardware."""
+"""Walk over the tiles of a product: the loops over output tiles and contraction chunks, in
+hardware."""
 
 from typing import NamedTuple
 
@@ -15,8 +16,9 @@ from diastole_sim.spec.sizes.uses import DY, W, X
 
 
 def clip(m, name: str, total, start, step, limit: int):
-    """Whether ``step`` from ``start`` on reaches the end of ``total``, and the lesser of it and of
-    what is left, which is ``limit`` at most; start < total. Right in the cycle after these."""
+    """Return whether ``step`` from ``start`` on reaches the end of ``total``, and the smaller of
+    ``step`` and the remaining length, which is at most ``limit``. ``start`` < ``total``. Both
+    results are valid in the cycle after the arguments."""
     left = Signal.like(total, name=f"{name}_left")
     last = data_register(name=f"last_{name}")
     clipped = Signal(range(limit + 1), name=f"{name}_clipped")
@@ -29,7 +31,7 @@ def clip(m, name: str, total, start, step, limit: int):
 
 
 class Loop(NamedTuple):
-    """Where the loops over tiles stand."""
+    """Position of the loops over tiles."""
 
     first_t: Signal
     last_t: Signal
@@ -38,9 +40,9 @@ class Loop(NamedTuple):
 
 
 class Planes(NamedTuple):
-    """Which pair of planes the walk is at; constants where tensors have one plane each.
-    ``ends_stream``: the last of what streams into the ring is, which in the fused pass may come
-    before the last that anything has. ``several``: it has more than one."""
+    """Position of the walk among pairs of planes; constants where tensors have one plane.
+    ``ends_stream``: last plane of the operand in the stream ring; in the fused pass, planes of the
+    west may follow. ``several``: the operand in the stream ring has several planes."""
 
     first_stream: Value
     last_stream: Value
@@ -62,12 +64,13 @@ ONE_PLANE = Planes(*(Const(1),) * 5, several=Const(0))
 
 
 class _Ring(NamedTuple):
-    """One operand's scratchpad, a ring of slabs.
+    """Scratchpad of an operand, a ring of slabs.
 
-    ``at`` is the slab of the chunk at hand, ``slab`` the length of a slab and ``blocks`` the length
-    of the ring, both in blocks. ``keeps``: the operand is kept while the other loop goes on. After
-    the last chunk of a tile the ring ``returns`` to the first slab of its panel, or ``begins``
-    another panel. ``pair`` is the pair of planes at hand, where a chunk has several.
+    ``at`` is the slab of the current chunk, ``slab`` the length of a slab and ``blocks`` the length
+    of the ring, both in blocks. ``keeps``: the operand is kept while the loop advances that it does
+    not depend on. After the last chunk of a tile the ring ``returns`` to the first slab of its
+    panel, or ``begins`` another panel. ``pair`` is the current pair of planes, where a chunk has
+    several.
     """
 
     name: str
@@ -81,43 +84,46 @@ class _Ring(NamedTuple):
 
 
 class TileWalk(wiring.Component):
-    """Every chunk of a product once, in order: T tiles outermost, then lane tiles, then chunks; or
-    lane tiles outermost, if its nest says so.
+    """Output every chunk of a product once, in order. The loop over T tiles is outermost, then lane
+    tiles, then chunks; or lane tiles are outermost, if the loop nest of the product says so.
 
     In the fused pass a T tile is a short k tile, all of N is one lane tile, and a chunk is one
     slice of M (docs/design.md, "Load, execute, store"). Positions stay inside the tensors; lengths
-    are clipped at their ends. Not checked: that no size and no step is 0, that the steps are those
-    of a nest that the machine takes, and that what is kept fits.
+    are clipped at their ends. Not checked: that no size and no step is 0, that the machine accepts
+    a loop nest with these steps, and that kept operands fit.
 
-    The scratchpads are rings of slabs, one for each chunk, from 0 on, or from where the product
-    before has ended. An operand that is kept goes back to the first slab of its panel when the loop
-    over tiles goes on that it does not depend on: such a chunk loads nothing, and its slabs are
-    free when that loop is in its last round. What is kept is known to fit from 0 on; so it begins
-    there, unless all slabs since have been of its length. So do the planes of what streams, which
-    are there together.
+    The scratchpads are rings of slabs, with one slab per chunk. Slabs follow each other from 0 on,
+    or from the end of the preceding product. A kept operand returns to the first slab of its panel
+    when the loop advances that the operand does not depend on. A chunk then loads nothing, and its
+    slabs become free in the last round of that loop. Kept slabs are known to fit from 0 on. A kept
+    operand therefore begins at 0, unless all slabs since the slab at 0 have had an equal length.
+    Planes of the streaming operand, which are present together, begin by this rule too.
 
-    Where tensors have planes, a chunk of each pair of them stands where else one chunk does: those
-    of what is held outside, those of what streams inside; each plane has a slab of its own. In the
-    fused pass, where those of what comes from the south and from the west may differ in number, all
-    of the longer row are gone through, and a chunk says for which directions it has something.
+    Where tensors have planes, a chunk per pair of planes replaces a single chunk. Planes of the
+    stationary operand are the outer loop, planes of the streaming operand the inner loop. Every
+    plane has a slab of its own. In the fused pass the operands from south and west may differ in
+    their numbers of planes. The walk then goes through the larger number, and a chunk marks the
+    directions that have a plane.
 
-    Tiles are numbered by direction, so that those in flight of one have different numbers.
+    Tiles are numbered by direction, so that tiles in flight of one direction have different
+    numbers.
 
-    Timing: ``start`` while not ``busy`` takes a product; ``busy`` is high from the next cycle to
-    the one in which the last chunk is taken. A chunk is valid from the first of these on, if the
-    cycle before ``start`` was not ``busy`` either, or from the second cycle after the one before it
-    was taken: in between it is found out whether its tile and its slice are the last. ``start``
-    while ``busy`` is ignored.
+    Timing: ``start`` while not ``busy`` accepts a product; ``busy`` is high from the next cycle
+    until the cycle in which the last chunk is accepted. The first chunk is valid from the first
+    busy cycle on, or from the second if the cycle before ``start`` was ``busy``. A later chunk is
+    valid from the second cycle after the preceding chunk was accepted: the cycle between finds out
+    whether tile and slice are the last. ``start`` while ``busy`` is ignored.
 
     Members
     -------
     start : In(1)
     anew : In(1)
-        With ``start``: nothing is in flight, so rings begin at 0, and numbers of tiles.
+        With ``start``: nothing is in flight, and rings and tile numbers begin at 0.
     product : In(product_layout(plan))
-        Stable from ``start`` on while ``busy``; its sizes and its nest are read.
+        Product, stable from ``start`` on while ``busy``; sizes and loop nest are read.
     number : In(1)
-        Which of the two products in flight it is; stable likewise.
+        Number of the product among the two products in flight, stable from ``start`` on while
+        ``busy``.
     busy : Out(1)
     chunks : Out(stream of chunk_layout(plan))
     """
@@ -146,8 +152,8 @@ class TileWalk(wiring.Component):
         starts = Signal()
         m.d.comb += starts.eq(self.start & ~self.busy)
         moves = self.chunks.valid & self.chunks.ready
-        settled = Signal()  # where the loops stand, which they do from the cycle before on
-        rested = Signal()  # not busy in the cycle before: they stand at 0
+        settled = Signal()  # the loops have not moved since the previous cycle
+        rested = Signal()  # not busy in the cycle before: all loops stand at 0
         m.d.sync += [settled.eq(Mux(self.busy, ~moves, self.start & rested)), rested.eq(~self.busy)]
 
         last_t, t_blocks = clip(m, "t", product.t_blocks, t0, t_step, plan.tile_blocks)
@@ -182,8 +188,9 @@ class TileWalk(wiring.Component):
             chunk.product.eq(self.number),
         ]
         self._tiles(m, starts, moves & ends)
-        # What streams has a panel for each T tile, over which the loop over lanes goes, or one for
-        # all of them, if that loop is outermost; what is held the other way round.
+        # The streaming operand has a panel per T tile, and the loop over lanes repeats over the
+        # panel. If the loop over lanes is outermost, the operand has one panel of all T tiles. The
+        # stationary operand has the opposite panels.
         inner = ~product.lanes_outermost
         stream = Signal.like(chunk.stream_base, name="stream_at")
         held = Signal.like(chunk.held_base, name="held_at")
@@ -223,7 +230,7 @@ class TileWalk(wiring.Component):
         return m
 
     def _places(self, at, pair):
-        """What the chunk loads, and what no later one has."""
+        """Return the chunk's marks: operands to load, and operands without a later use."""
         product, chunk = self.product, self.chunks.p
         loads = [~product.keep_stream | at.first_l, ~product.keep_held | at.first_t]
         frees = [~product.keep_stream | at.last_l, ~product.keep_held | at.last_t]
@@ -238,10 +245,10 @@ class TileWalk(wiring.Component):
         ]
 
     def _planes(self, m, moves, last_c) -> Planes:
-        """The pair of planes at hand, and what it makes of the chunk."""
+        """Compute the current pair of planes and the chunk's fields that depend on the pair."""
         product, chunk = self.product, self.chunks.p
-        streamed = Signal(PLANE)  # planes less 1, of what streams: in the fused pass from the south
-        west = Signal(PLANE)  # in the fused pass from the west
+        streamed = Signal(PLANE)  # planes of the streaming operand, less 1; fused: from the south
+        west = Signal(PLANE)  # planes from the west, less 1, in the fused pass
         held_planes = Signal(PLANE)
         fused = Signal()
         with m.Switch(product.mode):
@@ -288,11 +295,11 @@ class TileWalk(wiring.Component):
         return pair
 
     def _tiles(self, m, starts, moves):
-        """Numbers of tiles, of the direction of a product's sums; the fused pass, which is alone,
-        counts in one for both."""
+        """Number the tiles of the direction of a product's sums. The fused pass runs alone, and
+        counts the tiles of both directions with 1 counter."""
         count = Signal(range(self.plan.tiling.tiles_in_flight), name="tile")
         other = Signal.like(count, name="other_tile")
-        direction = Signal()  # of ``count``
+        direction = Signal()  # direction of ``count``
         turns = Signal()
         m.d.comb += [
             turns.eq(starts & (self.product.north != direction)),
@@ -306,16 +313,16 @@ class TileWalk(wiring.Component):
             m.d.sync += [count.eq(0), other.eq(0)]
 
     def _slabs(self, m, ring, starts, moves, last_c):
-        """Move a ring to the slab of the chunk at hand.
+        """Move a ring to the slab of the current chunk.
 
-        The ring begins with a product (``starts``) and goes on with each chunk (``moves``). After a
-        tile's last chunk (``last_c``) an operand that is kept returns to the first slab of its
-        panel, or begins another panel. After the last plane of what streams, the ring returns to
-        the first plane's slab while planes of what is held follow.
+        The ring begins with a product (``starts``) and advances with every chunk (``moves``). After
+        a tile's last chunk (``last_c``) a kept operand returns to the first slab of its panel, or
+        begins another panel. After the last plane of the streaming operand, the ring returns to the
+        slab of the first plane while planes of the stationary operand follow.
         """
         name, at, slab, blocks, pair = ring.name, ring.at, ring.slab, ring.blocks, ring.pair
         panel = Signal.like(at, name=f"{name}_panel")
-        # The length of all slabs since one at 0; 0 if they differ.
+        # The length of all slabs since the slab at 0; 0 if lengths differ.
         grid = Signal(range(blocks + 1), name=f"{name}_grid")
         start = Signal.like(at, name=f"{name}_start")
         after = Signal.like(at, name=f"{name}_after")
@@ -340,7 +347,7 @@ class TileWalk(wiring.Component):
             m.d.sync += grid.eq(Mux(on_grid | (start == 0), slab, 0))
 
     def _first_plane(self, m, name, at, pair):
-        """Where the planes of a chunk begin again."""
+        """Return the ring to the slab of a chunk's first plane."""
         if pair is ONE_PLANE:
             return
         first = Signal.like(at, name=f"{name}_first_plane")
@@ -350,7 +357,8 @@ class TileWalk(wiring.Component):
             m.d.sync += at.eq(Mux(pair.first, at, first))
 
     def _next_tile(self, m, t0, l0, at):
-        """The inner of both loops over tiles goes on, or begins again as the outer one goes on."""
+        """Advance the inner loop over tiles. At its end, restart the inner loop and advance the
+        outer loop."""
         product = self.product
         next_t = [t0.eq(t0 + product.t_step), at.first_t.eq(0)]
         next_l = [l0.eq(l0 + product.l_step), at.first_l.eq(0)]

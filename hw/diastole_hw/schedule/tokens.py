@@ -1,6 +1,13 @@
-"""What the decoupled units of the controller tell each other; one place for every layout.
+"""Define the layouts of all records that the decoupled units of the controller exchange.
 
 Positions and lengths are in blocks unless a name says ``count`` or ``size`` (elements).
+
+Terms: an output tile has a *T tile* of rows and a *lane tile* of columns. A *slice* of a
+contraction is the part that one pass covers. A *chunk* is the part of an output tile that is loaded
+together: some slices. A *slab* is the place of a chunk's operand in its banks. A *pass* is one
+stationary block per cell, and all vectors that meet these blocks. A *granule* is the smallest
+number of blocks that fill whole beats, at most 8. A *span* is a run of result rows with equal
+length.
 """
 
 from amaranth.hdl import Shape, signed, unsigned
@@ -15,12 +22,13 @@ from diastole_sim.spec.image import EXTENT_BITS, GROUP_BLOCKS, PITCH_BITS
 
 POSITION = unsigned(EXTENT_BITS)
 LENGTH = unsigned(16)
-"""Of a tile, a chunk, or what these take of a bank: as wide as the longest field of a nest. A
-machine's own are as wide as its longest ones: :func:`length_shapes`."""
+"""Shape of a length: of a tile, of a chunk, or of their share of a bank; as wide as the longest
+field of a loop nest. A machine has lengths as wide as its longest lengths:
+:func:`length_shapes`."""
 
 
 class Region(enum.Enum, shape=3):
-    """Where a run of beats goes: a scratchpad, or one of the four maxima memories."""
+    """Destination of a run of beats: a scratchpad, or one of the four maxima memories."""
 
     SOUTH = 0
     WEST = 1
@@ -34,7 +42,7 @@ class Region(enum.Enum, shape=3):
 TENSOR = data.StructLayout(
     {
         "base": unsigned(ADDRESS_BITS),
-        "pitch": unsigned(32),  # bytes from one row of blocks to the next
+        "pitch": unsigned(32),  # bytes from a row of blocks to the next
         "row_max": unsigned(ADDRESS_BITS),
     }
 )
@@ -42,64 +50,65 @@ TENSOR = data.StructLayout(
 GIVEN_RESULT = data.StructLayout(
     {
         "base": unsigned(ADDRESS_BITS),
-        "pitch": unsigned(PITCH_BITS),  # bytes from one row to the next
+        "pitch": unsigned(PITCH_BITS),  # bytes from a row to the next
         "rows": unsigned(EXTENT_BITS),
         "cols": unsigned(EXTENT_BITS),
     }
 )
-"""A result, as far as it follows from a command alone."""
+"""Result of a product, with the fields that follow from a command alone."""
 GIVEN_RESULTS = data.StructLayout({"east": GIVEN_RESULT, "north": GIVEN_RESULT})
-"""Those of a product, by the direction in which their sums leave."""
+"""Results of a product, by the direction in which sums leave the array."""
 RESULT = data.StructLayout(
     GIVEN_RESULT.members
-    | {"tile_pitch": unsigned(ADDRESS_BITS)}  # bytes from one T tile's first row to the next's
+    | {"tile_pitch": unsigned(ADDRESS_BITS)}  # bytes between first rows of T tiles
 )
 
-# One product, as the units see it while it runs; constant from its start to its end.
+# A product as the units see it while it runs; constant from its start to its end.
 PRODUCT = data.StructLayout(
     {
         "mode": Mode,
-        "north": 1,  # sums leave to the north only; 0 in the fused pass, which has both
+        "north": 1,  # sums leave only to the north; 0 in the fused pass, which uses both
         "t_size": POSITION,  # elements along the streamed dimension
         "t_blocks": POSITION,
         "l_blocks": POSITION,  # blocks along the lanes
         "c_blocks": POSITION,  # blocks along the contraction
-        # Its nest: blocks of a T tile, of a lane tile and of a chunk.
+        # Loop nest: blocks of a T tile, of a lane tile and of a chunk.
         "t_step": LENGTH,
         "l_step": LENGTH,
         "c_step": LENGTH,
-        "lanes_outermost": 1,  # the loop over lane tiles; else that over T tiles
-        "keep_stream": 1,  # what streams is loaded in the first lane tile only, and stays
-        "keep_held": 1,  # what is held in the first T tile only
-        # Blocks of a bank: what a chunk takes, and from one slice of a held bank to the next.
+        "lanes_outermost": 1,  # outermost is the loop over lane tiles, else over T tiles
+        "keep_stream": 1,  # load the streaming operand only in the first lane tile
+        "keep_held": 1,  # load the stationary operand only in the first T tile
+        # Blocks of a bank: the slabs of a chunk, and the distance between slices of a stationary
+        # bank.
         "stream_slab": LENGTH,
         "held_slab": LENGTH,
         "held_stride": LENGTH,
-        # Whether a tile takes a whole memory of sums, by direction; else half of one.
+        # Whether a tile takes a whole memory of sums, by direction; else half of a memory.
         "east_whole": 1,
         "north_whole": 1,
         "tensors": data.ArrayLayout(TENSOR, 3),  # by class: x, w, dy; the image that is read
-        # Bytes from the maxima of rows to those of columns, of operands of which these are read.
+        # Bytes from row maxima to column maxima, for operands whose column maxima are read.
         "to_columns": unsigned(EXTENT_BITS + 1),
-        "exponents": data.ArrayLayout(signed(10), 3),  # of tensors whose groups have scales, else 0
+        "exponents": data.ArrayLayout(signed(10), 3),  # of tensors with group scales, else 0
     }
 )
 
 PLANE = unsigned(2)
-"""Number of a plane of a tensor, or how many it has less 1."""
+"""Shape of a plane's number, and of a number of planes less 1."""
 
 
 def length_shapes(plan: Plan) -> dict[str, Shape]:
-    """The lengths of a product's nest, by name."""
+    """Return the shapes of the loop-nest lengths of a product, by name."""
     return {name: Shape.cast(range(most + 1)) for name, most in longest_lengths(plan).items()}
 
 
 def product_layout(plan: Plan) -> data.StructLayout:
-    """``PRODUCT``, its lengths as wide as the longest ones of the machine.
+    """Return ``PRODUCT`` with lengths as wide as the longest lengths of the machine.
 
-    Where commands say in how many planes tensors are, ``planes`` has that less 1, by class, and
-    ``lengths`` the bytes from one plane of an image to the next. Where there is a vector unit,
-    ``chain``: the result goes to a chain of its, block by block.
+    Where commands state the numbers of planes, ``planes`` has the number less 1, by class, and
+    ``lengths`` the bytes from a plane of an image to the next. With a vector unit, ``chain``: the
+    result goes to a chain of the vector unit, block by block.
     """
     own: dict = {**length_shapes(plan)}
     if plan.planar:
@@ -113,9 +122,9 @@ def product_layout(plan: Plan) -> data.StructLayout:
 
 
 def operands_layout(plan: Plan) -> data.StructLayout:
-    """``OPERANDS``; where commands say in how many planes tensors are, with ``planes``, and where
-    there is a vector unit, with ``chain``, both as in :func:`product_layout`. The fused pass takes
-    no chain."""
+    """Return ``OPERANDS``, with ``planes`` where commands state the numbers of planes, and with
+    ``chain`` where there is a vector unit. Both fields are defined in :func:`product_layout`. The
+    fused pass accepts no chain."""
     own: dict = {}
     if plan.planar:
         own["planes"] = data.ArrayLayout(PLANE, 3)
@@ -125,24 +134,25 @@ def operands_layout(plan: Plan) -> data.StructLayout:
 
 
 def _plane_members() -> dict:
-    """What a chunk says in a machine of planes: it multiplies one of what streams with one of what
-    is held, and in the fused pass the same one of what comes from the west."""
+    """Return the fields of a chunk in a machine with planes. The chunk multiplies a plane of the
+    streaming operand by a plane of the stationary operand. In the fused pass the chunk also
+    multiplies the plane of equal number from the west."""
     return {
         "stream_plane": PLANE,
         "held_plane": PLANE,
-        "east": 1,  # it has something for the east, or is no chunk of the fused pass
-        "north": 1,  # for the north, likewise
-        "load_west": 1,  # the plane that comes from the west is not there yet
-        "opens": 1,  # of its blocks the first pair of planes
-        "last_slice": 1,  # of its tile, whatever the planes
-        "done_east": 1,  # none of its tile's follows that has something for the east
-        "done_north": 1,  # of its slice's, for the north
+        "east": 1,  # has a plane for the east, or is no chunk of the fused pass
+        "north": 1,  # has a plane for the north, or is no chunk of the fused pass
+        "load_west": 1,  # the plane from the west is not loaded yet
+        "opens": 1,  # first pair of planes of its blocks
+        "last_slice": 1,  # last slice of its tile, for any plane
+        "done_east": 1,  # no later chunk of the tile has a plane for the east
+        "done_north": 1,  # no later chunk of the slice has a plane for the north
     }
 
 
 def chunk_layout(plan: Plan) -> data.StructLayout:
-    """A chunk of a contraction, for one output tile; where tensors have planes, of one plane of
-    each operand."""
+    """Return the layout of a chunk: a piece of the contraction for an output tile. Where tensors
+    have planes, a chunk has a single plane of every operand."""
     lanes = max(plan.groups * max(plan.rows, plan.cols), plan.fused_blocks_n)
     chunk = plan.most_chunk_blocks
     first = unsigned(EXTENT_BITS - plan.log_block)
@@ -157,18 +167,18 @@ def chunk_layout(plan: Plan) -> data.StructLayout:
             "c_blocks": range(chunk + 1),
             "stream_base": range(plan.stream_blocks),  # where its blocks stand in their banks
             "held_base": range(plan.held_blocks),
-            "load_stream": 1,  # they are not there yet
+            "load_stream": 1,  # the blocks are not loaded yet
             "load_held": 1,
-            "free_stream": 1,  # no later chunk has them
+            "free_stream": 1,  # no later chunk uses the blocks
             "free_held": 1,
             "first": 1,  # of its tile
             "last": 1,
-            "first_t": 1,  # its tile is the first along T, or along the lanes
+            "first_t": 1,  # its tile is the first along T; first_l: along the lanes
             "first_l": 1,
-            "last_t": 1,  # or the last
+            "last_t": 1,  # its tile is the last along T; last_l: along the lanes
             "last_l": 1,
-            "product": 1,  # which of the two products in flight it is of
-            "tile": range(plan.tiling.tiles_in_flight),  # number of the output tile, modulo as many
+            "product": 1,  # number of the product among two in flight
+            "tile": range(plan.tiling.tiles_in_flight),  # of the output tile
         }
         | (_plane_members() if plan.planar else {})
     )
@@ -178,32 +188,34 @@ _POSITIONS = ("t0", "t_blocks", "l0", "c0", "first_t", "first_l")
 
 
 def loaded_chunk_layout(plan: Plan) -> data.StructLayout:
-    """A chunk without its position: what is left to be known when its data have been asked for."""
+    """Return the layout of a chunk without its position: the fields still needed after its data
+    have been requested."""
     members = chunk_layout(plan).members.items()
     return data.StructLayout({name: shape for name, shape in members if name not in _POSITIONS})
 
 
 def summed_layout(plan: Plan, *, turned: bool) -> data.StructLayout:
-    """A tile of sums that waits for its drain, of its last chunk; its position follows from the
-    tiles before it. ``turned``: some tiles are, of which each chunk has one, and ``last`` says that
-    it is the last chunk."""
+    """Return the layout of a tile of sums that waits for its drain, with fields of its last chunk.
+    The position follows from the preceding tiles. ``turned``: some tiles are transposed; every
+    chunk of a transposed tile has separate sums, and ``last`` marks the last chunk."""
     names = ["t_count", "l_blocks", "last", "last_t", "last_l", "product", "tile"]
     members = chunk_layout(plan).members
     return data.StructLayout({name: members[name] for name in names + ["c_blocks"] * turned})
 
 
 def drained_layout(plan: Plan, *, turned: bool) -> data.StructLayout:
-    """A tile of sums, as its drain walks it; ``turned``: whether some are."""
+    """Return the layout of a tile of sums in its drain; ``turned``: some tiles are transposed."""
     names = ["t0", "t_count", "l0", "l_blocks", "first_t", "first_l", "last", "tile"]
     if turned:
         names += ["t_blocks", "c0", "c_blocks"]
     members = chunk_layout(plan).members
-    first = {"first_c": 1} if turned else {}  # it is the first along its contraction
+    first = {"first_c": 1} if turned else {}  # first tile along the contraction
     return data.StructLayout({name: members[name] for name in names} | first)
 
 
 def region_layout(plan: Plan) -> data.StructLayout:
-    """One rectangle of blocks (or run of maxima) on its way from memory to a scratchpad."""
+    """Return the layout of a rectangle of blocks (or a run of maxima) between memory and
+    scratchpad."""
     blocks = max(
         plan.tile_blocks,
         plan.groups * max(plan.rows, plan.cols),
@@ -219,18 +231,19 @@ def region_layout(plan: Plan) -> data.StructLayout:
             "cls": unsigned(2),
             "rows": range(blocks + 1),
             "cols": range(blocks + 1),
-            "offset": range(GROUP_BLOCKS),  # block of its group in which the first column stands
-            "by_column": 1,  # which bank: by the block's column, or by its row
+            "offset": range(GROUP_BLOCKS),  # place of the first column in its group
+            "by_column": 1,  # bank by the block's column, else by its row
             "turned": 1,
             "stream_offset": range(plan.beat_bytes),  # of the tile's first maximum in its beat
-            # Likewise; in the fused pass the first block of the contraction, of all of dY's.
+            # Place of the tile's first maximum in its beat. In the fused pass: first block of the
+            # contraction, among all blocks of dY.
             "held_offset": range(max(plan.beat_bytes, plan.fused_blocks_m + 1)),
-            "beats": range(blocks * entries // plan.beat_bytes + 3),  # maxima only
-            "base": range(max(plan.held_blocks, plan.stream_blocks)),  # in each of its banks
-            "stride": range(max(lengths["t_step"], lengths["held_stride"]) + 1),  # of slices there
+            "beats": range(blocks * entries // plan.beat_bytes + 3),  # only for maxima
+            "base": range(max(plan.held_blocks, plan.stream_blocks)),  # first block in its banks
+            "stride": range(max(lengths["t_step"], lengths["held_stride"]) + 1),  # of slices
             "fused": 1,
             "tile": range(plan.tiling.tiles_in_flight),
-            "last": 1,  # of its chunk's blocks, or of its chunk's maxima
+            "last": 1,  # of the blocks, or of the maxima, of its chunk
         }
         | ({"plane": PLANE} if plan.planar else {})
     )
@@ -249,28 +262,30 @@ def any_grouped(plan: Plan) -> bool:
 
 
 def block_group_layout(plan: Plan) -> data.StructLayout:
-    """The blocks of one group that a region wants: whose they are, which, and their exponents."""
+    """Return the layout of a region's blocks in one group: region, position, number, and
+    exponents."""
     region = region_layout(plan)
     exponents = max(plan.group_layouts[cls].exponent_entries for cls in range(3))
     place = (
         {"place": range(GROUP_BLOCKS)} if any_grouped(plan) else {}
-    )  # of the first one in its group
+    )  # place of the first block in its group
     return data.StructLayout(
         {
             "region": region,
-            "row": region["rows"].shape,  # of the region; or 1, where it has but one
-            "col": region["cols"].shape,  # of the first of the blocks
+            "row": region["rows"].shape,  # of the region; 1 if the region has a single row
+            "col": region["cols"].shape,  # of the first block
             "blocks": range(GROUP_BLOCKS + 1),  # whole granules: some may be beyond the region
-            "exponents": unsigned(8 * exponents),  # those of the first block lowest
+            "exponents": unsigned(8 * exponents),  # exponents of the first block lowest
         }
         | place
     )
 
 
 def block_layout(plan: Plan) -> data.StructLayout:
-    """A block whose vectors are about to come, to the words of a bank from ``word`` on.
+    """Return the layout of a block whose vectors follow, for the words of a bank from ``word`` on.
 
-    What may differ from vector to vector has as many entries as the rows of a block that may.
+    Properties that may differ between vectors have an entry for every row of a block that may
+    differ.
     """
     byte = unsigned(8)
     members = {
@@ -278,25 +293,27 @@ def block_layout(plan: Plan) -> data.StructLayout:
         "cls": unsigned(2),
         "bank": range(max(plan.rows, plan.cols)),
         "word": range(max(plan.held_words, plan.stream_words) // plan.fill_vectors),
-        # Of the vectors; of a held block to the east, which has one.
+        # Maxima of the vectors; the maximum of a stationary block to the east, which has a single
+        # maximum.
         "maximum": data.ArrayLayout(byte, plan.stream_entries),
         "maximum_north": data.ArrayLayout(byte, plan.held_entries),
         "scale": data.ArrayLayout(byte, max(plan.stream_entries, plan.held_entries)),
         "plane": PLANE,
         "turned": 1,
-        "drop": 1,  # it only fills a granule, or a port's share
-        "ends": 1,  # last of its part of a group
-        "last": 1,  # of its chunk's
+        "drop": 1,  # the block only fills a granule, or a port's share
+        "ends": 1,  # last block of its part of a group
+        "last": 1,  # last block of its chunk
     }
     absent = {"maximum_north": not plan.north, "plane": not plan.planar}
     return data.StructLayout({k: v for k, v in members.items() if not absent.get(k)})
 
 
 def filled_vector_layout(plan: Plan) -> data.StructLayout:
-    """A vector on its way into a scratchpad.
+    """Return the layout of a vector on its way into a scratchpad.
 
-    ``deficit``, of a vector or of a held block to the east, to ``significand`` are those of its
-    group; ``extent`` and ``poison``, a bit for each element, are of what it holds.
+    The fields from ``deficit`` to ``significand`` describe the group of the vector; ``deficit`` may
+    also be the deficit of a stationary block to the east. ``extent``, and ``poison`` with a bit for
+    every element, describe the elements.
     """
     deficit = unsigned(plan.deficit_bits)
     members = {
@@ -316,8 +333,8 @@ def filled_vector_layout(plan: Plan) -> data.StructLayout:
 
 
 def scratch_write_layout(plan: Plan) -> data.StructLayout:
-    """A word on its way into a scratchpad: V vectors of a block, the first one lowest; ``word``
-    counts words within the bank."""
+    """Return the layout of a word on its way into a scratchpad: V vectors of a block, the first
+    vector lowest. ``word`` counts words within the bank."""
     block = block_layout(plan).members
     members = {name: block[name] for name in ("kind", "bank", "word")}
     vectors = data.ArrayLayout(filled_vector_layout(plan), plan.fill_vectors)
@@ -325,17 +342,18 @@ def scratch_write_layout(plan: Plan) -> data.StructLayout:
 
 
 FREES = data.StructLayout({"stream": 1, "held": 1, "west": 1})
-"""Places in the scratchpads that are read for the last time: of what streams, of what is held, and
-of what comes from the west in the fused pass."""
+"""Places in the scratchpads that are read for the last time: of the streaming operand, of the
+stationary operand, and of the operand from the west in the fused pass."""
 
 
 def slot_layout(plan: Plan) -> data.StructLayout:
-    """What one slot of the array does, before the skew of its ports."""
+    """Return the layout of one slot of the array, before the skew of the ports. (A slot is one
+    cycle of the array: a vector enters at every port of one side, or none enters.)"""
     return data.StructLayout(
         {
             "valid": 1,
             "direction": 1,  # 0 south to east, 1 west to north
-            "swap": 1,  # the next slot is the first of a pass: the loaded blocks become active
+            "swap": 1,  # the next slot begins a pass: the loaded blocks become active
             "south_addr": range(plan.stream_words),
             "west_addr": range(plan.stream_words),
             "sum_addr": range(plan.sum_words),
@@ -344,20 +362,20 @@ def slot_layout(plan: Plan) -> data.StructLayout:
             "done_east": 1,  # last slot of its output tile, per direction
             "done_north": 1,
         }
-        # The slice is the first or the last of its chunk; ``fresh`` is of all of the first chunk.
+        # Slice that begins or ends its chunk; ``fresh`` holds for the whole first chunk.
         | dict.fromkeys(("begins", "ends") if plan.floats else (), 1)
     )
 
 
 def held_read_layout(plan: Plan) -> data.StructLayout:
-    """One held word on its way to the load ports, before the skew."""
+    """Return the layout of a stationary word on its way to the load ports, before the skew."""
     return data.StructLayout(
         {
             "valid": 1,
             "addr": range(plan.held_words),
             "row": range(max(plan.rows, 2)),
             "index": range(max(plan.block, 2)),
-            "rows_valid": range(plan.rows + 1),  # blocks of the slice that the tensor has
+            "rows_valid": range(plan.rows + 1),  # blocks of the slice inside the tensor
             "cols_valid": range(plan.cols + 1),
         }
     )
@@ -389,18 +407,17 @@ def pass_layout(plan: Plan) -> data.StructLayout:
 
 
 CHUNK_ENDS = ("begins_east", "begins_north", "ends_east", "ends_north")
-"""Of a pass, where sums of chunks are added as floats: its slice is the first of its chunk, or the
-last."""
+"""Marks of a pass, where sums of chunks are added as floats: the slice begins or ends its chunk."""
 
 
 def span_layout(plan: Plan) -> data.StructLayout:
-    """Rows of equal length, ``pitch`` apart: ``repeat`` of them."""
+    """Return the layout of ``repeat`` rows of equal length, ``pitch`` apart."""
     vectors = plan.longest_row
     return data.StructLayout(
         {
             "addr": unsigned(ADDRESS_BITS),
             "cols": range(vectors * plan.block + 1),  # floats of a row
-            "vectors": range(vectors + 1),  # of a row
+            "vectors": range(vectors + 1),  # vectors of a row
             "repeat": range(plan.tile_words + 1),
         }
     )
@@ -412,9 +429,9 @@ SIZE = unsigned(EXTENT_BITS)
 ADDRESS = unsigned(ADDRESS_BITS)
 
 
-# What a product command says: sizes in elements, byte addresses of images and results, and its
-# nest, whose lengths are the machine's own where they are 0. A tensor in vector groups has two
-# images; each address is that of the one which the product reads.
+# Operands of a product command: sizes in elements, byte addresses of images and results, and the
+# loop nest. A nest length of 0 selects the machine's own length. A tensor in vector groups has two
+# images; its address is the address of the image that the product reads.
 OPERANDS = data.StructLayout(
     {
         "m": SIZE,
@@ -434,4 +451,4 @@ OPERANDS = data.StructLayout(
     }
 )
 NEST_OPERANDS = tuple(name for name in OPERANDS.members if name.startswith("nest_"))
-"""What they say of the nest."""
+"""Fields of the loop nest among ``OPERANDS``."""
