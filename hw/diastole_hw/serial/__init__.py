@@ -1,1 +1,1 @@
-"""A machine on a board without a processor: a serial line, a bridge, and memory on the chip."""
+"""Machine on a board without a processor: a serial line, a bridge, and memory on the chip."""

@@ -1,4 +1,4 @@
-"""Does what the frames of a host ask, each write once, and answers."""
+"""Execute the requests of a host, every write once, and answer them."""
 
 from functools import reduce
 from operator import or_
@@ -28,34 +28,35 @@ FCS_WORDS = 1
 MOST_HEARD = HEAD_WORDS + MOST_WORDS + FCS_WORDS
 
 HEAD = data.StructLayout({"ask": 4, "status": 3, "answer": 1, "words": 8, "sequence": 16})
-"""The first word of a frame, as :mod:`diastole_sim.spec.serial` has it."""
+"""First word of a frame, as defined in :mod:`diastole_sim.spec.serial`."""
 
 _ANSWER = 1 << 7
 
 
 class Bridge(wiring.Component):
-    """The board's end of the serial link, between words of frames and the machine.
+    """Bridge between words of frames and the machine: the board's end of the serial link.
 
-    It hears a request, does it word by word, and answers. What comes meanwhile, or began then, is
-    not heard; nor is what is no request, or not whole. It keeps the sequence number and the status
-    of the last write that it did, and answers its repetition without doing it again; IDENTIFY makes
-    it forget the number. The status is that of the first word that failed; the others are done.
+    The bridge receives a request, executes it word by word, and answers. It ignores frames that
+    arrive or begin meanwhile, frames that are no requests, and incomplete frames. It keeps the
+    sequence number and the status of the last executed write. A repetition of this write is
+    answered, but not executed again; IDENTIFY makes the bridge forget the number. The status of an
+    answer is the status of the first failed word; the remaining words are executed.
 
-    Timing: a word of a write takes 2 cycles and its access, one of a reading its access and 2
-    cycles before it is offered; the answer is offered when all is done.
+    Timing: a word of a write takes 2 cycles and its access. A word of a read takes its access, and
+    2 cycles before the word is offered. The answer is offered when all words are done.
 
     Parameters
     ----------
     memory_base, memory_bytes, clock_hz : int
-        What an identification tells (32 bits each).
+        Values of an identification (32 bits each).
 
     Members
     -------
     word, put, ends, good : In(32), In(1), In(1), In(1)
-        As :class:`diastole_hw.serial.frames.Unframer` has them.
+        Outputs of :class:`diastole_hw.serial.frames.Unframer`.
     answer : Out(stream of sent_layout())
     axil : Out(AxiLiteSignature())
-        To the machine's registers.
+        Port to the machine's registers.
     memory : Out(WordPortSignature())
 
     ValueError if a parameter is out of range.
@@ -98,7 +99,7 @@ class Bridge(wiring.Component):
         m = Module()
         head = Signal(HEAD)
         address = Signal(WORD_BITS)
-        words = Signal(range(MOST_HEARD + 2))  # of the frame that is being done, head and FCS too
+        words = Signal(range(MOST_HEARD + 2))  # words of the current request, with head and FCS
         index = Signal(range(MOST_WORDS + 1))
         status = Signal(3)
         writing = Signal()
@@ -116,10 +117,12 @@ class Bridge(wiring.Component):
         complete = words == HEAD_WORDS + FCS_WORDS + Mux(writing, head.words, 0)
         at_end = index == head.words - 1
         with m.FSM():
+            # Receive frames until a complete request has arrived.
             with m.State("HEAR"):
                 m.d.comb += listening.eq(1)
                 with m.If(request):
                     m.next = "DECIDE"
+            # Decide between execution, a repeated answer and a refusal.
             with m.State("DECIDE"):
                 m.d.sync += [index.eq(0), status.eq(Status.DONE)]
                 m.next = "ANSWER"
@@ -133,9 +136,11 @@ class Bridge(wiring.Component):
                     m.next = "FETCH"
                     with m.If(head.words == 0):
                         m.next = "DONE"
+            # Read a data word of the request from the buffer.
             with m.State("FETCH"):
                 m.d.comb += buffer.read_en.eq(1)
                 m.next = "ACCESS"
+            # Access a register or the memory; keep a word that is read.
             with m.State("ACCESS"):
                 m.d.comb += accessing.eq(1)
                 with m.If(done):
@@ -146,16 +151,19 @@ class Bridge(wiring.Component):
                     m.next = "FETCH"
                     with m.If(at_end):
                         m.next = "DONE"
+            # Note sequence number and status of a write.
             with m.State("DONE"):
                 with m.If(writing):
                     m.d.sync += [last.known.eq(1), last.sequence.eq(head.sequence)]
                     m.d.sync += last.status.eq(status)
                 m.next = "ANSWER"
+            # Offer the first word of the answer.
             with m.State("ANSWER"):
                 m.d.sync += index.eq(0)
                 self._offer(m, head.as_value() | (status << 4) | _ANSWER)
                 with m.If(self.answer.ready):
                     m.next = "ADDRESS"
+            # Offer the second word, the address.
             with m.State("ADDRESS"):
                 brings = ~writing & (status == Status.DONE) & (head.words != 0)
                 self._offer(m, address, last=~brings)
@@ -164,6 +172,7 @@ class Bridge(wiring.Component):
                     m.next = "HEAR"
                     with m.If(brings):
                         m.next = "GIVE"
+            # Offer a word of data.
             with m.State("GIVE"):
                 number = (address >> 2) + index
                 identity = Mux(number < len(IDENTITY), Array(self.identity)[number[:3]], 0)
@@ -174,6 +183,7 @@ class Bridge(wiring.Component):
                     m.next = "NEXT"
                     with m.If(at_end):
                         m.next = "HEAR"
+            # Read the next word of data from the buffer.
             with m.State("NEXT"):
                 m.d.comb += buffer.read_en.eq(1)
                 m.next = "GIVE"
@@ -184,9 +194,10 @@ class Bridge(wiring.Component):
         m.d.comb += self.answer.p.last.eq(last)
 
     def _hear(self, m, listening, words, head, address, buffer):
-        """Keep what comes while there is listening; gives when it is a request."""
-        heard = Signal.like(words)  # the last value is "too many"
-        deaf = Signal()  # part of the frame came while there was no listening
+        """Store the words of a frame while ``listening``. Return whether a complete request has
+        arrived."""
+        heard = Signal.like(words)  # the last value means too many words
+        deaf = Signal()  # part of the frame arrived while not ``listening``
         request = Signal()
         asks = ~head.answer & (head.status == Status.DONE)
         m.d.comb += request.eq(
@@ -213,7 +224,8 @@ class Bridge(wiring.Component):
         return request
 
     def _access(self, m, accessing, ask, writing, where, word):
-        """A word, while ``accessing``: whether it is done, how, and what was read."""
+        """Access a word while ``accessing``. Return whether the access is done, its response, and
+        the word read."""
         axil, memory = self.axil, self.memory
         address = Signal(WORD_BITS, name="where")
         done = Signal()

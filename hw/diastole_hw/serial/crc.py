@@ -1,4 +1,4 @@
-"""The checksum of frames, an octet at a time."""
+"""Compute the checksum of frames, one octet at a time."""
 
 from functools import reduce
 from operator import xor
@@ -11,8 +11,8 @@ CRC_BITS, OCTET_BITS = 32, 8
 
 
 def crc_after(register: Value, octet: Value) -> Value:
-    """The register of the CRC-32 (:data:`diastole_sim.spec.serial.CRC_POLYNOMIAL`) after one more
-    octet: 32 sums of bits of both, of 8 bits at most."""
+    """Return the register of the CRC-32 (:data:`diastole_sim.spec.serial.CRC_POLYNOMIAL`) after
+    another octet: 32 XORs of at most 7 bits of the register and 7 bits of the octet."""
     every = [*register, *octet]
     state = [{bit} for bit in range(CRC_BITS)]
     for bit in range(OCTET_BITS):

@@ -1,4 +1,4 @@
-"""Frames of words between octets: flags, escapes and the checksum of
+"""Convert between frames of words and octets: flags, escapes and the checksum of
 :mod:`diastole_sim.spec.serial`."""
 
 from amaranth.hdl import Array, Cat, Module, Mux, Signal
@@ -13,22 +13,23 @@ ONES = 2**CRC_BITS - 1
 
 
 def sent_layout() -> data.StructLayout:
-    """A word of a frame, and whether it is the last."""
+    """Return the layout of a word of a frame, with a mark of the last word."""
     return data.StructLayout({"word": WORD_BITS, "last": 1})
 
 
 class Unframer(wiring.Component):
-    """Words of the frames in a sequence of octets, and whether a frame was whole.
+    """Extract the words of frames from a sequence of octets, and tell whether a frame was whole.
 
-    Timing: an octet in each cycle with ``came``. ``put`` is high for one cycle, in the cycle after
-    the last octet of a word came; ``ends`` likewise after a flag behind at least one octet, with
-    ``good`` if all since the flag before it is whole words, the last of them the FCS of the others.
+    Timing: 1 octet per cycle with ``came``. ``put`` is high for 1 cycle, the cycle after the last
+    octet of a word arrived. ``ends`` is high for 1 cycle, the cycle after a flag that follows at
+    least one octet. ``good`` is high with ``ends`` if the octets since the preceding flag are whole
+    words, and the last word is the FCS of the words before.
 
     Members
     -------
     octet, came : In(8), In(1)
     word, put : Out(32), Out(1)
-        Those of the FCS too, a word like the others.
+        Words, including the FCS.
     ends, good : Out(1), Out(1)
     """
 
@@ -41,8 +42,8 @@ class Unframer(wiring.Component):
         m = Module()
         crc = Signal(CRC_BITS, init=ONES)
         place = Signal(range(WORD_BITS // OCTET_BITS))
-        escaped = Signal()  # the octet before was an ESCAPE
-        empty = Signal(init=1)  # nothing since the flag
+        escaped = Signal()  # the preceding octet was an ESCAPE
+        empty = Signal(init=1)  # no octet since the flag
         broken = Signal()  # an ESCAPE that escapes an ESCAPE
         octet = Signal(OCTET_BITS)
         m.d.comb += octet.eq(self.octet ^ Mux(escaped, FLIP, 0))
@@ -73,15 +74,15 @@ class Unframer(wiring.Component):
 
 
 class Framer(wiring.Component):
-    """Octets of frames: flags around each, its FCS, and escapes.
+    """Convert frames to octets: add flags around a frame, its FCS, and escapes.
 
-    Timing: an octet in every cycle in which ``o.ready`` is high, while there are words. ``i.ready``
+    Timing: 1 octet in every cycle in which ``o.ready`` is high, while there are words. ``i.ready``
     is combinational from ``o.ready``.
 
     Members
     -------
     i : In(stream of sent_layout())
-        The words of a frame; its FCS is added.
+        Words of a frame; its FCS is added.
     o : Out(stream of 8)
     """
 
@@ -105,11 +106,13 @@ class Framer(wiring.Component):
         m.d.comb += octet.eq(Array(octets)[place])
         m.d.comb += special.eq(((octet == FLAG) | (octet == ESCAPE)) & ~escaped)
         with m.FSM():
+            # Send the flag at the beginning of a frame.
             with m.State("BEGIN"):
                 m.d.comb += [self.o.valid.eq(self.i.valid), self.o.payload.eq(FLAG)]
                 m.d.sync += crc.eq(ONES)
                 with m.If(self.o.valid & self.o.ready):
                     m.next = "OCTETS"
+            # Send words and FCS, with escapes.
             with m.State("OCTETS"):
                 plain = octet ^ Mux(escaped, FLIP, 0)
                 m.d.comb += self.o.valid.eq(checking | self.i.valid)
@@ -126,6 +129,7 @@ class Framer(wiring.Component):
                         with m.If(checking & (place == 3)):
                             m.d.sync += checking.eq(0)
                             m.next = "END"
+            # Send the flag at the end of a frame.
             with m.State("END"):
                 m.d.comb += [self.o.valid.eq(1), self.o.payload.eq(FLAG)]
                 with m.If(self.o.ready):

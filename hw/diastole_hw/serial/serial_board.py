@@ -1,4 +1,4 @@
-"""A machine, its memory on the chip and a serial link to it: all of a board but clock and pins."""
+"""Combine a machine, its memory on the chip and a serial link: a whole board but clock and pins."""
 
 from collections.abc import Sequence
 
@@ -20,8 +20,8 @@ from diastole_hw.serial.shared_memory import SharedMemory
 
 
 def odd_ports(product_ports: Sequence[tuple[str, str, int]], data_width: int) -> list[str]:
-    """Names of ports that a board with a serial line has no place for, or misses, of a product with
-    a bus of so many bits."""
+    """Return the names of a product's ports that do not match a board with a serial line:
+    unexpected, missing or of another width. ``data_width``: bits of the bus to memory."""
     expected = {"aclk": 1, "aresetn": 1, "irq": 1}
     for prefix, signature in (("s_axil", AxiLiteSignature()), ("m_axi", AxiSignature(data_width))):
         members = signature.members.items()
@@ -31,14 +31,14 @@ def odd_ports(product_ports: Sequence[tuple[str, str, int]], data_width: int) ->
 
 
 class SerialBoard(Elaboratable):
-    """The machine ``top``, an instance of the product's module, behind a serial line.
+    """Machine ``top``, an instance of the product's module, behind a serial line.
 
-    Parameters: ``top`` and ``product_ports``, (name, direction, width) of each, as its manifest has
-    them; ``data_width``: of its bus to memory, of which there must be one; ``divisor``: cycles of a
-    bit on the line; ``memory_bytes`` from address 0 on; ``clock_hz``. ``ports``: name to (signal,
+    Parameters: ``top`` and ``product_ports``, (name, direction, width) of every port, as in the
+    manifest; ``data_width``: bits of the only bus to memory; ``divisor``: cycles per bit on the
+    line; ``memory_bytes`` from address 0 on; ``clock_hz``. ``ports``: maps names to (signal,
     direction), as in the Verilog: ``aclk``, ``aresetn``, ``rx``, ``tx`` and ``irq``.
 
-    ValueError for a product with other ports, or for sizes that
+    ValueError for a product with unexpected ports, or for sizes that
     :class:`diastole_hw.serial.shared_memory.SharedMemory` refuses.
     """
 

@@ -1,4 +1,4 @@
-"""The whole of the serial link on a board: from its two wires to registers and memory."""
+"""Connect the serial link on a board, from its two wires to registers and memory."""
 
 from amaranth.hdl import Module
 from amaranth.lib import wiring
@@ -12,21 +12,21 @@ from diastole_hw.serial.uart import UartReceiver, UartTransmitter
 
 
 class SerialBridge(wiring.Component):
-    """A :class:`diastole_hw.serial.bridge.Bridge` behind a UART.
+    """:class:`diastole_hw.serial.bridge.Bridge` behind a UART.
 
-    Timing: as its parts have it.
+    Timing: as its parts state.
 
     Parameters
     ----------
     divisor : int
-        Cycles of a bit (4 to 65535).
+        Cycles per bit (4 to 65535).
     memory_base, memory_bytes, clock_hz : int
-        As of :class:`diastole_hw.serial.bridge.Bridge`.
+        Parameters of :class:`diastole_hw.serial.bridge.Bridge`.
 
     Members
     -------
     rx, tx : In(1), Out(1)
-        The line.
+        Serial line.
     axil : Out(AxiLiteSignature())
     memory : Out(WordPortSignature())
 

@@ -1,4 +1,4 @@
-"""Memory on the chip, which the machine and the bridge share."""
+"""Memory on the chip, shared by machine and bridge."""
 
 from amaranth.hdl import Array, Module, Mux, Signal
 from amaranth.lib import wiring
@@ -15,10 +15,11 @@ MOST_BYTES = 1 << 24
 
 
 class WordPortSignature(wiring.Signature):
-    """The bridge's port to memory, a word at a time; seen from who asks.
+    """Port of the bridge to memory, a word at a time, seen from the bridge.
 
     ``valid``, with ``write``, ``address`` in bytes, a multiple of 4, and ``word``, stays until
-    ``done``, a pulse; with it come ``answer``, what was read, and ``response``, as AXI has it.
+    ``done``, a pulse. Valid with ``done`` are ``answer``, the word read, and ``response`` as in
+    AXI.
     """
 
     def __init__(self):
@@ -36,23 +37,23 @@ class WordPortSignature(wiring.Signature):
 
 
 class SharedMemory(wiring.Component):
-    """AXI4 subordinate, in front of memory, with a second port of words that goes first.
+    """AXI4 subordinate in front of memory, with a second port for words that has priority.
 
-    Of AXI it takes what the machines send: bursts of whole beats with ascending addresses, without
-    IDs. A burst that begins outside of the memory is answered with DECERR, and writes nothing;
-    bursts do not leave it where they begin inside, for they end at multiples of 4096 bytes. What is
-    read while it is written is anything.
+    The unit accepts AXI requests as machines send them: bursts of whole beats with ascending
+    addresses, without IDs. A burst that begins outside the memory is answered with DECERR, and
+    writes nothing. A burst that begins inside stays inside, because bursts end at multiples of 4096
+    bytes. Data that are read while they are written are undefined.
 
-    Timing: one burst each way at a time, a beat per cycle, the first one 2 cycles after its
-    address; a word of the other port takes 2 cycles, and a beat waits for it. ``ready`` signals are
-    functions of registers and of ``port``, but for reads of ``rready``.
+    Timing: 1 burst per direction at a time, 1 beat per cycle, the first beat 2 cycles after its
+    address. A word of the second port takes 2 cycles, and delays a beat. ``ready`` signals are
+    functions of registers and of ``port``; in reads also of ``rready``.
 
     Parameters
     ----------
     data_width : int
         Bits of a beat (32, 64, 128, 256 or 512).
     base, size : int
-        First address and bytes (4096 to 2**24, a multiple of 4096); ``base`` is a multiple of the
+        First address, and bytes (4096 to 2**24, a multiple of 4096); ``base`` is a multiple of the
         next power of two.
 
     Members
@@ -95,16 +96,16 @@ class SharedMemory(wiring.Component):
         return m
 
     def _inside(self, address):
-        """Whether an address is one of the memory's."""
+        """Return whether an address is inside the memory."""
         high = ceil_log2(self.size)
         return (address[high:] == self.base >> high) & (address[:high] < self.size)
 
     def _beat(self, address):
-        """Number of the beat at an address."""
+        """Return the number of the beat at an address."""
         return address[exact_log2(self.beat_bytes) : ceil_log2(self.size)]
 
     def _word(self, address):
-        """Number of the word in its beat."""
+        """Return the number of the word in its beat."""
         return address[exact_log2(WORD_BYTES) : exact_log2(self.beat_bytes)]
 
     def _reads(self, m, lanes, here):
@@ -113,9 +114,9 @@ class SharedMemory(wiring.Component):
         beat = Signal(range(self.size // self.beat_bytes))
         left = Signal(8)
         bad = Signal()
-        free = Signal()  # what was read last is taken
+        free = Signal()  # the last read beat is accepted
         asked = Signal()
-        given = Signal()  # the word that was asked for is there
+        given = Signal()  # the requested word is valid
         issue = Signal()
         shown = Signal(max(len(self._word(port.address)), 1))
         outside = Signal()
@@ -152,7 +153,7 @@ class SharedMemory(wiring.Component):
         writing = Signal()
         beat = Signal(range(self.size // self.beat_bytes))
         bad = Signal()
-        put = Signal()  # a word of the other port
+        put = Signal()  # a word of the second port
         written = Signal()
         taken = Signal()
         m.d.comb += [

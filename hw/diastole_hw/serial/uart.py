@@ -1,4 +1,4 @@
-"""Octets over a line: a start bit, eight bits, the lowest first, a stop bit."""
+"""Transfer octets over a line: a start bit, eight bits, the lowest first, and a stop bit."""
 
 from amaranth.hdl import Cat, Module, Signal
 from amaranth.lib import stream, wiring
@@ -7,12 +7,13 @@ from amaranth.lib.wiring import In, Out
 from diastole_sim.spec.require import require_int
 
 FASTEST, SLOWEST = 4, 65_535
-"""Cycles of a bit."""
+"""Limits of the cycles per bit."""
 FRAME_BITS = 10
 
 
 def divisor_of(clock_hz: int, baud: int) -> int:
-    """Cycles of a bit. ValueError if no number of them is within 2 % of that rate."""
+    """Return the cycles per bit. ValueError if no number of cycles gives a rate within 2 % of
+    ``baud``."""
     divisor = max(round(clock_hz / baud), 1)
     if not FASTEST <= divisor <= SLOWEST or abs(clock_hz / divisor - baud) > 0.02 * baud:
         raise ValueError(
@@ -22,23 +23,24 @@ def divisor_of(clock_hz: int, baud: int) -> int:
 
 
 class UartReceiver(wiring.Component):
-    """Octets from a line.
+    """Receive octets from a line.
 
-    Bits are sampled in their middle. An octet whose stop bit is low is dropped, and so is a start
-    bit that is over before its middle.
+    Bits are sampled in their middle. An octet with a low stop bit is dropped, and so is a start bit
+    that ends before its middle.
 
-    Timing: ``came`` is high for one cycle, 2 cycles and half a bit after its stop bit begins;
-    ``octet`` holds until the next. Nothing waits: who listens takes it then.
+    Timing: ``came`` is high for 1 cycle, 2 cycles and half a bit after the stop bit begins.
+    ``octet`` is stable until the next octet. There is no back-pressure: the reader must accept the
+    octet with ``came``.
 
     Parameters
     ----------
     divisor : int
-        Cycles of a bit (4 to 65535); half of it is rounded down.
+        Cycles per bit (4 to 65535); half of the number is rounded down.
 
     Members
     -------
     rx : In(1)
-        The line, of any clock; high while nothing is sent.
+        Line, asynchronous to the clock; high while nothing is sent.
     octet, came : Out(8), Out(1)
 
     ValueError if divisor is out of range.
@@ -72,21 +74,22 @@ class UartReceiver(wiring.Component):
 
 
 class UartTransmitter(wiring.Component):
-    """Octets to a line.
+    """Send octets over a line.
 
-    Timing: 10 bits of ``divisor`` cycles an octet, without a gap while there are octets; its start
-    bit begins in the cycle after it was taken. ``i.ready`` is a function of registers.
+    Timing: 10 bits of ``divisor`` cycles per octet, without a gap while there are octets. The start
+    bit of an octet begins in the cycle after the octet was accepted. ``i.ready`` is a function of
+    registers.
 
     Parameters
     ----------
     divisor : int
-        Cycles of a bit (4 to 65535).
+        Cycles per bit (4 to 65535).
 
     Members
     -------
     i : In(stream of 8)
     tx : Out(1)
-        The line; a register, high while nothing is sent.
+        Line; a register, high while nothing is sent.
 
     ValueError if divisor is out of range.
     """
@@ -100,7 +103,7 @@ class UartTransmitter(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         wait = Signal(range(self.divisor))
-        left = Signal(range(FRAME_BITS))  # bits behind the one on the line
+        left = Signal(range(FRAME_BITS))  # bits behind the current bit
         bits = Signal(FRAME_BITS - 1)
         m.d.comb += self.i.ready.eq((left == 0) & (wait == 0))
         with m.If(wait != 0):
