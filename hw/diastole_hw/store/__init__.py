@@ -1,1 +1,1 @@
-"""From the accumulators to memory: drains, floats, rows."""
+"""Store results, from the accumulators to memory: drains, floats, rows."""

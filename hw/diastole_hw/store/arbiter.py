@@ -1,4 +1,4 @@
-"""Two sources of results, one writer."""
+"""Arbitrate between two sources of results for one writer."""
 
 from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import stream, wiring
@@ -9,17 +9,17 @@ from diastole_hw.data_registers import data_register
 
 
 class StoreArbiter(wiring.Component):
-    """Merge two sources of write requests and beats; ``first`` goes before ``second``, but in the
-    cycle in which it begins to ask.
+    """Merge two sources of write requests and beats. ``first`` has priority over ``second``, except
+    in the cycle in which ``first`` begins to request.
 
-    Beats pass in the order of their requests, from one source alone as many as it asked for. One
-    request may pass before the last beat of the one before it, but not two; one that has been
-    offered stays until it is taken.
+    Beats pass in the order of their requests: for a request, as many beats of its source as
+    requested, and none of the second source between. One request may pass before the last beat of
+    the preceding request, but not two. An offered request stays until it is accepted.
 
-    Timing: combinational, but that no request depends on a beat, nor whether one of ``second`` is
-    taken on what ``first`` offers; one beat per cycle, and no cycle lost between requests that
-    wait, but one of ``second`` behind those of ``first``. A request's beats pass from the cycle
-    after it.
+    Timing: combinational, except that no request depends on a beat, and that the acceptance of a
+    request of ``second`` does not depend on the offer of ``first``. 1 beat per cycle. No cycle is
+    lost between waiting requests, except before a request of ``second`` that follows requests of
+    ``first``. The beats of a request pass from the cycle after the request on.
 
     Parameters
     ----------
@@ -29,7 +29,7 @@ class StoreArbiter(wiring.Component):
     Members
     -------
     first_requests, second_requests : In(stream of owned_request_layout())
-        An offer must stay until it is taken.
+        An offer must stay until it is accepted.
     first_beats, second_beats : In(stream of write_beat_layout(data_width))
     requests : Out(stream of owned_request_layout())
     beats : Out(stream of write_beat_layout(data_width))
@@ -52,18 +52,18 @@ class StoreArbiter(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        here = Signal(2)  # a source's beats pass: 0 first, 1 second
-        left = data_register(len(self.requests.p.beats), name="left")  # of their request
+        here = Signal(2)  # beats of a source pass: bit 0 first, bit 1 second
+        left = data_register(len(self.requests.p.beats), name="left")  # rest of the request
         waits = Signal()  # another request has passed
-        waiting = data_register(left.shape(), name="waiting")  # its beats
-        behind = data_register(name="behind")  # its source
-        lately = Signal()  # first has offered a request in the cycle before
-        offered = Signal()  # second has, which was not taken, and stays chosen
-        may = Signal()  # second, whatever first does
+        waiting = data_register(left.shape(), name="waiting")  # beats of the waiting request
+        behind = data_register(name="behind")  # source of the waiting request
+        lately = Signal()  # ``first`` offered a request in the previous cycle
+        offered = Signal()  # an offer of ``second`` was not accepted and stays selected
+        may = Signal()  # ``second`` may request, whatever ``first`` does
         chosen = Signal()
         passes = self.requests.valid & self.requests.ready
         moves = self.beats.valid & self.beats.ready
-        ends = Signal()  # or there is none
+        ends = Signal()  # the last beat of a request passes, or no request is current
         m.d.comb += [
             may.eq(offered | ~lately),
             chosen.eq(may & self.second_requests.valid),
@@ -84,14 +84,14 @@ class StoreArbiter(wiring.Component):
                     self.requests.payload.eq(requests.payload),
                     self.requests.valid.eq(requests.valid & ~waits),
                 ]
-            with m.If(here[0] != number):  # of none or the second; so here[1] drives few
+            with m.If(here[0] != number):  # no source, or second: here[1] drives few gates
                 m.d.comb += self.beats.payload.eq(beats.payload)
             with m.If(here[number]):
                 m.d.comb += [
                     self.beats.valid.eq(beats.valid),
                     beats.ready.eq(self.beats.ready),
                 ]
-        with m.If(~waits):  # so a request that passes is either here, or right behind
+        with m.If(~waits):  # so a request that passes becomes current or the waiting request
             m.d.sync += [waiting.eq(self.requests.p.beats), behind.eq(chosen)]
         m.d.sync += waits.eq((waits | passes) & ~ends)
         with m.If(ends):

@@ -1,4 +1,4 @@
-"""Rows of results dealt out to the ports to memory, one after the other in turn."""
+"""Distribute rows of results to the ports to memory, alternately."""
 
 from amaranth.hdl import Assert, Cat, Module, Mux, Signal, unsigned
 from amaranth.lib import data, stream, wiring
@@ -16,32 +16,34 @@ from diastole_sim.spec.image import PITCH_BITS
 
 
 class DealRows(wiring.Component):
-    """Deal the rows of spans to two ports: those of even numbers to port 0, the others to port 1.
+    """Distribute the rows of spans to two ports: rows with even numbers to port 0, rows with odd
+    numbers to port 1.
 
-    A port gets a span for its rows, the first one of which is the span's first or second; port 1
-    gets none of a span of one row.
+    A port receives a span for its rows, whose first row is the first or the second of the original
+    span. Port 1 receives none of a span with a single row.
 
-    Timing: a word per cycle; ``words_0`` and ``words_1`` follow ``words`` in the same cycle, and
-    ``words.ready`` theirs. A span is taken when every port that has rows of it takes its own; its
-    words are taken from the next cycle on. Two spans wait at most.
+    Timing: 1 word per cycle. ``words_0`` and ``words_1`` are combinational from ``words``, and
+    ``words.ready`` from their ready signals. A span is accepted when every port with rows of the
+    span accepts its part; words of the span are accepted from the next cycle on. At most two spans
+    wait.
 
     Parameters
     ----------
     plan : Plan
     vectors : int
-        Of a word.
+        Vectors of a word.
 
     Members
     -------
     pitch : In(PITCH_BITS)
-        Bytes from one row to the next.
+        Bytes from a row to the next.
     spans : In(stream of span_layout(plan))
     words : In(stream of ``vectors`` * B times unsigned(32))
-        Of every span its rows, one after the other, in whole words.
+        Rows of every span, one after another, in whole words.
     spans_0, spans_1 : Out(stream of span_layout(plan))
     words_0, words_1 : Out(streams like ``words``)
     begins : Out(2)
-        The word that is taken is the first one of a row of that port.
+        Bit per port: the accepted word is the first word of a row of the port.
     """
 
     spans: stream.Interface
@@ -71,7 +73,7 @@ class DealRows(wiring.Component):
         return m
 
     def _spans(self, m, counted):
-        """To both ports, and to who counts words, in one cycle."""
+        """Pass a span to both ports and to the counter of words, in one cycle."""
         span, even, odd = self.spans.p, self.spans_0, self.spans_1
         both = Signal()
         room = Signal()
@@ -92,7 +94,7 @@ class DealRows(wiring.Component):
         ]
 
     def _words(self, m, spans):
-        """Every row whole to its port."""
+        """Pass every row whole to its port."""
         span, even, odd = spans.p, self.words_0, self.words_1
         row = Signal.like(span.repeat, name="row")
         vector = Signal.like(span.vectors, name="vector")
@@ -119,32 +121,33 @@ class DealRows(wiring.Component):
 
 
 class EmitPorts(wiring.Component):
-    """Write rows of B-float vectors through two ports to memory, each of which takes every second
-    row of a span: as :class:`diastole_hw.store.emit_rows.EmitRows` would through one.
+    """Write rows of B-float vectors through two ports to memory, as
+    :class:`diastole_hw.store.emit_rows.EmitRows` does through one port. A port writes every second
+    row of a span.
 
-    A row is asked for when the first of its words has come. So whoever has asked gets the rest of
-    the row whatever the other port does: words come in their order, and this row's come next.
+    A row is requested when its first word has arrived. The port that requested then receives the
+    rest of the row, whatever the second port does: words arrive in order, and the words of this row
+    are next.
 
-    Timing: as of ``EmitRows`` for each port. A word waits in a queue, from which it can leave from
-    the next cycle on (the one after it, where the queue is a memory); the queue has room for half
-    of the longest row, up to 128 words, so that a word per cycle may come where each port takes one
-    in two.
+    Timing: as ``EmitRows`` for each port. A word waits in a queue and can leave from the next cycle
+    on (1 cycle later if the queue is a memory). The queue holds half of the longest row, up to 128
+    words: so 1 word per cycle may arrive where a port accepts a word in every second cycle.
 
     Parameters
     ----------
     plan : Plan
     vectors : int
-        Of a word, as of ``EmitRows``.
+        Vectors of a word, as in ``EmitRows``.
 
     Members
     -------
     pitch, spans, words
-        As of ``EmitRows``.
+        Members as in ``EmitRows``.
     requests, requests_1 : Out(stream of request_layout())
     beats, beats_1 : Out(stream of write_beat_layout(plan.data_width))
-        Of every request, in their order.
+        Beats of every request, in order.
     busy : Out(1)
-        A span is here whose requests or vectors are not all through.
+        There is a span whose requests or vectors have not all passed.
     """
 
     spans: stream.Interface
@@ -178,11 +181,11 @@ class EmitPorts(wiring.Component):
         return m
 
     def _port(self, m, deal, port):
-        """The rows of one; returns whether there are any."""
+        """Add the queue and the writer for the rows of a port. Return whether the port has rows."""
         emit = EmitRows(self.plan, vectors=self.vectors, stride=2)
         most = self.plan.queued_words(self.vectors)
         queue = StreamFifo(self.words.payload.shape(), most)
-        begun = Credit(most=most)  # rows that have begun to come, not asked for
+        begun = Credit(most=most)  # rows whose first word arrived, not yet requested
         for name, unit in {"emit": emit, "queue": queue, "begun": begun}.items():
             m.submodules[port_name(name, port)] = unit
         requests, beats = (of_ports(self, name, 2)[port] for name in ("requests", "beats"))

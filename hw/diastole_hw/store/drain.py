@@ -1,4 +1,4 @@
-"""One direction's drain: reads finished tiles of sums, and writes their floats to memory."""
+"""Read finished tiles of sums of one direction, and write their floats to memory."""
 
 from functools import reduce
 from operator import or_
@@ -24,68 +24,69 @@ from diastole_sim.spec.formats import EXPONENT_BIAS, NVFP4, SIGNIFICAND_FRACTION
 from diastole_sim.spec.numerics import CLASS_NAMES
 
 EXPONENTS = PRODUCT["exponents"].shape
-# Where scales are numbers of their own: both exponents' offsets, and the fraction bits of their
-# two significands.
+# Constants where group scales are numbers with a significand (NVFP4): the offsets of both
+# exponents, and the fraction bits of both significands.
 SCALE_OFFSET = 2 * NVFP4.scale_offset + 2 * SIGNIFICAND_FRACTION
 
 
 class Drain(wiring.Component):
-    """Drain one direction's output tiles: walk, floats, turning where columns come, rows.
+    """Drain the output tiles of one direction: walk, convert to floats, transpose columns, write
+    rows.
 
-    A result that is ``chained`` is given away block by block instead, and nothing is written: rows
-    of blocks of a tile ascending, in them blocks ascending, of each its B rows. Rows and lanes
-    beyond the result are anything.
+    A ``chained`` result is passed on block by block instead, and nothing is written. Rows of blocks
+    of a tile ascend, blocks in a row of blocks ascend, and a block is passed as its B rows. Rows
+    and lanes beyond the result are undefined.
 
-    Timing: V_d vectors of B sums per cycle (:meth:`diastole_hw.plan.plan.Plan.drain_vectors`; where
-    columns come, as many as :func:`diastole_hw.store.turn.column_vectors` says) while ``floats``
-    grants it, but for the idle cycles that :class:`diastole_hw.store.drain_walk.DrainWalk` has per
-    tile, and :class:`diastole_hw.store.emit_rows.EmitRows` per span. Columns are read when there is
-    a place for the piece that they make (:class:`diastole_hw.store.turn.TurnTile`); its rows are
-    asked for when all of them have come. A word of a row is read when its span waits to be written.
-    Of a result that is chained, a row of a block per cycle, and one idle cycle per tile.
+    Timing: V_d vectors of B sums per cycle (:meth:`diastole_hw.plan.plan.Plan.drain_vectors`; for
+    columns, as many as :func:`diastole_hw.store.turn.column_vectors` returns) while ``floats``
+    grants them. :class:`diastole_hw.store.drain_walk.DrainWalk` adds idle cycles per tile, and
+    :class:`diastole_hw.store.emit_rows.EmitRows` per span. Columns are read when there is a free
+    place for their piece (:class:`diastole_hw.store.turn.TurnTile`); the rows of the piece are
+    requested when all its rows are complete. A word of a row is read when its span waits to be
+    written. A chained result takes a cycle per row of a block, and 1 idle cycle per tile.
 
     Parameters
     ----------
     plan : Plan
     north : bool
-        The direction.
+        Direction.
 
     Members
     -------
     mode : In(Mode)
-        Stable from the cycle before a tile comes on, while ``busy``, as ``exponents`` and
-        ``result``.
+        Stable from the cycle before a tile arrives, while ``busy``; ``exponents`` and ``result``
+        also.
     exponents : In(EXPONENTS)
-        By class: what its groups' exponents are relative to; read where groups have scales.
+        By class, the exponent that group exponents are relative to; read where groups have scales.
     result : In(RESULT)
     lanes_outermost : In(1)
-        Its tiles come column by column.
+        The tiles of the result arrive column by column.
     t_step, whole : In(length_shapes(plan)["t_step"]), In(1)
         Blocks of a T tile; whether a tile takes a whole memory of sums.
     chained : In(1)
-        Stable as ``mode``; 0 where tiles are turned, not checked. There in a machine with a vector
-        unit, as ``chain``.
+        Stable as ``mode``; 0 where tiles are transposed, not checked. ``chained`` and ``chain``
+        exist in a machine with a vector unit.
     chain : Out(stream of B times unsigned(32))
         Rows of blocks.
     tiles : In(stream of drained_layout(plan, turned=turns(plan, north=north)))
-        Tiles whose sums are complete, in the order that the walk asks for.
+        Tiles whose sums are complete, in the order of the walk.
     freed : Out(1)
-        A tile's sums have been read: a pulse for each.
+        Pulse for every tile: its sums have been read.
     busy : Out(1)
-        A tile is here, or some of its floats.
+        There is a tile, or floats of a tile.
     read : Out(SumsReadSignature(plan, ports, V_d))
-        The accumulators' words.
+        Words of the accumulators.
     lookup : Out(drain_signature(plan, direction))
-        The maxima that bound a word, looked up with ``read``.
+        Maxima that bound a word, looked up with ``read``.
     floats : Out(DrainedSignature(plan, north=north))
-        The lanes that make floats of the words.
+        Lanes that convert words to floats.
     requests : Out(stream of request_layout())
     beats : Out(stream of write_beat_layout(plan.data_width))
-        Of every request, in their order; neither stream waits for the other.
+        Beats of every request, in order; neither stream waits for the other.
     requests_1, beats_1
-        Likewise, where there is a second port to memory: every second row of a span.
+        Members of a second port to memory, if there is one: every second row of a span.
     stalled : Out(1)
-        A word could be read, and the bus, or whoever has the chain, did not take what is before it.
+        A word could be read, but the bus, or the reader of the chain, did not accept earlier data.
     """
 
     result: data.View
@@ -131,7 +132,7 @@ class Drain(wiring.Component):
 
     @property
     def _turns_pieces(self) -> bool:
-        """Whether what is turned leaves in parts of a word."""
+        """Return whether transposed rows are sent as parts of a word."""
         words = self.vectors * self.plan.block
         return turns(self.plan, north=self.north) and piece_floats(self.plan) < words
 
@@ -190,7 +191,8 @@ class Drain(wiring.Component):
         return m
 
     def _chain(self, m, walk):
-        """Rows of blocks leave here; only one vector of their words is no zero."""
+        """Output chained results as rows of blocks. Only one vector of a word is not zero, and an
+        OR over the vectors selects this vector."""
         floats, words = self.floats, Value.cast(self.floats.rows.payload)
         vectors = [words.word_select(k, 32 * self.plan.block) for k in range(self.vectors)]
         m.d.comb += [
@@ -198,15 +200,16 @@ class Drain(wiring.Component):
             self.chain.valid.eq(floats.rows.valid & self.chained),
             Value.cast(self.chain.payload).eq(reduce(or_, vectors)),
         ]
-        with m.If(self.chained):  # there are no spans, and so no words are looked at for rows
+        with m.If(self.chained):  # without spans, no word is written as a row
             m.d.comb += floats.rows.ready.eq(self.chain.ready)
-            with m.If(walk.padding):  # a word of zeros then
+            with m.If(walk.padding):  # then the word is zero
                 m.d.comb += self.read.en.eq(0)
             with m.If(floats.inside):
                 m.d.comb += self.busy.eq(1)
 
     def _offset(self, m, offset):
-        """By mode: what is in the sum of two stored exponents beside a sum's scale."""
+        """Select by mode the offset: the amount by which the sum of two stored exponents exceeds
+        the scale of a sum."""
         plan = self.plan
         by_mode = {}
         for mode, (streamed, held) in operands(plan, north=self.north).items():
@@ -219,7 +222,7 @@ class Drain(wiring.Component):
         m.d.comb += offset.eq(Array(table)[self.mode.as_value()])
 
     def _turn(self, m, spans, emit):
-        """Between floats and rows, what comes as columns."""
+        """Connect the memory that transposes columns, between floats and rows."""
         m.submodules.turn = turn = TurnTile(self.plan)
         floats = self.floats
         turned = data_register(name="turned")
@@ -244,7 +247,7 @@ class Drain(wiring.Component):
             m.d.comb += self.busy.eq(1)
 
     def _words_of_either(self, m, turned, turn, words):
-        """What is turned, or else comes as rows."""
+        """Select between transposed words and words of rows."""
         rows = self.floats.rows
         m.d.comb += [
             words.valid.eq(turn.valid | rows.valid),

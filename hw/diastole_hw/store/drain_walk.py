@@ -1,4 +1,5 @@
-"""The order in which an output tile's sums leave the accumulators, and where their rows go."""
+"""Walk over the sums of an output tile in the order in which they are read, and compute row
+addresses."""
 
 from dataclasses import dataclass
 
@@ -23,7 +24,8 @@ from diastole_sim.spec.sizes.uses import DY, W, X
 
 
 def operands(plan: Plan, *, north: bool) -> dict[Mode, tuple[int, int]]:
-    """By mode that has sums in this direction: the class that streams, and the one that is held."""
+    """Return, for every mode with sums in this direction, the streaming and the stationary
+    class."""
     uses = {mode: plan.use(mode) for mode in PRODUCTS}
     found = {mode: (use.stream, use.held) for mode, use in uses.items() if use.north == north}
     if plan.fused:
@@ -32,97 +34,99 @@ def operands(plan: Plan, *, north: bool) -> dict[Mode, tuple[int, int]]:
 
 
 def turns(plan: Plan, *, north: bool) -> bool:
-    """Whether a direction has tiles that are turned: those of dX in the fused pass."""
+    """Return whether a direction has tiles that are transposed: tiles of dX in the fused pass."""
     return north and plan.fused
 
 
 @dataclass(frozen=True, kw_only=True)
 class Cursor:
-    """Where in its tile the walk stands; registers but ``ends``."""
+    """Position of the walk in its tile; all fields but ``ends`` are registers."""
 
     turned: Signal  # the tile's vectors are columns of the result
     ends: Signal  # this is the last word of the tile
-    last_word: Signal  # likewise; anything where words go by blocks
+    last_word: Signal  # also the last word; undefined where words go by blocks
     t: Signal  # vector of the tile
-    last_t: Signal  # it is the tile's last one
+    last_t: Signal  # it is the last vector of the tile
     lane: Signal  # block of lanes of the word's first vector; by rows only
-    port: Signal  # of the word's first vector
-    sums: Signal  # word at which those of the ports' lanes begin in the tile; by rows only
-    chosen: Value  # which vector of the word is read; by blocks only
-    row_addr: Signal  # of the tile's first row, or of its block's
+    port: Signal  # port of the word's first vector
+    sums: Signal  # word at which the lanes begin in the tile; by rows only
+    chosen: Value  # vector of the word that is read; by blocks only
+    row_addr: Signal  # of the tile's first row, or of its block's first row
 
     def t_block(self, plan: Plan):
-        """Block of the tile that vector t belongs to."""
+        """Return the block of the tile to which vector t belongs."""
         return self.t >> plan.log_block
 
 
 class DrainWalk(wiring.Component):
-    """Read every sum of a tile once, word by word, with the maxima that bound it.
+    """Read every sum of a tile once, word by word, with the maxima that bound the word.
 
-    *By rows*: the tile's vectors are parts of rows of the result; t outermost, blocks of lanes
-    inside, and one span for the tile. A word is V_d of them
-    (:meth:`diastole_hw.plan.plan.Plan.drain_vectors`), of neighbouring blocks of lanes and so of
-    neighbouring ports; a row's last word may have fewer.
+    *By rows*: the vectors of the tile are parts of rows of the result. The loop over t is
+    outermost, blocks of lanes are inside, and there is one span per tile. A word is V_d vectors
+    (:meth:`diastole_hw.plan.plan.Plan.drain_vectors`) of neighbouring blocks of lanes, and so of
+    neighbouring ports; the last word of a row may have fewer.
 
-    *Turned* (the north side of the fused pass): its vectors are parts of columns of dX; a word is
-    as many as :func:`diastole_hw.store.turn.column_vectors` says, of neighbouring ports. Ports
-    outermost, t inside, and one span for the rows of a word.
+    *Transposed* (the north side of the fused pass): the vectors are parts of columns of dX. A word
+    is as many vectors as :func:`diastole_hw.store.turn.column_vectors` returns, of neighbouring
+    ports. The loop over ports is outermost, t inside, and there is one span for the rows of a word.
 
-    *By blocks* (``chained``): rows of blocks outermost, in them blocks of lanes, of each its B
-    rows. A word is one vector, that of a row of a block. Rows that the tile does not have are made
-    up, so that every block has B: ``padding`` is high, and nothing is to be read. There are no
-    spans.
+    *By blocks* (``chained``): rows of blocks are outermost, then blocks of lanes, then the B rows
+    of a block. A word is one vector, a row of a block. Rows beyond the tile are added, so that
+    every block has B rows: ``padding`` is high, and nothing is to be read. There are no spans.
 
-    The address of a row follows from the tile before. So a result's tiles come from its corner on,
-    without gaps, those side by side first (turned, or with ``lanes_outermost``: those below each
-    other). Tiles stand in the accumulators as :func:`diastole_hw.schedule.room.place_of_sums` says,
-    those of one result behind those of another.
+    The address of a row follows from the preceding tile. The tiles of a result must therefore
+    arrive from its corner on, without gaps: first tiles side by side, or, if transposed or with
+    ``lanes_outermost``, first tiles below each other. Tiles stand in the accumulators as
+    :func:`diastole_hw.schedule.room.place_of_sums` says, tiles of one result behind tiles of
+    another.
 
-    Timing: a tile waits one cycle, and as long as its memory is ``taken``; then one word per cycle
-    in which ``read_valid`` is not 0 and ``granted`` is high, and the tile leaves with its last. A
-    word that begins a span waits for ``spans.ready``, and the span comes with it. ``freed`` is high
-    for one cycle, the one after that of the last word: its bank may be overwritten.
+    Timing: a tile waits 1 cycle, and as long as its memory is ``taken``. Then a word is read in
+    every cycle in which ``read_valid`` is not 0 and ``granted`` is high, and the tile leaves with
+    its last word. A word that begins a span waits for ``spans.ready``; the span is output with the
+    word. ``freed`` is high for 1 cycle, the cycle after the last word: the bank of the tile may be
+    overwritten.
 
     Parameters
     ----------
     plan : Plan
     north : bool
-        The direction: whether tiles may be turned, and how many ports there are.
+        Direction: selects whether tiles may be transposed, and the number of ports.
 
     Members
     -------
     mode : In(Mode)
-        One that has sums in this direction, not checked. Stable while there are tiles, and in the
-        cycle before, as ``result``.
+        Mode with sums in this direction, not checked. Stable while there are tiles, and in the
+        cycle before; ``result`` also.
     result : In(RESULT)
     lanes_outermost : In(1)
-        Stable as ``mode``; 0 where tiles are turned, not checked.
+        Stable as ``mode``; 0 where tiles are transposed, not checked.
     chained : In(1)
-        Stable as ``mode``; 0 where tiles are turned, not checked. There in a machine with a vector
-        unit.
+        Stable as ``mode``; 0 where tiles are transposed, not checked. Exists in a machine with a
+        vector unit.
     t_step, whole : In(length_shapes(plan)["t_step"]), In(1)
-        Stable as ``mode``: blocks of a T tile, whether a tile takes a whole memory of sums.
+        Stable as ``mode``: blocks of a T tile, and whether a tile takes a whole memory of sums.
     taken : In(SUM_MEMORIES)
-        As of :class:`diastole_hw.memory.accumulators.SumsReadSignature`.
+        Member of :class:`diastole_hw.memory.accumulators.SumsReadSignature`.
     tiles : In(stream of drained_layout(plan, turned=turns(plan, north=north)))
     spans : Out(stream of span_layout(plan))
     granted : In(1)
-        A word that is there is read.
+        A requested word is read.
     read_valid : Out(V_d)
-        The vectors of the word: bit k, of port ``read_port`` + k, modulo the ports.
+        Vectors of the word: bit k for port ``read_port`` + k, modulo the ports.
     read_port, read_addr : Out(range(max(ports, 2))), Out(range(plan.sum_words))
     read_wrapped_addr : Out(range(plan.sum_words))
-        As of :class:`diastole_hw.memory.accumulators.SumsReadSignature`, there if V_d > 1.
+        Members of :class:`diastole_hw.memory.accumulators.SumsReadSignature`; the last one exists
+        if V_d > 1.
     padding : Out(1)
-        The word is none of the tile's, but counts as if it were read; there with ``chained``.
+        The word is beyond the tile, but counts as if it were read; exists with ``chained``.
     last_part : Out(range(plan.word_parts))
-        Of the word's parts the last one with a float of the result, with ``read_valid``; there if
-        it has several.
+        Number of the last part of the word with a float of the result, valid with ``read_valid``; 0
+        bits wide if a word has a single part.
     freed : Out(1)
     index : Out({"stream": Out(lookup_layout(plan, entries["stream"])), "held": ...})
-        Of the maxima that bound the word, with ``read_valid``: of what is held those of the first
-        vector's block, and of as many as a word has from there on; ``entries`` as of
-        :func:`diastole_hw.memory.maxima.drain_entries`.
+        Places of the maxima that bound the word, valid with ``read_valid``. For the stationary
+        operand: from the block of the first vector on, maxima of as many blocks as a word has
+        vectors. ``entries`` as in :func:`diastole_hw.memory.maxima.drain_entries`.
     """
 
     tiles: stream.Interface
@@ -183,8 +187,8 @@ class DrainWalk(wiring.Component):
             row_addr=data_register(ADDRESS_BITS, name="row_addr"),
         )
         started = Signal()
-        span_due = Signal()  # of the word at hand, the first of a span
-        number = Signal(range(TILES_OF_SUMS))  # of the tile
+        span_due = Signal()  # the current word is the first word of a span
+        number = Signal(range(TILES_OF_SUMS))  # number of the tile
         last_read = Signal()
         steps = Signal()
 
@@ -195,7 +199,7 @@ class DrainWalk(wiring.Component):
         there = Signal()
         reads = Signal()
         m.d.comb += [
-            # A tile that was begun stays until it leaves.
+            # A tile that was begun stays until its last word is read.
             there.eq(started & ~self.taken.bit_select(number[0], 1)),
             reads.eq(there & (~span_due | self.spans.ready)),
             steps.eq(reads & self.granted),
@@ -219,7 +223,7 @@ class DrainWalk(wiring.Component):
         return m
 
     def _move(self, m, at, span_due, steps):
-        """On to the next word, in the order of the result at hand."""
+        """Advance to the next word, in the order of the current result."""
         arguments = (m, at, span_due, steps)
         if self.turns:
             with m.If(at.turned):
@@ -234,7 +238,7 @@ class DrainWalk(wiring.Component):
             self._by_rows(*arguments)
 
     def _present(self, at):
-        """The vectors that the word has."""
+        """Return the vectors of the word, as a bit mask."""
         tile = self.tiles.p
         most = Mux(at.turned, self.column_vectors, self.vectors)
         left = Mux(at.turned, self._of_columns("c_blocks") - at.port, tile.l_blocks - at.lane)
@@ -244,26 +248,29 @@ class DrainWalk(wiring.Component):
         return Mux(self.chained, (1 << at.chosen)[: self.vectors], present)
 
     def _tile_words(self):
-        """Vectors of a T tile, behind which those of the next lanes of a port begin."""
+        """Return the number of vectors of a T tile. Vectors of the next lanes of a port begin
+        behind them."""
         return self.t_step << self.plan.log_block
 
     def _of_columns(self, name: str):
-        """What only tiles have of a direction that turns some."""
+        """Return a field that only tiles of a direction with transposed tiles have; else 0."""
         return self.tiles.p[name] if self.turns else Const(0, 1)
 
     def _block(self, at):
-        """Of a tile that is turned, that of the first vector: it begins with a slice."""
+        """Return the block of the first vector, for a transposed tile, which begins with a
+        slice."""
         first, ports = self._of_columns("c0"), self.plan.cols
         if not self.turns or ports & (ports - 1):
             return first + at.port
         return Cat(at.port[: exact_log2(ports)], first[exact_log2(ports) :])
 
     def _addr(self, number, word):
-        """Where a word of the tile stands in a port's memories."""
+        """Return the address of a word of the tile in the memories of a port."""
         return place_of_sums(self.plan, number, self.whole, word)
 
     def _start(self, m, at):
-        """First word of a tile; the address of its first row follows from the tile before."""
+        """Begin with the first word of a tile; the address of its first row follows from the
+        preceding tile."""
         tile, base = self.tiles.p, self.result.base
         m.d.sync += [*self._first_t(at), *self._first_lanes(at)]
         of_row = Mux(at.turned, self._one_column(), self._one_word())
@@ -293,15 +300,15 @@ class DrainWalk(wiring.Component):
                 m.d.sync += at.last_word.eq(self._next_is_last_t(at) & self._one_word())
 
     def _one_word(self):
-        """Whether a row has no other."""
+        """Return whether a row has a single word."""
         return self.tiles.p.l_blocks <= self.vectors
 
     def _one_column(self):
-        """Whether no other words than these are turned."""
+        """Return whether the transposed tile has no words but the current column."""
         return self._of_columns("c_blocks") <= self.column_vectors
 
     def _next_lanes(self, m, at):
-        """Those of the next ports."""
+        """Advance to the lanes of the next ports."""
         port, before_wrap = at.port, self.ports - self.vectors
         wraps = port >= before_wrap if before_wrap else Const(1, 1)
         m.d.sync += [at.lane.eq(at.lane + self.vectors), port.eq(port + self.vectors)]
@@ -322,8 +329,8 @@ class DrainWalk(wiring.Component):
         return [at.lane.eq(0), at.port.eq(0), at.sums.eq(0)]
 
     def _by_blocks(self, m, at, steps):
-        """Every row of a block, then the next block. The lanes of as many blocks as a word by rows
-        has vectors are gone through before the next ports are looked at."""
+        """Read every row of a block, then the next block. The walk goes through the lanes of as
+        many blocks as a word by rows has vectors, before it advances to the next ports."""
         tile, log = self.tiles.p, self.plan.log_block
         last_row = at.t[:log].all() if log else Const(1, 1)
         last_lane = at.lane + at.chosen + 1 >= tile.l_blocks
@@ -367,7 +374,7 @@ class DrainWalk(wiring.Component):
         rows = Signal(bits, name="rows")
         most_cols = Signal(bits, name="most_cols")
         most_rows = self.column_vectors * plan.block
-        few = data_register(name="few_cols")  # of the cycle before, as the tile is
+        few = data_register(name="few_cols")  # of the previous cycle, with an equal tile
         m.d.sync += few.eq(cols < most_cols)
         m.d.comb += [
             first_col.eq(Mux(turned, tile.t0, tile.l0) << plan.log_block),
@@ -381,7 +388,7 @@ class DrainWalk(wiring.Component):
             span.repeat.eq(Mux(turned, Mux(rows < most_rows, rows, most_rows), tile.t_count)),
         ]
         if plan.word_parts > 1:
-            row_ends = (at.lane + 1 == tile.l_blocks) & few  # or with the block's last float
+            row_ends = (at.lane + 1 == tile.l_blocks) & few  # else with the last float of the block
             last = Signal(plan.log_block, name="last_float")
             m.d.comb += [
                 last.eq(Mux(row_ends, self.result.cols - 1, plan.block - 1)),
@@ -389,10 +396,11 @@ class DrainWalk(wiring.Component):
             ]
 
     def _lookups(self, m, at):
-        """The maxima of the word's vector, or block of t, and of its block of lanes."""
+        """Compute the places of the maxima: of the word's vector, or block of t, and of its block
+        of lanes."""
         plan, tile, turned = self.plan, self.tiles.p, at.turned
-        fused = Const(0, 1)  # which keeps the maxima of all of dY, from 0 on
-        if plan.fused:  # a cycle late: modes are stable before there are tiles
+        fused = Const(0, 1)  # the fused pass keeps the maxima of all of dY, from 0 on
+        if plan.fused:  # 1 cycle late: modes are stable before tiles arrive
             fused = at.turned if self.turns else data_register(name="fused")
             m.d.sync += fused.eq(self.mode == Mode.FUSED)
         stream_by_row, held_by_row = (self._by_row(m, part) for part in ("stream", "held"))
@@ -423,7 +431,7 @@ class DrainWalk(wiring.Component):
             m.d.comb += self.index.held.by_row.eq(held_by_row)
 
     def _by_row(self, m, part):
-        """Whether the class of the mode at hand has a maximum per row of elements."""
+        """Return whether the class of the current mode has a maximum per row of elements."""
         plan = self.plan
         place_ = ("stream", "held").index(part)
         modes = operands(plan, north=self.north)

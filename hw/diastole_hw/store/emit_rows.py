@@ -1,4 +1,4 @@
-"""Rows of floats on their way out: one write request per row, and its words packed into beats."""
+"""Write rows of floats to memory: issue one write request per row, and pack words into beats."""
 
 from amaranth.hdl import Cat, Const, Module, Mux, Signal, unsigned
 from amaranth.lib import data, stream, wiring
@@ -17,51 +17,52 @@ FLOAT_BYTES = 4
 
 
 class EmitRows(wiring.Component):
-    """Write rows of B-float vectors, which come in words of several. Floats beyond a row's end are
-    zeros, or not written at all.
+    """Write rows of B-float vectors, which arrive in words of one or several vectors. Floats beyond
+    the end of a row are written as zeros, or not written at all.
 
     Where a vector is shorter than a beat (32 B < D), a row may start inside a beat; only bytes of
     its own vectors are enabled. Otherwise a row starts on a beat and its last beat is filled up.
-    Where there are two ports to memory, a word may have two beats; a row starts on a beat then.
-    Requests run ahead of the beats, which come in the same order; neither waits for the other.
+    With two ports to memory, a word may have two beats; a row starts on a beat then. Requests run
+    ahead of the beats, in equal order; neither stream waits for the other.
 
-    Timing: one beat per cycle, or one word per cycle where that is slower; one idle cycle per span.
-    One request per cycle. Requests are combinational from registers; ``beats`` are so from
-    ``words``, and ``words.ready`` from ``beats.ready``. One span waits at most, whose requests may
-    run ahead of the beats of the one before.
+    Timing: 1 beat per cycle, or 1 word per cycle if words are slower; 1 idle cycle per span. 1
+    request per cycle. Requests are combinational from registers; ``beats`` are combinational from
+    ``words``, and ``words.ready`` from ``beats.ready``. At most one span waits; its requests may
+    run ahead of the beats of the preceding span.
 
     Parameters
     ----------
     plan : Plan
-        B and D.
+        Plan with B and D.
     vectors : int
-        Of a word: 1, or a power of two of which the ports together have as many in a beat.
+        Vectors of a word: 1, or a power of two for which a word fits in one beat of all ports
+        together.
     stride : int
-        Rows from one that is written to the next: 1, or 2 where another port writes those between.
+        Distance of the written rows: 1, or 2 where another port writes the rows between.
     turns : bool
-        Whether there are ``turned`` and ``pieces``; only where words have several beats.
+        Whether ``turned`` and ``pieces`` exist; only where words have several beats.
 
     Members
     -------
     pitch : In(PITCH_BITS)
-        Bytes from one row of the result to the next, whole beats. Stable while ``busy``.
+        Bytes from a row of the result to the next, whole beats. Stable while ``busy``.
     spans : In(stream of span_layout(plan))
         At least one float, vector and row. A row of several words begins in a beat where a word
-        may, at a multiple of ``vectors`` * B floats; one of a single word ends in its beat.
+        may, at a multiple of ``vectors`` * B floats; a row of a single word ends in its beat.
     words : In(stream of ``vectors`` * B times unsigned(32))
-        Of every span its rows, one after the other: words of ``vectors`` of its vectors, and in the
-        last one what is left, lowest.
+        Rows of every span, one after another, in words of ``vectors`` vectors. The last word has
+        the remaining vectors, lowest.
     turned : In(1)
-        Floats come from ``pieces`` instead. Stable while ``busy``.
+        Floats are read from ``pieces`` instead. Stable while ``busy``.
     pieces : In(stream of D / 32 times unsigned(32))
-        Of every span its rows, one after the other: beats of them, as many as have a float.
+        Rows of every span, one after another, in beats; beats without a float are left out.
     requests : Out(stream of request_layout())
-        ``repeat`` of each span.
+        ``repeat`` requests per span.
     beats : Out(stream of write_beat_layout(plan.data_width))
     busy : Out(1)
-        A span is here whose requests or vectors are not all through.
+        There is a span whose requests or vectors have not all passed.
 
-    None of what is asked for is checked, but ValueError for words that beats have no room for.
+    Requirements on members are not checked. ValueError for words that do not fit in the beats.
     """
 
     spans: stream.Interface
@@ -95,11 +96,11 @@ class EmitRows(wiring.Component):
 
     @property
     def _granule(self) -> int:
-        """Lowest bits of addresses that are zeros: rows begin with a beat, or with a vector."""
+        """Number of lowest address bits that are zero: rows begin with a beat, or with a vector."""
         return exact_log2(self.plan.beat_bytes if self.splits else FLOAT_BYTES * self.plan.block)
 
     def _register(self, name: str, member: str):
-        """For a number of a span."""
+        """Return a register for a number of a span."""
         return data_register(self.spans.p[member].shape(), name=name)
 
     def elaborate(self, platform):
@@ -125,8 +126,8 @@ class EmitRows(wiring.Component):
         return m
 
     def _ask(self, m, waits, waiting, cols, repeat):
-        """A request for every row that is written. The span that waits is taken with the last one
-        of another; returns whether there is one."""
+        """Issue a request for every row to write. The waiting span is accepted with the last
+        request of the current span. Return whether there is a current span."""
         plan, request = self.plan, self.requests.p
         asks = Signal()
         addr = data_register(waiting.shape(), name="addr")
@@ -153,17 +154,17 @@ class EmitRows(wiring.Component):
         return asks
 
     def _pack(self, m, waits, addr, waiting, repeat):
-        """Words to beats. The span that waits is taken when there is no other; returns whether
-        there is one."""
+        """Pack words into beats. The waiting span is accepted when there is no current span. Return
+        whether there is a current span."""
         packs = Signal()
         cols, left, rows = (
             self._register(name, member)
             for name, member in {"cols": "cols", "left": "cols", "rows": "repeat"}.items()
         )
-        moves = Signal()  # what the beat, or the word, has of the row
+        moves = Signal()  # the floats of a beat, or of a word, pass
         unit = self.plan.data_width // 32 if self.splits else self.vectors * self.plan.block
-        # With it, and which floats of it are of the row: known a cycle before, as much waits for
-        # them.
+        # Whether the row ends with this beat, and which of its floats belong to the row. Both are
+        # computed a cycle ahead, because many gates depend on them.
         row_ends = data_register(name="row_ends")
         owned = data_register(unit, name="owned")
         size = exact_log2(unit)
@@ -186,22 +187,24 @@ class EmitRows(wiring.Component):
 
     @staticmethod
     def _first(unit, count, *, all_if):
-        """Ones for the first floats of a unit, as many as are left over from whole ones."""
+        """Return ones for the first floats of a unit: for the rest of ``count`` beyond whole units,
+        or for all."""
         some = ~(Const((1 << unit) - 1, unit) << count[: exact_log2(unit)])[:unit]
         return some | all_if.replicate(unit)
 
     @staticmethod
     def _masked(floats, owned):
-        """Zeros for those beyond the end of the row."""
+        """Return the floats with zeros beyond the end of the row."""
         return Cat(Mux(owns, value, 0) for owns, value in zip(owned, floats, strict=True))
 
     def _slots(self, owned, count):
-        """Bytes of the vectors, of ``count``, that the row has."""
+        """Return the byte strobes of the first ``count`` vectors, set for vectors that the row
+        has."""
         block = self.plan.block
         return Cat(owned[k * block].replicate(FLOAT_BYTES * block) for k in range(count))
 
     def _split(self, m, packs, owned, row_ends, moves):
-        """A word is one or more beats; those without a float of the row are left out."""
+        """Split a word into one or more beats. Beats without a float of the row are left out."""
         plan, beat = self.plan, self.beats.p
         floats = plan.data_width // 32
         parts = self.vectors * plan.block // floats
@@ -226,12 +229,13 @@ class EmitRows(wiring.Component):
             m.d.sync += part.eq(Mux(word_ends, 0, part + 1))
 
     def _join(self, m, packs, addr, begins, owned, row_ends, moves):
-        """Several vectors make a beat; the first of a row stands where its address says."""
+        """Join several vectors into a beat. The first vector of a row stands where the row's
+        address says."""
         plan, beat = self.plan, self.beats.p
         parts = plan.data_width // (32 * plan.block)
         bytes_ = FLOAT_BYTES * plan.block
         first = data_register(range(parts), name="first_part")
-        part = data_register(range(parts), name="part")  # of the beat, where the word begins
+        part = data_register(range(parts), name="part")  # place of the word in the beat
         masked = self._masked(list(self.words.payload), owned)
         held = Signal(plan.data_width)
         strobes = Signal(plan.beat_bytes)

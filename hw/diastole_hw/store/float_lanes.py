@@ -1,4 +1,5 @@
-"""Lanes from accumulated sums to floats, and beside them where these go."""
+"""Convert accumulated sums to floats in parallel lanes, and delay the destinations of the words
+alongside."""
 
 from itertools import pairwise
 
@@ -15,52 +16,52 @@ SCALE_BITS = 12
 
 
 class FloatLanes(wiring.Component):
-    """Make floats of the words that a memory shows, one word per cycle.
+    """Convert the words that a memory outputs to floats, one word per cycle.
 
     Lane n of ``o.floats`` is the binary32 of ``sums[n]`` * 2^(``stream`` + h - ``offset``), as
-    :class:`diastole_hw.store.to_float.ToFloat` has it; h is ``held[n * bounds // lanes]``.
+    :class:`diastole_hw.store.to_float.ToFloat` computes it; h is ``held[n * bounds // lanes]``.
 
-    Timing: ``sink`` in cycle t says that the memory is read; what it shows in t + 1 is taken, and
-    its floats are at ``o`` in t + 1 + ``ToFloat.latency``. Nothing waits.
+    Timing: ``sink`` in cycle t states that the memory is read. The output of the memory in t + 1 is
+    used, and its floats are at ``o`` in t + 1 + ``ToFloat.latency``. There is no back-pressure.
 
     Parameters
     ----------
     lanes : int
-        Of a word, 1 to 32.
+        Lanes of a word, 1 to 32.
     sum_bits : int
         W, 2 to 63.
     bounds : int
-        Exponents of what is held, for as many lanes each: a divisor of ``lanes``.
+        Number of exponents of the stationary operand, a divisor of ``lanes``; an exponent serves
+        ``lanes`` / ``bounds`` lanes.
     sinks : int
-        Places to which words go, 1 to 4.
+        Number of destinations of words, 1 to 4.
     mantissa : int
-        m, where sums are no integers but float_layout(m); None else.
+        m, where sums are not integers but float_layout(m); else None.
     poisonable : bool
         Whether there is a member ``poison``.
     parts : int
-        Of a word, of which a part is here at a time; 1 to 32.
+        Number of parts of a word, which are processed one at a time; 1 to 32.
     late : bool
-        ``stream``, ``held`` and ``offset`` come a cycle after their sums; else with them.
+        ``stream``, ``held`` and ``offset`` arrive a cycle after their sums; else with their sums.
 
     Members
     -------
     sink : In(sinks)
-        Where the word goes that is read, a bit for each place; 0 if there is none.
+        Destinations of the word that is read, a bit per destination; 0 without a word.
     part : In(range(parts))
-        With ``sums``: of the word, which part these are; there if it has several.
+        Number of the part, valid with ``sums``; 0 bits wide for a single part.
     sums : In(array of ``lanes`` times signed(sum_bits))
-        Or of floats.
-        Zeros in lanes that the word has not, and where there is no word.
+        Sums, or floats (see ``mantissa``). Zeros in lanes that the word lacks, and without a word.
     stream : In(8)
-        Exponent of the vector: with that of what is held, it bounds the sums.
+        Exponent of the vector. With the exponent of the stationary operand it bounds the sums.
     held : In(array of ``bounds`` times unsigned(8))
     offset : In(signed(SCALE_BITS))
-        What to take from the sum of both: the biases, F, the point of the products, and the
-        exponents of the two tensors.
+        Number to subtract from the sum of both exponents: the biases, F, the point of the products,
+        and the exponents of the two tensors.
     poison : In(lanes)
-        The lanes that are to be NaN, with ``sums``.
+        Lanes that become NaN, valid with ``sums``.
     o : Out({"to": sinks, "part": range(parts), "floats": array of ``lanes`` times unsigned(32)})
-        ``to``: ``sink`` of the word.
+        Floats. ``to``: ``sink`` of the word.
     overflow : Out(1)
         A lane of the word at ``o`` is too large, and not poisoned.
 
@@ -147,7 +148,8 @@ class FloatLanes(wiring.Component):
         return m
 
     def _top(self, m, scale, number, sum_bits):
-        """What a lane takes for a scale, as many cycles later as it takes it after the sum."""
+        """Return the exponent that a lane needs for a scale, with the delay of the lane's input
+        ``top``."""
         top = data_register(signed(TOP_BITS), name=f"top_{number}")
         if not self.late:
             first = data_register(signed(SCALE_BITS), name=f"late_scale_{number}")
@@ -157,7 +159,7 @@ class FloatLanes(wiring.Component):
         return top
 
     def _integer(self, m, number, bits, scale):
-        """A float as an integer of its significant bits, and what that is to be scaled by."""
+        """Convert a float to an integer of its significant bits. Return integer and scale."""
         mantissa = self.mantissa
         assert mantissa is not None
         fraction, exponent = bits[:mantissa], bits[mantissa:-1]

@@ -1,4 +1,4 @@
-"""One set of lanes for the sums of both directions, and the queues in which their floats wait."""
+"""Share one set of float lanes between the sums of both directions, with queues for the floats."""
 
 from functools import reduce
 from operator import or_
@@ -17,49 +17,52 @@ from diastole_hw.stream.credit import Credit
 from diastole_hw.stream.fifo import StreamFifo
 
 QUEUED = 32
-"""Words of a direction that are read, and have not left: more than are on their way through the
-lanes, so that one may leave in every cycle; a memory, which costs no registers."""
+"""Largest number of words of a direction that have been read and not yet accepted. The number
+exceeds the words in the lanes, so that a word can leave in every cycle. The queue is a memory, and
+costs no registers."""
 
 
 def floats_layout(plan: Plan, *, north: bool) -> data.ArrayLayout:
-    """A word of floats of a direction: V_d vectors of B."""
+    """Return the layout of a word of floats of a direction: V_d vectors of B floats."""
     return data.ArrayLayout(unsigned(32), plan.drain_vectors(north=north) * plan.block)
 
 
 class DrainedSignature(wiring.Signature):
-    """The lanes, seen from the drain of a direction.
+    """Float lanes, seen from the drain of a direction.
 
     Parameters: ``plan``; ``north``, the direction.
 
     Members
     -------
     wanted : Out(V_d)
-        The vectors of the word that is to be read, 0 if there is none.
+        Vectors of the requested word, 0 without a request.
     turned : Out(1)
-        It is a column, for ``columns``; there if this direction has some.
+        The word is a column, for ``columns``; exists if this direction has columns.
     last_part : Out(range(plan.word_parts))
-        Of the word's parts the last one that is wanted; there if it has several.
+        Number of the last requested part of the word; 0 bits wide if a word has a single part.
     may : In(1)
-        A word, if one is wanted, is read in this cycle; whether one is does not count.
+        A requested word would be read in this cycle. ``may`` does not depend on ``wanted``.
     granted : In(1)
-        The word is read in this cycle; what follows belongs to it, and comes in the next one.
+        The word is read in this cycle. The following members belong to the word, and are valid in
+        the next cycle.
     sums : Out(array of V_d * B times shown_sum(plan))
-        Zeros in the cycle after one without ``granted``, and in vectors that were not wanted.
+        Zeros in the cycle after a cycle without ``granted``, and in vectors that were not
+        requested.
     poison : Out(V_d * B)
-        Likewise; there where sums may be poisoned.
+        Zeros as in ``sums``; exists where sums may be poisoned.
     stream, held : Out(8), Out(array of unsigned(8))
-        Exponents of the vector, and of what is held, for as many lanes each. With ``sums``, and
-        until the next word is granted in any direction.
+        Exponents of the vector, and of the stationary operand, for as many lanes each. Valid with
+        ``sums``, and until the next word is granted in any direction.
     offset : Out(signed(SCALE_BITS))
-        What to take from their sum, with ``sums``.
+        Number to subtract from the sum of the exponents, valid with ``sums``.
     rows : In(stream of floats_layout(plan, north=north))
-        The words that are no columns.
+        Words that are not columns.
     columns : In(columns_layout(plan))
-        The others, which nothing holds up; there if this direction has some.
+        Words that are columns, without back-pressure; exists if this direction has columns.
     full : In(1)
-        A word must wait for one to leave ``rows``.
+        A word must wait until a word leaves ``rows``.
     inside : In(1)
-        Words have been read that have not left ``rows``; there in a machine with a vector unit.
+        Words have been read that have not left ``rows``; exists in a machine with a vector unit.
     """
 
     def __init__(self, plan: Plan, *, north: bool):
@@ -90,17 +93,18 @@ class DrainedSignature(wiring.Signature):
 
 
 class FloatPipe(wiring.Component):
-    """Make floats of the words of sums that the drains of all directions read, one per cycle, or
-    one in as many cycles as it has parts, where its floats are several beats of all buses.
+    """Convert to floats the words of sums that the drains of all directions read. The unit converts
+    1 word per cycle. A word whose floats are several beats of all buses takes as many cycles as it
+    has parts.
 
-    What has been read is never held up: a word is read when the queue of its direction has room for
-    one, and a column when its drain has a place for it too. So no direction waits for what another
-    one does not take.
+    A word that has been read never waits. A word is read when the queue of its direction has a free
+    entry, and a column when its drain also has a free place. So no direction waits until the data
+    of the second direction are accepted.
 
-    Timing: a word that is wanted is granted in the same cycle, north before east; ``granted`` is a
-    function of what is wanted and of registers. A column is shown 1 + ``ToFloat.latency`` cycles
-    later, a word of rows 2 cycles after that. Where words have parts, all of this and the next
-    grant come ``last_part`` cycles later.
+    Timing: a requested word is granted in the same cycle, north before east; ``granted`` is a
+    function of the requests and of registers. A column is output 1 + ``ToFloat.latency`` cycles
+    later, a word of rows 2 cycles after that. Where words have parts, outputs and the next grant
+    are ``last_part`` cycles later.
 
     Parameters
     ----------
@@ -109,9 +113,9 @@ class FloatPipe(wiring.Component):
     Members
     -------
     east, north : In(DrainedSignature(plan, north=...))
-        Those of ``plan.directions``.
+        Drains of ``plan.directions``.
     overflow : Out(1)
-        High for a cycle for every part of a word with a result that is too large.
+        High for 1 cycle for every part of a word with a result that is too large.
     """
 
     def __init__(self, plan: Plan):
@@ -123,7 +127,7 @@ class FloatPipe(wiring.Component):
 
     @property
     def sides(self) -> list:
-        """The drains, those that go first before the others."""
+        """Drains in order of priority."""
         return [getattr(self, name) for name in reversed(self.plan.directions)]
 
     def elaborate(self, platform):
@@ -131,7 +135,7 @@ class FloatPipe(wiring.Component):
         plan, sides = self.plan, self.sides
         parts = plan.word_parts
         lanes = max(len(side.sums) for side in sides) // parts
-        # Lanes that share what is held, in any direction.
+        # Number of lanes that share an exponent of the stationary operand, in any direction.
         shared = min(lanes, *(len(side.sums) // len(side.held) for side in sides))
         m.submodules.lanes = floats = FloatLanes(
             lanes=lanes,
@@ -143,7 +147,7 @@ class FloatPipe(wiring.Component):
             parts=parts,
             late=plan.output_register,
         )
-        left = Signal(range(parts))  # parts of a word that come behind the one of the next cycle
+        left = Signal(range(parts))  # parts of a word that follow the part of the next cycle
         sinks = Cat(self._grant(m, floats, left))
         part = floats.part if parts > 1 else Const(0, 1)
         self._exponents(m, floats, shared, part)
@@ -164,7 +168,8 @@ class FloatPipe(wiring.Component):
         return m
 
     def _apart(self, m, word, name, part):
-        """The parts of a word, one per cycle; a word is zeros but in the cycle of its first."""
+        """Return the parts of a word, one per cycle. ``word`` is zero except in the cycle of the
+        first part."""
         parts = self.plan.word_parts
         if parts == 1:
             return word
@@ -175,7 +180,8 @@ class FloatPipe(wiring.Component):
         return Mux(first, word[:size], following[:size])
 
     def _with_last_part(self, m, floats, sinks, left):
-        """Count parts; returns where the word goes, one cycle before its last part is shown."""
+        """Count the parts of a word. Return its destinations, in the cycle before the last part is
+        output."""
         granted = Cat(side.granted for side in self.sides).any()
         last = reduce(or_, (Mux(side.granted, side.last_part, 0) for side in self.sides))
         of_word = Signal(len(sinks))
@@ -188,7 +194,8 @@ class FloatPipe(wiring.Component):
         return Mux(left == 1, of_word, Mux(last == 0, sinks, 0))
 
     def _together(self, m, floats):
-        """The word whose last part the lanes show; parts behind it are anything."""
+        """Return the word whose last part the lanes output. Parts beyond the last part are
+        undefined."""
         shown, number = Value.cast(floats.o.floats), floats.o.part
         parts = []
         for part in range(self.plan.word_parts - 1):
@@ -199,7 +206,7 @@ class FloatPipe(wiring.Component):
         return Cat(*parts, shown)
 
     def _grant(self, m, floats, left):
-        """Which word is read; returns where its floats go, a bit for each place."""
+        """Grant a word per cycle. Return the destinations of its floats, a bit per destination."""
         sinks, before = [], Const(0, 1)
         word = self._together(m, floats)
         if len(left):
@@ -211,8 +218,7 @@ class FloatPipe(wiring.Component):
             m.submodules[f"{name}_room"] = room
             turned = getattr(side, "turned", Const(0, 1))
             to_rows = Signal(name=f"{name}_to_rows")
-            # What is granted is known late: it is counted a cycle after, and whether the queue is
-            # full is a register.
+            # Grants arrive late: they are counted in the next cycle, and ``full`` is a register.
             counted, full = Signal(name=f"{name}_counted"), Signal(name=f"{name}_full")
             count = room.count
             all_but_one = Mux(counted, count == QUEUED - 2, count == QUEUED - 1)
@@ -248,20 +254,20 @@ class FloatPipe(wiring.Component):
         return sinks
 
     def _exponents(self, m, floats, shared, part):
-        """Those of the direction whose sums are there."""
+        """Select the exponents of the direction whose sums are valid."""
         sides, parts = self.sides, self.plan.word_parts
-        second = data_register()  # the word that was read last is of the direction that goes second
+        second = data_register()  # the last word read is of the direction with lower priority
         granted = sides[-1].granted
         if parts == 1:
             m.d.sync += second.eq(granted)
-        else:  # until the next word comes
+        else:  # hold until the next word is granted
             m.d.sync += second.eq((second & ~sides[0].granted) | granted)
 
         def of_either(values):
             return values[0] if len(values) == 1 else Mux(second, values[1], values[0])
 
         offset = of_either([side.offset for side in sides])
-        if self.plan.output_register:  # what is looked up comes a cycle later than sums
+        if self.plan.output_register:  # looked-up maxima arrive 1 cycle after the sums
             direction, second = second, data_register(name="late_second")
             now, offset = offset, data_register(signed(SCALE_BITS), name="late_offset")
             m.d.sync += [second.eq(direction), offset.eq(now)]
@@ -282,6 +288,7 @@ class FloatPipe(wiring.Component):
 
 
 def _held(side, lane):
-    """What is held of a lane's; of one beyond the direction's own anything."""
+    """Return the exponent of the stationary operand for a lane; undefined beyond the direction's
+    lanes."""
     own = min(lane, len(side.sums) - 1)
     return side.held[own * len(side.held) // len(side.sums)]

@@ -1,4 +1,5 @@
-"""Where tiles of sums lie in their result: found out anew, not carried along with them."""
+"""Compute where tiles of sums lie in their result, instead of storing the positions with the
+tiles."""
 
 from amaranth.hdl import Module, Signal
 from amaranth.lib import data, wiring
@@ -9,31 +10,30 @@ from diastole_hw.schedule.tokens import drained_layout, length_shapes, summed_la
 
 
 class TilePlaces(wiring.Component):
-    """Say of each tile of sums where it lies, by counting the tiles of its direction.
+    """Compute the position of every tile of sums by counting the tiles of its direction.
 
-    Tiles come in the order of :class:`diastole_hw.schedule.tile_walk.TileWalk`, all of one product
-    and then all of the next one. The lengths of a tile, and whether it is the last one of a loop,
-    say where the next tile begins. So no queue on the way holds a position.
+    Tiles arrive in the order of :class:`diastole_hw.schedule.tile_walk.TileWalk`, all tiles of one
+    product and then all tiles of the next product. The lengths of a tile, and the marks of the last
+    tile of a loop, determine where the next tile begins. So no queue on the way holds a position.
 
-    Timing: ``drained`` is of ``tile`` in the same cycle. Its positions are registers, which move
-    with ``leaves``.
+    Timing: ``drained`` belongs to ``tile`` in the same cycle. Its positions are registers, which
+    advance with ``leaves``.
 
     Parameters
     ----------
     plan : Plan
     turned : bool
-        Some tiles of the direction are turned: each is one chunk of a contraction, and the
-        contraction is the innermost loop.
+        Some tiles of the direction are transposed: a transposed tile is one chunk of a contraction,
+        and the contraction is the innermost loop.
 
     Members
     -------
     tile : In(summed_layout(plan, turned=turned))
-        The oldest tile. The sum of all lengths of a loop is the length of its dimension, not
-        checked.
+        Oldest tile. The sum of all lengths of a loop is the length of its dimension, not checked.
     leaves : In(1)
-        The tile has been drained. The next cycle shows the one behind it.
+        The tile has been drained. The next tile is valid from the next cycle on.
     lanes_outermost, t_step : In(1), In(length_shapes(plan)["t_step"])
-        Of the product that the tile is of: the order of its loops over tiles, blocks of a T tile.
+        Fields of the tile's product: the order of its loops over tiles, and the blocks of a T tile.
     drained : Out(drained_layout(plan, turned=turned))
     """
 
@@ -92,7 +92,8 @@ class TilePlaces(wiring.Component):
         return m
 
     def _moves(self):
-        """Whether the loop over T tiles goes on or begins again, and whether that over lane tiles
-        does: the inner one always, the outer one as that begins again."""
+        """Return whether the loop over T tiles moves (advances or restarts), and whether the loop
+        over lane tiles moves. The inner loop always moves, the outer loop when the inner loop
+        restarts."""
         outermost = self.lanes_outermost
         return outermost | self.tile.last_l, ~outermost | self.tile.last_t

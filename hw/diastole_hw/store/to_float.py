@@ -1,4 +1,4 @@
-"""An accumulator becomes a binary32, with one rounding."""
+"""Convert an accumulator to a binary32, with one rounding."""
 
 from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value, signed, unsigned
 from amaranth.lib import data, wiring
@@ -14,10 +14,11 @@ TOP_BITS = EXPONENT_BITS + 2
 
 
 def _before_first(flags: list[Value]) -> Value:
-    """How many of ``flags`` come before the first one that is 1; all, where none is."""
+    """Return the number of ``flags`` before the first flag that is 1, or of all flags if none is
+    1."""
     size = 1 << len(flags).bit_length()
     count, none = [], [~flag for flag in flags] + [Const(0, 1)] * (size - len(flags))
-    # ``none``: there is no 1 in a part; ``count``: by bit, of every part.
+    # ``none``: no flag of a part is 1; ``count``: list of bits, with an entry for every part.
     while len(none) > 1:
         firsts, seconds = none[::2], none[1::2]
         count = [
@@ -33,13 +34,14 @@ def _before_first(flags: list[Value]) -> Value:
 
 
 def _width(sum_bits: int) -> int:
-    """Bits of a magnitude, with the one that decides a tie."""
+    """Return the bits of a magnitude, including the bit that decides a tie."""
     return max(sum_bits - 1, BINARY32_SIGNIFICAND_BITS + 1)
 
 
 def top_exponent(sum_bits: int, scale: Value) -> Value:
-    """What :class:`ToFloat` takes for a signed ``scale``: the biased exponent of the highest bit of
-    a magnitude. Of those that make everything 0, or too large, the one next to the others."""
+    """Return the input ``top`` of :class:`ToFloat` for a signed ``scale``: the biased exponent of
+    the highest bit of a magnitude. Exponents for which every value is 0, or every value is too
+    large, are clamped to the nearest exponent of that kind."""
     width = _width(sum_bits)
     exact = scale + (EXPONENT_BIAS + width - 1)
     most = TOP + width
@@ -47,17 +49,17 @@ def top_exponent(sum_bits: int, scale: Value) -> Value:
 
 
 class ToFloat(wiring.Component):
-    """``result`` = binary32 of ``sum`` * 2^scale, to nearest, ties to even.
+    """Convert ``sum`` * 2^scale to a binary32 ``result``, rounded to nearest, ties to even.
 
-    A value that is 2^128 or more after rounding to 24 bits becomes Inf with its sign, and
-    ``overflow`` is set; one that is below 2^-126 after it becomes +0, and so does a sum of 0.
-    What comes with ``poison`` becomes NaN, without ``overflow``.
+    A value of 2^128 or more after rounding to 24 bits becomes Inf with its sign, and ``overflow``
+    is set. A value below 2^-126 after rounding becomes +0, and so does a sum of 0. A value with
+    ``poison`` becomes NaN, without ``overflow``.
 
-    The bits of a negative sum are inverted, and shifted with ones behind them. What is missing of
-    its magnitude then is a 1 in the lowest place, which its rounding adds.
+    The bits of a negative sum are inverted, and ones are shifted in behind them. The result lacks a
+    1 in the lowest place of the magnitude; the rounding adds this 1.
 
-    Timing: ``latency`` cycles, one value per cycle; ``top`` is taken ``top_after`` cycles after its
-    sum. There is no valid bit: the user delays one alongside.
+    Timing: ``latency`` cycles, 1 value per cycle; ``top`` is read ``top_after`` cycles after its
+    sum. There is no valid bit: the user must delay a valid bit alongside.
 
     Parameters
     ----------
@@ -70,8 +72,8 @@ class ToFloat(wiring.Component):
     -------
     sum : In(signed(sum_bits))
     top : In(signed(TOP_BITS))
-        As of :func:`top_exponent`. For a sum in the accumulator the scale is bound - F - (w - 2),
-        unbiased.
+        Result of :func:`top_exponent`. For a sum in the accumulator the scale is bound - F - (w -
+        2), unbiased.
     poison : In(1)
     result : Out(unsigned(32))
     overflow : Out(1)
@@ -100,10 +102,10 @@ class ToFloat(wiring.Component):
         levels = bits_for(width)
         low = levels // 2
         total = data_register(signed(self.sum_bits))
-        # ``bits``: where they have been cut, the lowest one says whether any bit below was unlike
-        # the sign; before the last shifts also what these can bring up.
+        # ``bits``: after a cut, the lowest bit tells whether any bit below differed from the sign.
+        # Before the last shifts, ``bits`` also contains the bits that the shifts can bring up.
         coarse = data_register(self._layout(min(width, kept + (1 << low)), groups=levels - low))
-        # Biased, of a result whose leading bit is the top bit; modulo 2^9.
+        # ``exponent``: biased, of a result whose leading bit is the top bit; modulo 2^9.
         fine = data_register(self._layout(min(width, kept + 1), exponent=EXPONENT_BITS + 1))
         negative = total[-1]
         inverted = Signal(width)
@@ -133,8 +135,8 @@ class ToFloat(wiring.Component):
 
     @staticmethod
     def _normalise(m, after, bits, negative, levels):
-        """Shift left by the groups of bits, of 2^(lowest level) each, that are zeros before the
-        first one that is not, as far as ``levels`` go. Returns how many groups these are."""
+        """Shift left past the leading groups of 2^(lowest level) bits that are zero, as far as
+        ``levels`` reach. Return the number of skipped groups."""
         size, group = len(bits), 1 << levels[0]
         most = min((1 << len(levels)) - 1, size // group)
         tops = range(size, size - most * group, -group)
@@ -153,9 +155,9 @@ class ToFloat(wiring.Component):
         return count
 
     def _round(self, m, normal):
-        """The leading bit is hidden; a carry out of the fraction adds 1 to the exponent. A negative
-        sum's magnitude is its bits and 1 in the lowest place, which rounds up what is half or more,
-        and ties where all below the half are ones."""
+        """Round the normalised bits. The leading bit is hidden; a carry out of the fraction adds 1
+        to the exponent. The magnitude of a negative sum is its bits and 1 in the lowest place: so a
+        set half bit rounds up, and ties occur where all bits below a clear half bit are ones."""
         dropped = len(normal.bits) - BINARY32_SIGNIFICAND_BITS
         odd, half, rest = normal.bits[dropped], normal.bits[dropped - 1], normal.bits[: dropped - 1]
         unlike = (rest ^ normal.negative.replicate(len(rest))).any()
@@ -169,7 +171,8 @@ class ToFloat(wiring.Component):
             rounded.eq(Cat(fraction, normal.exponent) + up),
             exponent.eq(rounded[FRACTION_BITS:]),
         ]
-        # From 3 * 2^7 on they are those below 0: from most to least there are fewer than 2^9.
+        # Exponents from 3 * 2^7 on are negative: between the smallest and the largest there are
+        # fewer than 2^9.
         m.d.comb += flushed.eq((exponent == 0) | exponent[-2:].all())
         nothing = flushed | ~normal.bits[-1]
         infinite = ~nothing & (exponent[-1] | exponent[:EXPONENT_BITS].all())

@@ -1,4 +1,4 @@
-"""A memory in which floats turn: columns of a piece of a result go in, its rows come out."""
+"""Transpose floats in a memory: columns of a piece of a result are written, rows are read."""
 
 from amaranth.hdl import Array, Assert, Cat, Module, Mux, Signal, Value, unsigned
 from amaranth.lib import data, stream, wiring
@@ -16,70 +16,71 @@ from diastole_hw.successor import is_successor
 
 
 def column_vectors(plan: Plan) -> int:
-    """Vectors of a column that leave the north accumulators in a cycle, in the fused pass: of as
-    many ports that a slice is a whole number of them, at most V_d."""
+    """Return the number of vectors of a column that leave the north accumulators per cycle in the
+    fused pass: the largest power of two that divides the columns of cells, at most V_d."""
     return min(plan.drain_vectors(north=True), plan.cols & -plan.cols)
 
 
 PIECES = 3
-"""That are in the memory at once: one that enters, one that leaves, and one whose columns are still
-on their way through the lanes."""
+"""Number of pieces in the memory at once: a piece that is written, a piece that is read, and a
+piece whose columns are still in the float lanes."""
 
 
 WAITING = 4
-"""Words that wait behind the memory where it has a register there: whether one is read is decided
-beside it, not by who takes words."""
+"""Number of words that wait behind the memory, where the memory has an output register. The
+decision to read is made beside the memory, and does not depend on the reader of the words."""
 
 
 def columns_layout(plan: Plan) -> data.StructLayout:
-    """A column, with as many floats as a word of rows; whether there is one."""
+    """Return the layout of a column, with as many floats as a word of rows, and a valid bit."""
     floats = data.ArrayLayout(unsigned(32), plan.drain_vectors(north=True) * plan.block)
     return data.StructLayout({"valid": 1, "floats": floats})
 
 
 def piece_floats(plan: Plan) -> int:
-    """Floats of a turned row that leave at once: a beat of them where words are longer and go to
-    one port; a word else."""
+    """Return the number of floats of a transposed row that leave at once: a beat of floats if words
+    are longer and go to a single port, else a word."""
     word = plan.drain_vectors(north=True) * plan.block
     return min(word, plan.data_width // 32) if plan.ports == 1 else word
 
 
 class TurnTile(wiring.Component):
-    """Turn pieces of a result, one after the other: each comes as columns and leaves as rows.
+    """Transpose pieces of a result, one after another: a piece arrives as columns and leaves as
+    rows.
 
-    A piece has the rows of its span (``repeat``), at most L = v * B (v as of
-    :func:`column_vectors`), and its ``cols`` as columns, at most those of a k tile. Its float (r,
-    c) stands in bank r xor (c modulo F) of V_d * B, with F = :func:`piece_floats`: so a column's
-    floats are in as many banks, and so are F neighbouring ones of a row. Pieces enter while others
-    leave: there are :data:`PIECES` places.
+    A piece has the rows of its span (``repeat``), at most L = v * B (v as in
+    :func:`column_vectors`), and its ``cols`` as columns, at most the columns of a k tile. Float (r,
+    c) of a piece stands in bank r xor (c modulo F) of V_d * B banks, with F = :func:`piece_floats`.
+    So the floats of a column are in different banks, and F neighbouring floats of a row too. Pieces
+    are written while earlier pieces are read: there are :data:`PIECES` places.
 
-    Timing: a span is taken where there is a place for its piece; its columns may come from the next
-    cycle on, one per cycle, and none is held up. The span is shown in the cycle after that of its
-    last column, the piece's first word at the earliest 2 cycles later, when the span has been
-    taken; then one word per cycle. The place is free 1 cycle after its last word is read, which is
-    the one in which the word before is taken. Where memories have a register behind them, words
-    come two cycles later, and up to :data:`WAITING` are read ahead of that. Valid and ready
-    signals are functions of registers.
+    Timing: a span is accepted when there is a free place for its piece. Its columns may arrive from
+    the next cycle on, 1 per cycle, and no column waits. The span is output in the cycle after its
+    last column. The first word of the piece follows at the earliest 2 cycles later, when the span
+    has been accepted; then 1 word per cycle. The place is free 1 cycle after its last word is read;
+    the last word is read in the cycle in which the preceding word is accepted. Where memories have
+    an output register, words are output 2 cycles later, and up to :data:`WAITING` words are read
+    ahead. Valid and ready signals are functions of registers.
 
     Parameters
     ----------
     plan : Plan
-        Of a machine with a fused pass.
+        Plan of a machine with a fused pass.
 
     Members
     -------
     spans_in : In(stream of span_layout(plan))
-        One for each piece.
+        A span per piece.
     columns : In(columns_layout(plan))
-        Those of the spans that were taken, one after the other; only the first L floats mean
-        something, and of these those within the span's rows.
+        Columns of the accepted spans, one after another. Only the first L floats are used, and only
+        floats within the rows of the span.
     spans : Out(stream of span_layout(plan))
-        The same spans.
+        Spans of ``spans_in``.
     words : Out(stream of F times unsigned(32))
-        The rows of each span, of as many words as have room for its ``cols``; beyond the row's end
-        they may be anything.
+        Rows of every span, in as many words as ``cols`` needs; floats beyond the end of a row are
+        undefined.
     busy : Out(1)
-        There are pieces, taken and not read to their end.
+        There are pieces, accepted and not read to their end.
     """
 
     spans_in: stream.Interface
@@ -92,7 +93,7 @@ class TurnTile(wiring.Component):
         self.rows = column_vectors(plan) * plan.block
         self.lanes = plan.drain_vectors(north=True) * plan.block
         self.shown = piece_floats(plan)
-        self.bank_rows = min(self.rows, self.shown)  # that have floats of a word's columns in one
+        self.bank_rows = min(self.rows, self.shown)  # rows per bank, for the columns of a word
         self.row_words = max(1, plan.fused_tile_words // self.shown)
         words = data.ArrayLayout(unsigned(32), self.shown)
         super().__init__(
@@ -108,8 +109,8 @@ class TurnTile(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         taken = Credit(most=PIECES)
-        whole = Credit(most=PIECES)  # all columns are here, the span has not left
-        told = Credit(most=PIECES)  # the span has left, words have not
+        whole = Credit(most=PIECES)  # all columns have arrived, the span has not been output
+        told = Credit(most=PIECES)  # the span has been output, the words have not
         for name, credit in {"taken": taken, "whole": whole, "told": told}.items():
             m.submodules[name] = credit
         banks = []
@@ -121,7 +122,7 @@ class TurnTile(wiring.Component):
         at = self._take(m, taken)
 
         def kept(name, place_, fields):
-            """Of the spans that were taken, for who is at that of a place."""
+            """Return fields of the span at a place, from a memory of the accepted spans."""
             m.submodules[f"spans_of_{name}"] = ram = DistributedRam(width=fields.size, depth=PIECES)
             values = (self.spans_in.p[field] for field in fields.members)
             m.d.comb += [
@@ -138,26 +139,26 @@ class TurnTile(wiring.Component):
         return m
 
     def _fields(self, *names: str) -> data.StructLayout:
-        """Some of a span."""
+        """Return the layout of some fields of a span."""
         span = span_layout(self.plan).members
         return data.StructLayout({name: span[name] for name in names})
 
     @staticmethod
     def _place(m, name, after):
-        """A number of a place, that goes on in a cycle with ``after``."""
+        """Return the number of a place, which advances after a cycle with ``after``."""
         at = Signal(range(PIECES), name=f"{name}_place")
         with m.If(after):
             m.d.sync += at.eq(Mux(at == PIECES - 1, 0, at + 1))
         return at
 
     def _address(self, place_, row, word):
-        """In a bank, of a row's word."""
+        """Return the address of a word of a row in a bank."""
         low = exact_log2(self.row_words)
         return Cat(word[:low], row[: exact_log2(self.bank_rows)], place_)
 
     @staticmethod
     def _exchanged(m, floats, number, name):
-        """``floats`` with the one of number n at n xor ``number``."""
+        """Return ``floats`` with the float of number n at n xor ``number``."""
         for level, bit in enumerate(number):
             placed = Signal(
                 data.ArrayLayout(unsigned(32), len(floats)), name=f"{name}_{1 << level}"
@@ -168,7 +169,7 @@ class TurnTile(wiring.Component):
         return floats
 
     def _take(self, m, taken):
-        """Spans, where there is a place; returns which one is next."""
+        """Accept a span when there is a free place. Return the place of the next span."""
         m.d.comb += [
             self.spans_in.ready.eq(~taken.full),
             taken.take.eq(self.spans_in.valid & self.spans_in.ready),
@@ -176,7 +177,7 @@ class TurnTile(wiring.Component):
         return self._place(m, "taken", taken.take)
 
     def _write(self, m, banks, kept, taken, whole):
-        """Columns, into one place after the other."""
+        """Write columns, one place after another."""
         column = Signal(range(self.plan.fused_tile_words + 1))
         arrives = self.columns.valid
         last = Signal(name="last_column")
@@ -198,7 +199,7 @@ class TurnTile(wiring.Component):
             m.d.sync += column.eq(Mux(last, 0, column + 1))
 
     def _tell(self, m, kept, whole, told):
-        """The spans, as soon as their pieces are whole."""
+        """Output a span as soon as its piece is complete."""
         leaves = Signal(name="span_leaves")
         m.d.comb += [
             self.spans.valid.eq(~whole.empty),
@@ -211,11 +212,11 @@ class TurnTile(wiring.Component):
         m.d.comb += Value.cast(self.spans.payload).eq(Value.cast(span))
 
     def _read(self, m, banks, kept, told, taken):
-        """Words of the rows whose span has left."""
+        """Read words of the rows whose span has been output."""
         row = Signal(range(max(self.rows, 2)), name="read_row")
         word = Signal(range(max(self.row_words, 2)), name="read_word")
-        shown = Signal()  # the banks show a word
-        first = data_register(range(max(self.lanes, 2)))  # bank in which its first float is
+        shown = Signal()  # the banks output a word
+        first = data_register(range(max(self.lanes, 2)))  # bank of the word's first float
         log_shown = exact_log2(self.shown)
         moves = Signal(name="word_moves")
         reads = Signal()
@@ -248,8 +249,8 @@ class TurnTile(wiring.Component):
                 m.d.sync += row.eq(0)
 
     def _show(self, m, floats, first, shown, moves):
-        """The word that the banks show if ``shown``, its float n at n xor ``first``, which
-        ``moves`` on."""
+        """Output the word at the banks' outputs if ``shown``, with float n at n xor ``first``.
+        ``moves`` is high when the word is accepted."""
         words = self.words
         if not self.plan.output_register:
             m.d.comb += [
