@@ -1,1 +1,1 @@
-"""The hardware of Diastole: everything that becomes gates, and nothing else."""
+"""Hardware of Diastole: all code that becomes gates, and only this code."""

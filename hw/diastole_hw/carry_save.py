@@ -1,11 +1,12 @@
-"""Sums of several numbers with one carry chain, and of two without one."""
+"""Add several numbers with one carry chain, and two numbers without a carry chain."""
 
 from amaranth.hdl import Cat, Const, Module, Signal, Value
 
 
 def carry_save(first: Value, second: Value, third: Value) -> tuple[Value, Value]:
-    """Two numbers of the sum of three, unsigned: what its places have before anything is carried,
-    of as many bits as ``first`` has, and what they carry, which counts twice.
+    """Return two unsigned numbers whose weighted sum is the sum of three numbers. The first is the
+    sum without carries, with as many bits as ``first``. The second holds the carries, and counts
+    twice.
 
     Source: L. Dadda, "Some schemes for parallel multipliers", Alta Frequenza 34 (1965).
     """
@@ -20,9 +21,9 @@ def carry_save(first: Value, second: Value, third: Value) -> tuple[Value, Value]
 
 
 def sum_of_three(first: Value, second: Value, third: Value) -> Value:
-    """``first`` + ``second`` + ``third``, unsigned, of as many bits as ``first`` has.
+    """Return ``first`` + ``second`` + ``third``, unsigned, with as many bits as ``first``.
 
-    Tools for FPGAs make two carry chains behind each other of two additions; here is one.
+    For two additions, FPGA tools build two carry chains in series. This function needs only one.
     """
     halves, carries = carry_save(first, second, third)
     total = Value.cast(halves) + Cat(Const(0, 1), carries)
@@ -30,10 +31,11 @@ def sum_of_three(first: Value, second: Value, third: Value) -> Value:
 
 
 def quick_sum(m: Module, a, b, carry):
-    """``a`` + ``b`` + ``carry``, as long as ``a``; ``b`` is as long. Once in a module.
+    """Return ``a`` + ``b`` + ``carry`` with the width of ``a``; ``b`` has an equal width. Use it
+    once in a module.
 
-    Carries go by powers of two (Kogge and Stone), which takes half the time of a ``+`` that is
-    mapped for area, and a fifth more gates.
+    Carries propagate by powers of two (Kogge and Stone): half the time of a ``+`` that is mapped
+    for area, and a fifth more gates.
     """
     width, distance = len(a), 1
     makes, passes = a & b, a | b

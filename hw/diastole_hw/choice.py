@@ -1,4 +1,4 @@
-"""One of several values, by a bit for each: a level of AND and a tree of OR."""
+"""Select a value by a one-hot code: a level of AND and a tree of OR."""
 
 from functools import reduce
 from operator import or_
@@ -7,6 +7,6 @@ from amaranth.hdl import Mux
 
 
 def the_one_of(values, chosen):
-    """Of several values the one that is ``chosen``, by a bit for each; 0 if none is."""
+    """Return the ``chosen`` value, with one bit per value in ``chosen``; 0 if no bit is set."""
     gated = (Mux(bit, value, 0) for value, bit in zip(values, chosen, strict=True))
     return reduce(or_, gated)

@@ -1,4 +1,4 @@
-"""The two engines under one dispatcher, side by side on one bus."""
+"""Run product engine, converter and vector unit under one dispatcher, on one bus."""
 
 from functools import reduce
 from operator import add
@@ -36,16 +36,17 @@ from diastole_sim.spec.stream_table import CHOICE_FIELDS
 
 ANSWERS = ("answered", "answered_command")
 MOST_OPEN = 63
-"""Write requests of a command that lack an answer; queues and open bursts are fewer."""
+"""Largest number of unanswered write requests of a command; queues and open bursts hold fewer."""
 
 
 class Core(wiring.Component):
-    """Run commands, two at a time at most, to the last write response of each.
+    """Run commands, two at a time at most, until the last write response of every command.
 
-    All units read over one service: the command fetch first, then what products wait for, then the
-    converter; and write over one, products first. What was asked for comes in its order.
+    All units read over one service. The command fetch has priority, then operands of products, then
+    the vector unit, then the converter. All units write over one service: the converter has
+    priority, then the vector unit, then products. Accepted requests are served in order.
 
-    Timing: as :class:`diastole_hw.command.dispatch.Dispatch` has it.
+    Timing: as :class:`diastole_hw.command.dispatch.Dispatch` states.
 
     Parameters
     ----------
@@ -54,30 +55,33 @@ class Core(wiring.Component):
     Members
     -------
     command, number : In(stream of command_of(plan)), In(1)
-        As of :class:`diastole_hw.command.dispatch.Dispatch`.
+        Members of :class:`diastole_hw.command.dispatch.Dispatch`.
     fetch, fetch_failed : In(ReadSignature(plan.data_width)), Out(1)
-        The command fetch reads; with a beat, that the bus answered it with an error.
+        Read service of the command fetch. ``fetch_failed`` with a beat: the bus answered with an
+        error.
     seed : In(32)
-        Of the random bits; must not change while commands run, which is not checked.
+        Seed of the random bits; must not change while commands run, which is not checked.
     done : Out(1)
     flags : Out(FLAGS)
     events : Out(events_of(plan))
-        As of :class:`diastole_hw.command.dispatch.Dispatch`.
+        Members of :class:`diastole_hw.command.dispatch.Dispatch`.
     requests : Out(stream of owned_request_layout())
     read : In(stream of owned_beat_layout(plan.data_width))
-        What is read: its requests; their beats, in their order. ``ready`` is a function of
+        Read requests, and their beats in the order of the requests. ``ready`` is a function of
         registers and of ``units``.
     write_requests : Out(stream of owned_request_layout())
     write : Out(stream of write_beat_layout(plan.data_width))
-        What is written; neither stream waits for the other.
+        Write requests and beats to write; neither stream waits for the other.
     step, following, overflowed, fault, fault_number
-        As of :class:`diastole_hw.command.dispatch.Dispatch`, where there is a vector unit.
+        Members of :class:`diastole_hw.command.dispatch.Dispatch`, with a vector unit.
     constant_put, floor : In(constant_layout()), Out(floor_layout())
-        As of :class:`diastole_hw.vector.vector_engine.VectorEngine`, where there is a vector unit.
+        Members of :class:`diastole_hw.vector.vector_engine.VectorEngine`, with a vector unit.
     answered, answered_command : In(1), In(1)
-        A pulse: the oldest request for writing is in memory, and which command it was of.
+        Pulse: the data of the oldest write request are in memory, with the command number of the
+        request.
     requests_1, read_1, write_requests_1, write_1, answered_1, answered_command_1
-        Likewise, where there is a second port to memory. Products alone have it.
+        Members of the second port to memory, if the machine has one. Only products use the second
+        port.
     """
 
     command: stream.Interface
@@ -113,7 +117,6 @@ class Core(wiring.Component):
         if plan.vector is not None:
             members |= {"step": In(32), "following": In(1), "overflowed": Out(1)}
             members |= {"fault": Out(8), "fault_number": Out(1)}
-            # Not in the docstring, which is in the Verilog of machines without a vector unit too.
             members |= {"constant_put": In(constant_layout()), "floor": Out(floor_layout())}
         for name, member in buses.items():
             members |= per_port(name, member, plan.ports)
@@ -183,8 +186,8 @@ class Core(wiring.Component):
         return m
 
     def _conversions(self, m, dispatch, converter, vector):
-        """Who gives the converter what, and to whom it reports; returns the number of the command
-        that it works for."""
+        """Connect commands, chains and the vector unit's tables to the converter. Return the number
+        of the command that the converter works for."""
         m.submodules.conversions = conversions = Conversions(self.plan)
         wiring.connect(m, conversions.converter, converter.control)
         wiring.connect(m, vector.image_asked, conversions.image)
@@ -227,7 +230,7 @@ class Core(wiring.Component):
         return Mux(conversions.of_image, image_number, dispatch.convert_number)
 
     def _port(self, m, engine, port):
-        """A port that products alone have."""
+        """Connect a port to memory that only products use."""
         names = ("requests", "read", "write_requests", "write")
         asks, beats, writes, written = (getattr(self, port_name(name, port)) for name in names)
         read = getattr(engine, port_name("read", port))
@@ -248,16 +251,16 @@ class Core(wiring.Component):
         wiring.connect(m, getattr(engine, port_name("beats", port)), wiring.flipped(written))
 
     def _queue(self, m, name, beats):
-        """A short queue before the beats of a reader: no path crosses from it to the bus, and none
-        from one reader to another. Returns where beats go in."""
+        """Add a short queue before the beats of a reader, and return its input. No combinational
+        path leads from the reader to the bus, or from one reader to another."""
         m.submodules[f"{name}_queue"] = queue = StreamFifo(self.plan.data_width, BETWEEN)
         wiring.connect(m, queue.o, beats)
         return queue.i
 
     def _asking(self, m, name, requests, command, *, words=1):
-        """A short queue behind the requests of a reader, with their command: who else asks is
-        decided behind it. Returns where they come out. ``words``: 1 where requests come in every
-        second cycle at most, as those of products do."""
+        """Add a short queue behind the requests of a reader, with their command number, and return
+        its output. The arbiter decides behind the queue. ``words`` is 1 for requests in every
+        second cycle at most, as products issue them."""
         m.submodules[f"{name}_requests_queue"] = queue = StreamFifo(owned_request_layout(), words)
         m.d.comb += [
             queue.i.valid.eq(requests.valid),
@@ -270,7 +273,7 @@ class Core(wiring.Component):
 
     @staticmethod
     def _hand(m, asks, requests):
-        """What such a queue shows, but for whose it is."""
+        """Connect the output of a request queue to ``requests``, except for the owner."""
         m.d.comb += [
             requests.valid.eq(asks.valid),
             requests.p.addr.eq(asks.p.addr),
@@ -279,7 +282,7 @@ class Core(wiring.Component):
         ]
 
     def _moved(self, m, engine):
-        """Beats of products; those of headers are among them."""
+        """Count beats of products, including the beats of headers."""
         reads = [each.beats for each in of_ports(engine, "read", self.plan.ports)]
         reads += [engine.headers.beats] if self.plan.significands else []
         writes = of_ports(engine, "beats", self.plan.ports)
@@ -287,8 +290,8 @@ class Core(wiring.Component):
             m.d.comb += total.eq(reduce(add, (each.valid & each.ready for each in beats)))
 
     def _reads(self, m, dispatch, engine, converter, vector):
-        """Who reads. Beside a product, the converter does not ask far ahead, nor does the vector
-        unit."""
+        """Connect all readers. Beside a product, converter and vector unit may not read far
+        ahead."""
         m.submodules.convert_limit = limit = ReadLimit(data_width=self.plan.data_width)
         limited, number = converter.read, dispatch.convert_number
         if vector is not None:
@@ -308,7 +311,7 @@ class Core(wiring.Component):
             readers.append(("headers", engine.headers, engine.headers_command))
         share = ReadShare(data_width=self.plan.data_width, units=2 + len(readers))
         m.submodules.read_share = share
-        # The fetch takes what it has asked for at once.
+        # The command fetch accepts requested beats at once, and needs no queue.
         wiring.connect(m, wiring.flipped(self.fetch), share.units_read[FETCH])
         m.d.comb += share.commands[FETCH].eq(self.number)
         for unit, (name, reader, number) in enumerate(readers, start=FETCH + 1):
@@ -326,8 +329,9 @@ class Core(wiring.Component):
         wiring.connect(m, wiring.flipped(self.read), share.beats)
 
     def _writes(self, m, dispatch, engine, converter, convert_number, vector):
-        """The converter first, which asks for little, and when it has what it writes: if it waited
-        for a product that writes all the time, it would end behind it."""
+        """Connect all writers. The converter has priority over products: it writes little, and
+        requests a write only when the beats have arrived. With lower priority than a product that
+        writes in every cycle, the converter would end after the product."""
         width = self.plan.data_width
         arbiter, gathered = StoreArbiter(data_width=width), GatheredWrites(data_width=width)
         m.submodules.write_share = arbiter
@@ -347,7 +351,8 @@ class Core(wiring.Component):
         wiring.connect(m, arbiter.beats, wiring.flipped(self.write))
 
     def _written_by_vector(self, m, dispatch, engine, vector):
-        """The vector unit before products, for the converter's reasons."""
+        """Give the vector unit priority over products, for the reasons that hold for the converter.
+        Return the arbiter."""
         width = self.plan.data_width
         arbiter, gathered = StoreArbiter(data_width=width), GatheredWrites(data_width=width)
         m.submodules.vector_write_share = arbiter
@@ -361,8 +366,8 @@ class Core(wiring.Component):
         return arbiter
 
     def _answers(self, m, dispatch, engine, others):
-        """By command, whether all that it has asked the writer for is in memory. ``others``: the
-        requests of units beside the product engine, and of which command they are."""
+        """Compute for every command whether all requested writes are in memory. ``others``:
+        requests of units beside the product engine, with command numbers."""
         products = of_ports(engine, "requests", self.plan.ports)
         ports = zip(*(of_ports(self, n, self.plan.ports) for n in ANSWERS), strict=True)
         answers = list(ports)

@@ -1,30 +1,33 @@
-"""Registers that need no reset: they hold data, and one of control says when these mean something.
+"""Create registers that need no reset: data, whose validity a control register tells.
 
-A reset of such a register is a gate per bit, and a net to every one of them, for nothing.
+A reset of a data register would cost a gate per bit and a net to every bit, for nothing.
 """
 
 from amaranth.hdl import Cat, Module, Signal, Value
 from amaranth.lib import data
 
 KEEP = {"keep": "true"}
-"""Attributes of a signal whose registers are merged with no others of the same value: of copies
-each drives what is near it. The text of a product says it as tools look for it."""
+"""Attributes of a signal whose registers synthesis must not merge with registers of equal value: a
+copy drives the logic nearby. The text of a product states the attribute in the form that tools
+read."""
 
 
 def data_register(shape=1, *, name: str | None = None):
-    """A register without a reset, of its own name where ``name`` is left out."""
+    """Return a register without a reset. Without ``name``, it has the name of the assigned
+    variable."""
     return Signal(shape, name=name, reset_less=True, src_loc_at=1)
 
 
 def data_output(m: Module, port, name: str):
-    """The register without a reset that ``port``, an output, shows."""
+    """Return a register without a reset that drives the output ``port``."""
     register = Signal(port.shape(), name=name, reset_less=True)
     m.d.comb += Value.cast(port).eq(Value.cast(register))
     return register
 
 
 def delayed_record(m: Module, record: data.View, name: str, *, control: tuple[str, ...]):
-    """``record`` of the cycle before. Its members ``control`` have a reset, the others none."""
+    """Return ``record`` delayed by 1 cycle. Its members ``control`` have a reset, the remaining
+    members none."""
     following = Signal(record.shape(), name=name)
     members = record.shape().members
     registers = []

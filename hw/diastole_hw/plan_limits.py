@@ -1,4 +1,4 @@
-"""What commands of a machine may ask for, as far as it follows from its plan."""
+"""Derive the limits of commands from the plan of a machine."""
 
 from diastole_hw.plan.plan import Plan
 from diastole_sim.spec.image import MAX_CONVERT_BLOCKS, MAX_SIZE
@@ -7,17 +7,17 @@ from diastole_sim.spec.numerics import CLASS_NAMES
 from diastole_sim.spec.patches import PatchLimits
 
 RESET_CYCLES = 8
-"""Rising edges with ``aresetn`` low that bring a machine up, and as many after which it answers:
-one would do where the reset passes no registers on its way."""
+"""Rising edges with ``aresetn`` low that reset a machine, and rising edges after the reset until
+the machine answers. Without registers in the reset path, 1 edge would do."""
 
 
 def max_convert_cols(plan: Plan) -> int:
-    """Of a tensor that is converted whole."""
+    """Return the largest number of columns of a tensor that is converted whole."""
     return min(MAX_SIZE, MAX_CONVERT_BLOCKS * plan.block)
 
 
 def vector_limits(plan: Plan) -> VectorLimits | None:
-    """What commands of a machine's vector unit may be; None where there is none."""
+    """Return the limits of commands for the vector unit; None without a vector unit."""
     vector = plan.vector
     if vector is None:
         return None
@@ -27,8 +27,8 @@ def vector_limits(plan: Plan) -> VectorLimits | None:
 
 
 def patch_limits(plan: Plan) -> PatchLimits | None:
-    """In which patches products may give the converter a tensor: of the rows of any tile; None
-    where draws follow rows, which patches interrupt."""
+    """Return the patches in which products may pass a tensor to the converter: patches of the rows
+    of any tile. Return None where random bits follow rows, which patches interrupt."""
     if plan.numerics.draws_by_rows:
         return None
     x, w, dy = (plan.converter.cut_blocks(cls) for cls in range(len(CLASS_NAMES)))

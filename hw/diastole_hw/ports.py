@@ -1,4 +1,4 @@
-"""What units have once for each port to memory: how such members are called."""
+"""Name the members that units have once per port to memory."""
 
 from collections.abc import Iterable
 from functools import reduce
@@ -7,22 +7,23 @@ from typing import Any
 
 
 def port_name(name: str, port: int) -> str:
-    """Port 0's has the plain name, that of another one its number behind it."""
+    """Return the name of a member of a port: the plain name for port 0, else the name with the port
+    number."""
     return f"{name}_{port}" if port else name
 
 
 def per_port(name: str, member: Any, ports: int) -> dict[str, Any]:
-    """A member of a signature for each of so many ports."""
+    """Return a member of a signature for each of ``ports`` ports."""
     return {port_name(name, port): member for port in range(ports)}
 
 
 def of_ports(owner: Any, name: str, ports: int) -> list[Any]:
-    """Those members of an interface, in order."""
+    """Return the members ``name`` of an interface for all ports, in order."""
     return [getattr(owner, port_name(name, port)) for port in range(ports)]
 
 
 def any_port(conditions: Iterable[Any]) -> Any:
-    """Whether what is said of each port holds for one of them."""
+    """Return whether a condition, given for every port, holds for any port."""
     return reduce(or_, conditions)
 
 
@@ -34,9 +35,9 @@ BUSES = {
     "m_axi": "AXI4: memory",
     "m_axi1": "AXI4: memory, second port",
 }
-"""What the ports of a top are for, by their names or what these begin with."""
+"""Purposes of the ports of a top, by port name or by prefix."""
 
 
 def bus_of(port: str) -> str:
-    """What a port of a top is for; nothing where it is none of :data:`BUSES`."""
+    """Return the purpose of a port of a top; an empty string for a port outside :data:`BUSES`."""
     return BUSES.get(port) or BUSES.get(port.rpartition("_")[0], "")

@@ -1,12 +1,13 @@
-"""Whether a number is the one behind another, or the last one."""
+"""Test without carries whether a number is the successor of another, or the last of a range."""
 
 from amaranth.hdl import Cat, Const, Mux, Value
 
 
 def is_successor(number, before) -> Value:
-    """``number`` == ``before`` + 1, both unsigned.
+    """Return ``number`` == ``before`` + 1, both unsigned.
 
-    Nothing is carried: the lowest bit changes, and any other where the one below goes from 1 to 0.
+    There is no carry chain: the lowest bit changes, and any higher bit changes exactly if the bit
+    below goes from 1 to 0.
     """
     number, before = Value.cast(number), Value.cast(before)
     bits = max(len(number), len(before)) + 1
@@ -16,9 +17,9 @@ def is_successor(number, before) -> Value:
 
 
 def is_last(number, extent, log: int) -> Value:
-    """Whether part ``number``, from 0, of those of 2^``log`` elements into which ``extent``
-    elements, at least 1, are cut is the last one; of a part beyond that it says anything.
-    Nothing is carried."""
+    """Return whether part ``number``, counted from 0, is the last part. The parts result from
+    cutting ``extent`` elements, at least 1, into parts of 2^``log`` elements. For a number beyond
+    the last part the result is undefined. There is no carry chain."""
     number, extent = Value.cast(number), Value.cast(extent)
     follows = is_successor(extent[log:], number)
     return Mux(extent[:log].any(), extent[log:] == number, follows) if log else follows

@@ -1,4 +1,4 @@
-"""The product's top: registers, command fetch, bus engines, and the machine between them."""
+"""Assemble the product's top: registers, command fetch, bus engines, and the core between them."""
 
 from functools import reduce
 from operator import and_
@@ -38,12 +38,12 @@ from diastole_sim.spec.registers import VERSION
 
 
 class Top(Elaboratable):
-    """The whole machine behind AXI4-Lite (``s_axil_*``), AXI4 (``m_axi_*``) and ``irq``; with two
-    ports to memory there is ``m_axi1_*`` too.
+    """The whole machine behind AXI4-Lite (``s_axil_*``), AXI4 (``m_axi_*``) and ``irq``. With two
+    ports to memory there is a second AXI4 port ``m_axi1_*``.
 
-    ``config_hash``: what the machine's identification register tells of its configuration, 32 bits.
-    ``ports``: name to (signal, direction), as they are in the Verilog; ``parameters`` and
-    ``latencies`` are for the manifest.
+    ``config_hash``: value of the identification register of the configuration, 32 bits. ``ports``:
+    maps names to (signal, direction), as in the Verilog. ``parameters`` and ``latencies`` are for
+    the manifest.
     """
 
     def __init__(self, plan: Plan, *, config_hash: int):
@@ -51,7 +51,7 @@ class Top(Elaboratable):
         self.aclk, self.aresetn, self.irq = (Signal(name=n) for n in ("aclk", "aresetn", "irq"))
         self.axil = AxiLiteSignature().flip().create(path=("s_axil",))
         self.axi = AxiSignature(plan.data_width).create(path=("m_axi",))
-        self.others = [  # of all ports to memory but the first
+        self.others = [  # all ports to memory but the first
             AxiSignature(plan.data_width).create(path=(f"m_axi{port}",))
             for port in range(1, plan.ports)
         ]
@@ -70,7 +70,7 @@ class Top(Elaboratable):
 
     @property
     def parameters(self) -> dict[str, Any]:
-        """Everything that a host must know of this machine; sizes in the units of the names."""
+        """Parameters of this machine for a host; sizes in the units of the names."""
         plan = self.plan
         return {
             "numerics": plan.numerics.to_dict(),
@@ -102,7 +102,7 @@ class Top(Elaboratable):
 
     @property
     def latencies(self) -> dict[str, int]:
-        """In cycles."""
+        """Latencies in cycles."""
         plan = self.plan
         return {
             "pass_min_cycles": max(plan.rows * plan.block, plan.shortest_pass),
@@ -156,11 +156,11 @@ class Top(Elaboratable):
         return m
 
     def _host(self, m, units, core):
-        """Registers to and from the command fetch, the counters and the machine's flags."""
+        """Connect the registers to the command fetch, the counters and the machine's flags."""
         registers, fetch, counters = units["registers"], units["fetch"], units["counters"]
         for path, member, outer in self.axil.signature.flatten(self.axil):
             inner = getattr(registers.axil, path[-1])
-            towards = member.flow == wiring.In  # of the machine
+            towards = member.flow == wiring.In  # into the machine
             m.d.comb += inner.eq(outer) if towards else outer.eq(inner)
         m.d.comb += [
             self.irq.eq(registers.irq),
@@ -192,7 +192,7 @@ class Top(Elaboratable):
             m.d.comb += getattr(registers, name).eq(getattr(counters, name))
 
     def _steps(self, m, units, core):
-        """Steps of training, and the scale of the loss, which changes where they end."""
+        """Connect training steps and the scale of the loss, which changes at the end of a step."""
         registers, fetch = units["registers"], units["fetch"]
         m.submodules.loss_scale = loss = LossScaleRule()
         m.d.comb += [
@@ -209,7 +209,7 @@ class Top(Elaboratable):
             loss.overflowed.eq(core.overflowed),
             loss.floor.eq(core.floor),
         ]
-        # Every cycle of a run counts, with those in which a command is fetched.
+        # Every cycle of a run counts, including cycles in which a command is fetched.
         m.d.comb += units["counters"].events.running.eq(fetch.busy)
         for name in ("loss_scale", "loss_window", "loss_clean"):
             m.d.comb += getattr(loss, name).eq(getattr(registers, name))
@@ -218,12 +218,12 @@ class Top(Elaboratable):
                 m.d.comb += getattr(registers, part).eq(getattr(loss, part))
 
     def _engines(self, units, name):
-        """The readers, or the writers, of all ports."""
+        """Return the readers, or the writers, of all ports."""
         return [units[port_name(name, port)] for port in range(self.plan.ports)]
 
     def _queues(self, m, port: int = 0) -> dict[str, StreamFifo]:
-        """Short queues before the bus engines: no path crosses from the bus into the machine. Those
-        of what is read are in the core, one for each who reads."""
+        """Add short queues before the bus engines: no combinational path leads from the bus into
+        the machine. Queues of beats that are read are in the core, one per reader."""
         queues = {
             "write_requests": StreamFifo(owned_request_layout(), BETWEEN),
             "write_beats": StreamFifo(write_beat_layout(self.plan.data_width), BETWEEN),
@@ -234,7 +234,7 @@ class Top(Elaboratable):
         return queues
 
     def _buses(self, m, units, core, queues, port):
-        """The bus engines of a port, and what they tell of what is in memory."""
+        """Connect the bus engines of a port, and their reports of completed writes."""
         reader, writer = (self._engines(units, name)[port] for name in ("reader", "writer"))
         join_halves(m, [self.axi, *self.others][port], reader.axi, writer.axi)
 
@@ -265,8 +265,9 @@ class Top(Elaboratable):
         ]
 
     def _faults(self, m, units, core):
-        """The first error; of several in one cycle the first port's, and there the reader's, before
-        the vector unit's: codes must not mix."""
+        """Report the first error. In a cycle with several errors, the first port has priority; on a
+        port, the reader; and all bus errors have priority over the vector unit. Error codes must
+        not mix."""
         ports = zip(self._engines(units, "reader"), self._engines(units, "writer"), strict=True)
         engines = [engine for pair in ports for engine in pair]
         fetch = units["fetch"]
@@ -278,10 +279,10 @@ class Top(Elaboratable):
                 m.d.comb += fetch.fault_number.eq(engine.error_command)
 
     def _reset(self, m, units):
-        """The reset bit: forget everything but the settings, once the open bursts have ended.
+        """Reset everything but the settings by the reset bit, after the open bursts have ended.
 
-        Thousands of registers hang on the core's reset, so it is a register itself: it comes and
-        goes a cycle after ``aresetn``, which must be low for two cycles at the least.
+        Thousands of registers depend on the core's reset, so the reset is itself a register. It
+        rises and falls 1 cycle after ``aresetn``, which must be low for at least two cycles.
         """
         registers = units["registers"]
         engines = [*self._engines(units, "reader"), *self._engines(units, "writer")]
@@ -291,7 +292,7 @@ class Top(Elaboratable):
         with m.Elif(reduce(and_, (engine.idle for engine in engines))):
             m.d.sync += resetting.eq(0)
         core_reset = Signal(init=1, reset_less=True)
-        clear = Signal(init=1, reset_less=True)  # as long as either of these two
+        clear = Signal(init=1, reset_less=True)  # high in any reset, 1 cycle late
         m.d.sync += [
             core_reset.eq(~self.aresetn | resetting),
             clear.eq(~self.aresetn | registers.reset | resetting),

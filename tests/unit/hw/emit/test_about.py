@@ -102,7 +102,7 @@ def test_a_real_unit():
     reader = AxiReader(data_width=32)
     reader._MustUse__silence = True
     lines = about_component(reader)
-    assert lines[0].startswith("AXI4 read manager: bursts ahead")
+    assert lines[0].startswith("AXI4 read manager: issue bursts ahead")
     assert "Parameters: data_width = 32, outstanding = 32" in lines
     assert "  data__payload: failed[36:36], units[35:32], data[31:0]" in lines
     assert not any("``" in line or line.startswith("ValueError") for line in lines)
