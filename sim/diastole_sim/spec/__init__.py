@@ -1,1 +1,1 @@
-"""The contract of host, hardware and golden model: formats, numbers, image, commands, registers."""
+"""Contract of host, hardware and golden model: formats, numbers, image, commands, registers."""

@@ -1,12 +1,13 @@
-"""Accumulators that are floats: a contraction is cut into chunks, whose exact sums are rounded.
+"""Float accumulators: a contraction is cut into chunks, whose exact sums are rounded.
 
-R_p(v) is the integer v rounded to p significant bits, to nearest, ties to even. With q_n what the
-blocks of chunk n sum to, an integer in units of 2^-F, shifted by the deficits as ever::
+R_p(v) is the integer v rounded to p significant bits, to nearest, ties to even. q_n is the sum of
+the blocks of chunk n, shifted by the deficits: an integer in units of 2^-F. (A deficit is the
+distance of a block's exponent from the bound of its row and lane.) Then::
 
     acc = R_p(acc + R_p(q_n))        for n ascending, from acc = 0
 
-Numbers count from the bound of their row and lane, and one unit is the smallest: so there are no
-subnormals and no overflow, and 6 bits of exponent are enough for any W.
+Numbers count from the bound of their row and lane, and the smallest number is one unit. So an
+accumulator has no subnormals and no overflow, and 6 bits of exponent are enough for any W.
 """
 
 import re
@@ -18,20 +19,20 @@ from typing import Any
 from diastole_sim.spec.require import require_int
 
 EXPONENT_BITS = 6
-"""Of a float in an accumulator."""
+"""Bits of the exponent of a float in an accumulator."""
 LEAST_MANTISSA, MOST_MANTISSA = 2, 23
 SHORTEST_CHUNK, LONGEST_CHUNK = 8, 512
-"""In elements."""
+"""Shortest and longest chunk in elements."""
 DEFAULT_MANTISSA, DEFAULT_CHUNK = 9, 64
-"""Those of Wang et al., NeurIPS 2018."""
+"""Mantissa and chunk of Wang et al., NeurIPS 2018."""
 MOST_NAMED_EXPONENT_BITS = 8
 _NAME = re.compile("e([0-9]+)m([0-9]+)")
 
 
 @dataclass(frozen=True, kw_only=True)
 class FloatAccumulator:
-    """``mantissa``: m, bits behind the leading one. ``chunk``: L, elements of a contraction that
-    are added as integers. ValueError if one is out of range."""
+    """Float accumulator. ``mantissa``: m, bits behind the leading bit. ``chunk``: L, elements of a
+    contraction that are added as integers. ValueError if a number is out of range."""
 
     mantissa: int
     chunk: int
@@ -47,24 +48,24 @@ class FloatAccumulator:
 
     @property
     def bits(self) -> int:
-        """Of a float: sign, exponent and mantissa."""
+        """Bits of a float: sign, exponent and mantissa."""
         return 1 + EXPONENT_BITS + self.mantissa
 
     def blocks(self, block: int) -> int:
-        """Blocks of side ``block`` along a chunk."""
+        """Return the number of blocks of side ``block`` along a chunk."""
         return self.chunk // block
 
     def headroom(self, block: int) -> int:
-        """Bits that the sum of a chunk needs beyond those of a shifted block sum."""
+        """Return the bits of the sum of a chunk beyond the bits of a shifted block sum."""
         return (self.blocks(block) - 1).bit_length()
 
     def to_dict(self) -> dict[str, Any]:
-        """As plain values; :meth:`from_dict` reads them."""
+        """Return plain values for :meth:`from_dict`."""
         return {"kind": "float", "mantissa": self.mantissa, "chunk": self.chunk}
 
     @classmethod
     def from_dict(cls, values: Any) -> "FloatAccumulator":
-        """ValueError unless it is what :meth:`to_dict` gives."""
+        """Return the accumulator written by :meth:`to_dict`. ValueError for any different value."""
         if set(values) != {"kind", "mantissa", "chunk"} or values["kind"] != "float":
             raise ValueError(
                 "numerics.accumulator must have kind (float), mantissa and chunk, "
@@ -74,8 +75,8 @@ class FloatAccumulator:
 
 
 def mantissa_of(name: str) -> int:
-    """m of a float that is named, such as ``e6m9``. ValueError if it is no such name, or has an
-    exponent that could not hold every sum."""
+    """Return m of a float's name, such as ``e6m9``. ValueError if the text is no name of a float,
+    or the exponent could not hold every sum."""
     found = _NAME.fullmatch(name)
     if found is None:
         raise ValueError(f"{name!r} is no e<E>m<M>")
@@ -84,8 +85,9 @@ def mantissa_of(name: str) -> int:
 
 
 def chunks_of(cuts: Iterable[int]) -> tuple[int, ...]:
-    """The chunks, in elements, that are whole numbers of all ``cuts``: what passes of the array
-    take of a contraction. Empty if the shortest is too long."""
+    """Return the accepted lengths of a chunk in elements: the multiples of all ``cuts``. A cut is
+    the number of elements of a contraction in a pass of the array. Empty if the shortest multiple
+    is too long."""
     unit = lcm(*cuts)
     first = -(-SHORTEST_CHUNK // unit) * unit
     return tuple(range(first, LONGEST_CHUNK + 1, unit))

@@ -1,4 +1,4 @@
-"""Whether a chain is in order: the streams and the program that its command names."""
+"""Check a chain: the streams and the program that the command names."""
 
 from collections.abc import Sequence
 
@@ -27,7 +27,8 @@ from diastole_sim.spec.stream_table import (
 
 
 def walk_of(command: Command, block: int) -> Walk:
-    """The blocks of a chain's tensor: of a product with a chain those of its result."""
+    """Return the blocks of a chain's tensor. For a product with a chain, the tensor is the
+    result."""
     rows, cols = command.m, command.n
     if command.opcode in CHAINED:
         (product,) = CHAINED[Opcode(command.opcode)].products
@@ -36,7 +37,8 @@ def walk_of(command: Command, block: int) -> Walk:
 
 
 def named_streams(program: Sequence[Instruction]) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """The numbers of the input and of the output streams that a program's instructions name."""
+    """Return the numbers of the input streams and of the output streams in a program's
+    instructions."""
     sources = {source for each in program for source in each.sources.values()}
     outputs = {each.output for each in program}
     return (
@@ -51,12 +53,14 @@ def chain_faults(
     instructions: Sequence[Instruction],
     limits: Limits,
 ) -> set[ErrorCode]:
-    """Every fault of a chain that its command does not show: of ``NEST``, ``BAD_STREAM`` and
-    ``BAD_PROGRAM``. The command is one that :func:`diastole_sim.spec.command_check.decode` takes;
-    ``descriptors`` and ``instructions`` are the whole tables, as they are when it begins.
+    """Return every fault of a chain that the command does not show: ``NEST``, ``BAD_STREAM`` and
+    ``BAD_PROGRAM``.
 
-    ``NEST`` is that of a product whose tiles neither hold whole rows nor are patches, as the
-    converter takes them.
+    The command has passed :func:`diastole_sim.spec.command_check.decode`. ``descriptors`` and
+    ``instructions`` are the whole tables at the start of the command.
+
+    ``NEST``: the chain writes an image of a product whose tiles do not hold whole rows, and the
+    converter does not take the tiles as patches.
     """
     assert limits.vector is not None, "a machine without a vector unit has no chains"
     program = instructions[command.program : command.program + command.program_length]
@@ -74,10 +78,10 @@ def chain_faults(
     ):
         found.add(ErrorCode.BAD_PROGRAM)
     kinds = [it.kind for it in writes.values()]
-    if kinds.count(Kind.IMAGE) > 1:  # there is one converter
+    if kinds.count(Kind.IMAGE) > 1:  # there is a single converter
         found.add(ErrorCode.BAD_STREAM)
     read_kinds = [it.kind for it in reads.values()]
-    if command.opcode in CHAINED and Kind.PRODUCT not in read_kinds:  # nobody would take it
+    if command.opcode in CHAINED and Kind.PRODUCT not in read_kinds:  # nothing would take it
         found.add(ErrorCode.BAD_STREAM)
     if command.opcode in CHAINED and not _gives_whole_rows(command, limits):
         found |= {ErrorCode.BAD_STREAM} if Kind.ROW in kinds else set()
@@ -95,7 +99,7 @@ def _bad_streams(
     limits: Limits,
     vector: VectorLimits,
 ) -> bool:
-    """Whether a stream breaks a rule of the table of streams."""
+    """Return whether a stream breaks a rule of the table of streams."""
     walk = walk_of(command, limits.block)
     room = StreamLimits(
         data_width=limits.data_width,
@@ -124,7 +128,7 @@ def _bad_streams(
 
 
 def _tile(command: Command, limits: Limits) -> tuple[int, int]:
-    """Rows and columns of blocks of the tiles in which a product's result comes."""
+    """Return the rows and columns of blocks of an output tile of a product."""
     operation = CHAINED[Opcode(command.opcode)]
     taken = limits.nests and limits.nests.of(operation.name)
     assert taken is not None, "a product with a chain takes nests"
@@ -140,14 +144,14 @@ def _tile(command: Command, limits: Limits) -> tuple[int, int]:
 
 
 def _gives_whole_rows(command: Command, limits: Limits) -> bool:
-    """Whether the tiles in which a product's result comes hold whole rows of it."""
+    """Return whether the output tiles of a product hold whole rows of the result."""
     return _tile(command, limits)[1] >= walk_of(command, limits.block).block_cols
 
 
 def _takes_patches(
     command: Command, tensor_class: int, limits: Limits, vector: VectorLimits
 ) -> bool:
-    """Whether the converter takes a product's tiles, which do not hold whole rows, as patches."""
+    """Return whether the converter takes as patches the tiles of a product without whole rows."""
     walk = walk_of(command, limits.block)
     return vector.patches is not None and vector.patches.takes(
         tensor_class,

@@ -1,4 +1,4 @@
-"""Commands as the host makes them: what the machine is told to do."""
+"""Commands of the machine, as the host makes them."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -30,14 +30,16 @@ MACHINES_OWN = Nest()
 NO_PLANES: Mapping[str, int] = MappingProxyType({})
 
 MEASURE = 0
-"""The value of the field ``scale`` with which the machine measures the tensor's scale."""
+"""Value of the field ``scale`` for a scale measured by the machine."""
 SECOND_COPY_TAG = 1 << 31
-"""Flipped in the tensor's tag for the draws of a second copy, where they are its own."""
+"""Bit of the tensor's tag. The bit is flipped for draws of the second copy, if the second copy has
+draws of its own."""
 
 
 def scale_field(exponent: int | None, kind: Format) -> int:
-    """The field ``scale`` for a tensor's scale: the exponent of its top binade, or in nvfp4 T, that
-    of the scale itself; None: to measure it. ValueError if it does not fit."""
+    """Return the field ``scale`` for a tensor's scale: from the exponent of the top binade, or in
+    nvfp4 from T, the exponent of the scale itself. With None the machine measures the scale.
+    ValueError if the exponent does not fit."""
     if exponent is None:
         return MEASURE
     require_int("scale's exponent", exponent, *kind.tensor_exponents)
@@ -45,13 +47,13 @@ def scale_field(exponent: int | None, kind: Format) -> int:
 
 
 def scale_exponent(field: int, kind: Format) -> int | None:
-    """The inverse of :func:`scale_field`."""
+    """Return the exponent of a field ``scale``: the inverse of :func:`scale_field`."""
     return None if field == MEASURE else field - kind.tensor_scale_bias
 
 
 @dataclass(frozen=True, kw_only=True)
 class ProgramPlace:
-    """What a chain runs: ``length`` instructions from ``first`` on, with the streams of the slots
+    """Program of a chain: ``length`` instructions from ``first`` on, with the streams of the slots
     from ``streams`` on."""
 
     first: int
@@ -62,7 +64,7 @@ class ProgramPlace:
         require_int("length", self.length, 1, MOST_INSTRUCTIONS)
 
     def fields(self) -> dict[str, int]:
-        """Of a command."""
+        """Return the command's fields for the program."""
         return {
             "program": self.first,
             "program_length": self.length,
@@ -72,7 +74,7 @@ class ProgramPlace:
 
 @dataclass(frozen=True, kw_only=True)
 class Command:
-    """One command; fields as in ``FIELDS``, those that the operation does not use are 0.
+    """One command with the fields of ``FIELDS``. Fields that the operation does not use are 0.
 
     ValueError if a value does not fit in its field.
     """
@@ -146,11 +148,11 @@ class Command:
     ) -> "Command":
         """Quantise the float32 tensor at ``source`` into an image at ``destination``.
 
-        ``second``: where the second copy's image goes, if the class has two. ``scale``: as the
-        field of that name (:func:`scale_field`). ``planes``: of every image, in the format
-        ``fast``. ``slot``: whose magnitude gives the scale, None for none;
-        ``by_slot``: it also says the planes; ``decides``: this conversion decides how many from
-        then on.
+        ``second``: address of the second copy's image, if the class has two copies. ``scale``:
+        value of the field ``scale`` (:func:`scale_field`). ``planes``: planes of every image, in
+        the format ``fast``. ``slot``: scale slot whose magnitude gives the scale, None for none.
+        ``by_slot``: the slot also says the planes. ``decides``: the conversion decides the planes
+        from then on.
         """
         require_choice("tensor class", tensor_class, CLASS_NAMES)
         return cls(
@@ -183,12 +185,12 @@ class Command:
         slots: Mapping[str, int] = NO_PLANES,
         **addresses: int,
     ) -> "Command":
-        """A product; ``addresses`` are those of ``FIELDS`` that it uses, and all of them.
-        ``planes``: of its operands by class, 1 where it is left out; ``slots``: by class, those
-        that say how many instead.
+        """Return a product. ``addresses``: all address fields of the product in ``FIELDS``.
+        ``planes``: planes of operands by class, 1 if left out. ``slots``: scale slots by class that
+        give the planes instead.
 
-        ``address_dy_m`` may be left out where dY has one copy. ValueError for a ``nest`` of the
-        fused pass, which takes none.
+        ``address_dy_m`` may be left out if dY has one copy. ValueError for a ``nest`` of the fused
+        pass, which takes no nest.
         """
         require_choice("opcode", opcode, tuple(PRODUCTS))
         widths = cls._widths(planes, slots)
@@ -209,7 +211,8 @@ class Command:
         slots: Mapping[str, int] = NO_PLANES,
         **addresses: int,
     ) -> "Command":
-        """A product whose result a chain takes; else as :meth:`product` and :meth:`chain`."""
+        """Return a product whose result a chain takes. Parameters as in :meth:`product` and
+        :meth:`chain`."""
         require_choice("opcode", opcode, tuple(CHAINED))
         widths = cls._widths(planes, slots)
         made = cls._multiply(opcode, {"m": m, "n": n, "k": k}, nest, widths, addresses)
@@ -217,7 +220,7 @@ class Command:
 
     @classmethod
     def _widths(cls, planes: Mapping[str, int], slots: Mapping[str, int]) -> dict[str, int]:
-        """The fields that say how many planes operands have."""
+        """Return the fields for the planes of operands."""
         given = {WIDTH_FIELDS[name]: count - 1 for name, count in planes.items()}
         return given | {SLOT_FIELDS[name]: slot + 1 for name, slot in slots.items()}
 
@@ -230,7 +233,7 @@ class Command:
         widths: Mapping[str, int],
         addresses: Mapping[str, int],
     ) -> "Command":
-        """A product, without what a chain adds to it."""
+        """Return a product, without the fields of a chain."""
         used = {field.name for field in fields_of(opcode)}
         wanted = used & set(ADDRESS_FIELDS)
         if set(addresses) not in (wanted, wanted - {"address_dy_m"}):
@@ -260,8 +263,8 @@ class Command:
         skip: bool = False,
     ) -> "Command":
         """Run a program over the blocks of a tensor of ``m`` rows and ``n`` columns, by rows or by
-        ``columns`` of blocks. ``update``: its cycles count as those of an update. ``skip``: not in
-        a step that has overflowed."""
+        ``columns`` of blocks. ``update``: the cycles count as cycles of an update. ``skip``: the
+        chain is skipped in a step that has overflowed."""
         return cls(
             opcode=Opcode.CHAIN,
             m=m,
@@ -276,15 +279,16 @@ class Command:
     def load(
         cls, table: VectorTable, *, address: int, first: int, count: int, advance: int = 0
     ) -> "Command":
-        """Fill ``count`` entries of a table of the vector unit, from ``first`` on, with what is at
-        ``address`` plus ``advance`` bytes for each step that was done before."""
+        """Fill ``count`` entries of a table of the vector unit, from ``first`` on, with the data at
+        ``address`` plus ``advance`` bytes for each step done before."""
         return cls._transfer(Opcode.LOAD, table, address, first, count, advance)
 
     @classmethod
     def store(
         cls, table: VectorTable, *, address: int, first: int, count: int, advance: int = 0
     ) -> "Command":
-        """The inverse of :meth:`load`. ValueError for a table that cannot be stored."""
+        """Copy entries of a table to memory: the inverse of :meth:`load`. ValueError for a table
+        without ``store``."""
         require_choice("table", table, STORED)
         return cls._transfer(Opcode.STORE, table, address, first, count, advance)
 
@@ -303,11 +307,11 @@ class Command:
 
     @classmethod
     def next(cls, target: int) -> "Command":
-        """The end of a step: the next one begins at command number ``target``."""
+        """End a step. The next step begins at command number ``target``."""
         return cls(opcode=Opcode.NEXT, target=target)
 
     def encode(self) -> bytes:
-        """The 64 bytes, unchecked: a malformed command can be written too."""
+        """Return the 64 bytes, unchecked: a malformed command can be written too."""
         bits = 0
         for field in FIELDS:
             bits |= getattr(self, field.name) << field.low

@@ -1,4 +1,4 @@
-"""Which commands a machine takes, and what it says of the others."""
+"""Check commands: accept a command, or give the error of a refusal."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import fields
@@ -38,7 +38,8 @@ from diastole_sim.spec.stream_table import SLOTS, STREAMS
 
 
 def decode(data: bytes, limits: Limits) -> Command:
-    """The command in 64 bytes; MalformedCommandError where the hardware would refuse it."""
+    """Return the command in 64 bytes. MalformedCommandError if the hardware would refuse the
+    command, ValueError for another number of bytes."""
     if len(data) != COMMAND_BYTES:
         raise ValueError(f"a command is {COMMAND_BYTES} bytes, not {len(data)}")
     bits = int.from_bytes(data, "little")
@@ -51,7 +52,8 @@ def decode(data: bytes, limits: Limits) -> Command:
 
 
 def first_refused(commands: Iterable[bytes], limits: Limits) -> tuple[int, ErrorCode] | None:
-    """Which of several commands the hardware must refuse, and with which error; None: none."""
+    """Return the number of the first command with a fault, which the hardware must refuse, and the
+    error. None if the hardware takes all commands."""
     for index, data in enumerate(commands):
         try:
             decode(data, limits)
@@ -61,7 +63,8 @@ def first_refused(commands: Iterable[bytes], limits: Limits) -> tuple[int, Error
 
 
 def _bad_nest(opcode: Opcode, used: dict[str, int], limits: Limits) -> bool:
-    """Whether a length is none of those that there are, or what stays on chip does not fit."""
+    """Return whether a length of the nest is not accepted, or the operands that stay on chip do not
+    fit."""
     if opcode not in NESTED:
         return False
     lengths = {name: used[field] for name, field in NEST_FIELDS.items()}
@@ -81,16 +84,16 @@ def _bad_nest(opcode: Opcode, used: dict[str, int], limits: Limits) -> bool:
 
 
 def most_planes(used: Mapping[str, int], tensor_class: str) -> int:
-    """Of a product's operand, which its command says by its fields: of one that has those that a
-    slot says, the most."""
+    """Return the most planes that an operand of a product can have, by the fields of the command.
+    If a scale slot decides the planes, return the largest number of planes that a slot may hold."""
     if used[SLOT_FIELDS[tensor_class]]:
         return max(CHOSEN_PLANES)
     return used[WIDTH_FIELDS[tensor_class]] + 1
 
 
 def _bad_width(opcode: Opcode, used: dict[str, int], limits: Limits) -> bool:
-    """Whether an operand, or what is converted, has planes that its class has not, or is to be as a
-    slot says and cannot."""
+    """Return whether a tensor has a number of planes unknown to its class, or takes the number from
+    a slot and cannot."""
     if opcode == Opcode.CONVERT:
         number = min(used["class_x"], len(CLASS_NAMES) - 1)
         places, chosen = {number: used["width"]}, {number: used["by_slot"] or used["decides"]}
@@ -108,20 +111,20 @@ def _bad_width(opcode: Opcode, used: dict[str, int], limits: Limits) -> bool:
 
 
 def _bad_class(opcode: Opcode, used: dict[str, int]) -> bool:
-    """Whether a tensor's class is unknown, or not that of its place."""
+    """Return whether a tensor's class is unknown, or is not the class of the operand's place."""
     if opcode == Opcode.CONVERT:
         return used["class_x"] >= len(CLASS_NAMES)
     return any(used.get(name, place) != place for name, place in OPERAND_CLASSES.items())
 
 
 def lengths_of(opcode: Opcode) -> tuple[str, ...]:
-    """The fields of a command that are no 0."""
+    """Return the fields of a command that must not be 0."""
     counts = (*SIZES, "program_length", "count")
     return tuple(field.name for field in fields_of(opcode) if field.name in counts)
 
 
 def _too_large(opcode: Opcode, used: dict[str, int], limits: Limits) -> bool:
-    """Whether a size, or a place in a table, is beyond what the machine holds."""
+    """Return whether a size, or a place in a table, is beyond what the machine holds."""
     most = dict.fromkeys(SIZES, limits.max_size)
     if opcode == Opcode.CONVERT:
         most["n"] = min(limits.max_size, limits.max_convert_cols)
@@ -143,8 +146,8 @@ def _values(bits: int, chosen: tuple[Field, ...]) -> dict[str, int]:
 
 
 def faults(bits: int, limits: Limits) -> set[ErrorCode]:
-    """Every fault of a command given as one number of 512 bits, but those of the tables that it
-    names (:func:`diastole_sim.spec.chains.chain_faults`)."""
+    """Return every fault of a command, given as one number of 512 bits. Faults in tables named by
+    the command are not included (:func:`diastole_sim.spec.chains.chain_faults`)."""
     if bits & 0xFF not in opcodes_of(vector=limits.has_vector):
         return {ErrorCode.BAD_OPCODE}
     opcode = Opcode(bits & 0xFF)

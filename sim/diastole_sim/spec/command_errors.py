@@ -1,13 +1,13 @@
-"""Why a machine refuses a command, or stops."""
+"""Errors with which a machine refuses a command, or stops."""
 
 from enum import IntEnum
 
 COMMAND_VERSION = 1
-"""The only version of commands that a machine takes."""
+"""The only accepted version of commands."""
 
 
 class ErrorCode(IntEnum):
-    """Why the machine stopped; ``ERROR_MEANINGS`` has the texts."""
+    """Reasons why the machine stopped. ``ERROR_MEANINGS`` has the texts."""
 
     NONE = 0
     BAD_OPCODE = 1
@@ -49,7 +49,7 @@ ERROR_MEANINGS = {
 }
 
 VECTOR_ERRORS = (ErrorCode.BAD_PROGRAM, ErrorCode.NOT_FINITE, ErrorCode.BAD_STREAM)
-"""Those that only machines with a vector unit have."""
+"""Errors of machines with a vector unit only."""
 
 PRECEDENCE = (
     ErrorCode.BAD_OPCODE,
@@ -65,15 +65,17 @@ PRECEDENCE = (
     ErrorCode.BAD_STREAM,
     ErrorCode.BAD_PROGRAM,
 )
-"""Of several faults of one command, the first in this order is reported. All are found before the
-command starts; the bus's faults, and ``NOT_FINITE``, come while it runs."""
+"""Order of reports: of several faults of a command the first in this order is reported. All faults
+of the order are found before the command starts. Faults of the bus, and ``NOT_FINITE``, appear
+while the command runs."""
 IN_TABLES = (ErrorCode.BAD_STREAM, ErrorCode.BAD_PROGRAM)
-"""Those that the command itself does not show: they are found in the tables that it names, when
-those before it have written these (:func:`diastole_sim.spec.chains.chain_faults`)."""
+"""Errors not visible in the command itself. The machine finds the errors in the tables named by the
+command, after all earlier commands have written the tables
+(:func:`diastole_sim.spec.chains.chain_faults`)."""
 
 
 class MalformedCommandError(ValueError):
-    """A malformed command; ``code`` is what the hardware reports."""
+    """Error for a malformed command. ``code`` is the hardware's error code."""
 
     def __init__(self, code: ErrorCode):
         super().__init__(f"malformed command: {ERROR_MEANINGS[code]}")

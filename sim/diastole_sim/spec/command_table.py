@@ -1,14 +1,15 @@
-"""The table of commands: 64 bytes each, in an array in memory.
+"""Table of the fields of commands. A command is 64 bytes of an array in memory.
 
-This is the only description of their bits: the host's encoder, the hardware's decoder, the C
-header and the documentation come from it. Bits that no field of an operation covers must be 0; two
-fields may have the same bits if no operation uses both.
+The table is the only description of the bits of a command. The host's encoder, the hardware's
+decoder, the C header and the documentation are made from the table. Bits outside all fields of an
+operation must be 0. Two fields may overlap if no operation uses both.
 
-The addresses of a product's operands are those of the copies that it reads (where vectors share a
-scale, a tensor has two): forward, X's first and W's second; dx, dY's first and W's first; dw, X's
-second and dY's second; backward, X's second, W's first, and dY's first, or both (``address_dy_m``),
-and then it is done as dx and dw. A product with a chain reads what the same product reads, and
-gives its result to the chain.
+The addresses of a product's operands are the addresses of the copies that the product reads. (If
+vectors share a scale, a tensor has two copies.) forward reads X's first copy and W's second. dx
+reads dY's first and W's first. dw reads X's second and dY's second. backward reads X's second, W's
+first, and dY's first, or both copies of dY (``address_dy_m``). With two copies of dY, the machine
+runs backward as dx and dw. A product with a chain reads the same copies, and gives the result to
+the chain.
 """
 
 from dataclasses import dataclass
@@ -23,7 +24,7 @@ ADDRESS_BITS = 40
 
 
 class Opcode(IntEnum):
-    """What a command does; 0 is none, so that empty memory is no command."""
+    """Operations of a command. 0 is no operation, so empty memory is no command."""
 
     CONVERT = 1
     FORWARD = 2
@@ -42,27 +43,28 @@ class Opcode(IntEnum):
 CHOICES = ("by_slot", "decides", "slot_x", "slot_w", "slot_dy")
 """Fields of machines that decide widths (:attr:`diastole_sim.spec.limits.Limits.choices`)."""
 VECTOR_OPCODES = tuple(opcode for opcode in Opcode if opcode >= Opcode.FORWARD_CHAIN)
-"""The operations that only machines with a vector unit have."""
+"""Operations of machines with a vector unit only."""
 PRODUCTS = {Opcode[name.upper()]: operation for name, operation in OPERATIONS.items()}
-"""The operations that multiply, and write their results."""
+"""Products whose results are written to memory."""
 CHAINED = {
     Opcode.FORWARD_CHAIN: OPERATIONS["forward"],
     Opcode.DX_CHAIN: OPERATIONS["dx"],
     Opcode.DW_CHAIN: OPERATIONS["dw"],
 }
-"""Those that give them to a chain."""
+"""Products whose results go to a chain."""
 MULTIPLYING = PRODUCTS | CHAINED
 CHAINS = (*CHAINED, Opcode.CHAIN)
-"""The operations that run a program."""
+"""Operations that run a program."""
 TRANSFERS = (Opcode.STORE, Opcode.LOAD)
-"""Those between memory and the vector unit's tables."""
+"""Transfers between memory and the vector unit's tables."""
 NESTED = tuple(opcode for opcode in MULTIPLYING if opcode != Opcode.BACKWARD)
-"""Those that take a nest."""
+"""Operations that take a nest, the loop nest of a product."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Field:
-    """``bits`` bits of a command, the lowest at bit ``low``; used by the operations ``uses``."""
+    """Field of a command: ``bits`` bits, the lowest at bit ``low``. Only the operations ``uses``
+    use the field."""
 
     name: str
     low: int
@@ -72,7 +74,7 @@ class Field:
 
     @property
     def of_vector(self) -> bool:
-        """Whether only machines with a vector unit have it."""
+        """True for a field of machines with a vector unit only."""
         return self.name in ("slot", *CHOICES) or set(self.uses) <= set(VECTOR_OPCODES)
 
 
@@ -81,7 +83,7 @@ def _field(name: str, word: int, bits: int, uses: tuple[Opcode, ...], meaning: s
 
 
 def _addressing(field: str) -> tuple[Opcode, ...]:
-    """The products that have something at the address in ``field``."""
+    """Return the products that have an address in ``field``."""
     return tuple(
         opcode
         for opcode, operation in MULTIPLYING.items()
@@ -257,31 +259,32 @@ _CHAINS = (
 FIELDS = (*_COMMON, *_ADDRESSES, *_NESTS, *_CONVERSIONS, *_CHAINS)
 
 NEST_FIELDS = {"t_blocks": "nest_t", "groups": "nest_groups", "chunk": "nest_chunk"}
-"""The lengths of a nest, and where they stand."""
+"""Lengths of a nest, and the fields of the lengths."""
 WIDTH_FIELDS = {tensor.tensor_class: f"width_{tensor.tensor_class}" for tensor in OPERANDS}
-"""By class, where a product has its operand's planes less 1."""
+"""Field of a product with the operand's planes less 1, by class."""
 SLOT_FIELDS = {tensor.tensor_class: f"slot_{tensor.tensor_class}" for tensor in OPERANDS}
-"""Likewise where it has the slot + 1 that says how many planes the operand has."""
+"""Field of a product with the number + 1 of the scale slot that gives the operand's planes, by
+class."""
 SIZES = ("m", "n", "k")
 ADDRESS_FIELDS = tuple(field.name for field in FIELDS if field.name.startswith(("addr", "out_")))
 
 CONTRACTIONS: dict[Opcode, tuple[str, ...]] = dict.fromkeys(Opcode, ()) | {
     opcode: operation.contracted for opcode, operation in MULTIPLYING.items()
 }
-"""The sizes that each operation sums over."""
+"""Sizes that each operation sums over."""
 
 OPERAND_CLASSES = {f"class_{tensor.tensor_class}": tensor.number for tensor in OPERANDS}
-"""The class that a product demands in each operand's place."""
+"""Class that a product demands in the place of each operand."""
 
 
 def opcodes_of(*, vector: bool) -> tuple[Opcode, ...]:
-    """Those of a machine; ``vector``: it has a vector unit."""
+    """Return the operations of a machine. ``vector``: the machine has a vector unit."""
     return tuple(opcode for opcode in Opcode if vector or opcode not in VECTOR_OPCODES)
 
 
 def machine_fields(*, vector: bool, choices: bool = True) -> tuple[Field, ...]:
-    """The fields of a machine, whatever the operation; ``vector``: it has a vector unit,
-    ``choices``: one that decides widths."""
+    """Return the fields of a machine, whatever the operation. ``vector``: the machine has a vector
+    unit. ``choices``: the machine decides widths."""
     return tuple(
         field
         for field in FIELDS
@@ -290,7 +293,7 @@ def machine_fields(*, vector: bool, choices: bool = True) -> tuple[Field, ...]:
 
 
 def fields_of(opcode: Opcode) -> tuple[Field, ...]:
-    """The fields that an operation uses."""
+    """Return the fields of an operation."""
     return tuple(field for field in FIELDS if opcode in field.uses)
 
 
@@ -301,10 +304,11 @@ def reserved_mask(
     vector: bool = False,
     choices: bool = False,
 ) -> int:
-    """The bits of a command of this operation that must be 0, as one number of 512 bits.
+    """Return the bits that must be 0 in a command of an operation, as one number of 512 bits.
 
-    ``planes``: of a machine with the format ``fast``; others have no widths. ``vector``: of one
-    with a vector unit; others have no scale slots. ``choices``: of one that decides widths.
+    ``planes``: the machine has the format ``fast``; without the format, width fields are reserved.
+    ``vector``: the machine has a vector unit; without the unit, scale slots are reserved.
+    ``choices``: the machine decides widths.
     """
     absent = () if choices else CHOICES
     absent += () if planes else ("width",)

@@ -1,7 +1,7 @@
-"""Makes the tables of special functions, as :mod:`diastole_sim.spec.functions` says how.
+"""Make the tables of special functions, as :mod:`diastole_sim.spec.functions` describes.
 
-Every number is worked out with :data:`DIGITS` decimal digits, roots, exponentials and logarithms
-correctly rounded; only integers are kept.
+Every number is computed with :data:`DIGITS` decimal digits. Roots, exponentials and logarithms are
+correctly rounded. Only integers are kept.
 """
 
 from collections.abc import Callable
@@ -18,16 +18,16 @@ from diastole_sim.spec.functions import (
 )
 
 DIGITS = 50
-"""With 30 every table is the same."""
+"""Decimal digits. With 30 digits every table has equal values."""
 PLACES = 64
-"""Steps between the arguments at which errors are looked at."""
+"""Steps between the arguments at which errors are measured."""
 
 Segment = Callable[[Decimal], Decimal]
-"""The function at a place of a segment, 0 to 1."""
+"""Function of a place in a segment, 0 to 1."""
 
 
 def function_tables() -> dict[str, FunctionTable]:
-    """All tables by operation, made anew."""
+    """Compute all tables and return them by operation."""
     with localcontext(prec=DIGITS, rounding=ROUND_HALF_EVEN):
         return {
             name: _table(segments, FUNCTION_TABLES[name].argument_bits)
@@ -36,7 +36,7 @@ def function_tables() -> dict[str, FunctionTable]:
 
 
 def write_tables(folder: Path) -> None:
-    """A file for every table, as :meth:`FunctionTable.read` reads it."""
+    """Write a file for every table, in the form of :meth:`FunctionTable.read`."""
     for name, table in function_tables().items():
         lines = (" ".join(map(str, row)) for row in table.rows)
         (folder / f"{name}.txt").write_text("".join(f"{line}\n" for line in lines))
@@ -47,10 +47,10 @@ def _table(segments: list[Segment], argument_bits: int) -> FunctionTable:
 
 
 def _row(function: Segment, argument_bits: int) -> Row:
-    """Coefficients of one segment."""
-    points = [(2 + turn * Decimal(3).sqrt()) / 4 for turn in (-1, 0, 1)]  # of Chebyshev
+    """Return the coefficients of one segment."""
+    points = [(2 + turn * Decimal(3).sqrt()) / 4 for turn in (-1, 0, 1)]  # Chebyshev points
     values = [function(point) for point in points]
-    # Newton's divided differences, then the powers of the place.
+    # Newton's divided differences, then the coefficients of powers of the place.
     upper = (values[1] - values[0]) / (points[1] - points[0])
     lower = (values[2] - values[1]) / (points[2] - points[1])
     square = (lower - upper) / (points[2] - points[0])
@@ -66,7 +66,7 @@ def _row(function: Segment, argument_bits: int) -> Row:
 
 
 def _evaluate(row: Row, t: int, argument_bits: int) -> int:
-    """p, as gates work it out."""
+    """Return p as the hardware computes it."""
     top = t >> (argument_bits - SQUARE_BITS)
     square = (top * top) >> SQUARE_BITS
     linear = (row[1] * t) >> (argument_bits + SLOPE_BITS - VALUE_BITS)
@@ -98,7 +98,7 @@ def _lgg(d: Decimal) -> Decimal:
 
 
 def _segments(function: Segment, low: Decimal, width: Decimal, count: int) -> list[Segment]:
-    """``function`` on so many neighbours, each from place 0 to place 1."""
+    """Return ``function`` on ``count`` neighbouring segments, each from place 0 to place 1."""
     return [lambda place, i=i: function(low + (i + place) * width) for i in range(count)]
 
 

@@ -1,38 +1,39 @@
-"""The memory image: where every bit of a tensor lies, in memory and in vectors.
+"""Memory image of a tensor: the place of every bit, in memory and in vectors.
 
-A *beat* is ``data_width / 8`` bytes, what the bus moves in one cycle. Every tensor starts on a
-beat. The padding of an image is zeros; that of floats is ignored when they are read, and zeros or
-left as it was when they are written. Everything is little-endian: bit n of a field is bit n % 8 of
-its byte n / 8.
+A *beat* is ``data_width / 8`` bytes, moved by the bus in one cycle. Every tensor starts on a beat.
+The padding of an image is zeros. Padding of floats is ignored by reads. A write of floats makes the
+padding zeros or leaves it unchanged. All fields are little-endian: bit n of a field is bit n % 8 of
+byte n / 8 of the field.
 
-A float tensor is stored row by row; a row starts on a beat.
+A float tensor is stored row by row, and every row starts on a beat.
 
-A quantised tensor has an image for each of its copies; where groups are vectors there are two, and
-the second is that of the transposed tensor. What follows is said of a copy as it is stored: R x C
-elements, vector groups along its rows, are RB x CB blocks of side B, RB = ceil(R/B),
-CB = ceil(C/B). The image is, each padded to a beat:
+A quantised tensor has an image for every copy. With vector groups a tensor has two copies, and the
+second image is the image of the transposed tensor. The following describes a copy as stored: R x C
+elements, with vector groups along the rows, are RB x CB blocks of side B, RB = ceil(R/B), CB =
+ceil(C/B). The image has the following parts, each padded to a beat:
 
-- only where groups have scales of their own beside the tensor's (NVFP4), a header: in bytes 0 and 1
-  the exponent of the tensor's scale, as a 16-bit integer in two's complement;
+- a header, only where groups have scales beside the tensor's scale (NVFP4). Bytes 0 and 1 hold the
+  exponent of the tensor's scale, as a 16-bit integer in two's complement;
 - the blocks, row of blocks by row of blocks. Eight neighbouring blocks of a row form a *group of
-  blocks*; the last of a row is as long as the others, and blocks that it lacks are zeros. It holds,
-  each padded to a beat, an exponent field and an element field;
-- row_max and col_max: the largest stored exponents, bytes. Of squares and of a tensor with one
-  scale: of each row of blocks (RB bytes), and of each column of blocks (CB bytes). Of vectors: of
-  each row of elements (RB * B bytes), and no col_max.
+  blocks*. The last group of a row has the full length, and absent blocks are zeros. A group holds
+  an exponent field and an element field, each padded to a beat;
+- row_max and col_max: the largest stored exponents, as bytes. For squares and for a tensor with one
+  scale: the largest of each row of blocks (RB bytes) and of each column of blocks (CB bytes). For
+  vectors: the largest of each row of elements (RB * B bytes), and no col_max.
 
-The *exponent field* holds stored exponents, a byte each (of NVFP4 the scales' codes). Of squares
-and of a tensor with one scale: 8 bytes, one for each block; a square of several blocks is repeated.
-Of vectors of g elements: Q = max(1, 8 B / g) runs of B bytes; byte q * B + r is of row r, of the
-q-th vector that the group of blocks meets: block j belongs to vector (j * B) / g, rounded down.
-A vector longer than 8 B is repeated in every group of blocks that it meets.
+The *exponent field* holds stored exponents, a byte each (for NVFP4 the codes of the scales). For
+squares and for a tensor with one scale the field has 8 bytes, one for each block. The exponent of a
+square of several blocks is repeated. For vectors of g elements the field has Q = max(1, 8 B / g)
+runs of B bytes. Byte q * B + r belongs to row r and to the q-th vector that the group of blocks
+meets: block j belongs to vector (j * B) / g, rounded down. The exponent of a vector longer than 8 B
+is repeated in every group of blocks that the vector meets.
 
-The *element field* has the element in row r, column c of block j from bit
-((j * B + r) * B + c) * b on, b bits: the magnitude code, and the sign as its highest bit.
+The *element field* has the element in row r, column c of block j from bit ((j * B + r) * B + c) * b
+on, b bits: the magnitude code, and the sign as the highest bit.
 
-A copy in the format ``fast``, of magnitudes of m bits, has m/2 such images, its *planes*, one
-behind the other: plane i has bits m - 2 i - 1 and m - 2 i - 2 of every magnitude, and its sign
-(b = 3; :mod:`diastole_sim.spec.planes`); exponents and maxima are the same in each.
+A copy in the format ``fast``, with magnitudes of m bits, has m/2 images, the *planes*, one behind
+the other. Plane i has bits m - 2 i - 1 and m - 2 i - 2 of every magnitude, and the sign (b = 3;
+:mod:`diastole_sim.spec.planes`). Exponents and maxima are equal in all planes.
 """
 
 from dataclasses import asdict, dataclass
@@ -53,22 +54,23 @@ DATA_WIDTHS = (32, 64, 128, 256, 512)
 MAX_SIZE = 2**24 - 1
 """Largest number of rows or columns of a tensor."""
 EXTENT_BITS = MAX_SIZE.bit_length()
-"""Bits of such a number."""
+"""Bits of a number of rows or columns."""
 PITCH_BITS = EXTENT_BITS + 3
-"""Bits of the bytes from one row of floats to the next: whole beats, at most of 16 floats."""
+"""Bits of the distance in bytes between rows of floats, which are whole beats of at most 16
+floats."""
 MAX_CONVERT_BLOCKS = 4096
 """Most blocks in a row of a tensor that a machine converts."""
 MIN_ELEMENT_BITS, MAX_ELEMENT_BITS = 2, 16
 HEADER_EXPONENT_BYTES = 2
-"""Of a header: what it says; the rest of its beat is zeros."""
+"""Bytes of the exponent in a header. The rest of the header's beat is zeros."""
 
 Bytes = NDArray[np.uint8]
 
 
 @dataclass(frozen=True, kw_only=True)
 class FloatLayout:
-    """A float32 tensor of ``rows`` x ``cols`` in memory. Sizes in bytes; ValueError if out of
-    range."""
+    """Layout of a float32 tensor of ``rows`` x ``cols`` in memory. Sizes are in bytes. ValueError
+    if a number is out of range."""
 
     rows: int
     cols: int
@@ -79,7 +81,7 @@ class FloatLayout:
 
     @property
     def pitch_bytes(self) -> int:
-        """From one row to the next."""
+        """Distance between the beginnings of two rows."""
         return round_up(4 * self.cols, self.data_width // 8)
 
     @property
@@ -87,22 +89,22 @@ class FloatLayout:
         return self.rows * self.pitch_bytes
 
     def pack(self, values: NDArray[np.float32]) -> Bytes:
-        """The image of a float32 array of shape (rows, cols); every bit of a NaN is kept."""
+        """Return the image of a float32 array of shape (rows, cols). Every bit of a NaN is kept."""
         _require_array("values", values, (self.rows, self.cols), np.float32)
         image = np.zeros((self.rows, self.pitch_bytes), dtype=np.uint8)
         image[:, : 4 * self.cols] = np.ascontiguousarray(values, dtype="<f4").view(np.uint8)
         return image.reshape(-1)
 
     def unpack(self, image: Bytes) -> NDArray[np.float32]:
-        """The inverse of :meth:`pack`; the padding is ignored."""
+        """Return the array of an image: the inverse of :meth:`pack`. The padding is ignored."""
         _require_array("image", image, (self.total_bytes,), np.uint8)
         rows = image.reshape(self.rows, self.pitch_bytes)[:, : 4 * self.cols]
         return np.ascontiguousarray(rows).view("<f4").astype(np.float32)
 
 
 class Blocks(Protocol):
-    """What an image holds of a copy, whole blocks: a :class:`StoredCopy`, or what the golden model
-    converted (``golden.convert.Copy``)."""
+    """Content of the image of a copy in whole blocks: a :class:`StoredCopy`, or a copy converted by
+    the golden model (``golden.convert.Copy``)."""
 
     @property
     def codes(self) -> NDArray[np.uint16]: ...
@@ -116,7 +118,7 @@ class Blocks(Protocol):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class StoredCopy:
-    """What an image holds of a copy: whole blocks, padded with zeros.
+    """Content of the image of a copy: whole blocks, padded with zeros.
 
     ``codes``: stored elements, sign on top, (RB * B, CB * B). ``exponents``: stored bytes, (RB, CB)
     for squares and tensors, for vectors (RB * B, vectors of a row). ``row_max``: (RB), for vectors
@@ -131,10 +133,10 @@ class StoredCopy:
 
 @dataclass(frozen=True, kw_only=True)
 class GroupLayout:
-    """A group of blocks, and what stands in front of an image: alike in all images of a class.
+    """Layout of a group of blocks and of the header, equal in all images of a class.
 
-    Parameters as :class:`ImageLayout` has them. Sizes in beats and in bytes include the padding.
-    ValueError if a parameter is out of range.
+    Parameters are described in :class:`ImageLayout`. Sizes in beats and in bytes include the
+    padding. ValueError if a parameter is out of range.
     """
 
     block: int
@@ -152,7 +154,7 @@ class GroupLayout:
 
     @classmethod
     def of(cls, chosen: TensorClass, *, block: int, data_width: int) -> "GroupLayout":
-        """Of the tensors of a class: the same for all of their copies."""
+        """Return the layout of the tensors of a class, equal for all copies."""
         return cls(
             block=block,
             element_bits=chosen.format.image_bits,
@@ -167,22 +169,22 @@ class GroupLayout:
 
     @property
     def header_beats(self) -> int:
-        """0 where there is no header."""
+        """Beats of the header; 0 without a header."""
         return int(self.header)
 
     @property
     def runs(self) -> int:
-        """Q: vectors of a row of elements that a group of blocks meets; 0 where there are none."""
+        """Q: vectors of a row of elements in a group of blocks; 0 without vector groups."""
         return max(1, GROUP_BLOCKS * self.block // self.vector) if self.vector else 0
 
     @property
     def exponent_entries(self) -> int:
-        """Bytes of an exponent field that mean something."""
+        """Bytes of an exponent field without padding."""
         return self.runs * self.block or GROUP_BLOCKS
 
     @property
     def exponent_beats(self) -> int:
-        """Of an exponent field."""
+        """Beats of an exponent field."""
         return -(-self.exponent_entries // self.beat_bytes)
 
     @property
@@ -191,22 +193,22 @@ class GroupLayout:
         return self.block * self.element_bits
 
     def block_beats(self, blocks: int) -> int:
-        """Beats that hold the first ``blocks`` blocks of an element field."""
+        """Return the number of beats of the first ``blocks`` blocks of an element field."""
         return -(-blocks * self.block * self.row_bits // self.data_width)
 
     @property
     def element_beats(self) -> int:
-        """Of an element field."""
+        """Beats of an element field."""
         return self.block_beats(GROUP_BLOCKS)
 
     @property
     def packed_bytes(self) -> int:
-        """Bytes of an element field without padding; 8 blocks make whole ones."""
+        """Bytes of an element field without padding. 8 blocks always fill whole bytes."""
         return GROUP_BLOCKS * self.block * self.row_bits // 8
 
     @property
     def group_beats(self) -> int:
-        """Of both fields."""
+        """Beats of the exponent field and the element field."""
         return self.exponent_beats + self.element_beats
 
     @property
@@ -223,21 +225,21 @@ class GroupLayout:
 
     @property
     def granule(self) -> int:
-        """Blocks after which a block of a group starts on a beat: 1, 2, 4 or 8, the last even where
-        none does."""
+        """Smallest number of blocks that fill whole beats: 1, 2, 4 or 8. The number is 8 even if 8
+        blocks fill no whole beats."""
         aligned = (n for n in (1, 2, 4) if n * self.block * self.row_bits % self.data_width == 0)
         return next(aligned, GROUP_BLOCKS)
 
 
 @dataclass(frozen=True, kw_only=True)
 class ImageLayout:
-    """One copy of a quantised tensor in memory, as the module's text has it.
+    """Layout of one copy of a quantised tensor in memory, as described at the top of the module.
 
-    ``rows`` x ``cols``: as the copy is stored. ``block``: side B of a block. ``element_bits``: b,
-    sign included (2..16). ``vector``: length g of its vector groups, a power of two from B to 128,
-    None where groups are squares or the tensor. ``header``: whether there is one. ``data_width``:
-    of the bus, bits. Offsets are bytes from the image's address, which is aligned to a beat.
-    ValueError if a parameter is out of range.
+    ``rows`` x ``cols``: elements of the copy as stored. ``block``: side B of a block.
+    ``element_bits``: b, sign included (2..16). ``vector``: length g of the vector groups, a power
+    of two from B to 128; None for squares and for a scale of the whole tensor. ``header``: true if
+    the image has a header. ``data_width``: bits of the bus. Offsets are bytes from the image's
+    address, which is aligned to a beat. ValueError if a parameter is out of range.
     """
 
     rows: int
@@ -250,11 +252,11 @@ class ImageLayout:
 
     def __post_init__(self) -> None:
         _check_sizes(self.rows, self.cols, self.data_width)
-        _ = self.group  # refuses what it cannot have
+        _ = self.group  # raises ValueError for parameters out of range
 
     @cached_property
     def group(self) -> GroupLayout:
-        """What every group of blocks has."""
+        """Layout of every group of blocks."""
         return GroupLayout(
             block=self.block,
             element_bits=self.element_bits,
@@ -269,58 +271,59 @@ class ImageLayout:
 
     @property
     def row_blocks(self) -> int:
-        """RB."""
+        """RB: rows of blocks."""
         return -(-self.rows // self.block)
 
     @property
     def col_blocks(self) -> int:
-        """CB."""
+        """CB: columns of blocks."""
         return -(-self.cols // self.block)
 
     @property
     def row_groups(self) -> int:
-        """Groups of blocks in one row of blocks."""
+        """Groups of blocks in a row of blocks."""
         return -(-self.col_blocks // GROUP_BLOCKS)
 
     @property
     def row_vectors(self) -> int:
-        """Vector groups of one row of elements, padding included; 0 where groups are no vectors."""
+        """Vector groups of one row of elements, padding included; 0 without vector groups."""
         return -(-self.col_blocks * self.block // self.vector) if self.vector else 0
 
     @property
     def header_bytes(self) -> int:
-        """0 where there is no header."""
+        """Bytes of the header; 0 without a header."""
         return self.group.header_bytes
 
     @property
     def exponent_bytes(self) -> int:
-        """An exponent field, padding included."""
+        """Bytes of an exponent field, padding included."""
         return self.group.exponent_bytes
 
     @property
     def group_bytes(self) -> int:
-        """A group of blocks."""
+        """Bytes of a group of blocks."""
         return self.group.group_bytes
 
     @property
     def pitch_bytes(self) -> int:
-        """From one row of blocks to the next."""
+        """Distance in bytes between the beginnings of two rows of blocks."""
         return self.row_groups * self.group_bytes
 
     def group_offset(self, block_row: int, group: int) -> int:
-        """Of group ``group`` in row of blocks ``block_row``; ValueError if there is none."""
+        """Return the offset of group ``group`` in row of blocks ``block_row``. ValueError if the
+        image has no group with these numbers."""
         require_int("block_row", block_row, 0, self.row_blocks - 1)
         require_int("group", group, 0, self.row_groups - 1)
         return self.header_bytes + block_row * self.pitch_bytes + group * self.group_bytes
 
     @property
     def row_max_entries(self) -> int:
-        """RB, for vectors RB * B."""
+        """Bytes of row_max without padding: RB, for vectors RB * B."""
         return self.row_blocks * (self.block if self.vector else 1)
 
     @property
     def col_max_entries(self) -> int:
-        """CB, for vectors 0."""
+        """Bytes of col_max without padding: CB, for vectors 0."""
         return 0 if self.vector else self.col_blocks
 
     @property
@@ -336,8 +339,9 @@ class ImageLayout:
         return self.col_max_offset + round_up(self.col_max_entries, self.beat_bytes)
 
     def pack(self, copy: Blocks, tensor_exponent: int | None = None) -> Bytes:
-        """The image of whole blocks. ``tensor_exponent``: for the header, and only where there is
-        one. ValueError if an array's shape, type or range is wrong, or the exponent's."""
+        """Return the image of whole blocks. ``tensor_exponent`` is the header's exponent, and None
+        without a header. ValueError for an array of wrong shape, type or range, and for a wrong
+        exponent."""
         self._check(copy)
         image = np.zeros(self.total_bytes, dtype=np.uint8)
         image[: self.header_bytes] = self._header(tensor_exponent)
@@ -350,10 +354,11 @@ class ImageLayout:
         return image
 
     def unpack(self, image: Bytes) -> tuple[StoredCopy, int | None]:
-        """The inverse of :meth:`pack`: the copy, and the header's exponent (None without one).
+        """Return the copy and the header's exponent (None without a header): the inverse of
+        :meth:`pack`.
 
-        Padding and absent blocks are ignored; of an exponent that is repeated for a long vector the
-        first counts.
+        Padding and absent blocks are ignored. If an exponent is repeated for a long vector, the
+        first byte counts.
         """
         _require_array("image", image, (self.total_bytes,), np.uint8)
         groups = self._groups_of(image)
@@ -367,7 +372,7 @@ class ImageLayout:
         return copy, self._tensor_exponent(image)
 
     def _groups_of(self, image: Bytes) -> Bytes:
-        """A view of the groups of blocks: (RB, groups of a row, bytes of a group)."""
+        """Return a view of the groups of blocks: (RB, groups of a row, bytes of a group)."""
         groups = image[self.header_bytes : self.row_max_offset]
         return groups.reshape(self.row_blocks, self.row_groups, self.group_bytes)
 
@@ -391,7 +396,7 @@ class ImageLayout:
     # Exponent fields.
 
     def _exponent_fields(self, exponents: NDArray[np.uint8]) -> Bytes:
-        """(RB, groups of a row, bytes that mean something)."""
+        """Return the exponent fields: (RB, groups of a row, bytes without padding)."""
         if not self.vector:
             return self._grouped(exponents).reshape(self.row_blocks, self.row_groups, -1)
         first = np.arange(self.row_groups) * GROUP_BLOCKS * self.block // self.vector
@@ -413,7 +418,7 @@ class ImageLayout:
     # Element fields.
 
     def _element_fields(self, codes: NDArray[np.uint16]) -> Bytes:
-        """(RB, groups of a row, bytes that mean something)."""
+        """Return the element fields: (RB, groups of a row, bytes without padding)."""
         elements = self._grouped(self._to_blocks(codes))
         shifts = np.arange(self.element_bits, dtype=np.uint16)
         bits = elements.reshape(self.row_blocks, self.row_groups, -1, 1) >> shifts
@@ -437,7 +442,7 @@ class ImageLayout:
         return blocks.transpose(0, 2, 1, 3).reshape(self.row_blocks * side, self.col_blocks * side)
 
     def _grouped(self, per_block: NDArray[Any]) -> NDArray[Any]:
-        """Add blocks of zeros, until every row of blocks is whole groups."""
+        """Add blocks of zeros until every row of blocks is whole groups."""
         missing = self.row_groups * GROUP_BLOCKS - self.col_blocks
         return np.pad(per_block, [(0, 0), (0, missing)] + [(0, 0)] * (per_block.ndim - 2))
 
@@ -456,7 +461,7 @@ class ImageLayout:
 def image_layouts(
     chosen: TensorClass, shape: tuple[int, int], *, block: int, data_width: int
 ) -> tuple[ImageLayout, ...]:
-    """The layouts of all copies of a tensor of ``shape``: one, or two where groups are vectors."""
+    """Return the layouts of all copies of a tensor of ``shape``: one, or two with vector groups."""
     rows, cols = shape
     shapes = [(rows, cols), (cols, rows)] if chosen.two_copies else [(rows, cols)]
     group = GroupLayout.of(chosen, block=block, data_width=data_width)
@@ -467,7 +472,7 @@ def image_layouts(
 
 
 def round_up(value: int, unit: int) -> int:
-    """The smallest multiple of ``unit`` that is not below ``value``."""
+    """Return ``value``, rounded up to a multiple of ``unit``."""
     return -(-value // unit) * unit
 
 

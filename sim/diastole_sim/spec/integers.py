@@ -2,22 +2,22 @@
 
 
 def ceil_div(value: int, by: int) -> int:
-    """``value`` / ``by``, rounded up."""
+    """Return ``value`` / ``by``, rounded up."""
     return -(-value // by)
 
 
 def pow2ceil(value: int) -> int:
-    """The smallest power of two that is at least ``value`` (value >= 1)."""
+    """Return the smallest power of two that is at least ``value`` (value >= 1)."""
     return 1 << (value - 1).bit_length()
 
 
 def pow2floor(value: int) -> int:
-    """The largest power of two that is at most ``value`` (value >= 1)."""
+    """Return the largest power of two that is at most ``value`` (value >= 1)."""
     return 1 << (value.bit_length() - 1)
 
 
 def log2(value: int) -> int:
-    """The exponent of a power of two; ValueError for any other number."""
+    """Return the exponent of a power of two. ValueError for any other number."""
     if value < 1 or value & (value - 1):
         raise ValueError(f"{value} is no power of two")
     return value.bit_length() - 1

@@ -1,13 +1,14 @@
-"""Linear feedback shift registers of maximal length, which the cheap kinds of draws step.
+"""Linear feedback shift registers of maximal length, for the cheap kinds of draws.
 
-A register of n bits holds a state that is never 0. One step puts the parity of the tapped bits
-below its other bits: s' = ((s << 1) | parity) mod 2^n. Taps are numbered from 1, the lowest bit,
-and n is always one, so that no two states have the same successor. With the taps below a register
-goes through all 2^n - 1 states before one comes again.
+A draw is the random bits of one rounding. A register of n bits holds a state that is never 0. One
+step shifts the state up and puts the parity of the tapped bits below: s' = ((s << 1) | parity) mod
+2^n. Taps are numbered from 1, the lowest bit. Bit n is always a tap, so no two states have the same
+successor. With the taps below a register goes through all 2^n - 1 states before a state comes
+again.
 
 Source: P. Alfke, "Efficient Shift Registers, LFSR Counters, and Long Pseudo-Random Sequence
-Generators", Xilinx XAPP052, 1996, table 3 (there with exclusive-nor, whose states are these with
-all bits inverted).
+Generators", Xilinx XAPP052, 1996, table 3. (The source uses exclusive-nor, with states that are the
+states of this module with all bits inverted.)
 """
 
 from diastole_sim.spec.require import require_int
@@ -36,15 +37,15 @@ TAPS: dict[int, tuple[int, ...]] = {
     23: (23, 18),
     24: (24, 23, 22, 17),
 }
-"""By the length of a register."""
+"""Taps by the length of a register."""
 MIN_LFSR_BITS, MAX_LFSR_BITS = min(TAPS), max(TAPS)
 DEFAULT_LFSR_BITS = MAX_LFSR_BITS
 PAIR_LFSR_BITS = 3
-"""Of the register that steps once per pair of elements."""
+"""Bits of the register with one step per pair of elements."""
 START_BITS = 31
-"""Bits of a hash that a start state follows from: 1 + floor(u (2^n - 1) / 2^31) of u."""
+"""Bits of u, the part of a hash that gives the start state: 1 + floor(u (2^n - 1) / 2^31)."""
 
 
 def taps_of(bits: int) -> tuple[int, ...]:
-    """Taps of a register of ``bits`` bits; ValueError for a length outside 3..24."""
+    """Return the taps of a register of ``bits`` bits. ValueError for a length outside 3..24."""
     return TAPS[require_int("lfsr_bits", bits, MIN_LFSR_BITS, MAX_LFSR_BITS)]

@@ -1,4 +1,4 @@
-"""What a machine accepts, as far as its commands go."""
+"""Limits of the commands that a machine accepts."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -15,15 +15,15 @@ from diastole_sim.spec.require import require_choice, require_int
 from diastole_sim.spec.stream_table import DESCRIPTOR_WORDS, SLOTS
 
 INSTRUCTIONS = 256
-"""That the vector unit holds, of all its programs."""
+"""Most instructions of all programs in a vector unit."""
 SCALE_SLOTS = 255
-"""That the vector unit holds; each has :func:`slot_words` entries of the table ``AMAX``."""
+"""Scale slots of a vector unit. A slot has :func:`slot_words` entries of the table ``AMAX``."""
 MOST_ENTRIES = 2**24
-"""Of any table, a panel's vectors, in any machine."""
+"""Most entries of any table, or vectors of a panel, in any machine."""
 
 
 class VectorTable(IntEnum):
-    """Of the vector unit: what ``load`` fills and ``store`` reads, the field ``which``."""
+    """Tables of the vector unit for ``load`` and ``store``: values of the field ``which``."""
 
     INSTRUCTIONS = 0
     CONSTANTS = 1
@@ -35,23 +35,24 @@ class VectorTable(IntEnum):
 
 
 EPS_BITS = 18
-"""Of an entry of ``EPS``: the threshold of a slot's next decision, in units of 2^-16."""
+"""Bits of an entry of ``EPS``: the threshold of a slot's next decision, in units of 2^-16."""
 WIDTH_BITS = 2
-"""Of an entry of ``WIDTHS``: planes less 1, from bit 0 on of the slot's last tensor, which products
-read, and of its next, which conversions do."""
+"""Bits of an entry of ``WIDTHS``, planes less 1. Bit 0 belongs to the slot's last tensor, which
+products read, and bit 1 to the slot's next tensor, which a conversion makes."""
 CHOSEN_PLANES = (1, 2)
-"""How many planes a tensor can have whose width is decided."""
+"""Possible numbers of planes of a tensor if the machine decides the width."""
 COUNTED_BITS = {VectorTable.EPS: EPS_BITS, VectorTable.WIDTHS: WIDTH_BITS}
-"""Of the words of some tables, from bit 0 on; the others of a word do not count, and are stored as
+"""Used bits, from bit 0 on, of the words of some tables. All higher bits are ignored and stored as
 zeros."""
 OF_CHOICES = tuple(COUNTED_BITS)
 """Tables of machines that decide widths."""
 STORED = (VectorTable.CONSTANTS, VectorTable.AMAX, VectorTable.PANEL, VectorTable.WIDTHS)
-"""Those that ``store`` reads."""
+"""Tables for ``store``."""
 
 
 def vector_tables(*, choices: bool) -> tuple[VectorTable, ...]:
-    """Those of a machine with a vector unit; ``choices``: that decides widths."""
+    """Return the tables of a machine with a vector unit. ``choices``: the machine decides
+    widths."""
     return tuple(each for each in VectorTable if choices or each not in OF_CHOICES)
 
 
@@ -59,10 +60,10 @@ class SlotWord(IntEnum):
     """Entries of a scale slot in the table ``AMAX`` of a machine with tensor scales, in order.
 
     ``LARGEST``: the largest magnitude of all conversions with this slot in the step ``STEP``, as
-    binary32 without a sign. ``BEFORE`` and those behind it: the same of the steps before that had
-    such a conversion, the latest first, as many as ``Numerics.history`` says; 0 where there was
-    none. Bit 31 of a magnitude does not count, and Inf and NaN, which only a program puts there,
-    count as the largest finite magnitude.
+    binary32 without a sign. ``BEFORE`` and the entries behind it: the largest magnitudes in earlier
+    steps with a conversion of the slot, the latest first, as many as ``Numerics.history`` says; 0
+    for a missing step. Bit 31 of a magnitude does not count. Inf and NaN, put there only by a
+    program, count as the largest finite magnitude.
     """
 
     LARGEST = 0
@@ -71,13 +72,13 @@ class SlotWord(IntEnum):
 
 
 def slot_words(numerics: Numerics) -> int:
-    """Entries of a scale slot in the table ``AMAX``. Where no class has a tensor scale there is
-    one, the largest magnitude of the slot's last conversion."""
+    """Return the number of entries of a scale slot in the table ``AMAX``. If no class has a tensor
+    scale, a slot has one entry: the largest magnitude of the slot's last conversion."""
     return SlotWord.BEFORE + numerics.history if numerics.has_tensor_scales else 1
 
 
 def entry_words(table: VectorTable, block: int) -> int:
-    """Words of 32 bits of an entry, side by side in memory; B is ``block``."""
+    """Return the words of 32 bits of an entry, side by side in memory; B is ``block``."""
     words = {
         VectorTable.INSTRUCTIONS: 2,
         VectorTable.PANEL: block,
@@ -88,10 +89,14 @@ def entry_words(table: VectorTable, block: int) -> int:
 
 @dataclass(frozen=True, kw_only=True)
 class VectorLimits:
-    """Of a vector unit. ``panel_vectors``: of its panel, B numbers each. ``fed``: by class, columns
-    of the widest tensor that a chain may give the converter by whole rows, 0 for none. ``drains``:
-    it takes the results of products. ``patches``: in which these may be converted, where their
-    tiles do not hold whole rows; None: in none. ValueError if one is out of range."""
+    """Limits of a vector unit.
+
+    ``panel_vectors``: vectors of the panel, B numbers each. ``fed``: for every class, columns of
+    the widest tensor that a chain may give the converter by whole rows, 0 for none. ``drains``: the
+    unit takes results of products. ``patches``: limits of patches in which results may be converted
+    if tiles of the product do not hold whole rows; None if the converter takes no patches.
+    ValueError if a number is out of range.
+    """
 
     panel_vectors: int
     fed: tuple[int, int, int] = (MAX_SIZE, MAX_SIZE, MAX_SIZE)
@@ -104,13 +109,13 @@ class VectorLimits:
             require_int(f"fed columns of class {name}", columns, 0, MAX_SIZE)
 
     def to_dict(self) -> dict[str, Any]:
-        """As a manifest has them."""
+        """Return the limits as plain values for a manifest."""
         patches = self.patches and self.patches.to_dict()
         return vars(self) | {"fed": list(self.fed), "patches": patches}
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> "VectorLimits":
-        """The inverse of :meth:`to_dict`; what else is there does not count."""
+        """Return the limits written by :meth:`to_dict`. Unknown keys are ignored."""
         x, w, dy = values["fed"]
         patches = values["patches"]
         return cls(
@@ -122,7 +127,8 @@ class VectorLimits:
 
 
 def planes_by_class(numerics: Numerics) -> tuple[tuple[int, ...], ...] | None:
-    """In how many planes tensors may be stored; None where no class has the format ``fast``."""
+    """Return for every class the numbers of planes in which tensors may be stored; None if no class
+    has the format ``fast``."""
     if not numerics.chooses_widths:
         return None
     return tuple(map(numerics.planes_of, CLASS_NAMES))
@@ -131,21 +137,21 @@ def planes_by_class(numerics: Numerics) -> tuple[tuple[int, ...], ...] | None:
 def decided_classes(
     planes: Sequence[tuple[int, ...]] | None,
 ) -> tuple[bool, bool, bool]:
-    """By class, whether there are tensors of all :data:`CHOSEN_PLANES`."""
+    """Return for every class whether tensors may have each number of :data:`CHOSEN_PLANES`."""
     x, w, dy = (set(CHOSEN_PLANES) <= set(each) for each in planes or ((), (), ()))
     return x, w, dy
 
 
 @dataclass(frozen=True, kw_only=True)
 class Limits:
-    """What a machine accepts. ``block`` B and ``headroom`` G; ``data_width`` of its bus, bits.
+    """Limits of a machine's commands. ``block`` is B and ``headroom`` is G; ``data_width`` is the
+    width of the bus in bits.
 
-    ``max_size``: largest M, N, K, rows; ``max_convert_cols``: most columns of a tensor to convert.
-    ``nests``: the lengths of loops that a product takes; none but 0 where it is left out.
-    ``planes``: of a machine with the format ``fast``, by class, in how many a tensor may be stored
-    (:meth:`Numerics.planes_of`). ``vector``: of a machine with a vector unit. ``slot_words``: as
-    :func:`slot_words`.
-    ValueError if one is out of range.
+    ``max_size``: largest M, N, K, rows. ``max_convert_cols``: most columns of a tensor to convert.
+    ``nests``: accepted lengths of a product's loops; only 0 is accepted if ``nests`` is left out.
+    ``planes``: for every class of a machine with the format ``fast``, numbers of planes in which a
+    tensor may be stored (:meth:`Numerics.planes_of`). ``vector``: limits of the vector unit, if
+    present. ``slot_words``: result of :func:`slot_words`. ValueError if a number is out of range.
     """
 
     block: int
@@ -174,7 +180,8 @@ class Limits:
         nests: ProductNests | None = None,
         vector: VectorLimits | None = None,
     ) -> "Limits":
-        """Those of a generated machine; ``vector``: of its vector unit, if it has one."""
+        """Return the limits of a generated machine. ``vector``: limits of the vector unit, if
+        present."""
         return cls(
             block=numerics.block,
             headroom=numerics.headroom,
@@ -188,27 +195,28 @@ class Limits:
 
     @property
     def has_planes(self) -> bool:
-        """Whether any class has the format ``fast``."""
+        """True if any class has the format ``fast``."""
         return self.planes is not None
 
     @property
     def choices(self) -> tuple[bool, bool, bool]:
-        """By class, whether the machine decides widths: it has a vector unit, and there are tensors
-        of one plane and of two."""
+        """True for every class whose widths the machine decides: the machine has a vector unit, and
+        tensors of the class have one plane or two."""
         return decided_classes(self.planes if self.has_vector else None)
 
     @property
     def has_choices(self) -> bool:
-        """Whether it decides any."""
+        """True if the machine decides the widths of any class."""
         return any(self.choices)
 
     @property
     def has_vector(self) -> bool:
-        """Whether there is a vector unit."""
+        """True if the machine has a vector unit."""
         return self.vector is not None
 
     def entries(self, opcode: Opcode, which: int) -> int:
-        """How many entries a table has that ``load`` or ``store`` names; 0: none that it may."""
+        """Return the number of entries of a table for ``load`` or ``store``; 0 if the command may
+        not use the table."""
         if self.vector is None or which not in (
             STORED if opcode == Opcode.STORE else tuple(VectorTable)
         ):

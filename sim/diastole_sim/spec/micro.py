@@ -1,12 +1,12 @@
-"""Micro-instructions of the vector unit: 64 bits each, and the rules that a program obeys.
+"""Micro-instructions of the vector unit, 64 bits each, and the rules for programs.
 
-This table is the only description of their bits: assembler, golden interpreter, hardware and
-documentation come from it. A *program* is up to 32 instructions; a *chain* is one program run over
-every block of a tensor. Each instruction is done on a whole block, B x B numbers in binary32, and
-sees the results of all before it.
+The table of fields is the only description of the bits. Assembler, golden interpreter, hardware and
+documentation are made from the table. A *program* is up to 32 instructions. A *chain* is one
+program run over every block of a tensor. An instruction works on a whole block, B x B numbers in
+binary32, and sees the results of all earlier instructions.
 
-The rules are those of :func:`program_problems`; a program that breaks one is refused by the machine
-before it starts (``BAD_PROGRAM``), and by the assembler with the text.
+:func:`program_problems` checks the rules. If a program breaks a rule, the machine refuses the
+program before the start (``BAD_PROGRAM``), and the assembler refuses it with the text of the rule.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -17,23 +17,23 @@ from diastole_sim.spec.require import require_int
 
 MICRO_BITS = 64
 MOST_INSTRUCTIONS = 32
-"""Of a program."""
+"""Most instructions of a program."""
 REGISTERS = 16
-"""Each a block."""
+"""Number of registers. A register holds a block."""
 INPUTS = OUTPUTS = 4
-"""Streams that a chain reads, and that it writes."""
+"""Most streams read by a chain, and most streams written by a chain."""
 FAR_TURN = 4
-"""``turn_rows`` of the smallest turn, by 8 rows, that exchanges rows which are worked on more than
-7 cycles apart."""
+"""Smallest value of ``turn_rows`` for an exchange of rows more than 7 cycles apart: an exchange
+over 8 rows."""
 CONSTANTS = 256
 SCALE, INVERSE = 252, 253
-"""The constants that hold the scale of the loss: nothing that is loaded there stays."""
+"""Constants with the scale of the loss and its inverse. A value loaded there does not stay."""
 FLOOR = 255
-"""A load of this constant sets the smallest scale of the loss: the exponent of what is loaded."""
+"""Constant whose load sets the smallest scale of the loss: the exponent of the loaded value."""
 
 
 class MicroOp(IntEnum):
-    """What an instruction does with its operands a, b and c."""
+    """Operations of an instruction on its operands a, b and c."""
 
     NOP = 0
     MAD = 1
@@ -54,7 +54,7 @@ class MicroOp(IntEnum):
 
 
 SPECIALS = tuple(op for op in MicroOp if op >= MicroOp.EXP)
-"""Those that the special lanes do."""
+"""Operations of the special lanes."""
 USES: Mapping[MicroOp, str] = {
     MicroOp.NOP: "",
     MicroOp.MAD: "abc",
@@ -67,7 +67,7 @@ USES: Mapping[MicroOp, str] = {
     MicroOp.SEL: "abc",
     MicroOp.MOV: "a",
 } | dict.fromkeys(SPECIALS, "a")
-"""The operands that an operation has."""
+"""Operands of every operation."""
 NEUTRAL = {
     MicroOp.MAD: 0x00000000,
     MicroOp.ADD: 0x00000000,
@@ -77,11 +77,12 @@ NEUTRAL = {
     MicroOp.GT: 0xFF800000,
     MicroOp.MIN: 0x7F800000,
 }
-"""By operation, what ``fresh`` puts in c's place in the first block of a line, binary32 bits."""
+"""Neutral value by operation, as binary32 bits: ``fresh`` replaces c by this value in the first
+block of a line."""
 
 
 class Source(IntEnum):
-    """Where an operand comes from; below :data:`REGISTERS` it is a register."""
+    """Sources of an operand. A value below :data:`REGISTERS` is a register."""
 
     S0 = 16
     S1 = 17
@@ -108,13 +109,14 @@ SOURCE_MEANINGS = {
     Source.INSIDE: "1.0 inside the tensor, else +0",
 }
 NO_REGISTER = 31
-"""In the field ``d``: no register is written."""
+"""Value of the field ``d`` if the instruction writes no register."""
 NO_OUTPUT = 7
-"""In the field ``o``: no stream is."""
+"""Value of the field ``o`` if the instruction writes no stream."""
 
 
 class When(IntEnum):
-    """In which blocks of a line an instruction is done; in others it takes no cycles."""
+    """Blocks of a line (a row or column of blocks) in which an instruction is done. In all
+    remaining blocks the instruction takes no cycles."""
 
     ALWAYS = 0
     LAST = 1
@@ -124,7 +126,7 @@ class When(IntEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class MicroField:
-    """``bits`` bits of an instruction, the lowest at bit ``low``."""
+    """Field of an instruction: ``bits`` bits, the lowest at bit ``low``."""
 
     name: str
     low: int
@@ -163,14 +165,18 @@ FIELDS = (
     ),
     MicroField(name="k", low=41, bits=8, meaning="which constant"),
 )
-"""From the lowest bit on; bits that none covers are 0. c is turned, then negated, then fresh."""
+"""Fields from the lowest bit on. Bits without a field are 0. c is permuted by the turns first, then
+negated, then, with ``fresh``, replaced by the neutral value in the first block of a line."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Instruction:
-    """One instruction; fields as in :data:`FIELDS`, operands that the operation has not are 0; of
-    these the sign does not count, nor does k where no operand is a constant. A nop writes nothing,
-    whatever d and o say: so 64 zeros are one. ValueError if a value does not fit in its field."""
+    """One instruction with the fields of :data:`FIELDS`.
+
+    Absent operands are 0. The signs of absent operands do not count, nor does k if no operand is a
+    constant. A nop writes nothing, whatever d and o say, so 64 zeros are a nop. ValueError if a
+    value does not fit in its field.
+    """
 
     op: int = MicroOp.NOP
     a: int = 0
@@ -194,34 +200,36 @@ class Instruction:
             require_int(field.name, getattr(self, field.name), 0, 2**field.bits - 1)
 
     def encode(self) -> int:
-        """Its 64 bits, unchecked: what breaks a rule can be written too."""
+        """Return the 64 bits without a check: an instruction that breaks a rule can be encoded
+        too."""
         return sum(getattr(self, field.name) << field.low for field in FIELDS) | self.rest
 
     @classmethod
     def decode(cls, word: int) -> "Instruction":
-        """The inverse of :meth:`encode`; ``rest``: bits that no field covers."""
+        """Return the instruction of a word: the inverse of :meth:`encode`. ``rest`` has the bits
+        outside all fields."""
         values = {field.name: word >> field.low & (1 << field.bits) - 1 for field in FIELDS}
         covered = sum((1 << field.bits) - 1 << field.low for field in FIELDS)
         return cls(**values, rest=word & ~covered)
 
     @property
     def operands(self) -> str:
-        """The letters of those that its operation has; none of an unknown operation."""
+        """Letters of the operands of the operation; empty for an unknown operation."""
         return USES[MicroOp(self.op)] if self.op in tuple(MicroOp) else ""
 
     @property
     def sources(self) -> dict[str, int]:
-        """By an operand's letter, where it comes from."""
+        """Source of every operand, by letter."""
         return {letter: getattr(self, letter) for letter in self.operands}
 
     @property
     def output(self) -> int | None:
-        """The output stream that it writes; None for none."""
+        """Output stream of the instruction; None for none."""
         return self.o if self.o < OUTPUTS and self.op != MicroOp.NOP else None
 
     @property
     def special(self) -> bool:
-        """Whether the special lanes do it."""
+        """True if the special lanes do the operation."""
         return self.op in SPECIALS
 
 
@@ -232,10 +240,11 @@ def program_problems(
     panels: Sequence[int] = (),
     always_written: Sequence[int] = (),
 ) -> list[tuple[int | None, str]]:
-    """Every rule that a program breaks: the number of the instruction (None: the whole), a text.
+    """Return every broken rule of a program: the number of the instruction (None: the whole
+    program), and a text.
 
-    ``panels``: the numbers of its input streams that are in the panel. ``always_written``: of its
-    output streams that must be written once in every block.
+    ``panels``: numbers of the input streams in the panel. ``always_written``: numbers of the output
+    streams with exactly one write in every block.
     """
     found: list[tuple[int | None, str]] = []
     if not 1 <= len(program) <= MOST_INSTRUCTIONS:
@@ -256,7 +265,7 @@ def program_problems(
 
 
 def _faults(it: Instruction, block: int, panels: Sequence[int]) -> Iterator[str]:
-    """The rules of one instruction."""
+    """Yield the broken rules of one instruction."""
     if it.op not in tuple(MicroOp):
         yield f"there is no operation {it.op}"
         return
@@ -284,7 +293,7 @@ def _faults(it: Instruction, block: int, panels: Sequence[int]) -> Iterator[str]
 
 
 def _faults_of_c(it: Instruction, name: str, block: int) -> Iterator[str]:
-    """Turns, fresh and keep."""
+    """Yield the broken rules of turns, fresh and keep."""
     asked = [field for field in ("turn_lanes", "turn_rows", "fresh", "keep") if getattr(it, field)]
     if asked and "c" not in it.operands:
         yield f"{name} has no operand c for {asked[0].replace('_', ' ')}"
@@ -298,7 +307,7 @@ def _faults_of_c(it: Instruction, name: str, block: int) -> Iterator[str]:
 
 
 def _faults_of_results(it: Instruction, name: str) -> Iterator[str]:
-    """Registers and streams that are written."""
+    """Yield the broken rules of written registers and streams."""
     if it.d >= REGISTERS and it.d != NO_REGISTER:
         yield f"there is no register {it.d}"
     if it.o >= OUTPUTS and it.o != NO_OUTPUT:

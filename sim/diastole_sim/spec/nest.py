@@ -1,4 +1,4 @@
-"""The loops of a product as a command says them."""
+"""Loop nest of a product, as a command gives it."""
 
 from dataclasses import dataclass, fields
 from math import ceil
@@ -7,34 +7,35 @@ from typing import Any
 from diastole_sim.spec.require import require_choice, require_int, shown, whole_number
 
 MOST_BLOCKS = 4096
-"""Of any length here: far beyond what an array can use, so that a slip is seen."""
+"""Most blocks of any length of a nest: far beyond the use of any array, so that a slip is seen."""
 OUTER = ("t", "l")
 KEPT = ("none", "stream", "held", "both")
-"""By the bits of a command: bit 0 for what streams, bit 1 for what is held."""
+"""Values of ``keep`` by the bits of a command: bit 0 for the streaming operand, bit 1 for the
+stationary operand."""
 LENGTHS = ("t_blocks", "groups", "chunk")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Nest:
-    """How the loops of a product are cut and ordered; C[t, l] = sum over c of A[t, c] * B[l, c].
+    """Lengths and order of the loops of a product C[t, l] = sum over c of A[t, c] * B[l, c].
 
     t_blocks
-        Blocks of a tile of what streams.
+        Blocks of a tile of the streaming operand.
     groups
-        Slices of lanes in an output tile: of rows of the array where sums leave to the east, of
-        columns where they leave to the north.
+        Slices of lanes in an output tile: slices of rows of the array if sums leave to the east, of
+        columns if sums leave to the north.
     chunk
-        Blocks of the contraction that are loaded at a time.
+        Blocks of the contraction in one load.
     outer
-        The loop over tiles that is outermost: ``t``, or ``l``, the lanes.
+        Outermost loop over tiles: ``t``, or ``l``, the lanes.
     keep
-        What stays on chip while the loop over tiles goes on that it does not depend on, and so is
-        loaded once where it would be loaded for each of them: ``stream``, ``held``, ``both`` or
-        ``none``. Of the inner of both loops that takes a tile's part of the operand, of the outer
-        one all of it.
+        Operands that stay on chip: ``stream``, ``held``, ``both`` or ``none``. An operand does not
+        depend on one of the two loops over tiles. If the operand is kept, it is loaded once for all
+        tiles of that loop. Over the inner loop a tile's part of the operand stays, over the outer
+        loop all of the operand.
 
-    A length of 0 is the machine's own. No nest changes a bit of a result. ValueError for a length
-    out of range. ``str`` is what :meth:`parse` reads.
+    A length of 0 is the machine's own length. No nest changes a bit of a result. ValueError for a
+    length out of range. :meth:`parse` reads the text of ``str``.
     """
 
     t_blocks: int = 0
@@ -62,10 +63,10 @@ class Nest:
 
     @classmethod
     def parse(cls, text: str) -> "Nest":
-        """From ``t_blocks=8,groups=2,chunk=4,outer=l,keep=both``; what is left out is the
-        machine's own.
+        """Return the nest in a text such as ``t_blocks=8,groups=2,chunk=4,outer=l,keep=both``.
+        Absent names have the machine's own values.
 
-        ValueError that says what is accepted.
+        ValueError if the text is no nest; the message says what is accepted.
         """
         given: dict[str, Any] = {}
         names = [field.name for field in fields(cls)]
@@ -85,13 +86,13 @@ class Nest:
 
 @dataclass(frozen=True, kw_only=True)
 class NestLimits:
-    """What the nest of one operation may be on one machine.
+    """Accepted nests of one operation on one machine.
 
-    ``t_blocks``, ``groups``, ``chunk``: the accepted lengths, each ascending, as in ``Nest``; the
-    longest is the machine's own. ``chunk_side``, ``lane_side``: blocks of a slice of the
-    contraction and of the lanes. What streams and what is held stand in memories of
-    ``stream_blocks`` and ``held_blocks`` blocks a bank; a slice of lanes takes ``pass_blocks`` of
-    the latter for each slice of the contraction.
+    ``t_blocks``, ``groups``, ``chunk``: accepted lengths of :class:`Nest`, ascending; the longest
+    is the machine's own. ``chunk_side``, ``lane_side``: blocks of a slice of the contraction and of
+    the lanes. ``stream_blocks``, ``held_blocks``: blocks of a memory bank of the streaming and of
+    the stationary operand. ``pass_blocks``: blocks of a stationary bank for a slice of lanes and a
+    slice of the contraction.
     """
 
     t_blocks: tuple[int, ...]
@@ -104,14 +105,15 @@ class NestLimits:
     pass_blocks: int
 
     def filled(self, nest: Nest) -> Nest:
-        """With the machine's own lengths where it has none."""
+        """Return the nest with the machine's own lengths instead of zeros."""
         if nest.t_blocks and nest.groups and nest.chunk:
             return nest
         own = {name: getattr(nest, name) or getattr(self, name)[-1] for name in LENGTHS}
         return Nest(**own, outer=nest.outer, keep=nest.keep)
 
     def slabs(self, nest: Nest) -> tuple[int, int]:
-        """Blocks of a bank that a chunk takes: of what streams, and of what is held."""
+        """Return the blocks of a chunk in a bank: of the streaming and of the stationary
+        operand."""
         nest = self.filled(nest)
         slices = nest.chunk // self.chunk_side
         return slices * nest.t_blocks, slices * nest.groups * self.pass_blocks
@@ -119,9 +121,12 @@ class NestLimits:
     def panels(
         self, nest: Nest, blocks: tuple[int, int, int], planes: tuple[int, int] = (1, 1)
     ) -> tuple[int, int]:
-        """Blocks of a bank that stay where the nest keeps what streams, and what is held;
-        ``blocks`` of the product: along what streams, the lanes and the contraction. ``planes`` of
-        what streams and of what is held."""
+        """Return the blocks that stay in a bank if the nest keeps the streaming operand, and if the
+        nest keeps the stationary operand.
+
+        ``blocks``: blocks of the product along the streaming operand, the lanes and the
+        contraction. ``planes``: planes of the streaming and of the stationary operand.
+        """
         own = self.filled(nest)
         chunks = ceil(blocks[2] / own.chunk)
         stream, held = (
@@ -137,8 +142,9 @@ class NestLimits:
         blocks: tuple[int, int, int] | None = None,
         planes: tuple[int, int] = (1, 1),
     ) -> str | None:
-        """Which length does not fit, and what would; None if all do. What a nest keeps is looked at
-        where ``blocks`` of the product are given, as of :meth:`panels`, with ``planes``."""
+        """Return a text about a length that does not fit, with the accepted values. None if all
+        lengths fit. Kept operands are checked if ``blocks`` are given; ``blocks`` and ``planes`` as
+        in :meth:`panels`."""
         for name in LENGTHS:
             accepted, value = getattr(self, name), getattr(nest, name)
             if value and value not in accepted:
@@ -158,34 +164,34 @@ class NestLimits:
         return None
 
     def to_dict(self) -> dict[str, list[int] | int]:
-        """For a manifest."""
+        """Return the limits as plain values for a manifest."""
         given = {field.name: getattr(self, field.name) for field in fields(self)}
         return given | {name: list(given[name]) for name in LENGTHS}
 
     @classmethod
     def from_dict(cls, given: dict[str, Any]) -> "NestLimits":
-        """The inverse of :meth:`to_dict`."""
+        """Return the limits written by :meth:`to_dict`."""
         lengths: dict[str, Any] = {name: tuple(given[name]) for name in LENGTHS}
         return cls(**given | lengths)
 
 
 @dataclass(frozen=True, kw_only=True)
 class ProductNests:
-    """The lengths that each product takes on one machine; the fused pass takes none."""
+    """Accepted nests of every product on one machine. The fused pass takes no nest."""
 
     forward: NestLimits
     dx: NestLimits
     dw: NestLimits
 
     def of(self, operation: str) -> NestLimits | None:
-        """Of an operation by name; None if it takes no nest."""
+        """Return the limits of an operation by name. None if the operation takes no nest."""
         return getattr(self, operation, None)
 
     def to_dict(self) -> dict[str, dict[str, list[int] | int]]:
-        """For a manifest."""
+        """Return the limits as plain values for a manifest."""
         return {field.name: getattr(self, field.name).to_dict() for field in fields(self)}
 
     @classmethod
     def from_dict(cls, given: dict[str, dict[str, Any]]) -> "ProductNests":
-        """The inverse of :meth:`to_dict`."""
+        """Return the limits written by :meth:`to_dict`."""
         return cls(**{name: NestLimits.from_dict(limits) for name, limits in given.items()})

@@ -1,4 +1,5 @@
-"""What decides the bits of a result: formats, groups, scales, roundings, block, accumulator."""
+"""Parameters that decide the bits of a result: formats, groups, scales, roundings, block,
+accumulator."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -21,32 +22,35 @@ from diastole_sim.spec.rounding import KINDS, MAX_RANDOM_BITS, RANDOM_BITS, ROW_
 
 BLOCK_SIDES = (1, 2, 4, 8, 16, 32)
 CLASS_NAMES = ("x", "w", "dy")
-"""Tensor classes: activations, weights, gradients. A class's number is its place here."""
+"""Tensor classes: activations, weights, gradients. The number of a class is its index in this
+tuple."""
 MAX_ACCUMULATOR_BITS = 63
 OVERFLOWS = ("saturate", "specification")
-"""What a finite value beyond the largest element is: the largest element, or the Inf or NaN that
-the format's specification makes of it."""
+"""Treatments of a finite value beyond the largest element: the value becomes the largest element,
+or the Inf or NaN of the format's specification."""
 SPECIALS = ("flag", "poison")
-"""How NaN and Inf are stored: as 0 and the largest element, with a flag; or as they are, and every
-result that they reach is NaN. What an overflow makes is the largest element under ``flag``."""
+"""Treatments of NaN and Inf. With ``flag``, 0 and the largest element are stored and a flag is set.
+With ``poison``, NaN and Inf are stored, and every result that they reach is NaN. The Inf or NaN of
+an overflow becomes the largest element under ``flag``."""
 WIDTHS = (2, 4, 6, 8)
-"""Bits of a magnitude that a format of planes may have."""
+"""Possible bits of a magnitude in a format of planes."""
 DEFAULT_WIDTHS = (2, 4)
 SOURCES = ("current", "delayed", "given")
-"""Where a tensor's scale comes from: its data, its data in steps before, or the host."""
+"""Sources of a tensor's scale: the data, the data in steps before, or the host."""
 MOST_HISTORY = 1024
-"""Steps before, at most, whose tensors give a ``delayed`` scale."""
+"""Most steps before whose tensors give a ``delayed`` scale."""
 MOST_MARGIN = 15
-"""Binades, at most, that a ``delayed`` scale is raised by."""
+"""Most binades by which a ``delayed`` scale is raised."""
 MIN_WINDOW, MAX_WINDOW = 8, 48
 
 
 @dataclass(frozen=True, kw_only=True)
 class TensorClass:
-    """How tensors of one class are stored and rounded.
+    """Storage and rounding of the tensors of one class.
 
-    ``rounding`` is a key of ``RULES``; ``scale`` one of the format's ``scale_rules`` (``fixed`` if
-    it has none); ``overflow`` one of ``OVERFLOWS``. ValueError where they do not go together.
+    ``rounding`` is a key of ``RULES``. ``scale`` is a member of the format's ``scale_rules``, or
+    ``fixed`` if the format has none. ``overflow`` is a member of ``OVERFLOWS``. ValueError if the
+    values do not go together.
     """
 
     format: Format
@@ -65,12 +69,13 @@ class TensorClass:
 
     @property
     def two_copies(self) -> bool:
-        """Whether there is a copy for each axis: groups along the rows, and down the columns."""
+        """True if a tensor has a copy for each axis: groups along the rows, and groups down the
+        columns."""
         return self.grouping.kind == "vector"
 
     @property
     def has_tensor_scale(self) -> bool:
-        """Whether a scale belongs to the whole tensor (beside those of its groups, in NVFP4)."""
+        """True if a scale belongs to the whole tensor (in NVFP4 beside the scales of groups)."""
         return self.format.two_level or (
             self.grouping.kind == "tensor" and self.format.scale != "one"
         )
@@ -78,20 +83,25 @@ class TensorClass:
 
 @dataclass(frozen=True, kw_only=True)
 class Numerics:
-    """Everything that a result depends on, besides the tensors, their tags, the seed and the step.
+    """Parameters of a result besides the tensors, their tags, the seed and the step.
 
-    ``block``: side of a block, 1 to 32, a power of two. ``x``, ``w``, ``dy``: the tensor classes.
-    ``random_bits``: bits of a stochastic rounding's draw (1..24, of most kinds fewer).
-    ``rounding_kind``: of ``KINDS``, where draws come from. ``lfsr_bits``: of the register of the
-    kind ``lfsr`` (3..24, at least ``random_bits``). ``fraction``: F, bits kept below the unit of an
-    aligned block sum (0..32). ``headroom``: G, up to 2^G blocks are summed (1..16).
-    ``window``: None, or the bits that a product is rounded to before it enters its tree (8..48), 0
-    for none. ``special``, ``source``: of ``SPECIALS`` and ``SOURCES``. ``history``, ``margin``: of
-    a ``delayed`` scale, the steps before that count (1..1024), and the powers of two that the scale
-    is raised by (0..15). ``widths``: of ``WIDTHS``, ascending, those that a class of format
-    ``fast`` may be converted to. ``accumulator``: None for integers, or the floats that chunks are
-    added in. ValueError if one is out of range, or if they
-    do not go together (:func:`contradictions`).
+    - ``block``: side of a block, 1 to 32, a power of two.
+    - ``x``, ``w``, ``dy``: tensor classes.
+    - ``random_bits``: bits of a stochastic rounding's draw (1..24, fewer for most kinds).
+    - ``rounding_kind``: source of draws, a member of ``KINDS``.
+    - ``lfsr_bits``: bits of the register of the kind ``lfsr`` (3..24, at least ``random_bits``).
+    - ``fraction``: F, bits kept below the unit of an aligned block sum (0..32).
+    - ``headroom``: G, up to 2^G blocks are summed (1..16).
+    - ``window``: bits of a product at the entry of its adder tree (8..48), 0 for no rounding there,
+      None for the default.
+    - ``special``, ``source``: members of ``SPECIALS`` and ``SOURCES``.
+    - ``history``, ``margin``: for a ``delayed`` scale, number of steps before that count (1..1024),
+      and powers of two by which the scale is raised (0..15).
+    - ``widths``: members of ``WIDTHS``, ascending, to which a class of format ``fast`` may be
+      converted.
+    - ``accumulator``: None for integers, or the floats in which chunks are added.
+
+    ValueError if a value is out of range, or if values do not go together (:func:`contradictions`).
     """
 
     block: int
@@ -132,12 +142,12 @@ class Numerics:
 
     @property
     def chooses_widths(self) -> bool:
-        """Whether a class is converted to any of ``widths``."""
+        """True if a class is converted to any of ``widths``."""
         return any(self.tensor_class(name).format.planes for name in CLASS_NAMES)
 
     def converted_class(self, name: str, width: int | None = None) -> TensorClass:
-        """The class as a conversion stores it: its format at ``width`` bits of magnitude, None for
-        the widest, where it is one of planes. ValueError for a width that the class has not."""
+        """Return the class for a conversion. A format of planes has ``width`` bits of magnitude,
+        None for the widest. ValueError for a width unknown to the class."""
         chosen = self.tensor_class(name)
         if chosen.format.planes:
             wanted = self.widths[-1] if width is None else width
@@ -148,8 +158,8 @@ class Numerics:
         return chosen
 
     def planes_of(self, name: str) -> tuple[int, ...]:
-        """In how many planes a tensor of a class may be stored, ascending; 1 where its format is
-        not one of planes."""
+        """Return the possible numbers of planes of a tensor of a class, ascending; 1 if the format
+        has no planes."""
         chosen = self.tensor_class(name).format
         if not chosen.planes:
             return (1,)
@@ -159,12 +169,12 @@ class Numerics:
 
     @property
     def draws_by_rows(self) -> bool:
-        """Whether draws are states of a register that starts anew in every row."""
+        """True if draws are states of a register that starts anew in every row."""
         return self.rounding_kind in ROW_KINDS
 
     @property
     def state_bits(self) -> int:
-        """n, of that register."""
+        """n: bits of the register."""
         return self.lfsr_bits if self.rounding_kind == "lfsr" else PAIR_LFSR_BITS
 
     # Products.
@@ -177,24 +187,26 @@ class Numerics:
         )
 
     def product_bits(self, a: str, b: str) -> int:
-        """w: bits of the tree that products of two classes enter; one for the whole machine, but
-        where no class has exponents of its own and every product is exact."""
+        """Return w, the width in bits at which products of two classes enter the adder tree. The
+        whole machine has one w, unless no class has exponents in its elements and every product is
+        exact."""
         first, second = self.tensor_class(a).format, self.tensor_class(b).format
         if any(self.tensor_class(name).format.depth for name in CLASS_NAMES):
             return self._widest_window
         return exact_product_bits(first, second)
 
     def is_windowed(self, a: str, b: str) -> bool:
-        """Whether a product of two classes may lose bits in the tree."""
+        """Return whether a product of two classes may lose bits in the tree."""
         first, second = self.tensor_class(a).format, self.tensor_class(b).format
         return self.product_bits(a, b) < exact_product_bits(first, second)
 
     def folds(self, name: str) -> bool:
-        """Whether the converter counts a class's d from the largest element of each block.
+        """Return whether the converter folds a class, so that d counts from the largest element of
+        each block.
 
-        So that a window is spent on the binades that are there: where the exponent is the tensor's,
-        and a product of the class is windowed. The exponent of a group lies at most one binade
-        above its largest magnitude, whatever the scale rule, and stays as it is.
+        Folding spends a window on the binades in use. A class is folded if its exponent belongs to
+        the tensor, and a product of the class is windowed. The exponent of a group lies at most one
+        binade above the group's largest magnitude under any scale rule, and is not folded.
         """
         chosen = self.tensor_class(name)
         others = (other for other in CLASS_NAMES if other != name)
@@ -203,72 +215,74 @@ class Numerics:
 
     @property
     def has_tensor_scales(self) -> bool:
-        """Whether a class has a scale for the whole tensor."""
+        """True if a class has a scale for the whole tensor."""
         return any(self.tensor_class(name).has_tensor_scale for name in CLASS_NAMES)
 
     @property
     def scale_significands(self) -> bool:
-        """Whether groups have scales that are no powers of two (NVFP4)."""
+        """True if the scales of groups are no powers of two (NVFP4)."""
         return self.x.format.two_level
 
     @property
     def block_sum_bits(self) -> int:
-        """SW: bits of a two's complement register that holds any block sum of the three products:
-        w + 1 + log2(block), and 8 more for the two scale significands of NVFP4."""
+        """SW: bits of a two's complement register for any block sum of the three products: w + 1 +
+        log2(block), and 8 more for the two scale significands of NVFP4."""
         widest = max(self.product_bits(a, b) for a, b in combinations(CLASS_NAMES, 2))
         return widest + self.block.bit_length() + 8 * self.scale_significands
 
     @property
     def accumulator_bits(self) -> int:
-        """W: bits of an integer that holds any sum, sign included."""
+        """W: bits of an integer for any sum, sign included."""
         return self.block_sum_bits + self.fraction + self.headroom
 
     @property
     def chunk_sum_bits(self) -> int:
-        """Bits of an integer that holds the sum of a chunk, where accumulators are floats."""
+        """Bits of an integer for the sum of a chunk, with float accumulators."""
         assert self.accumulator is not None
         grown = min(self.headroom, self.accumulator.headroom(self.block))
         return self.block_sum_bits + self.fraction + grown
 
     @property
     def most_accumulator_bits(self) -> int:
-        """The largest W. To nearest, a chunk moves a float by at most twice its own sum, and the
-        first one by its sum: that stays below 2^63 with chunks of 2^i blocks, with others if W is a
-        bit less."""
+        """Largest W. Under rounding to nearest, a chunk moves a float by at most twice the chunk's
+        own sum, and the first chunk by its sum. The float stays below 2^63 if chunks have 2^i
+        blocks. For chunks of any different length W must be a bit less."""
         chosen = self.accumulator
         blocks = 1 if chosen is None else chosen.blocks(self.block)
         return MAX_ACCUMULATOR_BITS - (blocks & (blocks - 1) != 0)
 
     @property
     def max_contraction(self) -> int:
-        """Longest contraction, in elements, that no accumulator can overflow on."""
+        """Longest contraction, in elements, without overflow of an accumulator."""
         return self.block << self.headroom
 
     def overflow_code(self, name: str) -> int | None:
-        """The magnitude code that a conversion of a class stores for a finite number beyond the
-        largest element, if that is Inf or NaN; None where it stores the largest element."""
+        """Return the magnitude code, Inf or NaN, that a conversion stores for a finite number
+        beyond the largest element. None if the conversion stores the largest element."""
         stored = self.special == "poison" and self.flags_overflow(name)
         return self.tensor_class(name).format.overflow_code if stored else None
 
     def flags_overflow(self, name: str) -> bool:
-        """Whether a finite number beyond the largest element counts as the Inf or NaN that the
-        format's specification makes of it, in the class's flags."""
+        """Return whether a finite number beyond the largest element counts in the class's flags as
+        the Inf or NaN of the format's specification."""
         return self.tensor_class(name).overflow == "specification"
 
     @property
     def fused(self) -> bool:
-        """Whether both gradients can be computed in one pass: dY has one copy only then."""
+        """True if a single pass can compute the gradients dX and dW: only then has dY a single
+        copy."""
         return not self.dy.two_copies
 
     def tensor_class(self, name: str) -> TensorClass:
-        """The class called ``name``: ``x``, ``w`` or ``dy``; ValueError for another."""
+        """Return the class called ``name``: ``x``, ``w`` or ``dy``. ValueError for any different
+        name."""
         require_choice("tensor class", name, CLASS_NAMES)
         return {"x": self.x, "w": self.w, "dy": self.dy}[name]
 
     # As plain values.
 
     def to_dict(self) -> dict[str, Any]:
-        """As plain values that JSON holds; the ``parameters.numerics`` of a manifest."""
+        """Return plain values for JSON, the ``parameters.numerics`` of a manifest."""
         classes = {
             name: {
                 "format": chosen.format.name,
@@ -290,11 +304,12 @@ class Numerics:
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> "Numerics":
-        """The inverse of :meth:`to_dict`; what is absent of ``window``, ``special``, ``source``,
-        ``history``, ``margin``, ``widths``, ``rounding_kind``, ``lfsr_bits``, ``accumulator`` and
-        of a class's ``grouping``, ``scale`` and ``overflow`` has its default (or is None).
+        """Return the numerics written by :meth:`to_dict`.
 
-        ValueError for a key that is missing or unknown.
+        The following keys have defaults (or None): ``window``, ``special``, ``source``,
+        ``history``, ``margin``, ``widths``, ``rounding_kind``, ``lfsr_bits``, ``accumulator``, and
+        ``grouping``, ``scale`` and ``overflow`` of a class. ValueError for a key that is missing or
+        unknown.
         """
         optional = (*_DEFAULTED, *_LATER, "accumulator")
         _require_keys("numerics", values, (*_REQUIRED, *CLASS_NAMES), optional)
@@ -315,11 +330,12 @@ _REQUIRED = ("block", "random_bits", "fraction", "headroom")
 _DEFAULTED = ("window", "special", "source")
 _SCALARS = (*_REQUIRED, *_DEFAULTED)
 _LATER = ("widths", "rounding_kind", "lfsr_bits", "history", "margin")
-"""Said of machines only that have something of them: what others were before, they are."""
+"""Keys that are written only for a machine with the feature, so that the values of all remaining
+machines stay equal."""
 
 
 def make_class(name: str, block: int, where: str, values: Mapping[str, Any]) -> TensorClass:
-    """The class ``name`` from plain values, its absent ones replaced by the format's defaults."""
+    """Return the class ``name`` from plain values. Absent values are the format's defaults."""
     _require_keys(where, values, ("format", "rounding"), ("grouping", "scale", "overflow"))
     chosen = parse_format(values["format"])
     grouping, scale = values.get("grouping"), values.get("scale")
@@ -335,8 +351,8 @@ def make_class(name: str, block: int, where: str, values: Mapping[str, Any]) -> 
 
 
 def contradictions(numerics: Numerics) -> Iterator[tuple[tuple[str, ...], str]]:
-    """What does not go together: the keys that are to blame, as the configuration file has them,
-    and a line that says what would be accepted."""
+    """Yield the values that do not go together: the keys to blame, as named in the configuration
+    file, and a line about the accepted values."""
     classes = {name: numerics.tensor_class(name) for name in CLASS_NAMES}
     two_level = [name for name in CLASS_NAMES if classes[name].format.two_level]
     if 0 < len(two_level) < len(CLASS_NAMES):
@@ -415,7 +431,8 @@ def contradictions(numerics: Numerics) -> Iterator[tuple[tuple[str, ...], str]]:
 def _unspecified(
     classes: Mapping[str, TensorClass],
 ) -> Iterator[tuple[tuple[str, ...], str]]:
-    """Formats of which no specification makes Inf or NaN of a number that is too large."""
+    """Yield classes with ``overflow = specification`` whose format's specification has no Inf or
+    NaN for a number that is too large."""
     for name, chosen in classes.items():
         reason = chosen.format.must_saturate
         if chosen.overflow == "specification" and reason is not None:
@@ -426,7 +443,7 @@ def _unspecified(
 
 
 def _misdrawn(numerics: Numerics) -> Iterator[tuple[tuple[str, ...], str]]:
-    """Draws that have more or fewer bits than their kind has."""
+    """Yield draws with too few or too many bits for the kind."""
     kind, bits = numerics.rounding_kind, numerics.random_bits
     fewest, most = RANDOM_BITS[kind]
     if not fewest <= bits <= most:
@@ -446,7 +463,8 @@ def _misdrawn(numerics: Numerics) -> Iterator[tuple[tuple[str, ...], str]]:
 
 
 def _not_delayed(numerics: Numerics) -> Iterator[tuple[tuple[str, ...], str]]:
-    """Keys of delayed scales where scales are not delayed, or none is of a whole tensor."""
+    """Yield keys of delayed scales if scales are not delayed, or no scale belongs to a whole
+    tensor."""
     usual = {"history": 1, "margin": 0}
     for name, value in usual.items():
         given = getattr(numerics, name)
@@ -471,7 +489,7 @@ def _not_delayed(numerics: Numerics) -> Iterator[tuple[tuple[str, ...], str]]:
 
 
 def require_widths(widths: tuple[int, ...]) -> None:
-    """ValueError unless they are some of ``WIDTHS``, ascending."""
+    """Raise ValueError unless ``widths`` are some of ``WIDTHS``, ascending."""
     some = bool(widths) and set(widths) <= set(WIDTHS)
     if not some or list(widths) != sorted(set(widths)):
         known = ", ".join(map(str, WIDTHS))

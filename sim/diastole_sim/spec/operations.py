@@ -1,15 +1,15 @@
-"""Y = X W and its two gradients: tensors, the products of them, and what each operation does.
+"""Y = X W and its two gradients: tensors, products of tensors, and operations.
 
-This is the only place that says which tensor has which axes and class, which operand of a product
-streams through the array and which is held in it, and which operation reads and writes what::
+The module is the only definition of the axes and class of a tensor, of the streaming and the
+stationary operand of a product, and of the tensors that an operation reads and writes::
 
-    Y = X W          M x N from M x K and K x N
-    dX = dY W^T      M x K from M x N and K x N
-    dW = X^T dY      K x N from M x K and M x N
+    Y = X W:         M x N from M x K and K x N
+    dX = dY W^T:     M x K from M x N and K x N
+    dW = X^T dY:     K x N from M x K and M x N
 
-The rest follows: the axis that a product contracts, and the copies that it reads. (Where vectors
-share a scale, a tensor has two quantised copies: copy 0 has its groups along the tensor's rows,
-copy 1 down its columns; it is stored as a copy of the transposed tensor.)
+The contraction of a product and the copies read by a product follow from these facts. (If vectors
+share a scale, a tensor has two quantised copies. Copy 0 has groups along the tensor's rows. Copy 1
+has groups down the columns, and is stored as a copy of the transposed tensor.)
 """
 
 from collections.abc import Iterator
@@ -18,13 +18,13 @@ from dataclasses import dataclass
 from diastole_sim.spec.numerics import CLASS_NAMES, Numerics
 
 AXES = ("m", "n", "k")
-"""M, N and K: what rows and columns of tensors count."""
+"""Axes of products: rows and columns of every tensor run along M, N or K."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Tensor:
-    """An operand or a result: what its ``rows`` and ``columns`` count, and its ``tensor_class``,
-    ``""`` for a result, which is binary32."""
+    """Operand or result: the axes of ``rows`` and ``columns``, and the ``tensor_class``, which is
+    ``""`` for a result. Results are binary32."""
 
     name: str
     rows: str
@@ -33,17 +33,18 @@ class Tensor:
 
     @property
     def axes(self) -> tuple[str, str]:
-        """What rows and columns count."""
+        """Axes of rows and columns."""
         return self.rows, self.columns
 
     @property
     def number(self) -> int:
-        """Of its class; ValueError for a result."""
+        """Number of the tensor's class; ValueError for a result."""
         return CLASS_NAMES.index(self.tensor_class)
 
     @property
     def copy_names(self) -> tuple[str, str]:
-        """What copies 0 and 1 of two are called: the axis that their groups run along."""
+        """Names of copies 0 and 1 of a tensor with two copies: the axis along which the groups of
+        the copy run."""
         return self.columns, self.rows
 
 
@@ -55,17 +56,17 @@ DX = Tensor(name="dX", rows="m", columns="k")
 DW = Tensor(name="dW", rows="k", columns="n")
 
 OPERANDS = (X, W, DY)
-"""What is converted, by the number of its class."""
+"""Converted tensors, by the number of the class."""
 CLASSES = {tensor.name: tensor.tensor_class for tensor in OPERANDS}
-"""By an operand's name, its class."""
+"""Class of every operand, by name."""
 OPERAND_OF = {tensor.tensor_class: tensor for tensor in OPERANDS}
-"""By class."""
+"""Operands by class."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class MatrixProduct:
-    """C[t, l] = sum over c of A[t, c] * B[l, c]: A streams, B is held, and t and l, the lanes, are
-    the rows and columns of the result."""
+    """Product C[t, l] = sum over c of A[t, c] * B[l, c]. A is the streaming operand, B the
+    stationary operand. t and l, the lanes, are the rows and columns of the result."""
 
     result: Tensor
     streamed: Tensor
@@ -73,28 +74,30 @@ class MatrixProduct:
 
     @property
     def factors(self) -> tuple[Tensor, Tensor]:
-        """Both operands, as the equation has them."""
+        """Streaming and stationary operand, in the order of the equation."""
         return self.streamed, self.held
 
     @property
     def contraction(self) -> str:
-        """The axis that is summed over: both operands have it."""
+        """Axis of the sum, common to both operands."""
         (axis,) = set(self.streamed.axes) & set(self.held.axes)
         return axis
 
     @property
     def loops(self) -> tuple[str, str, str]:
-        """The axes t, l and c."""
+        """Axes t, l and c."""
         return self.result.rows, self.result.columns, self.contraction
 
     def held_by_lanes(self, *, grouped: bool) -> bool:
-        """Whether the rows of the held image are the lanes: of a tensor in vector groups, which has
-        an image for each product, they always are."""
+        """Return whether the rows of the stationary operand's image are the lanes. A tensor in
+        vector groups has an image for every product, and the rows of the image are always the
+        lanes."""
         return grouped or self.held.rows == self.result.columns
 
     def copy(self, operand: Tensor) -> int:
-        """The copy of a factor that is read, its groups along the contraction: 0 if its columns are
-        contracted, 1 if its rows. A tensor of one copy is read along the same axis."""
+        """Return the copy of a factor for the product, with groups along the contraction: 0 if the
+        product contracts the factor's columns, 1 if the rows. A tensor with one copy is read along
+        the contraction too."""
         return operand.copy_names.index(self.contraction)
 
 
@@ -103,13 +106,13 @@ INPUT_GRADIENT = MatrixProduct(result=DX, streamed=DY, held=W)
 WEIGHT_GRADIENT = MatrixProduct(result=DW, streamed=X, held=DY)
 
 PRODUCTS = {product.result.name: product for product in (FORWARD, INPUT_GRADIENT, WEIGHT_GRADIENT)}
-"""By the name of the result."""
+"""Products by the name of the result."""
 
 
 def summed_inside(numerics: Numerics, *, rows: int, cols: int, in_place: bool) -> dict[str, int]:
-    """Elements of a contraction that are summed inside the array before they are accumulated, by
-    the direction in which sums leave it, of those that are used. ``in_place``: the array
-    transposes; else all leave to the east."""
+    """Return how many elements of a contraction the array adds before the accumulators, by the
+    direction in which sums leave the array. Unused directions are absent. ``in_place``: the array
+    transposes; otherwise all sums leave to the east."""
     by_lanes = {
         product.held_by_lanes(grouped=numerics.tensor_class(product.held.tensor_class).two_copies)
         for product in PRODUCTS.values()
@@ -121,10 +124,10 @@ def summed_inside(numerics: Numerics, *, rows: int, cols: int, in_place: bool) -
 
 @dataclass(frozen=True, kw_only=True)
 class Read:
-    """A copy of an operand that an operation reads, and the ``field`` of its address in a command.
+    """Copy of an operand for an operation, and the ``field`` of the copy's address in a command.
 
-    ``second``: of an operand whose both copies are read it is the one that comes second, and has an
-    address only where there are two.
+    ``second``: the operation reads two copies of the operand, and this copy is the second. A second
+    copy has an address only if the tensor has two copies.
     """
 
     operand: Tensor
@@ -135,8 +138,8 @@ class Read:
 
 @dataclass(frozen=True, kw_only=True)
 class Operation:
-    """``products`` that one command asks for; ``result_fields``: where the addresses of their
-    results stand in it."""
+    """Operation of one command: ``products``, and in ``result_fields`` the command's fields with
+    the addresses of the results."""
 
     name: str
     products: tuple[MatrixProduct, ...]
@@ -144,7 +147,7 @@ class Operation:
 
     @property
     def operands(self) -> tuple[Tensor, ...]:
-        """What it reads, in the order of its arguments and of their tags: that of the classes."""
+        """Operands in the order of arguments and of tags, which is the order of the classes."""
         return tuple(
             tensor
             for tensor in OPERANDS
@@ -153,28 +156,28 @@ class Operation:
 
     @property
     def operand_names(self) -> tuple[str, ...]:
-        """Of :attr:`operands`."""
+        """Names of :attr:`operands`."""
         return tuple(tensor.name for tensor in self.operands)
 
     @property
     def results(self) -> tuple[Tensor, ...]:
-        """What it writes."""
+        """Tensors that the operation writes."""
         return tuple(product.result for product in self.products)
 
     @property
     def result_names(self) -> tuple[str, ...]:
-        """Of :attr:`results`."""
+        """Names of :attr:`results`."""
         return tuple(tensor.name for tensor in self.results)
 
     @property
     def contracted(self) -> tuple[str, ...]:
-        """The axes that it sums over."""
+        """Axes that the operation sums over."""
         summed = {product.contraction for product in self.products}
         return tuple(axis for axis in AXES if axis in summed)
 
     @property
     def reads(self) -> tuple[Read, ...]:
-        """The copies that it reads."""
+        """Copies read by the operation."""
         return tuple(self._reads())
 
     def _reads(self) -> Iterator[Read]:
@@ -189,7 +192,7 @@ class Operation:
 
     @property
     def fields(self) -> tuple[str, ...]:
-        """The address fields of its command."""
+        """Address fields of the operation's command."""
         return (*(read.field for read in self.reads), *self.result_fields)
 
 
@@ -206,4 +209,4 @@ OPERATIONS = {
         ),
     )
 }
-"""By name."""
+"""Operations by name."""

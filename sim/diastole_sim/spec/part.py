@@ -1,4 +1,4 @@
-"""How several machines share an operation: each computes a part of its results."""
+"""Share an operation among several machines: every machine computes a part of the results."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -12,10 +12,10 @@ MOST_PARTS = 4096
 
 @dataclass(frozen=True, kw_only=True)
 class ProductPart:
-    """Part ``index`` of ``count`` along ``axis``: ``m``, ``n`` or ``k``.
+    """Part number ``index`` of ``count`` parts along ``axis``: ``m``, ``n`` or ``k``.
 
-    The parts differ by one unit at most, the longer ones first. ValueError for an axis that there
-    is not, and for numbers out of range. ``str`` is what :meth:`parse` reads.
+    The lengths of two parts differ by one unit at most, and longer parts come first. ValueError for
+    an unknown axis and for a number out of range. :meth:`parse` reads the text of ``str``.
     """
 
     axis: str
@@ -32,9 +32,9 @@ class ProductPart:
 
     @classmethod
     def parse(cls, text: str) -> "ProductPart":
-        """From ``m,0,4``: the first of four parts along M.
+        """Return the part described by a text: ``m,0,4`` is the first of four parts along M.
 
-        ValueError that says what is accepted.
+        ValueError if the text is no part; the message says what is accepted.
         """
         words = [word.strip() for word in text.split(",")]
         numbers = [whole_number(word) for word in words[1:]]
@@ -46,9 +46,9 @@ class ProductPart:
         return cls(axis=words[0].lower(), index=index, count=count)
 
     def bounds(self, size: int, unit: int) -> tuple[int, int]:
-        """The elements of an axis of ``size`` that are this part's, from the first up to the one
-        behind the last; ``unit`` elements stay together. ValueError if there are fewer units than
-        parts."""
+        """Return the first element of the part on an axis of ``size`` elements, and the first
+        element behind the part. ``unit`` elements stay together. ValueError if the axis has fewer
+        units than parts."""
         units = -(-size // unit)
         if units < self.count:
             raise ValueError(
@@ -62,12 +62,13 @@ class ProductPart:
 
 
 def free_axes(operation: Operation) -> tuple[str, ...]:
-    """The axes that may be parted: those that no product of the operation sums over."""
+    """Return the axes that may be cut into parts: no product of the operation sums over these
+    axes."""
     return tuple(axis for axis in AXES if axis not in operation.contracted)
 
 
 def require_free(part: ProductPart, operation: Operation) -> None:
-    """ValueError if the parts of an operation would have to be added."""
+    """Raise ValueError if the results of the parts of an operation would have to be added."""
     free = free_axes(operation)
     if part.axis not in free:
         raise ValueError(
@@ -77,8 +78,8 @@ def require_free(part: ProductPart, operation: Operation) -> None:
 
 
 def unit_of(axis: str, operands: Iterable[Tensor], numerics: Numerics) -> int:
-    """Elements of an axis that stay together: a block, or the longest group along it that one of
-    the operands has. Both are powers of two."""
+    """Return how many elements of an axis stay together: a block, or the longest group of an
+    operand along the axis. Lengths of blocks and groups are powers of two."""
     lengths = [numerics.block]
     for tensor in operands:
         chosen = numerics.tensor_class(tensor.tensor_class)

@@ -1,5 +1,8 @@
-"""In which patches a product's tiles may give the converter a tensor that they do not hold whole
-rows of."""
+"""Describe the patches of a tensor that the converter takes if a product's tiles hold no whole
+rows.
+
+A *patch* is the part of a result in one tile of a product.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -13,11 +16,11 @@ MOST_TILE_BLOCKS = 2**16
 
 @dataclass(frozen=True, kw_only=True)
 class PatchLimits:
-    """What patches of tensors a machine's converter takes one after the other.
+    """Limits of the patches of a tensor, which a machine's converter takes one after another.
 
-    ``tiles``: by class, rows and columns of blocks of what it takes in before anything of it is
-    quantised, a *tile*; ``kept_rows``: most rows of blocks whose maxima wait for the patches beside
-    theirs. ValueError if one is out of range.
+    ``tiles``: for every class, rows and columns of blocks of a *tile*. The converter takes in a
+    whole tile before it quantises any part of the tile. ``kept_rows``: most rows of blocks whose
+    maxima wait for the neighbouring patches of the row. ValueError if a number is out of range.
     """
 
     tiles: tuple[tuple[int, int], tuple[int, int], tuple[int, int]]
@@ -37,12 +40,15 @@ class PatchLimits:
         *,
         by_columns: bool,
     ) -> bool:
-        """Whether a tensor of (rows, columns) of ``blocks`` may come in patches of so many, column
-        by column of patches or row by row; the last ones have what is left.
+        """Return whether the converter takes a tensor in patches, column by column of patches or
+        row by row.
 
-        A patch is whole tiles, of its columns one where tiles are higher than a block, else any
-        number; of its rows all is as good. Of the rows that are begun before they are complete, a
-        patch's, or with ``by_columns`` the tensor's, the maxima are kept.
+        ``blocks`` are rows and columns of the tensor in blocks, ``patch`` rows and columns of a
+        patch in blocks. The last patches may be smaller. A patch consists of whole tiles. Where
+        tiles are higher than a block, a patch is exactly one tile wide, else any number of tiles.
+        The height of a patch is whole tiles, or all rows of the tensor. The converter keeps the
+        maxima of rows that are begun and not complete: of a patch's rows, or with ``by_columns`` of
+        the tensor's rows.
         """
         if tensor_class >= len(self.tiles):
             return False
@@ -54,11 +60,11 @@ class PatchLimits:
         return across and down and begun <= self.kept_rows
 
     def to_dict(self) -> dict[str, Any]:
-        """For a manifest."""
+        """Return the limits as plain values for a manifest."""
         return {"tiles": [list(sides) for sides in self.tiles], "kept_rows": self.kept_rows}
 
     @classmethod
     def from_dict(cls, given: Mapping[str, Any]) -> "PatchLimits":
-        """The inverse of :meth:`to_dict`."""
+        """Return the limits written by :meth:`to_dict`."""
         x, w, dy = ((rows, cols) for rows, cols in given["tiles"])
         return cls(tiles=(x, w, dy), kept_rows=given["kept_rows"])

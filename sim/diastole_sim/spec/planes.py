@@ -1,4 +1,7 @@
-"""A copy of a tensor in the format ``fast`` as its planes, each of which has an image."""
+"""Split a copy of a tensor in the format ``fast`` into planes. A plane has an image of its own.
+
+A plane holds 2 bits of every magnitude, with the sign.
+"""
 
 from collections.abc import Sequence
 
@@ -10,8 +13,8 @@ from diastole_sim.spec.image import Blocks, Bytes, StoredCopy
 
 
 def split_planes(copy: Blocks, planes: int) -> list[StoredCopy]:
-    """The planes of a copy in the format ``fast``, the top bits first; of a copy that has one image
-    only that."""
+    """Return the planes of a copy in the format ``fast``, the plane of the top bits first. A copy
+    with a single image is a single plane."""
     if planes == 1:
         return [_stored(copy, copy.codes)]
     width = PLANE_BITS * planes
@@ -22,8 +25,9 @@ def split_planes(copy: Blocks, planes: int) -> list[StoredCopy]:
 
 
 def join_planes(planes: Sequence[StoredCopy]) -> StoredCopy:
-    """The inverse of :func:`split_planes`. Where planes differ in what must be the same in each, it
-    is as the last of them that differs from the first has it, and signs are those of any."""
+    """Return the copy of some planes: the inverse of :func:`split_planes`. Exponents and maxima
+    must be equal in all planes. Where they differ, the last plane that differs from the first
+    counts. A sign is set if any plane has the sign."""
     first = planes[0]
     if len(planes) == 1:
         return first
@@ -41,7 +45,8 @@ def join_planes(planes: Sequence[StoredCopy]) -> StoredCopy:
 
 
 def _same(arrays: Sequence[Bytes]) -> Bytes:
-    """What is the same in all; else, of the last that differs from the first."""
+    """Return the common elements of all arrays. Where arrays differ, return the element of the last
+    array that differs from the first."""
     first = found = arrays[0]
     for other in arrays[1:]:
         found = np.where(other == first, found, other)

@@ -1,4 +1,5 @@
-"""The tables of the vector unit as Markdown: what `load` puts there, and what its bits mean."""
+"""Write the tables of the vector unit as Markdown: entries for `load`, and the meaning of the
+bits."""
 
 from diastole_sim.spec.command_table import Opcode
 from diastole_sim.spec.limits import (
@@ -55,7 +56,7 @@ RESULTS = {
     MicroOp.LGM: "likewise",
     MicroOp.LGG: "likewise",
 }
-"""By operation, what it makes of its operands."""
+"""Result of every operation."""
 
 _CHAINS = """\
 ## Chains
@@ -91,7 +92,7 @@ those behind them; a slot is {bytes} bytes, little-endian. Bits that a kind does
 
 
 def program_lines(limits: Limits) -> list[str]:
-    """A document's lines for one machine; ValueError where it has no vector unit."""
+    """Return a document's lines for one machine. ValueError if the machine has no vector unit."""
     if limits.vector is None:
         raise ValueError("a machine without a vector unit has no programs")
     chains = _CHAINS.format(most=MOST_INSTRUCTIONS, b=limits.block, registers=REGISTERS)
@@ -125,7 +126,7 @@ def _tables(limits: Limits) -> list[str]:
 
 
 def _slots(limits: Limits) -> str:
-    """What the table of scale slots has."""
+    """Return the description of the table of scale slots."""
     words = limits.slot_words
     if words == 1:
         return "by scale slot, the largest magnitude of the last tensor converted"

@@ -1,4 +1,4 @@
-"""The tables of commands and registers for those who program in C."""
+"""Write the tables of commands and registers as a C header."""
 
 from dataclasses import dataclass
 
@@ -31,7 +31,7 @@ FIELDS_ABOUT = (
 
 @dataclass(frozen=True, kw_only=True)
 class Constant:
-    """Of a machine: what a program must know of it beside its commands and registers."""
+    """Constant of a machine, needed by a program beside commands and registers."""
 
     name: str
     value: int | str
@@ -40,8 +40,8 @@ class Constant:
 
 @dataclass(frozen=True, kw_only=True)
 class Published:
-    """What the header of a machine is made from. ``prefix``: of its names. ``origin``: the line
-    that says where it comes from. ``identification``: what ``config_hash`` reads."""
+    """Content of the header of a machine. ``prefix``: prefix of all names. ``origin``: line about
+    the source of the header. ``identification``: value of the register ``config_hash``."""
 
     prefix: str
     origin: str
@@ -55,19 +55,20 @@ class Published:
 
     @property
     def errors(self) -> tuple[ErrorCode, ...]:
-        """Those that the machine has."""
+        """Errors of the machine."""
         vector = self.limits.has_vector
         return tuple(code for code in ErrorCode if vector or code not in VECTOR_ERRORS)
 
     def reset_value(self, register: Register) -> int:
-        """What a register reads after a reset: constants have a value of their own."""
+        """Return the value of a register after a reset. Constants keep their values."""
         constants = {"magic": MAGIC, "version": VERSION, "config_hash": self.identification}
         return constants.get(register.name, 0)
 
 
 def c_header(machine: Published) -> str:
-    """A C header (C99) with the constants, opcodes, fields, error codes, registers and bits of one
-    machine; no functions. Names begin with the machine's own, so that two may be included."""
+    """Return a C header (C99) with the constants, opcodes, fields, error codes, registers and bits
+    of one machine, without functions. Names begin with the machine's prefix, so a program may
+    include two headers."""
 
     def define(name: str, value: object, meaning: str = "") -> str:
         comment = f" /* {meaning} */" if meaning else ""

@@ -1,4 +1,4 @@
-"""Names of instructions, streams and tables of the vector unit, for those who program in C."""
+"""List the names of instructions, streams and tables of the vector unit for programs in C."""
 
 from collections.abc import Iterator
 
@@ -36,23 +36,23 @@ from diastole_sim.spec.stream_table import (
 from diastole_sim.spec.stream_table import FIELDS as STREAM_FIELDS
 
 Name = tuple[str, int, str]
-"""A name without the machine's prefix, its value, its meaning."""
+"""Name without the machine's prefix, value, and meaning."""
 
 
 def instruction_fields() -> tuple[MicroField, ...]:
-    """Of an instruction, in every machine with a vector unit."""
+    """Return the fields of an instruction, equal in every machine with a vector unit."""
     return INSTRUCTION_FIELDS
 
 
 def stream_fields(limits: Limits) -> tuple[StreamField, ...]:
-    """Of a stream of a machine."""
+    """Return the fields of a stream of a machine."""
     return tuple(
         field for field in STREAM_FIELDS if limits.has_choices or field.name not in CHOICE_FIELDS
     )
 
 
 def instruction_names() -> Iterator[Name]:
-    """What an instruction's fields may hold, and where they are."""
+    """Yield names for the values and the places of an instruction's fields."""
     yield "INSTRUCTION_BYTES", MICRO_BITS // 8, "of an entry of the table of instructions"
     yield "MOST_INSTRUCTIONS", MOST_INSTRUCTIONS, "of a program"
     yield "REGISTERS", REGISTERS, "operands 0 on, each a block"
@@ -68,7 +68,7 @@ def instruction_names() -> Iterator[Name]:
 
 
 def stream_names(limits: Limits) -> Iterator[Name]:
-    """What a stream's fields may hold, and where they are."""
+    """Yield names for the values and the places of a stream's fields."""
     yield "STREAM_BYTES", DESCRIPTOR_BYTES, "of an entry of the table of streams"
     yield "STREAM_SLOTS", SLOTS, "of that table"
     yield "CHAIN_STREAMS", STREAMS, "slots of a chain: its inputs, then its outputs"
@@ -82,7 +82,7 @@ def stream_names(limits: Limits) -> Iterator[Name]:
 
 
 def table_names(limits: Limits) -> Iterator[Name]:
-    """The tables that ``load`` fills and ``store`` reads, and what the constants are."""
+    """Yield names of the tables for ``load`` and ``store``, of scale slots, and of constants."""
     for table in vector_tables(choices=limits.has_choices):
         yield f"TABLE_{table.name}", int(table), "in the field which" * (not table)
     yield "SLOT_WORDS", limits.slot_words, "entries of a scale slot in the table amax"
@@ -103,8 +103,8 @@ def _places(what: str, fields: tuple[MicroField, ...] | tuple[StreamField, ...])
 
 
 def place_names(name: str, low: int, bits: int, meaning: str) -> Iterator[Name]:
-    """Return where a field is: the word and the bit in that word of the lowest bit, and the width,
-    with the bits that are in the next word."""
+    """Yield names for the place of a field: word and bit of the lowest bit, and the width. If the
+    field continues in the next word, the meaning of the width names the bits there."""
     word, bit = divmod(low, 32)
     over = bit + bits - 32
     highest = f"bits 0 to {over - 1}" if over > 1 else "bit 0"

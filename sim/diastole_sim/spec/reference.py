@@ -1,4 +1,5 @@
-"""The tables of commands and registers as Markdown, for the documentation and for one machine."""
+"""Write the tables of commands and registers as Markdown, for the documentation and for one
+machine."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -30,10 +31,11 @@ from diastole_sim.spec.registers import (
 
 @dataclass(frozen=True, kw_only=True)
 class Described:
-    """Which machines the tables are of; all where nothing is said.
+    """Machines described by the tables; by default all machines.
 
-    ``planes``: with the format ``fast``; ``vector``: with a vector unit; ``choices``: that decide
-    widths. ``config_hash``: of one machine, what that register reads.
+    ``planes``: machines with the format ``fast``. ``vector``: machines with a vector unit.
+    ``choices``: machines that decide widths. ``config_hash``: value of the register ``config_hash``
+    of a single machine; None in tables of several machines.
     """
 
     planes: bool = True
@@ -43,27 +45,27 @@ class Described:
 
     @property
     def opcodes(self) -> tuple[Opcode, ...]:
-        """The operations that they have."""
+        """Operations of the machines."""
         return opcodes_of(vector=self.vector)
 
     @property
     def fields(self) -> tuple[Field, ...]:
-        """The fields of their commands."""
+        """Fields of the machines' commands."""
         fields = machine_fields(vector=self.vector, choices=self.choices)
         return tuple(each for each in fields if self.planes or not each.name.startswith("width"))
 
     @property
     def errors(self) -> tuple[ErrorCode, ...]:
-        """Why they stop or refuse a command."""
+        """Errors with which the machines stop or refuse a command."""
         return tuple(code for code in ErrorCode if self.vector or code not in VECTOR_ERRORS)
 
     @property
     def registers(self) -> tuple[Register, ...]:
-        """What they have of the register map."""
+        """Registers of the machines."""
         return registers_of(planes=self.planes, vector=self.vector)
 
     def reset_value(self, register: Register) -> int:
-        """What a register reads after a reset."""
+        """Return the value of a register after a reset."""
         constants = {
             "magic": MAGIC,
             "version": VERSION,
@@ -73,7 +75,7 @@ class Described:
 
 
 def reference() -> str:
-    """Everything, of whatever machine."""
+    """Return the tables of all commands, errors and registers, for any machine."""
     described = Described()
     lines = [
         *("## Commands", ""),
@@ -93,7 +95,7 @@ def reference() -> str:
 
 
 def command_tables(described: Described) -> list[str]:
-    """The operations, and the fields of commands."""
+    """Return the lines of the tables of operations and of fields of commands."""
     operations = ((f"{op}", op.name.lower()) for op in described.opcodes)
     fields = (_field_row(field, described.opcodes) for field in described.fields)
     return [
@@ -104,7 +106,8 @@ def command_tables(described: Described) -> list[str]:
 
 
 def error_table(described: Described) -> list[str]:
-    """The codes of errors, and which of several is reported."""
+    """Return the lines of the table of error codes and of the order in which errors are
+    reported."""
     order = [str(int(code)) for code in PRECEDENCE if code in described.errors]
     rows = ((f"{int(code)}", code.name, ERROR_MEANINGS[code]) for code in described.errors)
     return [
@@ -117,7 +120,8 @@ def error_table(described: Described) -> list[str]:
 
 
 def register_table(described: Described) -> list[str]:
-    """The registers and their bits; of one machine with what they read after a reset."""
+    """Return the lines of the table of registers and bits. The table of a single machine has a
+    column of reset values."""
     rows: list[tuple[str, ...]] = []
     one = described.config_hash is not None
     for register in described.registers:
@@ -131,12 +135,13 @@ def register_table(described: Described) -> list[str]:
 
 
 def locked(register: Register) -> bool:
-    """Whether a host's write is refused while the machine is busy."""
+    """Return whether a write by the host is refused while the machine is busy."""
     return register.kind in (SETTING, STATE)
 
 
 def table(*heads: str, rows: Iterable[tuple[str, ...]]) -> list[str]:
-    """The lines of a table of Markdown; bars in its cells are no borders."""
+    """Return the lines of a Markdown table. Bars in cells are escaped, because a bare bar is a
+    border."""
     lines = [heads, ("---",) * len(heads), *rows]
     return ["| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |" for cells in lines]
 

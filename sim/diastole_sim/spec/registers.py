@@ -1,8 +1,8 @@
-"""Registers: the machine as its host sees it, behind AXI4-Lite, in words of 32 bits.
+"""Register map of the machine as the host sees it: words of 32 bits behind AXI4-Lite.
 
-This table is the only description: the hardware, the driver, the C header and the documentation
-come from it. A register of more than 32 bits takes two words, the lower first; it may change
-between the reads of its halves while the machine is busy.
+The table is the only description of the registers. The hardware, the driver, the C header and the
+documentation are made from the table. A register of more than 32 bits takes two words, the lower
+first. The value may change between the reads of both halves while the machine is busy.
 """
 
 from dataclasses import dataclass
@@ -12,17 +12,17 @@ from diastole_sim.spec.micro import FLOOR
 
 MAGIC = int.from_bytes(b"DIAS", "little")
 VERSION = 0x0001_0000
-"""Major and minor version of this table, 16 bits each."""
+"""Major and minor version of the register map, 16 bits each."""
 
 CONSTANT, STATUS, SETTING, STATE, SPECIAL = "constant", "status", "setting", "state", "special"
-"""Kinds of register. A *constant* and a *status*, which the machine drives, are read only. A
-*setting* is read and written by the host, and locked while the machine is busy; a *state* likewise,
-and the machine changes it. *special* ones have the meaning of each bit in their table."""
+"""Kinds of register. A *constant* and a *status*, which the machine drives, are read only. The host
+reads and writes a *setting*, which is locked while the machine is busy. A *state* is a setting that
+the machine changes too. The table of a *special* register gives the meaning of each bit."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Bit:
-    """One bit of a register: ``access`` is r (read), rw, w (write 1 to act; reads 0), w1c (read;
+    """One bit of a register. ``access`` is r (read), rw, w (write 1 to act; reads 0), w1c (read;
     write 1 to clear)."""
 
     name: str
@@ -33,7 +33,7 @@ class Bit:
 
 @dataclass(frozen=True, kw_only=True)
 class Register:
-    """``bits`` bits (1 to 64) from byte ``offset`` on, little-endian."""
+    """Register of ``bits`` bits (1 to 64) from byte ``offset`` on, little-endian."""
 
     name: str
     offset: int
@@ -44,12 +44,12 @@ class Register:
 
     @property
     def of_planes(self) -> bool:
-        """Whether only machines with the format ``fast`` have it."""
+        """True for a register of machines with the format ``fast`` only."""
         return self.name in PLANES
 
     @property
     def of_vector(self) -> bool:
-        """Whether only machines with a vector unit have it."""
+        """True for a register of machines with a vector unit only."""
         return self.name in VECTOR
 
     @property
@@ -57,7 +57,8 @@ class Register:
         return -(-self.bits // 32)
 
     def bit(self, name: str) -> int:
-        """Position of a bit by its name; KeyError if there is none."""
+        """Return the position of a bit by its name. KeyError if the register has no bit of the
+        name."""
         return {bit.name: bit.low for bit in self.layout}[name]
 
 
@@ -84,7 +85,7 @@ FLAG_BITS = tuple(
         )
     )
 )
-"""The bits of the register ``flags``, from the lowest on."""
+"""Bits of the register ``flags``, from the lowest on."""
 
 _WAITS = {
     "vector": "a bank for the drain, and the vector unit or the converter did not take its results",
@@ -97,11 +98,11 @@ _WAITS = {
 }
 _FIRST_WAIT = 0xC8
 WAIT_CAUSES = tuple(_WAITS)
-"""Why no slot of the array is valid in a cycle of a run: the first that holds counts; without a
-vector unit three of them never do. Each has a counter of cycles, the register of
-:data:`WAIT_REGISTERS`."""
+"""Causes of a cycle of a run in which no slot of the array is valid. The first cause that holds
+counts. Three of the causes never hold in a machine without a vector unit. A register of
+:data:`WAIT_REGISTERS` counts the cycles of a cause."""
 WAIT_REGISTERS = {cause: f"wait_{cause}" for cause in WAIT_CAUSES}
-"""By cause, the name of its register."""
+"""Names of the registers by cause."""
 
 _OF_CHAINS = (
     _register("step", 0xB0, 32, STATE, "the training step that is done"),
@@ -211,17 +212,18 @@ COUNTED = (
     *WAIT_REGISTERS.values(),
     "busy_slots",
 )
-"""Registers that count until they are cleared."""
+"""Registers that count until the counters are cleared."""
 PLANES = ("improvement_num", "improvement_den")
 """Registers of the precision monitor."""
 
 
 VECTOR = tuple(register.name for register in _OF_CHAINS)
-"""Registers of steps, and of the scale of the loss."""
+"""Registers of steps and of the scale of the loss."""
 
 
 def registers_of(*, planes: bool, vector: bool = False) -> tuple[Register, ...]:
-    """Those of a machine; ``planes``: it has the format ``fast``, ``vector``: a vector unit."""
+    """Return the registers of a machine. ``planes``: the machine has the format ``fast``.
+    ``vector``: the machine has a vector unit."""
     return tuple(
         each
         for each in REGISTERS
@@ -231,6 +233,6 @@ def registers_of(*, planes: bool, vector: bool = False) -> tuple[Register, ...]:
 
 BY_NAME = {register.name: register for register in REGISTERS}
 END = max(register.offset + 4 * register.words for register in REGISTERS)
-"""One past the last register, bytes."""
+"""Offset of the first byte behind the last register."""
 ADDRESS_SPACE_BITS = 12
-"""Of the AXI4-Lite address; offsets without a register answer DECERR."""
+"""Bits of the AXI4-Lite address. Offsets without a register answer DECERR."""

@@ -1,4 +1,4 @@
-"""The one place that words an error about a parameter: its name, what is accepted, what came."""
+"""Write the text of every error about a parameter: name, accepted values, refused value."""
 
 import re
 from collections.abc import Sequence
@@ -7,14 +7,15 @@ from typing import TypeVar
 
 T = TypeVar("T")
 MOST_DIGITS = 40
-"""Of a number that anybody means. Python itself refuses some thousands, with words of its own."""
+"""Digits of the longest accepted number. Python itself refuses some thousands of digits, with an
+error text of its own."""
 _REAL = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 MOST_SHOWN = 60
-"""Characters of what came that a message shows."""
+"""Most characters of a refused value in a message."""
 
 
 def shown(value: object) -> str:
-    """Return a value as a message shows it: on one line, and not too long."""
+    """Return the text of a value in a message: on one line, and not too long."""
     try:
         text = value if isinstance(value, str) else repr(value)
     except ValueError:  # Python does not write integers of more than 4300 digits
@@ -23,31 +24,31 @@ def shown(value: object) -> str:
 
 
 def whole_number(text: str) -> int | None:
-    """Return the number that the digits 0 to 9 say; None for another text, and for more digits
-    than :data:`MOST_DIGITS`."""
+    """Return the number in a text of digits 0 to 9. None for any different text, and for more
+    digits than :data:`MOST_DIGITS`."""
     whole = text.isascii() and text.isdecimal()
     return int(text) if whole and len(text) <= MOST_DIGITS else None
 
 
 def signed_number(text: str) -> int | None:
-    """Return the number of digits as of :func:`whole_number`, which a sign may precede."""
+    """Return the number of a text as in :func:`whole_number`, with an optional sign in front."""
     value = whole_number(text[1:] if text[:1] in ("+", "-") else text)
     return -value if value is not None and text.startswith("-") else value
 
 
 def real_number(text: str) -> float | None:
-    """Return the number that a text writes in the digits 0 to 9, with a point and an exponent if
-    need be. None for another text, among them ``nan`` and ``inf``, and for a number beyond the
-    range of float64."""
+    """Return the number in a text of digits 0 to 9, with an optional point and exponent. None for
+    any different text, ``nan`` and ``inf`` included, and for a number beyond the range of
+    float64."""
     value = float(text) if _REAL.fullmatch(text) else inf
     return value if isfinite(value) else None
 
 
 def require_int(name: str, value: object, low: int, high: int) -> int:
-    """Return ``value`` if it is an integer in ``low..high``, both included.
+    """Return ``value`` if it is an integer in ``low..high``, ``low`` and ``high`` included.
 
-    Booleans are no integers here. ValueError otherwise, for a wrong type too, so that a caller who
-    collects the errors of a whole file has one exception to catch.
+    A boolean is no integer. ValueError otherwise, for a wrong type too. So a caller who collects
+    the errors of a whole file catches a single kind of exception.
     """
     if isinstance(value, int) and not isinstance(value, bool) and low <= value <= high:
         return value
@@ -55,7 +56,8 @@ def require_int(name: str, value: object, low: int, high: int) -> int:
 
 
 def require_choice(name: str, value: T, choices: Sequence[T]) -> T:
-    """Return ``value`` if it equals one of ``choices`` and has its type; ValueError otherwise."""
+    """Return ``value`` if a member of ``choices`` has the same value and type. ValueError
+    otherwise."""
     if any(type(value) is type(choice) and value == choice for choice in choices):
         return value
     accepted = ", ".join(str(choice) for choice in choices)

@@ -1,8 +1,8 @@
-"""Dropping low bits of a magnitude: the rules of the converter, on integers.
+"""Rounding rules of the converter: drop low bits of an integer magnitude.
 
-Each rule takes a magnitude, how many of its low bits to drop, and a draw of ``bits`` random bits,
-and returns the kept part, incremented or not. With nu = the part dropped, in units of the kept
-part's last place, 0 <= nu < 1, and R = the draw, it increments when
+A rule takes a magnitude, the number of low bits to drop, and a draw of ``bits`` random bits. The
+rule returns the kept part, incremented or not. Let nu be the dropped part in units of the kept
+part's last place, 0 <= nu < 1, and R the draw. A rule increments under the following condition:
 
 ===============  ==========================================================
 nearest          nu > 1/2, or nu = 1/2 and the kept part is odd
@@ -29,10 +29,10 @@ Mask = NDArray[np.bool_]
 
 MAX_MAGNITUDE_BITS = 24
 DRAW_BITS = 16
-"""Width of an element's draw; a rounding with fewer random bits takes the top ones."""
+"""Bits of an element's draw. A rounding with fewer random bits takes the top bits."""
 SHARED_DRAW_BITS = 8
-"""Most random bits that a second copy takes of the same draw, from these low bits; for more it has
-another draw."""
+"""Most random bits of a second copy from the draw of the first copy, whose low bits the second copy
+takes. With more random bits the second copy has a draw of its own."""
 RANDOM_BITS: dict[str, tuple[int, int]] = {
     "counter": (1, DRAW_BITS),
     "lfsr": (1, MAX_LFSR_BITS),
@@ -47,11 +47,12 @@ ROW_KINDS = ("lfsr", "lfsr3")
 """Kinds whose draws are states of a register that starts anew in every row."""
 MAX_RANDOM_BITS = max(most for _, most in RANDOM_BITS.values())
 SHIFT_LIMIT = MAX_MAGNITUDE_BITS + MAX_RANDOM_BITS + 2
-"""From this shift on nu < 2^-26 and no rule increments; shifts are clamped to it."""
+"""Shift from which on nu < 2^-26 and no rule increments. Larger shifts are clamped to this
+shift."""
 
 
 def _nearest(kept: Integers, part: Integers, rest: Mask, draw: Integers, bits: int) -> Integers:
-    """Nearest, ties to even; takes no draw."""
+    """Round to nearest, ties to even, without a draw."""
     half = 1 << bits
     return kept + ((part > half) | ((part == half) & (rest | (kept & 1 == 1))))
 
@@ -66,14 +67,14 @@ def _stochastic_a(
 def _stochastic_b(
     kept: Integers, part: Integers, rest: Mask, draw: Integers, bits: int
 ) -> Integers:
-    """As A, with a constant half below the draw's last bit."""
+    """Add the draw and a constant half below the draw's last bit, and truncate."""
     return kept + ((part + 2 * draw + 1) >> (bits + 1))
 
 
 def _stochastic_c(
     kept: Integers, part: Integers, rest: Mask, draw: Integers, bits: int
 ) -> Integers:
-    """Round the dropped part to ``bits`` bits, nearest even, then as A."""
+    """Round the dropped part to ``bits`` bits, to nearest even, then continue as rule A."""
     whole = part >> 1
     whole += part & 1 & (rest | whole)
     return kept + ((whole + draw) >> bits)
@@ -85,18 +86,19 @@ RULES: dict[str, Callable[[Integers, Integers, Mask, Integers, int], Integers]] 
     "stochastic-b": _stochastic_b,
     "stochastic-c": _stochastic_c,
 }
-"""Each from the kept part, floor(nu * 2^(bits+1)), whether that left a rest, draw and bits."""
+"""Rules as functions of the kept part, floor(nu * 2^(bits+1)), a mask of rests below, draw and
+bits."""
 
 
 def default_random_bits(kind: str) -> int:
-    """Bits of a draw of a kind, if nothing is said: 8, or the nearest that it has."""
+    """Return the default bits of a draw of a kind: 8, or the nearest accepted number."""
     require_choice("rounding_kind", kind, KINDS)
     fewest, most = RANDOM_BITS[kind]
     return min(max(DEFAULT_RANDOM_BITS, fewest), most)
 
 
 def is_stochastic(rule: str) -> bool:
-    """Whether ``rule`` takes draws."""
+    """Return whether ``rule`` takes draws."""
     return rule != "nearest"
 
 
@@ -105,9 +107,9 @@ def round_magnitude(
 ) -> Integers:
     """Drop the low ``shift`` bits of ``magnitude`` by ``rule``; arrays broadcast.
 
-    ``magnitude``: 0..2^24 - 1; ``shift``: 0 or more; ``draw``: 0..2^bits - 1; ``bits``: 1..24.
-    The ranges of the arrays are not checked. ValueError for an unknown rule or bits out of range.
-    Integers have 32 bits or more, and so have those that are returned.
+    ``magnitude``: 0..2^24 - 1; ``shift``: 0 or more; ``draw``: 0..2^bits - 1; ``bits``: 1..24. The
+    ranges of the arrays are not checked. ValueError for an unknown rule or bits out of range.
+    Integers of arguments and result have 32 bits or more.
     """
     require_choice("rounding", rule, tuple(RULES))
     require_int("bits", bits, 1, MAX_RANDOM_BITS)
@@ -117,7 +119,7 @@ def round_magnitude(
     shift = np.minimum(shift, SHIFT_LIMIT)
     kept = magnitude >> shift
     dropped = magnitude - (kept << shift)
-    if shift.size and shift.min() > bits:  # then 32 bits do, where others are not given
+    if shift.size and shift.min() > bits:  # 32 bits are enough, unless an argument has more
         shift = shift - (bits + 1)
         part = dropped >> shift
         return RULES[rule](kept, part, part << shift != dropped, draw, bits)
@@ -127,8 +129,8 @@ def round_magnitude(
 
 
 def _to_nearest(magnitude: Integers, shift: Integers) -> Integers:
-    """The rule ``nearest``: twice the magnitude, a unit more where the kept part is odd, and all
-    but a unit of the kept part's last place are added, and one bit more is dropped."""
+    """Round by the rule ``nearest``: add twice the magnitude, 1 if the kept part is odd, and
+    2^shift - 1, then drop ``shift`` + 1 bits."""
     shift = np.minimum(shift, MAX_MAGNITUDE_BITS + 2)
     total = magnitude >> shift
     total &= 1
@@ -141,9 +143,10 @@ def _to_nearest(magnitude: Integers, shift: Integers) -> Integers:
 def round_quotient(
     rule: str, numerator: ArrayLike, divisor: ArrayLike, draw: ArrayLike = 0, bits: int = 1
 ) -> Integers:
-    """``numerator`` / ``divisor``, an exact fraction, to an integer by ``rule``; arrays broadcast.
+    """Round ``numerator`` / ``divisor``, an exact fraction, to an integer by ``rule``; arrays
+    broadcast.
 
-    ``numerator``: 0..2^24 - 1; ``divisor``: 1..2^54; the rest as for :func:`round_magnitude`.
+    ``numerator``: 0..2^24 - 1; ``divisor``: 1..2^54. All else as for :func:`round_magnitude`.
     """
     require_choice("rounding", rule, tuple(RULES))
     require_int("bits", bits, 1, MAX_RANDOM_BITS)

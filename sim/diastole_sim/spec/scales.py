@@ -1,16 +1,15 @@
-"""From the largest magnitude of a group or a tensor to its exponent, and NVFP4's scale codes.
+"""Derive exponents from the largest magnitude of a group or a tensor, and NVFP4's scale codes.
 
-``amax`` is always the 31 bits of a finite binary32 magnitude, 0 where there is no element (or only
-zeros and subnormals, which count as zeros). With amax = s * 2^(x - 23), s of 24 bits:
+``amax`` is always the 31 bits of a finite binary32 magnitude, 0 for no element or for zeros and
+subnormals only. (Subnormals count as zeros.) With amax = s * 2^(x - 23), s of 24 bits, the rules
+give the following exponents:
 
-=======  =====================================================================
-floor    x
-even     x + 1 if s rounded to p bits (nearest, ties to even) is 2^p, else x
-ceil     x if amax is a power of two, else x + 1
-rceil    the smallest e with amax <= (largest element of a group of exponent e)
-=======  =====================================================================
+- ``floor``: x;
+- ``even``: x + 1 if s rounded to p bits (nearest, ties to even) is 2^p, else x;
+- ``ceil``: x if amax is a power of two, else x + 1;
+- ``rceil``: the smallest e with amax <= (largest element of a group of exponent e).
 
-and no exponent is above 127.
+No exponent is above 127.
 """
 
 from collections.abc import Sequence
@@ -38,25 +37,25 @@ from diastole_sim.spec.rounding import SHIFT_LIMIT
 Integers = NDArray[np.int64]
 
 MAX_QUOTIENT_SHIFT = SHIFT_LIMIT
-"""A significand of 24 bits shifted down by as much is below 2^-26, where no rule increments."""
+"""Shift from which on a significand of 24 bits is below 2^-26, where no rule increments."""
 
 
 def exponents_of(amax: Integers) -> Integers:
-    """x: floor(log2 amax) of non-zero magnitudes; -127 for 0."""
+    """Return x: floor(log2 amax) of non-zero magnitudes; -127 for 0."""
     return (amax >> (BINARY32_SIGNIFICAND_BITS - 1)) - EXPONENT_BIAS
 
 
 def significands_of(amax: Integers) -> Integers:
-    """s, 2^23 to 2^24 - 1; meaningless for 0."""
+    """Return s, 2^23 to 2^24 - 1; meaningless for 0."""
     hidden = 1 << (BINARY32_SIGNIFICAND_BITS - 1)
     return amax & (hidden - 1) | hidden
 
 
 def group_exponents(amax: Integers, chosen: TensorClass) -> Integers:
-    """e by the class's scale rule; meaningless where amax is 0."""
+    """Return e by the class's scale rule; meaningless where amax is 0."""
     kind, s = chosen.format, significands_of(amax)
     dropped = BINARY32_SIGNIFICAND_BITS - kind.precision
-    if chosen.scale == "fixed":  # a scale of 1, and bf16 has the exponents of binary32
+    if chosen.scale == "fixed":  # the scale is 1, and bf16 has the exponents of binary32
         return np.full_like(amax, MAX_EXPONENT)
     raised = {
         "floor": np.zeros(s.shape, dtype=np.bool_),
@@ -68,8 +67,9 @@ def group_exponents(amax: Integers, chosen: TensorClass) -> Integers:
 
 
 def two_level_exponent(amax: Integers, chosen: TensorClass) -> Integers:
-    """T of NVFP4: the smallest with amax <= 2688 * 2^T, or, by the rule ``four-over-six``, with
-    amax <= 1536 * 2^T, but no more than a command holds; meaningless where amax is 0."""
+    """Return T of NVFP4: the smallest T with amax <= 2688 * 2^T, or, by the rule ``four-over-six``,
+    with amax <= 1536 * 2^T. T is at most the largest value in a command. Meaningless where amax is
+    0."""
     largest, exponent = TWO_LEVEL_LARGEST, TWO_LEVEL_EXPONENT
     if chosen.scale == FOUR_OVER_SIX:
         largest, exponent = FOUR_OVER_SIX_LARGEST, FOUR_OVER_SIX_EXPONENT
@@ -79,9 +79,10 @@ def two_level_exponent(amax: Integers, chosen: TensorClass) -> Integers:
 
 
 def amax_exponent(amax: int, chosen: TensorClass) -> int:
-    """The e of a tensor's scale, or T of NVFP4, that follows from the tensor's ``amax``.
+    """Return the exponent of a tensor's scale, e or T of NVFP4, from the tensor's ``amax``.
 
-    That of the scale 1 if ``amax`` is 0. The class must have a scale per tensor.
+    The exponent of the scale 1 is returned if ``amax`` is 0. The class must have a scale per
+    tensor.
     """
     if amax == 0:
         return chosen.format.unit_exponent
@@ -92,11 +93,11 @@ def amax_exponent(amax: int, chosen: TensorClass) -> int:
 
 
 def delayed_exponent(maxima: Sequence[int], chosen: TensorClass, margin: int) -> int | None:
-    """The e of a tensor's scale, or T of NVFP4, that follows from its largest magnitudes in steps
-    before, ``maxima``; None where they are all 0.
+    """Return the exponent of a tensor's scale, e or T of NVFP4, from ``maxima``, the tensor's
+    largest magnitudes in steps before. None if all maxima are 0.
 
-    The scale of the largest is raised by ``margin`` binades, but not beyond the largest scale that
-    a command holds.
+    The scale of the largest maximum is raised by ``margin`` binades, but not beyond the largest
+    scale of a command.
     """
     largest = max(maxima)
     if largest == 0:
@@ -108,12 +109,12 @@ def delayed_exponent(maxima: Sequence[int], chosen: TensorClass, margin: int) ->
 def scale_codes(
     amax: Integers, exponent: int | Integers, chosen: TensorClass, largest: int = 6
 ) -> Integers:
-    """E4M3 of amax / (6 * 2^T), to nearest (ties to even) or ``up``, at most 448; 0 for 0. With
-    ``largest`` = 4 E4M3 of amax / (4 * 2^T).
+    """Return E4M3 of amax / (6 * 2^T), to nearest (ties to even) or ``up``, at most 448; 0 for 0.
+    With ``largest`` = 4 return E4M3 of amax / (4 * 2^T).
 
     With amax = s * 2^(x - 23) the quotient by 6 is s / 3 * 2^(x - 24 - T), and s / 3 lies in 2^21
-    to 2^23: a comparison tells its binade, and a division by 3 * 2^n rounds it. The quotient by 4
-    is s * 2^(x - 25 - T).
+    to 2^23. A comparison gives the binade, and a division by 3 * 2^n rounds. The quotient by 4 is s
+    * 2^(x - 25 - T).
     """
     s = np.where(amax == 0, 0, significands_of(amax))
     upper = s >= 3 << 22 if largest == 6 else np.ones_like(s)
@@ -132,7 +133,7 @@ def scale_codes(
 
 
 def scale_parts(code: NDArray[Any]) -> tuple[Integers, Integers]:
-    """sE (1 to 15) and the 4-bit significand of E4M3 codes: sig4 * 2^(sE - 7 - 3)."""
+    """Return sE (1 to 15) and the 4-bit significand of E4M3 codes: sig4 * 2^(sE - 7 - 3)."""
     wide = code.astype(np.int64)
     field = wide >> SIGNIFICAND_FRACTION
     hidden = np.where(field == 0, 0, 1 << SIGNIFICAND_FRACTION)
@@ -142,9 +143,9 @@ def scale_parts(code: NDArray[Any]) -> tuple[Integers, Integers]:
 def stored_parts(
     stored: NDArray[Any], kind: Format, exponent: int | Integers | None
 ) -> tuple[Integers, Integers]:
-    """e and the 4-bit significand (8 where scales are powers of two) of stored exponents.
+    """Return e and the 4-bit significand (8 for scales that are powers of two) of stored exponents.
 
-    ``exponent``: T, of NVFP4; it broadcasts. Those of zeros and of NaN are meaningless.
+    ``exponent``: T of NVFP4; it broadcasts. Results for zeros and NaN are meaningless.
     """
     if not kind.two_level:
         e = stored.astype(np.int64) - EXPONENT_BIAS

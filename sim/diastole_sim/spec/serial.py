@@ -1,23 +1,24 @@
-"""The serial link between a host and a board: octets on the line, frames, and what they ask.
+"""Serial link between a host and a board: octets on the line, frames, and requests.
 
-This is the only description: the hardware's bridge and the host's link come from it.
+The module is the only description of the link. The hardware's bridge and the host's link follow it.
 
-Octets are framed as in asynchronous HDLC (RFC 1662): a frame ends, and the next begins, with
-``FLAG``; an octet of a frame that is ``FLAG`` or ``ESCAPE`` is sent as ``ESCAPE`` and itself with
-the bits of ``FLIP`` inverted; a frame ends with its FCS-32, the CRC-32 of IEEE 802.3, the lowest
-octet first. So whoever listens is in step again at the next flag, whatever was lost or inserted.
+Octets are framed as in asynchronous HDLC (RFC 1662). A frame ends with ``FLAG``, and the next frame
+begins. An octet of a frame that equals ``FLAG`` or ``ESCAPE`` is sent as ``ESCAPE`` and the octet
+with the bits of ``FLIP`` inverted. A frame ends with its FCS-32, the CRC-32 of IEEE 802.3, the
+lowest octet first. So a listener is in step again at the next flag, whatever was lost or inserted.
 
 A frame is whole little-endian words of 32 bits: a head of two words, data, and the FCS. The host
-sends one request at a time, and repeats it while no answer comes. The bridge answers every request
-that it hears whole, and does what it asks once: it keeps the sequence number of the last write, and
-answers a repetition of that one with the answer that it gave. ``IDENTIFY`` makes it forget the
-number; a host begins with it. What comes while the bridge is at work is not heard.
+sends one request at a time, and repeats the request until an answer arrives. The bridge answers
+every complete request, and executes a request once. The bridge keeps the sequence number of the
+last write, and repeats the answer if a request repeats the number. ``IDENTIFY`` makes the bridge
+forget the number; a host begins with ``IDENTIFY``. The bridge does not hear octets while it is at
+work.
 
-Bits of the first word of a head: the operation from bit 0 (4 bits), the status from bit 4 (3 bits,
-0 in a request), whether it is an answer in bit 7; how many words of data are asked for, written or
-given from bit 8 (8 bits); the sequence number from bit 16 (16 bits). The second word: the address
-in bytes, a multiple of 4. An answer repeats all of its request but the status, and brings the data
-of a reading.
+Bits of the first word of a head: the operation from bit 0 (4 bits); the status from bit 4 (3 bits,
+0 in a request); bit 7 set for an answer; the number of requested, written or returned words of data
+from bit 8 (8 bits); the sequence number from bit 16 (16 bits). The second word is the address in
+bytes, a multiple of 4. An answer repeats the request except the status, and returns the data of a
+read.
 """
 
 import zlib
@@ -28,23 +29,26 @@ from diastole_sim.spec.require import require_int
 
 FLAG, ESCAPE, FLIP = 0x7E, 0x7D, 0x20
 CRC_POLYNOMIAL = 0xEDB88320
-"""Of the FCS, its bits from the highest power in bit 0 on; all registers start with ones."""
+"""Polynomial of the FCS, bits from the highest power in bit 0 on. All registers start with ones."""
 CRC_RESIDUE = 0xDEBB20E3
-"""What the register holds when a frame and its FCS have gone through it."""
+"""Content of the register after a frame with its FCS."""
 WORD_BYTES = 4
 HEAD_WORDS = 2
 MOST_WORDS = 255
-"""Of data in a frame."""
+"""Most words of data in a frame."""
 LINK_MAGIC = int.from_bytes(b"DLNK", "little")
 LINK_VERSION = 0x0001_0000
-"""Major and minor version of what is described here, 16 bits each."""
+"""Major and minor version of the link, 16 bits each."""
 SEQUENCES = 1 << 16
 
 
 class Ask(IntEnum):
-    """What a request is for; other numbers are refused. ``IDENTIFY`` reads words of
-    :data:`IDENTITY` from word ``address`` / 4 on, zeros behind them; the others read and write
-    registers of the machine, by their offsets, and its memory, by its addresses."""
+    """Operations of a request. All remaining numbers are refused.
+
+    ``IDENTIFY`` reads words of :data:`IDENTITY` from word ``address`` / 4 on, with zeros behind the
+    last. ``READ_REGISTERS`` and ``WRITE_REGISTERS`` access registers of the machine by offset.
+    ``READ_MEMORY`` and ``WRITE_MEMORY`` access the machine's memory by address.
+    """
 
     IDENTIFY = 0
     READ_REGISTERS = 1
@@ -55,13 +59,13 @@ class Ask(IntEnum):
 
 WRITES = (Ask.WRITE_REGISTERS, Ask.WRITE_MEMORY)
 IDENTITY = ("magic", "version", "memory_base", "memory_bytes", "clock_hz")
-"""The words of an identification: :data:`LINK_MAGIC`, :data:`LINK_VERSION`, where the machine's
-memory begins, its size, and the frequency of its clock."""
+"""Words of an identification: :data:`LINK_MAGIC`, :data:`LINK_VERSION`, the address of the
+machine's memory, the size of the memory, and the frequency of the machine's clock."""
 
 
 class Status(IntEnum):
-    """How a request went; ``SUBORDINATE`` and ``NOWHERE``: an access was answered with SLVERR, or
-    DECERR. ``REFUSED``: no such operation, or not as many words of data as it says."""
+    """Outcome of a request. ``SUBORDINATE`` and ``NOWHERE``: an access was answered with SLVERR, or
+    DECERR. ``REFUSED``: the operation is unknown, or the number of words of data is wrong."""
 
     DONE = 0
     REFUSED = 1
@@ -71,9 +75,10 @@ class Status(IntEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class Frame:
-    """A request or an answer. ``words``: of data that it asks for, or has. ``data``: those words.
+    """Request or answer. ``words``: number of words of data, requested or contained. ``data``: the
+    words of data.
 
-    ValueError for what has no encoding.
+    ValueError for a frame without an encoding.
     """
 
     ask: int
@@ -92,14 +97,15 @@ class Frame:
         require_int("words", self.words, 0, MOST_WORDS)
 
     def encode(self) -> bytes:
-        """Its octets, without flags and FCS."""
+        """Return the octets, without flags and FCS."""
         head = self.ask | self.status << 4 | self.answer << 7 | self.words << 8
         every = (head | self.sequence << 16, self.address, *self.data)
         return b"".join(word.to_bytes(WORD_BYTES, "little") for word in every)
 
     @classmethod
     def decode(cls, octets: bytes) -> "Frame":
-        """ValueError if it is no whole number of words, or no head."""
+        """Return the frame in some octets. ValueError if the octets are no whole number of words,
+        or shorter than a head."""
         if len(octets) % WORD_BYTES or len(octets) < HEAD_WORDS * WORD_BYTES:
             raise ValueError(f"a frame has whole words, at least {HEAD_WORDS}: {len(octets)} bytes")
         head, address, *data = (
@@ -117,17 +123,18 @@ class Frame:
         )
 
     def answered(self, status: int = Status.DONE, data: tuple[int, ...] = ()) -> "Frame":
-        """The answer to this request."""
+        """Return the answer to this request."""
         return replace(self, status=status, data=data, answer=True)
 
     @property
     def complete(self) -> bool:
-        """Whether a request has as many words of data as it says."""
+        """True if a request has its full number of words of data."""
         return len(self.data) == (self.words if self.ask in WRITES else 0)
 
 
 def on_line(octets: bytes) -> bytes:
-    """A frame as it is sent: flags around it and its FCS, and what looks like either escaped."""
+    """Return a frame as sent on the line: with FCS, flags around, and octets equal to flag or
+    escape escaped."""
     whole = octets + zlib.crc32(octets).to_bytes(4, "little")
     sent = bytearray([FLAG])
     for octet in whole:
@@ -137,14 +144,14 @@ def on_line(octets: bytes) -> bytes:
 
 @dataclass(kw_only=True)
 class FrameReader:
-    """Finds frames in what comes from a line. ``damaged``: pieces between flags so far that were
-    none, empty ones apart."""
+    """Find frames in the octets of a line. ``damaged``: number of pieces between flags that were no
+    frames, without empty pieces."""
 
     damaged: int = 0
     _kept: bytearray = field(default_factory=bytearray)
 
     def feed(self, octets: bytes) -> list[bytes]:
-        """The frames that end in these octets, without their FCS."""
+        """Return the frames that end in some octets, without FCS."""
         found: list[bytes] = []
         for octet in octets:
             if octet != FLAG:
@@ -161,7 +168,7 @@ class FrameReader:
 
 
 def _unescaped(octets: bytes) -> bytes:
-    """Nothing where the last octet escapes what is not there."""
+    """Remove the escapes. The result is empty if an escape has no octet behind."""
     first, *parts = octets.split(bytes([ESCAPE]))
     if any(not part for part in parts):
         return b""

@@ -1,8 +1,8 @@
-"""Streams of a chain: what its program reads and writes, in a table of descriptors of 16 bytes.
+"""Input and output streams of a chain's program, in a table of descriptors of 16 bytes.
 
 A chain has up to four input streams, slots S to S + 3 of the table, and four output streams, slots
-S + 4 to S + 7. This is the only description of their bits. What breaks a rule of
-:func:`stream_problems` is refused by the machine before the chain starts (``BAD_STREAM``).
+S + 4 to S + 7. The table of fields is the only description of the bits. If a stream breaks a rule
+of :func:`stream_problems`, the machine refuses the chain before the start (``BAD_STREAM``).
 
 A *block* is B x B elements of the chain's tensor, number (i, j) by row and column of blocks.
 """
@@ -21,7 +21,7 @@ DESCRIPTOR_BYTES = 4 * DESCRIPTOR_WORDS
 
 
 class Kind(IntEnum):
-    """What a stream is."""
+    """Kinds of stream."""
 
     NONE = 0
     PRODUCT = 1
@@ -66,11 +66,11 @@ OUTPUT_KINDS = (
 )
 GATHERED = (Kind.GATHERED_F32, Kind.GATHERED_U8)
 ROWS = (Kind.F32, Kind.BF16, Kind.U8, Kind.MASK, *GATHERED)
-"""Those that have a pitch in bytes."""
+"""Kinds with a pitch in bytes."""
 IN_MEMORY = (*ROWS, Kind.COLUMN, Kind.ROW, Kind.LABELS)
-"""Those whose elements are at an address of memory."""
+"""Kinds whose elements are at an address of memory."""
 ONCE_A_BLOCK = (Kind.F32, Kind.BF16, Kind.U8, Kind.MASK, Kind.IMAGE)
-"""Outputs that a program writes once in every block."""
+"""Kinds of output with exactly one write in every block."""
 ELEMENT_BITS = {
     Kind.F32: 32,
     Kind.BF16: 16,
@@ -85,7 +85,7 @@ ELEMENT_BITS = {
 
 
 class PanelOrder(IntEnum):
-    """``aux`` of a panel: which vectors block (i, j) has, each block B of them."""
+    """Values of ``aux`` of a panel: the vectors of block (i, j), B vectors for a block."""
 
     BLOCK = 0
     BLOCK_ROW = 1
@@ -103,7 +103,7 @@ PANEL_ORDER_MEANINGS = {
 
 @dataclass(frozen=True, kw_only=True)
 class StreamField:
-    """``bits`` bits of a descriptor, the lowest at bit ``low`` of its 128."""
+    """Field of a descriptor: ``bits`` of the 128 bits, the lowest at bit ``low``."""
 
     name: str
     low: int
@@ -161,16 +161,18 @@ FIELDS = (
         meaning="per step: bytes per step; image of two copies: from the first to the second",
     ),
 )
-"""Bits that none covers are 0, and so is what a kind does not use."""
+"""Fields of a descriptor. Bits without a field are 0, and so are fields that a kind does not
+use."""
 CHOICE_FIELDS = ("by_slot", "decides")
-"""Those of machines that decide widths."""
+"""Fields of machines that decide widths."""
 OFFSET_KINDS = (*IN_MEMORY, Kind.IMAGE)
-"""Those that have a meaning for ``offset``."""
+"""Kinds that use ``offset``."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Descriptor:
-    """One stream; fields as in :data:`FIELDS`. ValueError if a value does not fit in its field."""
+    """One stream with the fields of :data:`FIELDS`. ValueError if a value does not fit in its
+    field."""
 
     kind: int = Kind.NONE
     address: int = 0
@@ -189,20 +191,21 @@ class Descriptor:
             require_int(field.name, getattr(self, field.name), 0, 2**field.bits - 1)
 
     def encode(self) -> bytes:
-        """Its 16 bytes, unchecked."""
+        """Return the 16 bytes, unchecked."""
         bits = sum(getattr(self, field.name) << field.low for field in FIELDS) | self.rest
         return bits.to_bytes(DESCRIPTOR_BYTES, "little")
 
     @classmethod
     def decode(cls, data: bytes) -> "Descriptor":
-        """The inverse of :meth:`encode`; ``rest``: bits that no field covers."""
+        """Return the descriptor in 16 bytes: the inverse of :meth:`encode`. ``rest`` has the bits
+        outside all fields."""
         bits = int.from_bytes(data, "little")
         values = {field.name: bits >> field.low & (1 << field.bits) - 1 for field in FIELDS}
         covered = sum((1 << field.bits) - 1 << field.low for field in FIELDS)
         return cls(**values, rest=bits & ~covered)
 
     def at_step(self, step: int) -> int:
-        """Its address in a step."""
+        """Return the address of the stream in a step."""
         return self.address + self.per_step * step * self.offset
 
 
@@ -211,8 +214,9 @@ NOTHING = Descriptor()
 
 @dataclass(frozen=True, kw_only=True)
 class Walk:
-    """The blocks of a chain's tensor, ``rows`` x ``cols`` elements in blocks of side ``block``, row
-    of blocks by row of blocks, or ``by_columns``. A *line* is a row, or a column, of blocks."""
+    """Blocks of a chain's tensor, ``rows`` x ``cols`` elements in blocks of side ``block``, row of
+    blocks by row of blocks, or ``by_columns``. A *line* is a row of blocks, or with ``by_columns``
+    a column."""
 
     rows: int
     cols: int
@@ -230,8 +234,10 @@ class Walk:
 
 @dataclass(frozen=True, kw_only=True)
 class StreamLimits:
-    """What a machine has: bits of a beat, vectors of its panel, scale slots. ``choices``: by class,
-    whether it decides the widths of its tensors."""
+    """Limits of a machine: bits of a beat, vectors of the panel, scale slots, constants.
+
+    ``choices``: for every class, whether the machine decides the widths of tensors.
+    """
 
     data_width: int
     panel_vectors: int
@@ -245,7 +251,8 @@ class StreamLimits:
 
 
 def panel_vectors(stream: Descriptor, walk: Walk) -> int:
-    """One past the last vector of the panel that a stream of kind ``panel`` reaches."""
+    """Return the number of the first vector behind the vectors used by a stream of kind
+    ``panel``."""
     i, j = walk.block_rows - 1, walk.block_cols - 1
     last = {
         PanelOrder.BLOCK: i * stream.pitch + j,
@@ -265,8 +272,9 @@ def stream_problems(
     of_product: bool = False,
     index_list: Descriptor | None = None,
 ) -> list[str]:
-    """Every rule that a stream breaks that an instruction names. ``of_product``: of a chain at a
-    product's drain. ``index_list``: the descriptor that ``aux`` of gathered rows names."""
+    """Return every broken rule of a stream that an instruction names. ``of_product``: the chain
+    stands at the drain of a product. ``index_list``: descriptor that ``aux`` of gathered rows
+    names."""
     return list(_faults(stream, walk, limits, output, of_product, index_list))
 
 
@@ -313,7 +321,7 @@ def _faults(
 def _faults_of_list(
     it: Descriptor, walk: Walk, limits: StreamLimits, index_list: Descriptor | None
 ) -> Iterator[str]:
-    """Of the stream that says which rows are gathered."""
+    """Yield the broken rules of the stream with the list of gathered rows."""
     if it.aux >= SLOTS or index_list is None or index_list.kind != Kind.LABELS:
         yield "its list of rows is no stream of labels"
     else:
@@ -322,7 +330,7 @@ def _faults_of_list(
 
 
 def _unused(it: Descriptor, kind: Kind, output: bool) -> Iterator[str]:
-    """Bits that are not 0 and mean nothing."""
+    """Yield the fields that are not 0 and have no meaning for the kind."""
     used = {
         "address": kind != Kind.PRODUCT,
         "tensor_class": kind == Kind.IMAGE,
@@ -355,7 +363,7 @@ def _faults_of_panel(
 def _faults_of_order(
     it: Descriptor, kind: Kind, walk: Walk, output: bool, of_product: bool
 ) -> Iterator[str]:
-    """What depends on the order in which blocks come."""
+    """Yield the broken rules about the order of blocks."""
     if not output:
         return
     if kind == Kind.COLUMN and (of_product or not walk.by_columns):

@@ -1,4 +1,5 @@
-"""The register map as SystemRDL 2.0, for tools that make documents, headers and models of it."""
+"""Write the register map as SystemRDL 2.0, for tools that make documents, headers and models of
+it."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -17,10 +18,11 @@ WORD_BITS = 32
 
 
 def systemrdl(name: str, described: Described, by_words: bool = False) -> str:
-    """An address map of this name; registers of more than 32 bits are accessed in two words.
+    """Return an address map called ``name``. Registers of more than 32 bits are accessed in two
+    words.
 
-    ``by_words``: these words are registers of their own, ``NAME`` and ``NAME_high``, for
-    descriptions in which no register is wider than the bus.
+    ``by_words``: the two words are separate registers, ``NAME`` and ``NAME_high``, for descriptions
+    in which no register is wider than the bus.
     """
     lines = [
         f"addrmap {name} {{",

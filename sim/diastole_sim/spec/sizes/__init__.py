@@ -1,1 +1,1 @@
-"""Sizes of a machine in integers: hardware, model, manifest and driver read the same."""
+"""Sizes of a machine in integers, common to hardware, model, manifest and driver."""

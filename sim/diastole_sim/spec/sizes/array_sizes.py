@@ -1,9 +1,9 @@
-"""Every size of a machine's array, tiles and memories that follows from one configuration.
+"""Sizes of a machine's array, tiles and memories: all follow from one configuration.
 
-Words used here. A *slice* is what the array holds at once along one dimension: ``cols`` blocks
-along a, ``rows`` blocks along b. A *T tile* is the run of vectors that a pass streams. A *chunk* is
-the part of a contraction that is loaded at a time. All tile lengths are in blocks unless said.
-A class is *grouped* if its tensors are in vector groups and so have two images.
+A *slice* is the part of a product's dimension that the array holds at once: ``cols`` blocks along
+one dimension, ``rows`` blocks along the other. A *T tile* is the run of vectors that a pass
+streams. A *chunk* is the part of a contraction in one load. All tile lengths are in blocks unless
+stated. A class is *grouped* if its tensors are in vector groups and so have two images.
 """
 
 from dataclasses import dataclass
@@ -30,28 +30,29 @@ from diastole_sim.spec.sizes.tiling import (
 from diastole_sim.spec.sizes.uses import DY, PRODUCTS, WIDEST, Use, W, Widths, X, use_of
 
 SUM_MEMORIES = 2
-"""Of sums behind each port. Tiles stand in them in turn, those that fit in half of one in one half
-after the other."""
+"""Memories of sums behind each port. Tiles alternate between the memories. Tiles that fit in half
+of a memory alternate between the halves."""
 TILES_OF_SUMS = 2 * SUM_MEMORIES
-"""Tiles whose sums are kept at once, at most."""
+"""Most tiles with sums in the memories."""
 SPARE_WORDS = 4
-"""Words that the queue of a port has room for beside half of the longest row."""
+"""Words in the queue of a port beside half of the longest row."""
 MOST_QUEUED_WORDS = 128
-"""Words of the queue of a port; longer rows make the drain wait for their port."""
+"""Most words of the queue of a port. Longer rows make the drain wait for their port."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ArraySizes:
-    """Sizes of tiles, banks and words, as they follow from the array, the numbers and the tiling.
+    """Sizes of tiles, banks and words, which follow from the array, the numbers and the tiling.
 
-    ``rows``, ``cols`` in cells (1 to 64); ``numerics``: formats, groups, block side B, F and G;
-    ``in_place``: the cells transpose, else the edge does; ``data_width`` D of the memory bus in
-    bits, and ``ports``, 1 or 2, how many buses there are. ``tiling``: how products are cut.
+    ``rows``, ``cols``: cells (1 to 64). ``numerics``: formats, groups, block side B, F and G.
+    ``in_place``: the cells transpose; otherwise the edge of the array does. ``data_width``: D of
+    the memory bus in bits. ``ports``: number of buses, 1 or 2. ``tiling``: cut of products.
     ``has_vector``: the machine has a vector unit.
 
-    ValueError for vector groups of W or dY where the edge transposes, for two ports and an odd
-    number of rows or columns, for chunks of a float accumulator that passes of the array cannot be
-    cut to, or of planes, and for a tiling that the machine cannot run.
+    ValueError for vector groups of W or dY with transposition at the edge, and for two ports with
+    an odd number of rows or columns. ValueError for chunks of a float accumulator that are no whole
+    number of passes, for float accumulators with planes, and for a tiling that the machine cannot
+    run.
     """
 
     rows: int
@@ -74,7 +75,7 @@ class ArraySizes:
         ports: int = 1,
         **others: Any,
     ) -> Self:
-        """The sizes of a machine that is cut by :func:`default_tiling`; ``others``: the other
+        """Return the sizes of a machine cut by :func:`default_tiling`. ``others``: all further
         parameters of the class."""
         array = {"rows": rows, "cols": cols, "data_width": data_width, "ports": ports}
         require_array(**array)
@@ -98,7 +99,8 @@ class ArraySizes:
             raise ValueError(f"tiling: {problem}")
 
     def _fused_problem(self) -> str | None:
-        """Why the machine cannot run the fused pass of its tiling; None if it can."""
+        """Return the reason why the machine cannot run the fused pass of its tiling; None if it
+        can."""
         tiling, granule = self.tiling, self.group_layouts[X].granule
         room = tiling.groups * tiling.t_blocks // tiling.fused_t_blocks
         if tiling.fused_t_blocks % granule and not self.grouped(X):
@@ -120,7 +122,7 @@ class ArraySizes:
         """Multipliers of the array."""
         return self.rows * self.cols * self.block**2
 
-    # What the numbers ask for.
+    # Sizes from the numerics.
 
     @cached_property
     def block(self) -> int:
@@ -131,12 +133,12 @@ class ArraySizes:
         return log2(self.block)
 
     def chosen(self, cls: int) -> TensorClass:
-        """The class by its number."""
+        """Return the class by its number."""
         return self.numerics.tensor_class(CLASS_NAMES[cls])
 
     @cached_property
     def formats(self) -> tuple[Format, Format, Format]:
-        """By class number: x, w, dy."""
+        """Formats of x, w and dy, by class number."""
         x, w, dy = (self.chosen(cls).format for cls in range(3))
         return x, w, dy
 
@@ -145,12 +147,13 @@ class ArraySizes:
         return tuple(self.chosen(cls).two_copies for cls in range(3))
 
     def grouped(self, cls: int) -> bool:
-        """Whether the class is in vector groups: an exponent per row of a block, two images."""
+        """Return whether the class is in vector groups: an exponent per row of a block, two
+        images."""
         return self._grouped[cls]
 
     @property
     def significands(self) -> bool:
-        """Groups have scales that are no powers of two (NVFP4)."""
+        """True if groups have scales that are no powers of two (NVFP4)."""
         return self.numerics.scale_significands
 
     @property
@@ -161,22 +164,24 @@ class ArraySizes:
 
     @cached_property
     def most_planes(self) -> tuple[int, ...]:
-        """By class number: images that one copy of a tensor may have, each of some bits of its
-        magnitudes; 1 where the bits of an element are fixed."""
+        """Most images of a copy of a tensor, by class number. Each image has some bits of every
+        magnitude. 1 if the bits of an element are fixed."""
         return tuple(self.numerics.planes_of(name)[-1] for name in CLASS_NAMES)
 
     @property
     def planar(self) -> bool:
-        """Whether commands say in how many planes their tensors are stored."""
+        """True if commands give the numbers of planes of their tensors."""
         return self.numerics.chooses_widths
 
     def widths(self, cls: int) -> tuple[int, ...] | None:
-        """Bits of magnitude that tensors of a class are converted to; None: its format has one."""
+        """Return the possible bits of magnitude of a class's tensors after conversion. None if the
+        format has one width."""
         return self.numerics.widths if self.chosen(cls).format.planes else None
 
     def planes(self, cls: int, width: int | None = None) -> int:
-        """Images of a copy of a tensor of ``width`` bits of magnitude, None for the widest: one for
-        every two bits. ValueError for a width that the class does not have."""
+        """Return the number of images of a copy of a tensor of ``width`` bits of magnitude, None
+        for the widest: one image for every two bits. ValueError for a width unknown to the
+        class."""
         if width is None:
             return self.most_planes[cls]
         widths, name = self.widths(cls), CLASS_NAMES[cls]
@@ -186,48 +191,50 @@ class ArraySizes:
         return width // PLANE_BITS
 
     def west_parts(self, planes: int) -> int:
-        """In how many parts half of a west bank is cut for so many planes of W (fused pass)."""
+        """Return the number of parts in half of a west bank for ``planes`` planes of W (fused
+        pass)."""
         return pow2ceil(planes)
 
     # The uses of the array.
 
     @cached_property
     def uses(self) -> dict[str, Use]:
-        """How each product is done, by the name of its operation; not the fused pass."""
+        """Uses of the array by the name of the operation, without the fused pass."""
         return {each.name: use_of(each, self._grouped, self.in_place) for each in PRODUCTS}
 
     def product_bits(self, use: Use) -> int:
-        """w of a product's tree."""
+        """Return w, the bits of a product's adder tree."""
         return self.numerics.product_bits(CLASS_NAMES[use.stream], CLASS_NAMES[use.held])
 
     @cached_property
     def directions(self) -> tuple[str, ...]:
-        """Which of ``east`` and ``north`` the array has."""
+        """Directions of the array: ``east``, ``north`` or both."""
         north = {use.north for use in self.uses.values()}
         return ("east",) * (False in north) + ("north",) * (True in north)
 
     @property
     def east(self) -> bool:
-        """Vectors come from the south, sums leave to the east."""
+        """True if vectors enter from the south and sums leave to the east."""
         return "east" in self.directions
 
     @property
     def north(self) -> bool:
-        """Vectors come from the west, sums leave to the north."""
+        """True if vectors enter from the west and sums leave to the north."""
         return "north" in self.directions
 
     @cached_property
     def fused(self) -> bool:
-        """Both gradients in one pass: dY has one image, and the array both directions.
+        """True if the gradients dX and dW run in a single pass: dY has a single image, and the
+        array has two directions.
 
-        A slice of M must begin on a beat where X is read along it.
+        A slice of M must begin on a beat if X is read along M.
         """
         aligned = not self.grouped(X) or self.cols % self.group_layouts[X].granule == 0
         return self.in_place and not self.grouped(DY) and aligned
 
     def fuses(self, m: int, n: int, widths: Widths = WIDEST) -> bool:
-        """Whether the backward pass of dY (m x n elements) runs as one: all planes of dY stay, and
-        the planes of W share half of a west bank in equal parts."""
+        """Return whether the backward pass of dY (m x n elements) runs as one pass. All planes of
+        dY must stay, and the planes of W must share half of a west bank in equal parts."""
         if not self.fused:
             return False
         blocks_m, blocks_n = ceil_div(m, self.block), ceil_div(n, self.block)
@@ -236,7 +243,7 @@ class ArraySizes:
         return blocks_n * parts <= self.fused_blocks_n and blocks_m <= most_m
 
     def streamed(self, side: str) -> tuple[int, ...]:
-        """The classes whose vectors come from the ``south`` or the ``west``."""
+        """Return the classes whose vectors enter from the ``south`` or the ``west``."""
         classes = {use.stream for use in self.uses.values() if use.north == (side == "west")}
         if self.fused:
             classes.add(W if side == "west" else X)
@@ -244,31 +251,31 @@ class ArraySizes:
 
     @property
     def lane_deficits(self) -> bool:
-        """A held block may have a deficit per row."""
+        """True if a stationary block may have a deficit per row."""
         return self.grouped(W) or self.grouped(DY)
 
     # Sums.
 
     @property
     def floats(self) -> bool:
-        """Sums of chunks are added as floats."""
+        """True if sums of chunks are added as floats."""
         return self.numerics.accumulator is not None
 
     @property
     def accumulator(self) -> FloatAccumulator:
-        """The float accumulator of a machine that has one."""
+        """Float accumulator of a machine with float accumulators."""
         assert self.numerics.accumulator is not None
         return self.numerics.accumulator
 
     @property
     def _cuts(self) -> tuple[int, ...]:
-        """Elements of the contraction that a pass sums, in each direction."""
+        """Elements of the contraction in the sum of a pass, for each direction in use."""
         array = {"rows": self.rows, "cols": self.cols}
         return tuple(summed_inside(self.numerics, **array, in_place=self.in_place).values())
 
     def overwriting_slices(self, *, north: bool) -> int:
-        """Slices of a contraction whose sums are written over what was there: one, or those of the
-        first chunk of a float accumulator."""
+        """Return the number of slices of a contraction whose sums overwrite the old content of a
+        word: one, or the slices of the first chunk of a float accumulator."""
         if not self.floats:
             return 1
         side = self.rows if north else self.cols
@@ -282,25 +289,26 @@ class ArraySizes:
 
     @cached_property
     def group_layouts(self) -> tuple[GroupLayout, ...]:
-        """By class number: the groups of blocks in memory."""
+        """Layouts of the groups of blocks in memory, by class number."""
         sizes = {"block": self.block, "data_width": self.data_width}
         return tuple(GroupLayout.of(self.chosen(cls), **sizes) for cls in range(3))
 
     @property
     def has_headers(self) -> bool:
-        """Whether an exponent of the tensor stands in front of each of its images."""
+        """True if an exponent of the tensor stands in front of each image."""
         return any(layout.header for layout in self.group_layouts)
 
     def stored_beats(self, cls: int, rows: int, cols: int, width: int | None = None) -> int:
-        """Beats of the image of a tensor, all planes, ``rows`` x ``cols`` elements."""
+        """Return the beats of the image of a tensor of ``rows`` x ``cols`` elements, with all
+        planes."""
         sizes = {"block": self.block, "data_width": self.data_width}
         image = image_layouts(self.chosen(cls), (rows, cols), **sizes)[0]
         return self.planes(cls, width) * image.total_bytes // self.beat_bytes
 
     @cached_property
     def fill_vectors(self) -> int:
-        """V, vectors that enter a scratchpad in a cycle and make a word of it: a power of two up to
-        B, as many as a beat has of the narrowest elements."""
+        """V, vectors that enter a scratchpad in a cycle as one word: a power of two up to B, as
+        many as a beat has of the narrowest elements."""
         narrowest = min(layout.row_bits for layout in self.group_layouts)
         return min(self.block, pow2ceil(ceil_div(self.data_width, narrowest)))
 
@@ -308,7 +316,7 @@ class ArraySizes:
 
     @property
     def tile_blocks(self) -> int:
-        """Blocks of a T tile; a power of two, so that addresses are shifts."""
+        """Blocks of a T tile; a power of two, so addresses are shifts."""
         return self.tiling.t_blocks
 
     @property
@@ -317,17 +325,17 @@ class ArraySizes:
         return self.tiling.groups
 
     def chunk(self, *, north: bool) -> int:
-        """Blocks of a contraction chunk: whole slices and whole groups."""
+        """Return the blocks of a contraction chunk: whole slices and whole groups."""
         return self.tiling.chunk_north if north else self.tiling.chunk_east
 
     @property
     def most_chunk_blocks(self) -> int:
-        """The longer of both chunks."""
+        """Blocks of the longest chunk in any direction."""
         return max(self.tiling.chunk_north, self.tiling.chunk_east)
 
     @property
     def nests(self) -> ProductNests:
-        """The lengths of the loops that each product takes."""
+        """Accepted lengths of the loops of each product."""
         rules = NestRules(
             rows=self.rows, cols=self.cols, block=self.block, beat_bytes=self.beat_bytes,
             granules=tuple(layout.granule for layout in self.group_layouts), tiling=self.tiling,
@@ -343,22 +351,22 @@ class ArraySizes:
 
     @property
     def tile_sums(self) -> int:
-        """Words of sums of the largest tile, behind each port: a memory has as many."""
+        """Words of sums of the largest tile behind each port, the depth of a memory of sums."""
         return self.groups * self.tile_words
 
     @property
     def sum_words(self) -> int:
-        """Words of sums behind each port: one such tile is made while one drains."""
+        """Words of sums behind each port. A tile of sums is computed while another drains."""
         return SUM_MEMORIES * self.tile_sums
 
     def sum_halves(self, words: int) -> int:
-        """Halves of memories of sums that a tile with so many words behind a port takes."""
+        """Return the halves of memories of sums for a tile with ``words`` words behind a port."""
         return ceil_div(2 * words, self.tile_sums)
 
     @cached_property
     def ring_chunks(self) -> int:
-        """The longest chunks that there is room for of what streams, and of what is held: two, or
-        all planes of one."""
+        """Number of longest chunks in a ring, of the streaming and of the stationary operand: two,
+        or all planes of one chunk."""
         return max(2, *self.most_planes)
 
     @property
@@ -368,12 +376,13 @@ class ArraySizes:
 
     @property
     def stream_blocks(self) -> int:
-        """Blocks of a stream bank: the room of a ring."""
+        """Blocks of a stream bank: the capacity of a ring."""
         return self.stream_words >> self.log_block
 
     @cached_property
     def held_words(self) -> int:
-        """Depth of a held bank: the longest chunks of a product, or the whole of dY."""
+        """Depth of a bank of stationary blocks: the longest chunks of a product, or the whole of
+        dY."""
         slices = self.ring_chunks * self.groups**2
         if self.fused:
             slices = max(slices, self.fused_slices_m * self.fused_slices_n)
@@ -381,7 +390,7 @@ class ArraySizes:
 
     @property
     def held_blocks(self) -> int:
-        """Blocks of a held bank: the room of a ring."""
+        """Blocks of a bank of stationary blocks: the capacity of a ring."""
         return self.held_words >> self.log_block
 
     # The fused backward pass.
@@ -397,12 +406,12 @@ class ArraySizes:
 
     @property
     def fused_slices_n(self) -> int:
-        """Slices of N for which dY is kept, and dW's sums of a k tile fit the accumulators."""
+        """Slices of N in the kept part of dY. The accumulators hold the sums of dW for a k tile."""
         return self.tiling.fused_slices_n
 
     @property
     def fused_slices_m(self) -> int:
-        """Slices of M for which dY is kept."""
+        """Slices of M in the kept part of dY."""
         return self.tiling.fused_slices_m
 
     @property
@@ -415,29 +424,29 @@ class ArraySizes:
 
     @property
     def fused_halves(self) -> dict[str, int]:
-        """Halves of memories of sums that a tile of the fused pass takes, by direction: of dW to
-        the east, of dX to the north."""
+        """Halves of memories of sums for a tile of the fused pass, by direction: of dW to the east,
+        of dX to the north."""
         east = self.fused_slices_n * self.fused_tile_words
         return {"east": self.sum_halves(east), "north": self.sum_halves(self.fused_tile_words)}
 
-    # What leaves the accumulators.
+    # Output of the accumulators.
 
     def drained(self, side: int) -> int:
-        """Vectors of B sums that leave in a cycle where the array has ``side`` ports."""
+        """Return the vectors of B sums that leave in a cycle if the array has ``side`` ports."""
         sizes = {"block": self.block, "data_width": self.data_width, "ports": self.ports}
         return vectors_drained(side, **sizes)
 
     def drain_vectors(self, *, north: bool) -> int:
-        """V_d, vectors of B sums that leave the accumulators of a direction in a cycle: those of
-        neighbouring ports of the array, as many as all buses together have floats for in a beat; a
-        power of two, at least 1 and at most those ports."""
+        """Return V_d, vectors of B sums that leave the accumulators of a direction in a cycle. The
+        vectors belong to neighbouring ports of the array, as many as all buses together have floats
+        for in a beat. V_d is a power of two, at least 1 and at most the number of ports."""
         return self.drained(self.cols if north else self.rows)
 
     @cached_property
     def word_parts(self) -> int:
-        """Parts of a word of sums, each of which takes the float lanes for a cycle: the beats that
-        all buses together need for it; 1 where a vector unit takes a word per cycle, and where a
-        fused pass ends when its last columns are read."""
+        """Parts of a word of sums, each of which takes the float lanes for a cycle: the number of
+        beats of all buses together for the word. 1 if a vector unit takes a word per cycle, or if a
+        fused pass ends with the read of its last columns."""
         if self.has_vector or self.fused:
             return 1
         vectors = max(self.drain_vectors(north=north) for north in (False, True))
@@ -445,27 +454,28 @@ class ArraySizes:
 
     @cached_property
     def longest_row(self) -> int:
-        """Blocks of the longest row of a result that a span has: of a tile, or of either result of
-        the fused pass."""
+        """Blocks of the longest row of a result in a span: of a tile, or of either result of the
+        fused pass."""
         lanes = self.groups * max(self.rows, self.cols)
         return max(lanes, self.fused_blocks_n, self.fused_tile_blocks)
 
     def queued_words(self, vectors: int) -> int:
-        """Words of so many vectors that wait in front of each of two ports: half of the longest
-        row, and :data:`SPARE_WORDS`, but no more than :data:`MOST_QUEUED_WORDS`."""
+        """Return the words of ``vectors`` vectors in the queue in front of each of two ports: half
+        of the longest row and :data:`SPARE_WORDS`, but no more than :data:`MOST_QUEUED_WORDS`."""
         return min(ceil_div(self.longest_row, 2 * vectors) + SPARE_WORDS, MOST_QUEUED_WORDS)
 
     @property
     def transposed_blocks(self) -> int:
-        """Blocks of a slice of M whose rows are transposed at a time in the fused pass: as many as
-        leave in a cycle, if a slice is a whole number of them, else a power of two that it is a
-        whole number of."""
+        """Blocks of a slice of M in one transposition of the fused pass: as many as leave in a
+        cycle, if the slice is a whole number of these. Otherwise the largest smaller power of two
+        that divides the slice."""
         return gcd(self.drain_vectors(north=True), self.cols)
 
     # Maxima: bytes, one per block, or one per row of a block where a class is grouped.
 
     def entries(self, cls: int) -> int:
-        """Largest exponents that a row of blocks of an image has: one, or one for each row."""
+        """Return the number of maxima for a row of blocks of an image: one, or one per row of
+        elements."""
         return self.block if self.grouped(cls) else 1
 
     @property
@@ -480,7 +490,7 @@ class ArraySizes:
 
     @property
     def stream_maxima_words(self) -> int:
-        """Beats of one slot of stream maxima: a T tile that may start inside a beat."""
+        """Beats of a slot of stream maxima: of a T tile that may start inside a beat."""
         return ceil_div(self.tile_blocks * self.stream_entries, self.beat_bytes) + 1
 
     @property
@@ -490,13 +500,14 @@ class ArraySizes:
 
     @property
     def held_maxima_depth(self) -> int:
-        """A slot for each tile in flight, or in the fused pass the maxima of the whole of dY."""
+        """Beats of maxima of the stationary operand: a slot for each tile in flight, or in the
+        fused pass the maxima of the whole of dY."""
         whole = max(self.fused_blocks_n, self.fused_blocks_m) if self.fused else 0
         slots = self.tiling.tiles_in_flight
         return max(slots * pow2ceil(self.held_maxima_words), ceil_div(whole, self.beat_bytes))
 
     @property
     def maxima_depth(self) -> int:
-        """Depth of each memory of maxima, in beats."""
+        """Depth of every memory of maxima, in beats."""
         slots = self.tiling.tiles_in_flight
         return max(slots * pow2ceil(self.stream_maxima_words), self.held_maxima_depth)

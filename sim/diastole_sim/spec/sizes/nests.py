@@ -1,4 +1,4 @@
-"""The lengths of loops that a product takes on a machine."""
+"""Accepted lengths of the loops of products on a machine."""
 
 from dataclasses import dataclass
 from math import lcm
@@ -10,9 +10,13 @@ from diastole_sim.spec.sizes.uses import Use
 
 @dataclass(frozen=True, kw_only=True)
 class NestRules:
-    """What decides: cells, ``block`` B, bytes of a beat, the ``granules`` of the images by class,
-    how products are cut, blocks in a bank of what streams and of what is held, and vectors that
-    are ``drained`` in a cycle, by the cells along the lanes."""
+    """Facts that decide the accepted lengths.
+
+    ``rows``, ``cols``: cells. ``block``: B. ``beat_bytes``: bytes of a beat. ``granules``: granules
+    of the images, by class. ``tiling``: cut of products into tiles. ``stream_blocks``,
+    ``held_blocks``: blocks in a bank of the streaming and of the stationary operand. ``drained``:
+    vectors that leave in a cycle, by the number of cells along the lanes.
+    """
 
     rows: int
     cols: int
@@ -25,8 +29,8 @@ class NestRules:
     drained: dict[int, int]
 
     def limits(self, use: Use) -> NestLimits:
-        """What the memories hold, and where tiles may begin in the images and in a row of the
-        result."""
+        """Return the accepted lengths. The memories must hold the tiles, and tiles must begin at
+        places allowed by the images and by a row of the result."""
         tiling = self.tiling
         sides = (self.rows, self.cols)
         c_side, l_side = sides if use.north else sides[::-1]

@@ -1,4 +1,4 @@
-"""How a product is cut: lengths of tiles and chunks, and what stays on chip."""
+"""Cut of a product: lengths of tiles and chunks, and the parts that stay on chip."""
 
 from dataclasses import dataclass, fields
 from math import lcm
@@ -10,40 +10,41 @@ from diastole_sim.spec.numerics import Numerics
 from diastole_sim.spec.require import require_choice, require_int
 
 FEWEST_VECTORS, MOST_VECTORS = 64, 128
-"""Of a T tile: loading the next blocks hides in as many slots, and sums take room."""
+"""Vectors of a T tile, at least and at most. The load of the next blocks hides behind as many
+slots, and sums take memory."""
 FEWEST_FUSED_VECTORS = 16
-"""Of a k tile of the fused pass."""
+"""Fewest vectors of a k tile of the fused pass."""
 MOST_PORTS = 2
-"""To memory."""
+"""Most ports to memory."""
 FEWEST_TILES_IN_FLIGHT = 4
-"""Two are loaded while two are drained."""
+"""Fewest tiles in flight: two are loaded while two are drained."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Tiling:
-    """Lengths that a policy chooses and :class:`diastole_sim.spec.sizes.array_sizes.ArraySizes`
-    checks.
+    """Lengths chosen by a policy. :class:`diastole_sim.spec.sizes.array_sizes.ArraySizes` checks
+    them.
 
-    Lengths are in blocks, but ``groups`` and those of slices. Powers of two, so that addresses are
-    shifts: ``t_blocks``, ``groups``, ``fused_t_blocks``, ``tiles_in_flight``.
+    Lengths are in blocks, except ``groups`` and the lengths in slices. ``t_blocks``, ``groups``,
+    ``fused_t_blocks`` and ``tiles_in_flight`` are powers of two, so addresses are shifts.
 
     t_blocks
-        Blocks of a T tile: what streams in one pass.
+        Blocks of a T tile: the part of the streaming operand in one pass.
     groups
-        Slices of lanes in an output tile; each half of a stream bank holds as many slices of a T
-        tile, and each bank of accumulators their sums.
+        Slices of lanes in an output tile. Each half of a stream bank holds as many slices of a T
+        tile, and each bank of accumulators holds the sums of the slices.
     chunk_east, chunk_north
-        Blocks of a contraction that are loaded at a time, where sums leave to the east (slices of
-        ``cols``) and to the north (of ``rows``): whole slices and whole groups of the image.
+        Blocks of a contraction in one load, if sums leave to the east (slices of ``cols``) and to
+        the north (of ``rows``): whole slices and whole groups of the image.
     fused_t_blocks
         Blocks of a k tile of the fused backward pass.
     fused_slices_m, fused_slices_n
-        Slices of dY that the fused pass keeps on chip, along both its dimensions.
+        Slices of dY that the fused pass keeps on chip, along M and along N.
     tiles_in_flight
-        Output tiles whose maxima are kept at once: from the first of a tile's blocks that is asked
-        for to the last of its sums that is drained.
+        Output tiles whose maxima are kept at once, from the first request for a block of the tile
+        to the drain of the tile's last sum.
 
-    ValueError if one is no integer of its range. ``str`` gives them on one line.
+    ValueError if a value is no integer in range. ``str`` gives all values on one line.
     """
 
     t_blocks: int
@@ -68,7 +69,7 @@ class Tiling:
 
 
 def require_array(rows: int, cols: int, data_width: int, ports: int) -> None:
-    """ValueError for an array or a bus that there is no machine of."""
+    """Raise ValueError for an array or a bus without a machine."""
     require_int("rows", rows, 1, 64)
     require_int("cols", cols, 1, 64)
     require_choice("data_width", data_width, DATA_WIDTHS)
@@ -80,7 +81,8 @@ def require_array(rows: int, cols: int, data_width: int, ports: int) -> None:
 def tiling_problem(
     tiling: Tiling, *, rows: int, cols: int, block: int, data_width: int, ports: int
 ) -> str | None:
-    """Why a machine cannot run the products of a tiling; None if it can."""
+    """Return the reason why a machine cannot run the products of a tiling; None if the machine
+    can."""
     if tiling.t_blocks % GROUP_BLOCKS:
         return f"t_blocks must be whole groups of {GROUP_BLOCKS} blocks, not {tiling.t_blocks}"
     if tiling.tiles_in_flight < FEWEST_TILES_IN_FLIGHT:
@@ -112,8 +114,8 @@ def tiling_problem(
 
 
 def vectors_drained(side: int, *, block: int, data_width: int, ports: int) -> int:
-    """Of B floats, that leave the array in a cycle where it has ``side`` ports: as many as the
-    buses take together; a power of two."""
+    """Return the number of vectors of B floats that leave the array in a cycle at ``side`` ports:
+    as many as all buses take together, a power of two."""
     most = max(1, min(side, ports * data_width // (32 * block)))
     return pow2floor(most)
 
@@ -121,17 +123,17 @@ def vectors_drained(side: int, *, block: int, data_width: int, ports: int) -> in
 def default_tiling(
     *, rows: int, cols: int, numerics: Numerics, data_width: int, ports: int = 1
 ) -> Tiling:
-    """What every machine has that is not told otherwise; parameters as those of
+    """Return the tiling of every machine without a tiling of its own. Parameters as in
     :class:`diastole_sim.spec.sizes.array_sizes.ArraySizes`."""
     block = numerics.block
     image_of_x = GroupLayout.of(numerics.tensor_class("x"), block=block, data_width=data_width)
     vectors = max(FEWEST_VECTORS, min(MOST_VECTORS, pow2ceil(16 * rows * block)))
     t_blocks = max(GROUP_BLOCKS, pow2ceil(rows), vectors // block)
     groups = _lane_groups(rows, cols, block, data_width, ports)
-    # Short, since dX's sums live only for one slice of m; but X is read in pieces of it.
+    # Short tiles, since dX's sums live only for one slice of m. But X is read in pieces of a tile.
     shortest = max(ceil_div(rows, 2), FEWEST_FUSED_VECTORS // block, image_of_x.granule)
     fused_t_blocks = pow2ceil(shortest)
-    # As many slices of N as dW's sums of a k tile have room for in the east accumulators.
+    # As many slices of N as the east accumulators hold sums of dW for a k tile.
     fused_slices_n = groups * t_blocks // fused_t_blocks
     return Tiling(
         t_blocks=t_blocks,
@@ -145,8 +147,8 @@ def default_tiling(
 
 
 def _lane_groups(rows: int, cols: int, block: int, data_width: int, ports: int) -> int:
-    """The fewest, from 4 on, with which lane tiles begin whole groups, and whole beats and words of
-    floats."""
+    """Return the smallest number of groups, from 4 on, with which lane tiles begin whole groups of
+    blocks, whole beats of floats and whole words of floats."""
 
     def begins_whole(lanes: int, side: int) -> bool:
         word = vectors_drained(side, block=block, data_width=data_width, ports=ports)

@@ -1,8 +1,9 @@
-"""The uses of the array: which operand streams, which is held, and how their images lie.
+"""Uses of the array: the streaming operand, the stationary operand, and the layout of their images.
 
-Every product is C[t, l] = sum over c of A[t, c] * B[l, c]; A streams, B is held. A tensor in vector
-groups has an image whose rows run along the contraction for each product that reads it, so nothing
-of it is ever turned; one in squares has one image, whose rows may be the contraction.
+Every product is C[t, l] = sum over c of A[t, c] * B[l, c]. A streams, B is stationary. A tensor in
+vector groups has an image for each product that reads the tensor, with rows along the contraction,
+so no block of the tensor is ever transposed. A tensor in squares has one image, whose rows may be
+the contraction.
 """
 
 from collections.abc import Sequence
@@ -12,11 +13,12 @@ from typing import TypeAlias
 from diastole_sim.spec.operations import OPERANDS, OPERATIONS, Operation
 
 X, W, DY = (operand.number for operand in OPERANDS)
-"""The classes by number."""
+"""Numbers of the classes."""
 PRODUCTS = tuple(operation for operation in OPERATIONS.values() if len(operation.products) == 1)
-"""The operations that are one product."""
+"""Operations of a single product."""
 Widths: TypeAlias = tuple[int | None, int | None, int | None]
-"""Bits of magnitude that x, w and dy were converted to; None: the widest, or the format has one."""
+"""Bits of magnitude of x, w and dy after conversion. None: the widest, or the format has one
+width."""
 WIDEST: Widths = (None, None, None)
 
 
@@ -24,11 +26,12 @@ WIDEST: Widths = (None, None, None)
 class Use:
     """One product on the array.
 
-    ``stream``, ``held``: classes. ``t``, ``lanes``, ``contraction``: which of ``m``, ``n``, ``k``.
-    ``north``: vectors come from the west and sums leave to the north, else from the south to the
-    east. ``stream_turned``, ``held_turned``: the rows of the image are the contraction (the lanes),
-    and its blocks are turned on their way in. ``held_by_lanes``: the rows of the held image are the
-    lanes.
+    ``stream``, ``held``: classes of the streaming and of the stationary operand. ``t``, ``lanes``,
+    ``contraction``: axes, each of ``m``, ``n``, ``k``. ``north``: vectors enter from the west and
+    sums leave to the north; otherwise from the south to the east. ``stream_turned``: the rows of
+    the streaming image are the contraction, and its blocks are transposed on entry.
+    ``held_turned``: the rows of the stationary image are the lanes, and its blocks are transposed
+    on entry. ``held_by_lanes``: the rows of the stationary image are the lanes.
     """
 
     stream: int
@@ -42,14 +45,16 @@ class Use:
 
     @property
     def held_turned(self) -> bool:
-        """Only at the edge: what is held must have the contraction in its rows to go east."""
+        """True only for transposition at the edge: the stationary operand must have the contraction
+        in its rows if sums leave to the east."""
         return self.held_by_lanes and not self.north
 
 
 def use_of(operation: Operation, grouped: Sequence[bool], in_place: bool) -> Use:
-    """The one product of ``operation``, given which classes are in vector groups.
+    """Return the use of the only product of ``operation``. ``grouped``: for every class, whether
+    the class is in vector groups.
 
-    ``in_place`` False (transposition at the edge): everything goes from south to east.
+    With ``in_place`` False (transposition at the edge) all vectors go from south to east.
     """
     (product,) = operation.products
     stream, held = product.streamed, product.held

@@ -9,20 +9,23 @@ from diastole_sim.spec.numerics import BLOCK_SIDES
 from diastole_sim.spec.require import require_choice, require_int
 
 PIPELINE = 8
-"""A row is written so many cycles after it was read, at most; an instruction takes no fewer."""
+"""Most cycles from the read of a row to its write. An instruction takes at least as many cycles."""
 MOST_VECTORS = 2**17
-"""Of a panel."""
+"""Most vectors of a panel."""
 WORD = 32
 """Bits of a number."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class VectorShape:
-    """``block``: B, lanes and rows of a block. ``data_width``: D, bits of a beat. ``specials``:
-    special lanes, 1 to B. ``panel_vectors``: of the panel, a power of two, each B numbers.
-    ``choices``: by class, whether the machine decides the widths of its tensors. ``slot_words``: of
-    a scale slot, as :func:`diastole_sim.spec.limits.slot_words`. ValueError if one is out of
-    range."""
+    """Sizes of a vector unit.
+
+    ``block``: B, lanes and rows of a block. ``data_width``: D, bits of a beat. ``specials``:
+    special lanes, 1 to B. ``panel_vectors``: vectors of the panel, a power of two, B numbers each.
+    ``choices``: for every class, whether the machine decides the widths of tensors. ``slot_words``:
+    words of a scale slot, the result of :func:`diastole_sim.spec.limits.slot_words`. ValueError if
+    a number is out of range.
+    """
 
     block: int
     data_width: int
@@ -49,7 +52,8 @@ class VectorShape:
         choices: tuple[bool, bool, bool] = (False, False, False),
         slot_words: int = 1,
     ) -> "VectorShape":
-        """With a panel of so many KiB; ``specials`` None: a quarter of the lanes, at least one."""
+        """Return the shape with a panel of ``panel_kib`` KiB. With ``specials`` None, a quarter of
+        the lanes are special, at least one."""
         return cls(
             block=block,
             data_width=data_width,
@@ -61,7 +65,7 @@ class VectorShape:
 
     @property
     def has_choices(self) -> bool:
-        """Whether it decides any."""
+        """True if the machine decides the widths of any class."""
         return any(self.choices)
 
     @property
@@ -76,12 +80,12 @@ class VectorShape:
 
     @property
     def slot_cycles(self) -> int:
-        """Of an instruction."""
+        """Cycles of an instruction."""
         return max(self.block, PIPELINE)
 
     @property
     def vector_bits(self) -> int:
-        """Of a row of a block."""
+        """Bits of a row of a block."""
         return WORD * self.block
 
     @property
@@ -90,10 +94,10 @@ class VectorShape:
 
     @property
     def index_bits(self) -> int:
-        """Of the number of a block in a row, or a column, of blocks."""
+        """Bits of the number of a block in a row, or a column, of blocks."""
         return (MAX_SIZE // self.block).bit_length()
 
     @property
     def panel_bits(self) -> int:
-        """Of the number of a vector in the panel."""
+        """Bits of the number of a vector in the panel."""
         return log2(self.panel_vectors)
