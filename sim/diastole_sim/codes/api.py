@@ -1,4 +1,4 @@
-"""Numpy arrays to any number format and back: the converter's arithmetic, without a machine.
+"""Convert numpy arrays to any number format and back, without a machine.
 
 ::
 
@@ -12,7 +12,8 @@
     >>> dequantise(q.codes, q.scales, "mxfp4_e2m1")
     array([[ 1., -3.,  0.,  8.]], dtype=float32)
 
-What is computed is what a machine computes that stores its operands so, bit for bit.
+The arithmetic is the converter's: results equal the operands of a machine in this format, bit for
+bit.
 """
 
 import numpy as np
@@ -31,7 +32,7 @@ from diastole_sim.spec.require import require_int
 from diastole_sim.spec.rounding import default_random_bits
 
 DEFAULT_BLOCK = 8
-"""Side of the squares of block floating point, if no grouping is said."""
+"""Default side of the squares of block floating point."""
 
 
 def quantise(
@@ -54,9 +55,9 @@ def quantise(
 ) -> Codes:
     """Round an array to a number format.
 
-    The same arguments give the same numbers in every call, by stochastic roundings too: a draw is a
-    function of ``seed``, ``tag``, ``step`` and the element's place. Pass another ``step`` for other
-    draws::
+    The same arguments give the same numbers in every call, by stochastic roundings too: the random
+    bits of an element are a function of ``seed``, ``tag``, ``step`` and the element's place.
+    Another ``step`` gives new random bits::
 
         >>> numbers = np.array([[8.0, 0.3, 0.3, 0.3, 0.3]], np.float32)
         >>> for step in (0, 1, 0):
@@ -68,55 +69,57 @@ def quantise(
     Parameters
     ----------
     array : array of numbers
-        Integers, floats of any size (bfloat16 and the like of ml_dtypes too) or booleans (0 and 1),
-        of numpy, torch or anything with ``__array__`` or ``__dlpack__``, taken as float32, with a
-        :class:`diastole_sim.device.arrays.RoundedWarning` where that rounds; no masked array. Two
-        axes where groups are squares, else any number of them; not empty.
+        Integers, floats of any size (bfloat16 and related types of ml_dtypes too) or booleans (0
+        and 1), of numpy, torch or anything with ``__array__`` or ``__dlpack__``. The array is
+        converted to float32, with a :class:`diastole_sim.device.arrays.RoundedWarning` if the
+        conversion rounds. Masked arrays are refused. Two axes if groups are squares, else any
+        number of axes; not empty.
     format : str
         ``bfp1`` to ``bfp8``, ``fp8_e4m3``, ``fp8_e5m2``, ``bf16``, ``mxint8``, ``mxfp8_e4m3``,
         ``mxfp8_e5m2``, ``mxfp6_e3m2``, ``mxfp6_e2m3``, ``mxfp4_e2m1``, ``nvfp4``, ``e<E>m<M>``.
     grouping : str
-        Which elements share a scale: ``"8x8"`` (squares), ``"1x32"`` (vectors), ``"tensor"``.
+        Elements that share a scale: ``"8x8"`` (squares), ``"1x32"`` (vectors), ``"tensor"``.
         Default: bfp 8x8, fp8, bf16 and e<E>m<M> tensor, mx 1x32, nvfp4 1x16.
     axis : int
-        The one along which vectors run; of no meaning to squares and tensors.
+        Axis along which vectors run; without meaning for squares and tensors.
     scale : str
-        How a scale follows from the largest magnitude that has it: ``floor`` (default of bfp),
+        Rule for a scale from the largest magnitude of its elements: ``floor`` (default of bfp),
         ``even``, ``ceil``, ``rceil`` (default of fp8, mx and e<E>m<M>); nvfp4: ``nearest``
-        (default of nvfp4), ``up``, or ``four-over-six``: of two scales the one with the smaller
-        squared error; bf16: none.
+        (default of nvfp4), ``up``, or ``four-over-six``, the better of two scales by squared error;
+        bf16: none.
     tensor_scale : float
-        Of a tensor with one scale, and of nvfp4: this power of two, instead of what follows from
-        the data.
+        Scale of a tensor with one scale, and of nvfp4: a power of two, instead of the scale that
+        follows from the data.
     rounding : str
         ``nearest`` (ties to even), ``stochastic-a``, ``stochastic-b``, ``stochastic-c``, with
         ``random_bits`` for each element.
     random_bits : int
         1 to 16, 24 of ``lfsr``, 12 of ``data``; 3 of ``lfsr3``, its default; else 8.
     rounding_kind : str
-        Where draws come from, as ``rounding.kind`` of a machine: ``counter``, ``lfsr`` (of
+        Source of random bits, as ``rounding.kind`` of a machine: ``counter``, ``lfsr`` (of
         ``lfsr_bits``, 3 to 24), ``lfsr3``, ``data``: the element's own low bits, whatever ``seed``,
         ``tag`` and ``step`` are.
     overflow : str
-        What becomes of what is too large: ``saturate``, the largest element; or
-        ``specification``, in OFP8 and bfloat16 alone: their Inf or NaN, which are stored as
-        ``special`` says.
+        Treatment of a number that is too large: ``saturate``, the largest element; or
+        ``specification``, in OFP8 and bfloat16 alone: their Inf or NaN, stored as ``special``
+        says.
     special : str
-        What becomes of NaN and Inf: 0 and the largest element (``flag``), or themselves
-        (``poison``; where the format cannot say that, its whole group is NaN). ``poison`` refuses
-        both where neither a code nor the scale of a group can: e<E>m<M> in groups ``tensor``.
+        Treatment of NaN and Inf: 0 and the largest element (``flag``), or NaN and Inf themselves
+        (``poison``; the whole group is NaN if the format has no code). ``poison`` refuses NaN and
+        Inf if neither a code nor the scale of a group can mark them: e<E>m<M> in groups
+        ``tensor``.
     seed, tag, step : int
-        Of the draws, 32 bits each; as a machine has them, the tag names a tensor and the step a
-        step of training.
+        Arguments of the random bits, 32 bits each. As in a machine, the tag names a tensor and the
+        step a step of training.
 
     Returns
     -------
     Codes
-        ``.codes``, ``.scales``, ``.tensor_scale`` as :mod:`diastole_sim.codes.standard` has them,
-        and ``.values()``, the float32 numbers that they mean; Inf for those that float32 does not
-        reach, as where a scale of nvfp4 was rounded up beside the largest float32.
+        ``.codes``, ``.scales``, ``.tensor_scale`` as in :mod:`diastole_sim.codes.standard`, and
+        ``.values()``, the float32 numbers of the codes. A number beyond float32 is Inf, for example
+        if a scale of nvfp4 was rounded up beside the largest float32.
 
-    ValueError if a parameter is none of these, or if they do not go together.
+    ValueError if a parameter has no accepted value, or if parameters do not go together.
     """
     wide = as_float32("array", array).array
     form = Form(format=parse_format(format), grouping=_grouping(format, grouping))
@@ -155,11 +158,11 @@ def dequantise(
     axis: int = -1,
     tensor_scale: float | None = None,
 ) -> Floats:
-    """The float32 numbers that codes and scales mean, whoever made them.
+    """Return the float32 numbers of codes and scales from any source.
 
-    The parameters are those of :func:`quantise`, and what it returns. ``scales``: None where the
-    tensor has one scale only. ValueError if they do not go together, or hold what the format has
-    not; the message says what would be accepted.
+    Parameters as in :func:`quantise`, codes and scales as in its result. ``scales``: None if the
+    tensor has a single scale. ValueError if arguments do not go together, or are not values of the
+    format; the message says what is accepted.
     """
     form = Form(format=parse_format(format), grouping=_grouping(format, grouping))
     for name, array in (("codes", codes), ("scales", scales)):
@@ -188,7 +191,8 @@ def _numerics(
     special: str,
     draws: dict[str, int | str],
 ) -> Numerics:
-    """A machine whose converter does this; what is behind it does not matter here."""
+    """Return the numerics of a machine with the converter of the arguments. Parameters behind the
+    converter have any value."""
     if overflow == "specification" and form.format.must_saturate is not None:
         raise ValueError(f"overflow must be saturate, not {overflow}: {form.format.must_saturate}")
     chosen = {
@@ -220,14 +224,14 @@ def _exponent(form: Form, tensor_scale: float | None) -> int | None:
 
 
 def _flat(array: Floats, axis: int, form: Form) -> Floats:
-    """A matrix whose rows the groups run along."""
+    """Return a matrix whose groups run along the rows."""
     if form.grouping.kind == "vector":
         array = np.moveaxis(array, axis, -1)
     return array.reshape(-1, array.shape[-1])
 
 
 def _codes(converted: Quantised, shape: tuple[int, ...], axis: int, second: bool) -> Codes:
-    """The codes of one copy, as an array of the shape that was given."""
+    """Return the codes of one copy, as an array in the given shape."""
     found = to_codes(converted)[1 if second else 0]
     if len(shape) == 2 and (second or found.form.grouping.kind != "vector" or axis == 1):
         return found

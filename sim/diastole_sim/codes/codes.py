@@ -1,7 +1,8 @@
-"""Between what a device stores and what formats define: codes and scales, for exchange.
+"""Convert between the stored form of a device and the codes and scales of formats, for exchange.
 
-Memory and machine keep elements as magnitude codes, folded where products have a window (see
-:mod:`diastole_sim.golden.magnitudes`); outside nobody does. No value changes on the way.
+Memory and machine keep elements as magnitude codes, which are folded if products have a window (see
+:mod:`diastole_sim.golden.magnitudes`). Other programs use the codes of formats. No conversion
+changes a value.
 """
 
 from collections.abc import Sequence
@@ -34,7 +35,8 @@ from diastole_sim.spec.operations import OPERAND_OF
 
 
 def suffixes(tensor_class: str, chosen: TensorClass) -> tuple[str, ...]:
-    """What the copies of a tensor are called in names: ``("",)``, or such as ``("_k", "_m")``."""
+    """Return the suffixes of names of a tensor's copies: ``("",)``, or for example ``("_k",
+    "_m")``."""
     if not chosen.two_copies:
         return ("",)
     return tuple(f"_{axis}" for axis in OPERAND_OF[tensor_class].copy_names)
@@ -44,12 +46,12 @@ def suffixes(tensor_class: str, chosen: TensorClass) -> tuple[str, ...]:
 
 
 def to_codes(tensor: Quantised, standard: Quantised | None = None) -> tuple[Codes, ...]:
-    """Every copy with its format's own codes and scales, in the tensor's orientation.
+    """Return every copy with the codes and scales of its format, in the tensor's orientation.
 
-    ``standard``: whose scales they are, where ``tensor`` was read from a machine and shows folded
-    exponents only: what the golden model converted, or what was uploaded. ValueError if a value has
-    no code under these scales, that is, if the machine is wrong; or if a block is not a number
-    where neither a code nor a group's scale can say so (``Form.has_nan``).
+    ``standard``: tensor with the scales to use if ``tensor`` was read from a machine and has folded
+    exponents only: the golden model's conversion, or the uploaded tensor. ValueError if a value has
+    no code under these scales, which means that the machine is wrong. ValueError also if a block is
+    not a number and neither a code nor a group's scale can say so (``Form.has_nan``).
     """
     standard = tensor if standard is None else standard
     form = Form.of(tensor.chosen)
@@ -80,13 +82,13 @@ def to_codes(tensor: Quantised, standard: Quantised | None = None) -> tuple[Code
 
 
 def _tensor_scale(exponent: int | None, form: Form) -> float | None:
-    if exponent is None:  # of bf16 it is 1
+    if exponent is None:  # bf16 has the scale 1
         return 1.0 if form.has_tensor_scale else None
     return 2.0 ** (exponent - form.format.unit_exponent)
 
 
 def _codes(copy: Copy, standard: Copy, form: Form, block: int) -> Array:
-    """The elements under the scales of ``standard``, as they lie."""
+    """Return the elements under the scales of ``standard``, in stored order."""
     kind, (rows, columns) = form.format, copy.shape
     stored = standard.exponents.astype(np.int64) + standard.folds
     by = np.where(standard.exponents == 0, -1, stored - copy.exponents)
@@ -101,7 +103,8 @@ def _codes(copy: Copy, standard: Copy, form: Form, block: int) -> Array:
 
 
 def _unfolded(code: Integers, by: Integers, kind: Format) -> Integers:
-    """ValueError where a value is none of a group whose exponent is higher by ``by``."""
+    """Return codes unfolded by ``by``. ValueError if a value has no code in a group whose exponent
+    is higher by ``by``."""
     finite = (code != 0) & (code <= kind.max_code)
     by = np.where(finite, by, 0)
     plain = unfold(code, np.maximum(by, 0), kind)
@@ -116,7 +119,7 @@ def _unfolded(code: Integers, by: Integers, kind: Format) -> Integers:
 
 
 def _scales(copy: Copy, form: Form, block: int) -> Array:
-    """The scales of a copy, one per group, as they lie."""
+    """Return the scales of a copy, one per group, in stored order."""
     kind, cells = form.format, Partition.cells(form.grouping, block)
     stored = copy.exponents.astype(np.int64)
     if not kind.two_level:
@@ -132,11 +135,11 @@ def _scales(copy: Copy, form: Form, block: int) -> Array:
 
 
 def from_codes(given: Sequence[Codes], tensor_class: str, numerics: Numerics) -> Quantised:
-    """The tensor whose copies these are, as a device with ``numerics`` stores it.
+    """Return the tensor of some copies, as a device with ``numerics`` stores the tensor.
 
-    ``given``: matrices, in the order of the copies. Nothing is rounded. Where ``special`` is
-    ``flag``, a group whose scale is NaN becomes one of zeros. ValueError if they are not copies of
-    this class, or if an element is beyond what a machine holds.
+    ``given``: matrices, in the order of the copies. No element is rounded. If ``special`` is
+    ``flag``, a group whose scale is NaN becomes a group of zeros. ValueError if the matrices are
+    not copies of the class, or if an element is beyond the range of a machine.
     """
     chosen = numerics.tensor_class(tensor_class)
     _require_copies(given, chosen)
@@ -178,7 +181,7 @@ def _require_copies(given: Sequence[Codes], chosen: TensorClass) -> None:
 
 
 def _stored(given: Codes, tensor_class: str, numerics: Numerics) -> Copy:
-    """A copy in blocks, its groups folded as the machine would have them."""
+    """Return a copy in blocks, with groups folded as in the machine."""
     form, kind, block = given.form, given.form.format, numerics.block
     turned = form.grouping.kind == "vector" and given.axis == 0
     codes, scales, groups = _as_stored(given, turned)
@@ -196,7 +199,7 @@ def _stored(given: Codes, tensor_class: str, numerics: Numerics) -> Copy:
         by, stored = np.zeros_like(e), _pad(scales, counts).astype(np.int64)
     else:
         present = (smallest_depth(code, kind) <= kind.depth) | (
-            is_inf(code, kind) & (numerics.special == "flag")  # the largest element there
+            is_inf(code, kind) & (numerics.special == "flag")  # the largest element of the group
         )
         zero = zero | ~partition.reduce(np.logical_or, present)
         by = np.where(zero, 0, _folds(code, e, partition, kind, numerics.folds(tensor_class)))
@@ -222,7 +225,8 @@ def _stored(given: Codes, tensor_class: str, numerics: Numerics) -> Copy:
 def _as_stored(
     given: Codes, turned: bool
 ) -> tuple[NDArray[np.uint16], Array | None, tuple[Array, Array, Array]]:
-    """As they lie: elements, scales, and of each group e, whether it is NaN, whether zeros."""
+    """Return elements, scales, and for each group e, a mask of NaN and a mask of zeros, in stored
+    order."""
     groups, codes, scales = given.groups(), given.elements(), given.scales
     parts = groups.e, groups.nan, groups.zero
     if not turned:
@@ -232,7 +236,7 @@ def _as_stored(
 
 
 def _per_cell(groups: Integers, form: Form, block: int, padded: tuple[int, int]) -> Array:
-    """The stored bytes of a copy: a square that is larger than a block repeats its own."""
+    """Return the stored bytes of a copy. A square larger than a block repeats its byte."""
     cells = Partition.cells(form.grouping, block)
     repeat = Partition.groups(form.grouping, block).over(cells)
     rows, columns = padded[0] // cells.rows, -(-padded[1] // cells.columns)
@@ -242,8 +246,8 @@ def _per_cell(groups: Integers, form: Form, block: int, padded: tuple[int, int])
 def _folds(
     code: Integers, e: Integers, partition: Partition, kind: Format, window: bool
 ) -> Integers:
-    """By how much each group's exponent is lowered: as much as it can be where products have a
-    window, else as little as a stored exponent needs."""
+    """Return the fold of each group, which lowers the group's exponent: the largest possible fold
+    if products have a window, else the smallest fold for a stored exponent in range."""
     can = partition.reduce(np.minimum, smallest_depth(code, kind))
     needed = np.maximum(e - MAX_EXPONENT, 0)
     present = can <= kind.depth
@@ -257,12 +261,13 @@ def _folds(
 
 
 def _per_group(parts: Array, form: Form, counts: tuple[int, int]) -> Array:
-    """One for each group that is folded alone; with one scale for the tensor that is each block."""
+    """Return a value for each separately folded group. With a single scale for the tensor, every
+    block is folded separately."""
     if form.has_scales:
         return _pad(parts, counts)
     return np.broadcast_to(parts, counts).copy()
 
 
 def _pad(array: Array, shape: tuple[int, int]) -> Array:
-    """Zeros behind the last row and column."""
+    """Add zeros behind the last row and column."""
     return np.pad(array, [(0, want - have) for want, have in zip(shape, array.shape, strict=True)])

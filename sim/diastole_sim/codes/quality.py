@@ -1,7 +1,7 @@
-"""How far products of converted tensors are from those of the tensors themselves.
+"""Compare products of converted tensors with products of the original tensors.
 
-The products are the machine's, bit for bit; the judge of their error is plain float64. A mean over
-a result hides rows and columns that are lost, so the worst of each are told beside it.
+The products are the machine's, bit for bit. Errors are measured against plain float64. A mean over
+a result hides lost rows and columns, so the worst row and the worst column are reported too.
 """
 
 import math
@@ -26,7 +26,8 @@ TINY = float(np.finfo(np.float64).tiny)
 
 @dataclass(frozen=True, kw_only=True)
 class Worst:
-    """The row or column of a result with the least signal to noise: its ``index`` from 0, dB."""
+    """Row or column of a result with the lowest ratio of signal to noise: ``index`` from 0, ratio
+    in dB."""
 
     index: int
     snr_db: float
@@ -34,13 +35,13 @@ class Worst:
 
 @dataclass(frozen=True, kw_only=True)
 class ResultQuality:
-    """A result beside the float64 product of its float32 operands, which are not converted.
+    """Quality of a result, compared with the float64 product of the unconverted float32 operands.
 
-    ``counted``: elements that are compared; elements that NaN or Inf reach in float64 are not.
-    ``snr_db``: power of the exact elements over that of the error, in decibels; None where there is
-    no error, and where no element is compared. ``row``, ``column``: the worst; None where no row,
-    or column, has an error. Those that are zero exactly have no ratio. ``exact``, ``overflow``: as
-    in :class:`diastole_sim.device.interface.ProductResult`.
+    ``counted``: number of compared elements. Elements that NaN or Inf reach in float64 are not
+    compared. ``snr_db``: power of the exact elements over the power of the error, in decibels; None
+    if no element has an error, or no element is compared. ``row``, ``column``: the worst row and
+    column; None if no row, or column, has an error. Rows and columns of exact zeros have no ratio.
+    ``exact``, ``overflow``: as in :class:`diastole_sim.device.interface.ProductResult`.
     """
 
     counted: int
@@ -52,7 +53,8 @@ class ResultQuality:
 
 
 def plain_products(tensors: Mapping[str, Floats]) -> dict[str, Doubles]:
-    """Y, dX and dW in float64, as far as ``X``, ``W`` and ``dY`` are among ``tensors``."""
+    """Return Y, dX and dW in float64: the products whose factors ``X``, ``W`` and ``dY`` are in
+    ``tensors``."""
     wide = {name: tensor.astype(np.float64) for name, tensor in tensors.items()}
     found: dict[str, Doubles] = {}
     with np.errstate(invalid="ignore"):  # Inf and NaN do not count
@@ -68,8 +70,8 @@ def plain_products(tensors: Mapping[str, Floats]) -> dict[str, Doubles]:
 def product_qualities(
     plain: Mapping[str, Doubles], converted: Mapping[str, Quantised], numerics: Numerics
 ) -> dict[str, ResultQuality]:
-    """Of every product in ``plain``, from its converted factors by name. ValueError as
-    :func:`diastole_sim.golden.matrix_product.matrix_product`."""
+    """Return the quality of every product in ``plain``, from converted factors by name. ValueError
+    as in :func:`diastole_sim.golden.matrix_product.matrix_product`."""
     return {
         name: result_quality(exact, matrix_product(PRODUCTS[name], converted, numerics))
         for name, exact in plain.items()
@@ -77,7 +79,8 @@ def product_qualities(
 
 
 def result_quality(plain: Doubles, result: ResultTensor) -> ResultQuality:
-    """``result`` beside ``plain``, of the same shape; Inf counts as the largest float32."""
+    """Return the quality of ``result`` against ``plain`` of equal shape. Inf counts as the largest
+    float32."""
     counted = np.isfinite(plain) & ~np.isnan(result.values)
     stored = np.clip(result.values.astype(np.float64), -LARGEST, LARGEST)
     signal = np.square(np.where(counted, plain, 0.0))
@@ -103,5 +106,5 @@ def _worst(signal: Doubles, noise: Doubles) -> Worst | None:
 
 
 def _decibels(signal: float, noise: float) -> float | None:
-    """None without an error; where there is nothing else, a number that is as low as any."""
+    """Return a ratio in decibels. None without an error; without a signal, a very low number."""
     return 10 * (math.log10(signal or TINY) - math.log10(noise)) if noise else None

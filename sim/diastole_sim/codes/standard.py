@@ -1,11 +1,11 @@
-"""Tensors as their number formats define them: element codes and scales, for exchange with others.
+"""Represent tensors as number formats define them: element codes and scales, for exchange of data.
 
-Here are the codes and scales that a format itself defines, whatever a machine makes of them:
-:mod:`diastole_sim.codes.codes` is the way from one to the other.
+The codes and scales follow the format alone, not the machine. :mod:`diastole_sim.codes.codes`
+converts between the stored form of a machine and these codes.
 
 An element code has the sign as its highest bit, then the exponent field, then the fraction, in the
-low bits of a ``uint8`` (``uint16`` for more than 8 bits); MXINT8 is a two's complement byte. A
-scale, one for each group, is
+low bits of a ``uint8`` (``uint16`` for more than 8 bits). MXINT8 is a two's complement byte. Every
+group has a scale:
 
 ===========  =================================================================================
 bfpM         e + 127 as ``uint8``, e the exponent of an element's highest bit; 255 is NaN
@@ -14,8 +14,8 @@ nvfp4        E4M3 as ``uint8``, 0 to 126; 127 is NaN; the tensor's scale multipl
 others       S + 127 as ``int16``, since S may lie below -127; 255 is NaN
 ===========  =================================================================================
 
-A tensor with one scale has none of these but ``tensor_scale``, a power of two, as NVFP4 has besides
-(bf16 has 1).
+A tensor with a single scale has no scales of groups. It has ``tensor_scale``, a power of two, which
+is 1 for bf16. NVFP4 has scales of groups and ``tensor_scale``.
 """
 
 from collections.abc import Callable, Iterator
@@ -57,8 +57,8 @@ MIN_EXPONENT = -126
 
 @dataclass(frozen=True, kw_only=True)
 class Form:
-    """What codes mean: their format, and which elements share a scale. ValueError if the format
-    does not take the grouping."""
+    """Meaning of codes: a format, and the grouping of elements that share a scale. ValueError if
+    the format does not take the grouping."""
 
     format: Format
     grouping: Grouping
@@ -74,12 +74,12 @@ class Form:
 
     @classmethod
     def of(cls, chosen: TensorClass) -> "Form":
-        """That of a class of tensors."""
+        """Return the form of a class of tensors."""
         return cls(format=chosen.format, grouping=chosen.grouping)
 
     @classmethod
     def parse(cls, text: str) -> "Form":
-        """The inverse of ``str``: ``"mxfp8_e4m3 1x32"``, ``"fp8_e5m2 tensor"``."""
+        """Return the form in a text of ``str``: ``"mxfp8_e4m3 1x32"``, ``"fp8_e5m2 tensor"``."""
         name, _, grouping = text.partition(" ")
         return cls(format=parse_format(name), grouping=parse_grouping(grouping))
 
@@ -89,7 +89,7 @@ class Form:
 
     @property
     def has_scales(self) -> bool:
-        """Whether groups have scales of their own."""
+        """True if groups have scales of their own."""
         return self.grouping.kind != "tensor"
 
     @property
@@ -109,8 +109,8 @@ class Form:
 
     @property
     def zero_is_none(self) -> bool:
-        """Whether a scale 0 is that of a group of zeros only: what E8M0 would say with it, 2^-127,
-        is below what a machine keeps."""
+        """True if a scale 0 always belongs to a group of zeros. In E8M0 a 0 stands for 2^-127,
+        which is below the scales of a machine."""
         return self.format.scale in ("exponent", "e8m0")
 
     @property
@@ -119,7 +119,7 @@ class Form:
 
     @property
     def has_nan(self) -> bool:
-        """Whether anything can say that an element is no number: its code, or its group's scale."""
+        """True if an element can be NaN, by the element's code or by the group's scale."""
         return self.format.nan_code is not None or self.has_scales
 
     @property
@@ -132,19 +132,20 @@ class Form:
 
     @property
     def _offset(self) -> int:
-        """What is to be added to a scale to have the exponent of its group's top binade."""
+        """Offset between a scale and the exponent of the group's top binade."""
         return self.format.top_exponent - EXPONENT_BIAS
 
     def scales_of(self, e: Integers) -> Integers:
-        """The scales of groups with these exponents of the top binade; not for NVFP4."""
+        """Return the scales of groups from the exponents of their top binades; not for NVFP4."""
         return e - self._offset
 
     def exponents_of(self, scales: Array) -> Integers:
-        """The inverse of :meth:`scales_of`."""
+        """Return the exponents of the top binades of groups from scales: the inverse of
+        :meth:`scales_of`."""
         return scales.astype(np.int64) + self._offset
 
     def scale_shape(self, shape: tuple[int, ...], axis: int) -> tuple[int, ...]:
-        """Of the scales of an array of codes; vectors run along ``axis``."""
+        """Return the shape of the scales of an array of codes. Vectors run along ``axis``."""
         size = self.grouping.size
         return tuple(
             -(-length // size) if self.grouping.kind == "square" or place == axis else length
@@ -152,7 +153,8 @@ class Form:
         )
 
     def spread(self, groups: Array, shape: tuple[int, ...], axis: int) -> Array:
-        """One per element of an array of ``shape``, from one per group; vectors along ``axis``."""
+        """Return a value per element of an array of ``shape`` from a value per group. Vectors run
+        along ``axis``."""
         if not self.has_scales:
             return np.broadcast_to(groups, shape)
         for place in range(len(shape)):
@@ -163,13 +165,13 @@ class Form:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Codes:
-    """An array as element codes with their scales; see the module's text.
+    """Array of element codes with scales, as described at the top of the module.
 
-    ``codes``: of the array's shape; two axes where groups are squares, else any number. ``scales``:
-    one entry per group, in the array's orientation: along ``axis`` where groups are vectors, along
-    both where they are squares; the last group may be incomplete. None with one scale for the
-    tensor. ``tensor_scale``: a power of two, None where there is none (it may be left out for
-    bf16). ValueError if these do not go together, or hold what the format does not have.
+    ``codes``: codes in the array's shape, with two axes if groups are squares, else any number of
+    axes. ``scales``: one entry per group, in the array's orientation: along ``axis`` for vectors,
+    along both axes for squares. The last group may be incomplete. None if the tensor has a single
+    scale. ``tensor_scale``: a power of two, None for a format without one (optional for bf16).
+    ValueError if the values do not go together, or are not values of the format.
     """
 
     form: Form
@@ -191,9 +193,10 @@ class Codes:
         return self.codes.shape
 
     def values(self) -> Floats:
-        """The numbers that are meant, each exactly if binary32 has it (else it is Inf, or 0).
+        """Return the numbers of the codes. A number outside binary32 is Inf or 0, every other
+        number exact.
 
-        NaN where a code is, or its scale.
+        An element is NaN if its code or its scale is NaN.
         """
         kind, codes, groups = self.form.format, self.elements(), self.groups()
         e, significand, nan = (
@@ -211,19 +214,19 @@ class Codes:
 
     @property
     def clamped(self) -> int:
-        """MXINT8 elements that are -128, which are taken as -127."""
+        """Number of MXINT8 elements of -128, which are read as -127."""
         return int((self.codes == 0x80).sum()) if is_twos_complement(self.form.format) else 0
 
     @property
     def unit_exponent(self) -> int:
-        """log2 of the tensor's scale, which there must be."""
+        """log2 of the tensor's scale, which must be present."""
         exponent = exponent_of(self.tensor_scale)
         assert exponent is not None
         return exponent
 
     def elements(self) -> NDArray[np.uint16]:
-        """The codes as memory has them, but for folding: a magnitude code, the sign on top, and no
-        sign where the format has one zero only."""
+        """Return the codes as memory has them, but not folded: a magnitude code with the sign on
+        top, and no sign of zeros if the format has one zero only."""
         kind, codes = self.form.format, self.codes.astype(np.uint16)
         if is_twos_complement(kind):
             magnitude = np.abs(self.codes.view(np.int8).astype(np.int16))
@@ -235,7 +238,8 @@ class Codes:
         return codes
 
     def groups(self) -> "Groups":
-        """What the scales say; with one scale for the tensor of one group, with as many axes."""
+        """Return the meaning of the scales. A tensor with a single scale is a single group, with as
+        many axes as the tensor."""
         form, kind = self.form, self.form.format
         if self.scales is None:
             single = (1,) * len(self.shape)
@@ -251,8 +255,8 @@ class Codes:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Groups:
-    """Per group: ``e``, the exponent of its top binade; ``significand`` of its scale, in eighths;
-    whether the scale is ``nan``; whether it is the ``zero`` of a group of zeros."""
+    """Scales of groups. ``e``: exponent of the group's top binade. ``significand``: significand of
+    the scale, in eighths. ``nan``: the scale is NaN. ``zero``: the scale marks a group of zeros."""
 
     e: Integers
     significand: Integers
@@ -261,13 +265,13 @@ class Groups:
 
     @classmethod
     def of(cls, e: Integers, nan: Mask, zero: Mask) -> "Groups":
-        """Scales that are powers of two."""
+        """Return groups whose scales are powers of two."""
         ones = np.full_like(e, 1 << SIGNIFICAND_FRACTION)
         return cls(e=e, significand=ones, nan=nan, zero=zero)
 
 
 def is_twos_complement(kind: Format) -> bool:
-    """Whether elements are integers as MXINT8 has them, without a sign bit of their own."""
+    """Return whether elements are integers without a separate sign bit, as in MXINT8."""
     return kind.scale == "e8m0" and not kind.exponent_bits
 
 
@@ -279,8 +283,8 @@ def problems(
     axis: int,
     label: Callable[[str], str] = str,
 ) -> Iterator[str]:
-    """A line for each reason why :class:`Codes` cannot be made of these; ``label`` words the names
-    of the fields."""
+    """Yield a line for each reason why :class:`Codes` cannot be made of the arguments. ``label``
+    turns the names of fields into words of the message."""
     kind, square, named = form.format, form.grouping.kind == "square", label("codes")
     if codes.dtype != form.code_type:
         yield f"{named} must be {np.dtype(form.code_type)} for {form}, not {codes.dtype}"
@@ -337,7 +341,7 @@ def _scale_problems(
 
 
 def _nonzero(kind: Format, codes: Array) -> Mask:
-    """Whether elements are finite and not zero."""
+    """Return whether elements are finite and not zero."""
     low = (1 << kind.magnitude_bits) - 1
     if is_twos_complement(kind):
         return codes != 0
@@ -345,7 +349,8 @@ def _nonzero(kind: Format, codes: Array) -> Mask:
 
 
 def exponent_of(scale: object) -> int | None:
-    """log2 of a power of two, a number of any type or an array of one; None if it is none."""
+    """Return log2 of a power of two: a number of any type or an array of one number. None for any
+    different value."""
     array = np.asarray(scale)
     if array.size != 1 or array.dtype.kind not in "fiu":
         return None

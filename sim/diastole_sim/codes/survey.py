@@ -1,6 +1,7 @@
-"""What number formats make of a tensor: noise, range, and the deficits that its blocks would meet.
+"""Survey a tensor in number formats: noise, range, and deficits of blocks.
 
-To choose formats for one's own data, before any hardware is generated.
+A survey helps to choose formats for a user's own data, before any hardware is generated. The
+deficit of a block is the distance of its exponent below the largest exponent of its row or column.
 """
 
 import math
@@ -21,13 +22,14 @@ from diastole_sim.spec.numerics import CLASS_NAMES, Numerics, TensorClass
 Integers: TypeAlias = NDArray[np.int64]
 
 USUAL = 99
-"""The percentile that is told beside the largest."""
+"""Percentile in reports, beside the largest value."""
 BINARY32 = np.finfo(np.float32)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Bits:
-    """Whole numbers of bits, one per group: the largest, and what 99 % do not exceed."""
+    """Numbers of bits per group, whole numbers: the largest, and the number that 99 % do not
+    exceed."""
 
     largest: int
     usual: int
@@ -35,15 +37,15 @@ class Bits:
 
 @dataclass(frozen=True, kw_only=True)
 class Survey:
-    """One tensor in one format, over both copies if there are two.
+    """One tensor in one format, over both copies if the tensor has two.
 
-    ``counted``: elements that have a part in the noise, in one copy. ``snr_db``: power of these
-    elements over that of what rounding adds, in decibels; None where nothing is added, and where
-    none is counted. ``saturated``, ``underflowed``: shares of all elements, 0 to 1.
-    ``spread``: largest minus smallest exponent of the non-zero elements of each group, before
-    rounding. ``row_deficit``, ``column_deficit``: how far the exponent of each group that is not
-    zero lies below the largest of its row, or column, of blocks (vectors: of elements), with the
-    default window; F is to cover the sum of two operands'. None where no group has an element.
+    ``counted``: elements that take part in the noise, in one copy. ``snr_db``: power of the counted
+    elements over the power of the rounding errors, in decibels; None without errors, and without
+    counted elements. ``saturated``, ``underflowed``: shares of all elements, 0 to 1. ``spread``:
+    largest minus smallest exponent of the non-zero elements of each group, before rounding.
+    ``row_deficit``, ``column_deficit``: distance of the exponent of each non-zero group below the
+    largest of its row, or column, of blocks (vectors: of elements), with the default window. F
+    should cover the sum of two operands' deficits. None if no group has an element.
     """
 
     format: str
@@ -59,18 +61,19 @@ class Survey:
 
 
 def survey_numerics(name: str, block: int) -> Numerics:
-    """All classes in one format, with its default groups and scales, rounded to nearest."""
+    """Return numerics with all classes in one format, with default groups and scales, rounded to
+    nearest."""
     plain = {"format": name, "rounding": "nearest"}
     sizes = {"block": block, "random_bits": 8, "fraction": 0, "headroom": 1}
     return Numerics.from_dict(sizes | dict.fromkeys(CLASS_NAMES, plain))
 
 
 def survey(array: Floats, name: str, *, block: int, tensor_class: str = "x") -> Survey:
-    """What the format called ``name`` makes of a float32 matrix, with blocks of side ``block``,
-    rounded to nearest, saturating.
+    """Survey a float32 matrix in the format called ``name``, with blocks of side ``block``, rounded
+    to nearest, saturating.
 
-    ``tensor_class``: ``x``, ``w`` or ``dy``, on which default groups depend (NVFP4). NaN, Inf and
-    subnormals have no part in the noise. ValueError if there is no such format, block or class, or
+    ``tensor_class``: ``x``, ``w`` or ``dy``, which decides the default groups of NVFP4. NaN, Inf
+    and subnormals take no part in the noise. ValueError for an unknown format, block or class, or
     if the array is no float32 array with two axes, none empty.
     """
     numerics = survey_numerics(name, block)
@@ -78,7 +81,7 @@ def survey(array: Floats, name: str, *, block: int, tensor_class: str = "x") -> 
 
 
 def survey_converted(array: Floats, result: Quantised) -> Survey:
-    """What became of ``array`` in ``result``, however it was converted."""
+    """Survey ``array`` as converted in ``result``."""
     grouping = result.chosen.grouping
     elements = array.size * len(result.copies)
     turned = [array.T if copy.transposed else array for copy in result.copies]
@@ -98,7 +101,7 @@ def survey_converted(array: Floats, result: Quantised) -> Survey:
 
 
 def counted_elements(array: Floats) -> NDArray[np.bool_]:
-    """Tell for each element whether the element has a part in the noise."""
+    """Return for each element whether the element takes part in the noise."""
     return np.isfinite(array) & ((array == 0) | (np.abs(array) >= BINARY32.tiny))
 
 
@@ -115,8 +118,8 @@ def noise(array: Floats, result: Quantised) -> float | None:
 
 
 def spread(array: Floats, grouping: Grouping) -> Integers:
-    """Largest minus smallest exponent of each group, vectors along the rows; of groups that have a
-    finite element other than 0 (subnormals count as 0)."""
+    """Return the largest minus the smallest exponent of each group, with vectors along the rows.
+    Groups without a finite element other than 0 are left out (subnormals count as 0)."""
     field = (np.ascontiguousarray(array).view(np.uint32) >> 23).astype(np.int64) & 0xFF
     counted = (field != 0) & (field != 0xFF)
     largest = _reduce(np.maximum, np.where(counted, field, 0), grouping, 0)
@@ -125,7 +128,8 @@ def spread(array: Floats, grouping: Grouping) -> Integers:
 
 
 def deficits(result: Quantised) -> tuple[list[Integers], list[Integers]]:
-    """The deficits of every group that is not zero, along the tensor's rows and its columns."""
+    """Return the deficits of every non-zero group, along the tensor's rows and along its
+    columns."""
     rows: list[Integers] = []
     columns: list[Integers] = []
     for copy in result.copies:
@@ -142,7 +146,7 @@ def _below(copy: Copy, largest: NDArray[np.uint8], kind: Format) -> Integers:
 
 
 def _exponents(stored: NDArray[np.uint8], kind: Format) -> Integers:
-    """Stored exponents, all with one bias; those of NVFP4 are in E4M3 codes."""
+    """Return stored exponents with a common bias. For NVFP4 the exponents are in E4M3 codes."""
     wide = stored.astype(np.int64)
     return np.maximum(wide >> SIGNIFICAND_FRACTION, 1) if kind.two_level else wide
 
@@ -156,7 +160,7 @@ def _bits(parts: list[Integers]) -> Bits | None:
 
 
 def _reduce(function: np.ufunc, values: Integers, grouping: Grouping, padding: int) -> Integers:
-    """``function`` over the elements of each group; ``padding`` fills the last ones up."""
+    """Reduce the elements of each group by ``function``. ``padding`` fills the last groups up."""
     if grouping.kind == "tensor":
         return function.reduce(values, axis=None, keepdims=True)
     height, width = 1 if grouping.kind == "vector" else grouping.size, grouping.size
@@ -168,22 +172,23 @@ def _reduce(function: np.ufunc, values: Integers, grouping: Grouping, padding: i
 
 
 def element_range(chosen: Format) -> tuple[float, float]:
-    """Largest and smallest positive element with a scale of 1 (a shared exponent of 0), exactly."""
+    """Return the largest and the smallest positive element with a scale of 1 (a shared exponent of
+    0), exactly."""
     unit = 2.0 ** (chosen.top_exponent - chosen.precision + 1)
     return chosen.max_significand * unit, unit * 2.0**-chosen.depth
 
 
 def bits_per_element(name: str, block: int, tensor_class: str = "x") -> tuple[float, float]:
-    """:func:`stored_bits` of a class of tensor in a format, with its default groups."""
+    """Return :func:`stored_bits` of a class of tensors in a format, with default groups."""
     return stored_bits(survey_numerics(name, block).tensor_class(tensor_class), block)
 
 
 def stored_bits(chosen: TensorClass, block: int) -> tuple[float, float]:
-    """Bits in memory of an element of a large tensor with its share of the exponents: in one copy,
-    and in all copies.
+    """Return the bits in memory of an element of a large tensor with its share of the exponents: in
+    one copy, and in all copies.
 
-    Every block has an exponent, whatever shares it; vectors one for each of their rows in a group
-    of blocks of the memory image.
+    Every block has an exponent, however large the group. A vector has an exponent for each of its
+    rows in a group of blocks of the memory image.
     """
     vector = min(chosen.grouping.size, GROUP_BLOCKS * block)
     sharing = vector if chosen.two_copies else block * block
