@@ -1,4 +1,4 @@
-"""Which commands may begin before the one before them is done: by what they read and write."""
+"""Decide which commands may begin before the command before is done, from reads and writes."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -14,14 +14,15 @@ from diastole_sim.spec.numerics import CLASS_NAMES, Numerics
 
 @dataclass(frozen=True, kw_only=True)
 class Areas:
-    """The memory that a command reads and writes."""
+    """Areas of memory that a command reads and writes."""
 
     reads: tuple[AddressRange, ...]
     writes: tuple[AddressRange, ...]
 
     def may_follow(self, before: "Areas") -> bool:
-        """Whether it reads nothing that ``before`` writes, and writes nothing that that one reads
-        or writes."""
+        """Return whether a command may begin before an earlier command with the areas ``before`` is
+        done. The command must read no area in ``before.writes``, and write no area in
+        ``before.reads`` or ``before.writes``."""
         touched = (*before.reads, *before.writes)
         return not (_meet(self.reads, before.writes) or _meet(self.writes, touched))
 
@@ -31,7 +32,7 @@ def _meet(some: Iterable[AddressRange], others: Sequence[AddressRange]) -> bool:
 
 
 def areas_of(command: Command, numerics: Numerics, data_width: int) -> Areas:
-    """Of a command that a machine takes."""
+    """Return the areas of a valid command."""
     if command.opcode == Opcode.CONVERT:
         return _of_convert(command, numerics, data_width)
     operation = PRODUCTS[Opcode(command.opcode)]
@@ -73,7 +74,7 @@ def _of_convert(command: Command, numerics: Numerics, data_width: int) -> Areas:
 def _images(
     tensor_class: str, shape: tuple[int, int], numerics: Numerics, data_width: int
 ) -> list[int]:
-    """Bytes of the images of a tensor, of one plane of each."""
+    """Return the bytes of the images of a tensor, of one plane of each image."""
     chosen = numerics.tensor_class(tensor_class)
     layouts = image_layouts(chosen, shape, block=numerics.block, data_width=data_width)
     return [layout.total_bytes for layout in layouts]
@@ -86,7 +87,8 @@ def _range(start: int, size: int) -> AddressRange:
 def with_ahead(
     commands: Sequence[Command], numerics: Numerics, data_width: int
 ) -> tuple[Command, ...]:
-    """The commands, each of which says whether it may begin before the one before it is done."""
+    """Return the commands with the field ``ahead``: whether a command may begin before the command
+    before is done."""
     found: list[Command] = []
     before = None
     for command in commands:

@@ -1,5 +1,6 @@
-"""The generated hardware with a vector unit, which does whole programs: it is told to begin, and
-interrupts when all is done. The golden model of it is :mod:`diastole_sim.golden.golden_machine`."""
+"""Generated hardware with a vector unit, which runs whole programs: the host starts a run, and the
+machine interrupts after the last command. :mod:`diastole_sim.golden.golden_machine` is the golden
+model of the machine."""
 
 from collections.abc import Mapping
 from types import TracebackType
@@ -21,20 +22,20 @@ from diastole_sim.spec.require import require_int
 
 Bytes = NDArray[np.uint8]
 COUNTERS = ("cycles_total", "busy_slots", *WAIT_REGISTERS.values())
-"""Registers of a run."""
+"""Registers that count over a run."""
 REPORTS = ("saturated", "underflowed")
-"""Those of its conversions."""
+"""Registers about the conversions of a run."""
 
 
 class BellMachine:
-    """A machine with a vector unit: its memory from address 0 on, and its registers.
+    """Machine with a vector unit: memory from address 0 on, and registers.
 
-    ``seed``: of all random bits.
+    ``seed``: seed of all random bits.
 
-    Attributes: ``limits``: what it accepts. ``step``, ``step_end``, ``command_first``: registers,
-    as the next run has them; ``step`` as the last one left it.
+    Attributes: ``limits``: limits of the machine. ``step``, ``step_end``, ``command_first``:
+    registers for the next run. After a run ``step`` has the value in the machine.
 
-    Errors: ProductError for a product without such a unit; HardwareHang and ProtocolError when the
+    Errors: ProductError for a product without a vector unit. HardwareHang and ProtocolError if the
     hardware fails.
     """
 
@@ -77,12 +78,12 @@ class BellMachine:
 
     @property
     def memory(self) -> Bytes:
-        """Its bytes from address 0 on, as they are."""
+        """View of the memory from address 0 on, as it is."""
         return self.machine.bytes_at(0, self._memory_bytes)
 
     def run_at(self, address: int, count: int, *, limit: int | None = None) -> Outcome:
         """Run the ``count`` commands of the array at an address, from number ``command_first`` on,
-        as the register ``start`` does; how many were done is not known. HardwareHang after
+        by the bit ``start``. The number of finished commands is unknown. HardwareHang after
         ``limit`` cycles."""
         for name in ("step", "step_end", "command_first"):
             self.control.write(name, getattr(self, name))
@@ -97,22 +98,23 @@ class BellMachine:
         return Outcome()
 
     def _note(self, registers: Mapping[str, int]) -> None:
-        """Those of a run that ended."""
+        """Record the registers after a run."""
         self.step = registers["step"]
         self._noted = {name: registers[name] for name in self._noted}
 
     def counters(self) -> dict[str, int]:
-        """Of the last run: all cycles, those in which vectors entered the array, and by cause those
-        in which none did."""
+        """Return counters of the last run: all cycles, cycles in which vectors entered the array,
+        and by cause the cycles in which no vector entered."""
         return {name: self._noted[name] for name in COUNTERS}
 
     def reported(self) -> dict[str, int]:
-        """Of conversions in the last run: elements that saturated, and that became zeros."""
+        """Return counts of the conversions in the last run: elements that saturated, and elements
+        that became zeros."""
         return {name: self._noted[name] for name in REPORTS}
 
     @property
     def loss(self) -> LossScale:
-        """The registers of the loss's scale."""
+        """Registers of the loss's scale."""
         found = LossScale()
         found.set_register(self.control.read("loss_scale"))
         found.window = self.control.read("loss_window")
@@ -126,10 +128,10 @@ class BellMachine:
         self.control.write("loss_clean", loss.clean)
 
     def read_rows(self, address: int, count: int, pitch: int, length: int) -> Bytes:
-        """A copy of ``count`` runs of ``length`` bytes of memory, ``pitch`` apart."""
+        """Return a copy of ``count`` runs of ``length`` bytes of memory, ``pitch`` bytes apart."""
         held = self.machine.bytes_at(address, pitch * (count - 1) + length)
         return held[pitch * np.arange(count)[:, None] + np.arange(length)]
 
     def write(self, address: int, data: Bytes) -> None:
-        """Put bytes into memory."""
+        """Write bytes into memory."""
         self.machine.bytes_at(address, len(data))[:] = data

@@ -1,4 +1,4 @@
-"""Runs commands on a machine: settings, start, interrupt, and what went wrong in words."""
+"""Run commands on a machine: settings, start, interrupt, and errors in words."""
 
 from collections.abc import Sequence
 
@@ -12,18 +12,19 @@ from diastole_sim.spec.limits import Limits
 from diastole_sim.spec.registers import BY_NAME, registers_of
 
 WORD_BITS = 32
-RESET_CYCLES = 100_000  # after which a reset that is still busy counts as hung
+RESET_CYCLES = 100_000  # a reset that is still busy after as many cycles counts as hung
 
 
 def control_bit(name: str) -> int:
-    """The mask of a bit of the register ``control``."""
+    """Return the mask of a bit of the register ``control``."""
     return 1 << BY_NAME["control"].bit(name)
 
 
 class Control:
-    """The registers of a machine by name, and commands on top of them.
+    """Access the registers of a machine by name, and run commands.
 
-    ``limits`` of the machine: given, what it refuses is compared with what it must.
+    ``limits``: limits of the machine. If given, every refusal of the machine is compared with the
+    limits.
     """
 
     def __init__(self, machine: RunningMachine, limits: Limits | None = None):
@@ -31,25 +32,25 @@ class Control:
         self._settings: dict[str, int] = {}
 
     def read(self, name: str) -> int:
-        """A register by its name, both halves of a wide one."""
+        """Read a register by name; a wide register with both halves."""
         register = BY_NAME[name]
         words = [self.machine.read(register.offset + 4 * n) for n in range(register.words)]
         return sum(word << WORD_BITS * n for n, word in enumerate(words))
 
     def write(self, name: str, value: int) -> None:
-        """A register by its name, both halves of a wide one."""
+        """Write a register by name; a wide register with both halves."""
         register = BY_NAME[name]
         for n in range(register.words):
             self.machine.write(register.offset + 4 * n, value >> WORD_BITS * n & 0xFFFF_FFFF)
 
     def set(self, name: str, value: int) -> None:
-        """Write a setting unless it has this value already."""
+        """Write a setting unless the setting has this value already."""
         if self._settings.get(name) != value:
             self.write(name, value)
             self._settings[name] = value
 
     def status(self, name: str) -> bool:
-        """A bit of the register ``status``."""
+        """Return a bit of the register ``status``."""
         return bool(self.read("status") >> BY_NAME["status"].bit(name) & 1)
 
     def execute(
@@ -61,16 +62,16 @@ class Control:
         writes: Sequence[AddressRange],
         limit: int | None = None,
     ) -> int:
-        """Clear counters and flags, run the commands; return the cycles until the interrupt.
+        """Clear counters and flags, run the commands, and return the cycles until the interrupt.
 
-        ``at`` is the address to put the commands at. ``reads`` becomes the read window, widened to
-        include the commands; the hull of ``writes`` becomes the write window, and the memory itself
-        checks that nothing but ``writes`` is written. HardwareHang after ``limit`` cycles.
+        ``at``: address for the commands in memory. ``reads`` becomes the read window, widened to
+        include the commands. The hull of ``writes`` becomes the write window, and the memory itself
+        checks that every write is inside ``writes``. HardwareHang after ``limit`` cycles.
 
-        CommandError if the machine stops with an error; it is reset then, and ready again.
-        ProtocolError if it is not that which :func:`diastole_sim.spec.command_check.decode` finds,
-        or if there is none where that finds one. HardwareHang and ProtocolError carry all registers
-        in their report.
+        CommandError if the machine stops with an error. The machine is then reset, and ready again.
+        ProtocolError if the error is not the error of
+        :func:`diastole_sim.spec.command_check.decode`, or if the machine accepts a command that
+        ``decode`` refuses. HardwareHang and ProtocolError carry all registers in their report.
         """
         every = [c.encode() if isinstance(c, Command) else c for c in commands]
         encoded = b"".join(every)
@@ -90,7 +91,8 @@ class Control:
         return cycles
 
     def _require_refusal(self, commands: Sequence[bytes], error: CommandError | None) -> None:
-        """ProtocolError unless the machine refused what it must, and for the same reason."""
+        """Raise ProtocolError unless the machine refused the right command, for the right
+        reason."""
         if self.limits is None or not commands:
             return
         expected = first_refused(commands, self.limits)
@@ -106,14 +108,14 @@ class Control:
             )
 
     def set_windows(self, reads: AddressRange, writes: AddressRange) -> None:
-        """Where the machine may read and write."""
+        """Set the address ranges for reads and writes of the machine."""
         self.set("read_base", reads[0])
         self.set("read_limit", reads[1])
         self.set("write_base", writes[0])
         self.set("write_limit", writes[1])
 
     def start(self, writes: Sequence[AddressRange], *, limit: int | None = None) -> int:
-        """Run the commands that the registers name; the rest is as in :meth:`execute`."""
+        """Run the commands named by the registers. Errors and result as in :meth:`execute`."""
         self.machine.traffic(clear=True)
         self.machine.allow_writes(*writes)
         try:
@@ -148,7 +150,7 @@ class Control:
         )
 
     def reset(self) -> None:
-        """Use the machine's reset bit, and wait until it is ready again."""
+        """Set the machine's reset bit, and wait until the machine is ready again."""
         self.write("control", control_bit("reset") | control_bit("irq_enable"))
         waited = self.machine.cycle + RESET_CYCLES
         while self.status("busy"):
@@ -157,14 +159,14 @@ class Control:
             self.machine.idle(100)
 
     def names(self) -> list[str]:
-        """Of the registers that the machine has."""
+        """Return the names of the machine's registers."""
         limits = self.limits
         planes = limits is None or limits.has_planes
         vector = limits is not None and limits.has_vector
         return [register.name for register in registers_of(planes=planes, vector=vector)]
 
     def report(self) -> str:
-        """All registers, a line each; for people."""
+        """Return all registers, a line each, for people."""
         lines: list[str] = []
         for name in self.names():
             try:

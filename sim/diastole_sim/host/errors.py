@@ -1,14 +1,14 @@
-"""What goes wrong with a product or inside a running one."""
+"""Errors of a product or of running hardware."""
 
 from collections.abc import Mapping
 
 
 class ProductError(Exception):
-    """The directory is no product, or not one that this version can run."""
+    """Error: the directory is no product, or no product for this version."""
 
 
 class HardwareError(Exception):
-    """The running hardware did something wrong. ``report`` is the state that it was found in."""
+    """Error of running hardware. ``report`` is the state of the hardware at the error."""
 
     def __init__(self, message: str, report: str = ""):
         super().__init__(f"{message}\n{report}" if report else message)
@@ -17,16 +17,17 @@ class HardwareError(Exception):
 
 
 class HardwareHang(HardwareError):
-    """No handshake on any channel for longer than the watchdog allows, or no end in sight."""
+    """Error: no handshake on any channel for longer than the watchdog allows, or no end in
+    sight."""
 
 
 class ProtocolError(HardwareError):
-    """The hardware broke a rule of its bus, or wrote where it must not."""
+    """Error: the hardware broke a rule of its bus, or wrote to a forbidden address."""
 
 
 class CommandError(HardwareError):
-    """The hardware refused a command: ``code`` is its error code, ``index`` the command's place,
-    ``registers`` what those of it that have a name held then."""
+    """Error: the hardware refused a command. ``code`` is the error code, ``index`` the place of the
+    command. ``registers`` has the values of all named registers at the error."""
 
     def __init__(
         self,

@@ -1,30 +1,32 @@
-"""Where tensors go in the machine's memory."""
+"""Places of tensors in the machine's memory."""
 
 from diastole_sim.spec.image import round_up
 
 ALIGNMENT = 4096
-"""Bytes. Bursts end at multiples, so that the same work takes the same time wherever it lies."""
-GAP = 64  # left free after every piece, so that neighbours never touch
+"""Alignment in bytes. Bursts end at multiples of the alignment, so the time of a command does not
+depend on the address."""
+GAP = 64  # bytes left free behind every piece, so that neighbours never touch
 
 
 class Heap:
-    """Hands out pieces of an address range, first fit; gives back what is freed.
+    """Allocate pieces of an address range, first fit, and free them.
 
-    ``base`` is a multiple of 4096, as are all addresses handed out. MemoryError when it is full.
+    ``base`` is a multiple of 4096, and so is every allocated address. MemoryError if no free piece
+    is long enough.
     """
 
     def __init__(self, base: int, size: int):
         self.base = base
-        self._free = [(base, base + size)]  # by address; no two touch
+        self._free = [(base, base + size)]  # sorted by address; no two pieces touch
         self._taken: dict[int, int] = {}
 
     @property
     def taken_bytes(self) -> int:
-        """Bytes handed out, gaps included."""
+        """Allocated bytes, gaps included."""
         return sum(end - start for start, end in self._taken.items())
 
     def allocate(self, size: int) -> int:
-        """The address of ``size`` bytes."""
+        """Return the address of ``size`` free bytes."""
         length = round_up(size + GAP, ALIGNMENT)
         for place, (start, end) in enumerate(self._free):
             if end - start >= length:
@@ -36,7 +38,7 @@ class Heap:
         raise MemoryError(f"no room for {size} bytes in the machine's memory")
 
     def free(self, address: int) -> None:
-        """Take back what :meth:`allocate` gave; KeyError if it did not."""
+        """Free a piece of :meth:`allocate`. KeyError if the address is not allocated."""
         self._free = _joined(sorted([*self._free, (address, self._taken.pop(address))]))
 
 

@@ -1,4 +1,4 @@
-"""A machine as a device: numpy in and out, everything between on the hardware."""
+"""A machine as a device: numpy arrays in and out, all computation on the hardware."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -38,12 +38,13 @@ from diastole_sim.spec.scales import amax_exponent
 from diastole_sim.spec.sizes.uses import WIDEST, Widths
 
 UNWRITTEN = 0xA5
-"""Fills where results go, so that what was not written shows."""
+"""Byte to fill the place of a result before the product, which makes unwritten bytes visible."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Asked:
-    """A product that is to run: its command, and by name where its results go."""
+    """Requested product: the command, the places of results by name, and ``work``, an estimate of
+    its cycles."""
 
     command: Command
     places: Mapping[str, tuple[int, FloatLayout]]
@@ -51,13 +52,13 @@ class Asked:
 
 
 def _merged(parts: Iterable[Mapping[str, Floats]]) -> dict[str, Floats]:
-    """The results of all products of an operation."""
+    """Return the results of all products of an operation."""
     return {name: values for part in parts for name, values in part.items()}
 
 
 @dataclass(frozen=True, kw_only=True)
 class Waiting:
-    """A conversion that is to run beside the next product."""
+    """Conversion that waits to run beside the next product."""
 
     tensor: DeviceTensor
     asked: Conversion
@@ -69,15 +70,16 @@ class Waiting:
 class HostDevice(Products[DeviceTensor]):
     """A machine as a :class:`diastole_sim.device.interface.DeviceProtocol`.
 
-    ``seed`` (32 bits) is of the stochastic roundings. ``nest``: the loops of every product but the
-    fused pass, which has its own; None: for each those that suit it by the model of the machine.
+    ``seed`` (32 bits): seed of the stochastic roundings. ``nest``: nest of every product except the
+    fused pass, which has its own; None: for each product the nest that the model of the machine
+    finds best.
 
-    Attributes: ``total_cycles`` of all conversions and products so far, what ran side by side
-    once.
+    Attributes: ``total_cycles``: cycles of all conversions and products so far. Cycles of commands
+    side by side count once.
 
-    Errors: ProductError if the machine is none of its product; ValueError for operands and for a
-    nest that do not fit; HardwareHang, ProtocolError and CommandError when the hardware fails.
-    MemoryError when the machine's memory is full.
+    Errors: ProductError if the machine does not belong to its product. ValueError for operands and
+    for a nest that do not fit. HardwareHang, ProtocolError and CommandError if the hardware fails.
+    MemoryError if the machine's memory is full.
     """
 
     def __init__(self, machine: RunningMachine, *, seed: int = 0, nest: Nest | None = None):
@@ -102,7 +104,8 @@ class HostDevice(Products[DeviceTensor]):
         self.control.set("seed", self.seed)
 
     def _identify(self) -> None:
-        """ProductError unless the registers name this kind of machine and this configuration."""
+        """Raise ProductError unless the registers name this kind of machine and this
+        configuration."""
         wanted = {
             "magic": MAGIC,
             "config_hash": int(self.product.manifest["config_sha256"][:8], 16),
@@ -115,7 +118,7 @@ class HostDevice(Products[DeviceTensor]):
                 )
 
     def close(self) -> None:
-        """End the machine; tensors cannot be read afterwards."""
+        """End the machine. Tensors cannot be read afterwards."""
         self.machine.close()
 
     def __enter__(self) -> Self:
@@ -137,10 +140,11 @@ class HostDevice(Products[DeviceTensor]):
     # Tensors.
 
     def _convert(self, array: Floats, asked: Conversion) -> DeviceTensor:
-        """Quantise on the hardware; ``beside`` the next product, if that is not of this tensor. It
-        runs at once where anything is asked of the tensor before."""
+        """Quantise on the hardware, with ``beside`` next to the following product, unless the
+        product reads this tensor. The conversion runs at once if a fact about the tensor is read
+        before the product."""
         tensor_class, width = asked.tensor_class, asked.width
-        self.numerics.converted_class(tensor_class, width)  # refuses what it has not
+        self.numerics.converted_class(tensor_class, width)  # refuses an unknown width
         self.settle()
         exponent = self._scales.choose(asked)
         tensor = DeviceTensor(self, (array.shape[0], array.shape[1]), tensor_class, width)
@@ -172,12 +176,12 @@ class HostDevice(Products[DeviceTensor]):
         return tensor
 
     def settle(self) -> None:
-        """Run the conversion that waits for a product, if there is one."""
+        """Run the conversion that waits for a product, if any."""
         if self._waiting is not None:
             self._do([])
 
     def _note(self, waiting: Waiting) -> None:
-        """What the registers say of the tensor that was converted."""
+        """Record the registers about the converted tensor."""
         read, tensor = self.control.read, waiting.tensor
         amax, exponent = read("amax"), waiting.exponent
         if tensor.chosen.has_tensor_scale and exponent is None:
@@ -197,16 +201,16 @@ class HostDevice(Products[DeviceTensor]):
         self._scales.remember(waiting.asked, amax)
 
     def _improvement(self, tensor: DeviceTensor) -> Improvement | None:
-        """What the monitor counted of the tensor that was converted last."""
+        """Return the monitor's counts for the tensor of the last conversion."""
         if tensor.width is None:
             return None
         read = self.control.read
         return Improvement.counted(read("improvement_num"), read("improvement_den"))
 
     def upload(self, tensor: Quantised) -> DeviceTensor:
-        """Write a tensor that the golden model converted into the machine's memory.
+        """Write a tensor converted by the golden model into the machine's memory.
 
-        ValueError if its class is not the device's.
+        ValueError if the tensor's class differs from the device's class.
         """
         own = self.numerics.tensor_class(tensor.tensor_class)
         if tensor.width in self.numerics.widths and own.format.planes:
@@ -217,13 +221,13 @@ class HostDevice(Products[DeviceTensor]):
         return uploaded
 
     def _put_floats(self, array: Floats) -> int:
-        """Where the array stands in memory."""
+        """Write the array into memory and return its address."""
         rows, cols = array.shape
         layout = FloatLayout(rows=rows, cols=cols, data_width=self.product.data_width)
         address = self.heap.allocate(layout.total_bytes)
         image = self.machine.bytes_at(address, layout.total_bytes)
         image[:] = layout.pack(array)
-        image.reshape(rows, -1)[:, 4 * cols :] = UNWRITTEN  # what must be ignored
+        image.reshape(rows, -1)[:, 4 * cols :] = UNWRITTEN  # padding, which the machine must ignore
         return address
 
     def _flag(self, name: str) -> bool:
@@ -239,10 +243,11 @@ class HostDevice(Products[DeviceTensor]):
         writes: Sequence[AddressRange],
         work: int = 0,
     ) -> int:
-        """Run commands as they are, however malformed; return the cycles until the interrupt.
+        """Run commands unchanged, even malformed commands, and return the cycles until the
+        interrupt.
 
-        As :meth:`diastole_sim.host.control.Control.execute`, which has the errors too. ``work`` is
-        roughly what the commands cost in cycles at their slowest; far beyond it they count as hung.
+        Errors as in :meth:`diastole_sim.host.control.Control.execute`. ``work``: rough upper
+        estimate of the cycles of the commands. The machine counts as hung far beyond this number.
         """
         at = self.heap.allocate(COMMAND_BYTES * len(commands)) if len(commands) > 1 else None
         try:
@@ -289,11 +294,12 @@ class HostDevice(Products[DeviceTensor]):
         operands: Mapping[str, DeviceTensor],
         sizes: Mapping[str, int],
     ) -> list[Asked]:
-        """The commands of an operation, two of them in flight where it is two."""
+        """Return the commands of an operation. The two commands of an operation with two products
+        are in flight together."""
         widths = _widths(operands)
         names = self.loops.products(operation.name, m=sizes["m"], n=sizes["n"], widths=widths)
         if len(names) > 1:
-            self._loops_of(operation, sizes)  # refuses the nest that it takes none of
+            self._loops_of(operation, sizes)  # refuses a nest that the operation does not take
         parts = [OPERATIONS[name] for name in names]
         return [
             self._ask(part, {name: operands[name] for name in part.operand_names}, sizes)
@@ -303,11 +309,12 @@ class HostDevice(Products[DeviceTensor]):
     def multiply_together(
         self, products: Sequence[tuple[str, Sequence[DeviceTensor]]]
     ) -> list[ProductResult]:
-        """Several products, by name of the operation and operands in its order, as one list of
-        commands, two of them in flight at a time; ``backward`` is two where it is not one pass.
+        """Run several products, named by operation and operands in order, as one list of commands,
+        two in flight at a time. ``backward`` is two commands if the machine has no single pass for
+        it.
 
-        ``exact``, ``overflow`` and the counters are those of all of them, in each result. Errors as
-        of the products one by one.
+        ``exact``, ``overflow`` and the counters in each result are the values for all products
+        together. Errors as for single products.
         """
         self.settle()
         asked: list[tuple[Operation, Mapping[str, DeviceTensor], list[Asked]]] = []
@@ -359,7 +366,7 @@ class HostDevice(Products[DeviceTensor]):
         operands: Mapping[str, DeviceTensor],
         sizes: Mapping[str, int],
     ) -> Asked:
-        """The command of a product, with room for its results."""
+        """Return the command of a product, with allocated places for the results."""
         addresses = {
             read.field: operands[read.operand.name].address(read.copy)
             for read in operation.reads
@@ -391,7 +398,7 @@ class HostDevice(Products[DeviceTensor]):
         )
 
     def _do(self, asked: Sequence[Asked]) -> list[dict[str, Floats]]:
-        """Run products, and beside them the conversion that waits; their results by name."""
+        """Run products, with the waiting conversion beside them. Return the results by name."""
         waiting, self._waiting = self._waiting, None
         commands = [each.command for each in asked]
         work = sum(each.work for each in asked)
@@ -439,13 +446,14 @@ class HostDevice(Products[DeviceTensor]):
 
 
 def _widths(operands: Mapping[str, DeviceTensor]) -> Widths:
-    """Of the classes x, w and dy; None where there is no operand, or no choice."""
+    """Return the widths of the classes x, w and dy. None for an absent operand, and for a class
+    with a single width."""
     found = {tensor.tensor_class: tensor.width for tensor in operands.values()}
     return found.get("x"), found.get("w"), found.get("dy")
 
 
 def _block_steps(sizes: Mapping[str, int], block: int) -> int:
-    """Vector issues of both gradients on a single cell."""
+    """Return the vector issues of both gradients on a single cell."""
     blocks = [-(-size // block) for size in sizes.values()]
     return 2 * block * int(np.prod(blocks, dtype=np.int64))
 

@@ -1,4 +1,4 @@
-"""The loops that a host asks for, product by product."""
+"""Choose the loop nests of a host's products, product by product."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -15,10 +15,10 @@ from diastole_sim.spec.sizes.uses import WIDEST, Widths
 class ChosenLoops:
     """Nests for the commands of one machine.
 
-    ``parameters``: those of its manifest; KeyError, TypeError or ValueError if they are not.
-    ``nest``: for every product that takes one; None: those that
-    :func:`diastole_sim.perf.choose.choose_nest` finds, looked for once for each shape. ``memory``:
-    that of the machine; None: of which nothing is known. ``cell_cycles``: as of
+    ``parameters``: parameters of the manifest; KeyError, TypeError or ValueError for a malformed
+    value. ``nest``: nest of every product that takes a nest; None: the nests of
+    :func:`diastole_sim.perf.choose.choose_nest`, one search per shape. ``memory``: memory of the
+    machine; None: an unknown memory. ``cell_cycles``: as in
     :class:`diastole_sim.perf.modelled_machine.ModelledMachine`.
     """
 
@@ -47,16 +47,16 @@ class ChosenLoops:
     def products(
         self, operation: str, *, m: int, n: int, widths: Widths = WIDEST
     ) -> tuple[str, ...]:
-        """The products that an operation is done as: both gradients apart, each in loops of its
-        own, where the machine does not do them in one pass."""
+        """Return the names of the products of an operation. If the machine cannot compute the two
+        gradients in a single pass, the backward pass is two products, each with its own loops."""
         apart = operation == "backward" and not self._machine.fuses(m, n, widths)
         return ("dx", "dw") if apart else (operation,)
 
     def of(self, operation: str, *, m: int, n: int, k: int, widths: Widths = WIDEST) -> Nest:
-        """For a product of these sizes in elements, and of operands of these ``widths``; the
-        machine's own if it takes none.
+        """Return the nest of a product with sizes in elements and operands of these ``widths``; the
+        machine's own nest if the product takes none.
 
-        ValueError if the nest that was asked for does not fit.
+        ValueError if the requested nest does not fit.
         """
         limits = self.limits.of(operation)
         if limits is None:

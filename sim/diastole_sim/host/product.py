@@ -1,4 +1,4 @@
-"""A product directory, as its manifest describes it."""
+"""Product directory, as described by its manifest."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -14,11 +14,11 @@ VERILOG_SUFFIXES = (".v", ".sv")
 
 @dataclass(frozen=True, kw_only=True)
 class Product:
-    """What the simulation needs to know of a product; ``manifest`` has the rest.
+    """Facts about a product for a simulation; ``manifest`` has all facts.
 
-    ``sources``: the Verilog files, in the manifest's order. ``ports``: (name, direction, width) of
-    the top's ports. ``data_width``: of a memory bus, in bits; ``memory_ports``: how many buses
-    there are. The files are taken as they are on disk, also when somebody has changed them since.
+    ``sources``: Verilog files, in the manifest's order. ``ports``: (name, direction, width) of the
+    top's ports. ``data_width``: bits of a memory bus. ``memory_ports``: number of memory buses. The
+    files are used as they are on disk, even if changed since the generation.
     """
 
     directory: Path
@@ -32,17 +32,18 @@ class Product:
 
     @property
     def parameters(self) -> Mapping[str, Any]:
-        """The configuration as the generator used it."""
+        """Configuration as used by the generator."""
         return self.manifest["parameters"]
 
     @property
     def cell_cycles(self) -> int:
-        """From the cycle after a slot to the sums of the first cell; 2 where that is not said."""
+        """Cycles from the cycle after a slot to the sums of the first cell; 2 if the manifest has
+        no number."""
         return self.manifest.get("latencies", {}).get("cell_cycles", 2)
 
     @classmethod
     def load(cls, directory: Path | str) -> "Product":
-        """Read the manifest; ProductError if the directory is no product or lacks a file."""
+        """Read the manifest. ProductError if the directory is no product or lacks a file."""
         directory = Path(directory)
         path = directory / MANIFEST
         try:

@@ -1,4 +1,4 @@
-"""Describes a machine that runs, as a host sees it: memory, registers, an interrupt."""
+"""Describe a running machine as a host sees it: memory, registers, an interrupt."""
 
 from dataclasses import dataclass
 from typing import Protocol
@@ -10,15 +10,15 @@ from diastole_sim.host.product import Product
 from diastole_sim.perf.modelled_machine import Memory
 
 AddressRange = tuple[int, int]
-"""First address and the one past the last."""
+"""First address of a range, and the address behind the last."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Traffic:
-    """What the memory saw since it was last asked; bursts, beats, and byte addresses.
+    """Traffic at the memory since the last clear: bursts, beats, and byte addresses.
 
-    ``first_written`` and ``end_written`` enclose every byte written; ``strays`` counts the beats
-    written outside the allowed ranges, ``first_stray`` is the address of the first.
+    All written bytes lie between ``first_written`` and ``end_written``. ``strays`` counts the beats
+    written outside the allowed ranges. ``first_stray`` is the address of the first stray beat.
     """
 
     read_bursts: int = 0
@@ -32,40 +32,40 @@ class Traffic:
 
 
 class RunningMachine(Protocol):
-    """A machine with its memory, wherever it runs.
+    """A machine with its memory, in simulation or on a board.
 
-    HardwareHang and ProtocolError of :mod:`diastole_sim.host.errors` come from everything that runs
-    the clock.
+    Every method that runs the clock may raise HardwareHang and ProtocolError of
+    :mod:`diastole_sim.host.errors`.
     """
 
     @property
     def product(self) -> Product:
-        """The product directory of the machine."""
+        """Product directory of the machine."""
         ...
 
     @property
     def memory_base(self) -> int:
-        """The first address of the memory."""
+        """First address of the memory."""
         ...
 
     @property
     def memory_bytes(self) -> int:
-        """The size of the memory."""
+        """Size of the memory."""
         ...
 
     @property
     def memory_model(self) -> Memory:
-        """The memory's timing, by which a host chooses loops."""
+        """Timing of the memory, from which a host chooses loops."""
         ...
 
     @property
     def patience(self) -> int:
-        """How many times slower than usual the machine may be before a host calls it hung."""
+        """Factor by which the machine may be slower than usual before a host calls it hung."""
         ...
 
     @property
     def cycle(self) -> int:
-        """Cycles since the machine was started."""
+        """Cycles since the start of the machine."""
         ...
 
     @property
@@ -74,15 +74,17 @@ class RunningMachine(Protocol):
         ...
 
     def bytes_at(self, address: int, count: int) -> NDArray[np.uint8]:
-        """Return a view of ``count`` bytes of the memory; IndexError if they are not all there."""
+        """Return a view of ``count`` bytes of the memory. IndexError if any byte is outside the
+        memory."""
         ...
 
     def allow_writes(self, *ranges: AddressRange) -> None:
-        """Count writes elsewhere as strays from now on; without a range, allow all."""
+        """Count writes outside ``ranges`` as strays from now on. Without a range, allow all
+        writes."""
         ...
 
     def traffic(self, *, clear: bool = False) -> Traffic:
-        """Return what the memory saw since the last ``clear``."""
+        """Return the traffic at the memory since the last ``clear``."""
         ...
 
     def read(self, address: int) -> int:
@@ -94,13 +96,13 @@ class RunningMachine(Protocol):
         ...
 
     def run(self, limit: int | None = None) -> int:
-        """Run until the interrupt and return the cycles; HardwareHang after ``limit`` cycles."""
+        """Run until the interrupt and return the cycles. HardwareHang after ``limit`` cycles."""
         ...
 
     def idle(self, cycles: int) -> None:
-        """Let so many cycles pass."""
+        """Let ``cycles`` cycles pass."""
         ...
 
     def close(self) -> None:
-        """End the machine; nothing of it may be used afterwards."""
+        """End the machine; no part of it may be used afterwards."""
         ...

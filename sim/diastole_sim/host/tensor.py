@@ -1,4 +1,4 @@
-"""A converted tensor where the hardware has it."""
+"""Converted tensor in the memory of the hardware."""
 
 import math
 import weakref
@@ -23,7 +23,7 @@ from diastole_sim.spec.planes import join_planes, split_planes
 
 @dataclass(frozen=True, kw_only=True)
 class Converted:
-    """What is known of a tensor's data when it has been converted; as of :class:`DeviceTensor`."""
+    """Facts about a tensor's data after the conversion; members as in :class:`DeviceTensor`."""
 
     nan: bool = False
     inf: bool = False
@@ -36,7 +36,7 @@ class Converted:
 
 
 class Holder(Protocol):
-    """What a tensor needs of the device that has it."""
+    """Members that a tensor needs of its device."""
 
     numerics: Numerics
     product: Product
@@ -48,7 +48,7 @@ class Holder(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class StoredImage:
-    """The image of one copy in a machine's memory, or those of its ``planes``."""
+    """Image of one copy in a machine's memory, or the images of its ``planes``."""
 
     machine: RunningMachine
     layout: ImageLayout
@@ -57,22 +57,22 @@ class StoredImage:
 
     @property
     def range(self) -> AddressRange:
-        """Its addresses."""
+        """Addresses of the image."""
         return self.address, self.address + self.planes * self.layout.total_bytes
 
     @property
     def data(self) -> NDArray[np.uint8]:
-        """A view of its bytes, as they are in the machine's memory now."""
+        """View of the bytes of the image, as they are now in the machine's memory."""
         return self.machine.bytes_at(self.address, self.planes * self.layout.total_bytes)
 
     def pack(self, copy: Blocks, tensor_exponent: int | None) -> None:
-        """Put a copy there."""
+        """Write a copy into the image."""
         header = tensor_exponent if self.layout.header else None
         for image, plane in zip(self._each, split_planes(copy, self.planes), strict=True):
             image[:] = self.layout.pack(plane, header)
 
     def unpack(self) -> tuple[StoredCopy, int | None]:
-        """What is there: the copy, and the header's exponent (None without one)."""
+        """Return the copy in the image, and the header's exponent (None without a header)."""
         found = [self.layout.unpack(image) for image in self._each]
         return join_planes([copy for copy, _ in found]), found[0][1]
 
@@ -82,14 +82,16 @@ class StoredImage:
 
 
 class DeviceTensor:
-    """A converted tensor in the machine's memory.
+    """Converted tensor in the machine's memory: a
+    :class:`diastole_sim.device.interface.ConvertedTensor`.
 
-    A :class:`diastole_sim.device.interface.ConvertedTensor`. ``images``: one for each copy; their
-    memory is free again when the last reference to the tensor is gone. ``amax``: binary32 bits of
-    the largest finite magnitude of the data. ``tensor_exponent``: of the tensor's scale, where
-    there is one. ``convert_cycles``: what its conversion took, 0 if it was uploaded.
-    ``unsettled``: its conversion waits for a product, to run beside it; what is asked of the tensor
-    before makes it run.
+    - ``images``: one image for each copy. The memory is free again when the last reference to the
+      tensor is gone.
+    - ``amax``: binary32 bits of the largest finite magnitude of the data.
+    - ``tensor_exponent``: exponent of the tensor's scale, if the tensor has a scale.
+    - ``convert_cycles``: cycles of the conversion, 0 for an uploaded tensor.
+    - ``unsettled``: true while the conversion waits for a product, to run beside the product.
+      Reading a fact about the data runs the conversion first.
     """
 
     def __init__(
@@ -119,13 +121,13 @@ class DeviceTensor:
         self.images = tuple(images)
 
     def note(self, converted: Converted) -> None:
-        """It has been converted, and this is known."""
+        """Record the conversion of the tensor, with the facts about its data."""
         self._converted = converted
         self.unsettled = False
 
     @property
     def converted(self) -> Converted:
-        """What is known of its data."""
+        """Facts about the tensor's data. A waiting conversion runs first."""
         if self.unsettled:
             self.device.settle()
         return self._converted
@@ -148,7 +150,7 @@ class DeviceTensor:
 
     @property
     def stored(self) -> int:
-        """Elements, over all copies."""
+        """Number of elements, over all copies."""
         return len(self.images) * math.prod(self.shape)
 
     @property
@@ -165,31 +167,34 @@ class DeviceTensor:
 
     @property
     def width(self) -> int | None:
-        """Bits of a magnitude that were chosen for it, in the format ``fast``, else None."""
+        """Bits of a magnitude, chosen for the tensor in the format ``fast``; None in any different
+        format."""
         return self.chosen.format.fraction_bits if self.chosen.format.planes else None
 
     @property
     def improvement(self) -> Improvement | None:
-        """What the monitor counted of it, in the format ``fast``, else None."""
+        """Counts of the monitor for the tensor in the format ``fast``; None in any different
+        format."""
         return self.converted.improvement
 
     @property
     def ranges(self) -> list[AddressRange]:
-        """The addresses of its images."""
+        """Addresses of the tensor's images."""
         return [image.range for image in self.images]
 
     def address(self, copy: int) -> int:
-        """Of the image of a copy; where there is one only, of that."""
+        """Return the address of the image of a copy. A tensor with a single image returns its
+        address for any copy."""
         return self.images[copy if len(self.images) > 1 else 0].address
 
     def read(self) -> Quantised:
-        """The tensor as the hardware wrote it, in the golden model's form.
+        """Return the tensor as written by the hardware, in the golden model's form.
 
-        What was folded cannot be seen in memory, so ``folds`` are 0. The exponent of the tensor's
-        scale is the header's, where images have one.
+        Memory does not show folds, so ``folds`` are 0. If images have a header, the exponent of the
+        tensor's scale is the header's.
         """
         copies: list[Copy] = []
-        exponent = self.tensor_exponent  # settles it
+        exponent = self.tensor_exponent  # runs a waiting conversion
         for number, image in enumerate(self.images):
             stored, in_header = image.unpack()
             exponent = exponent if in_header is None else in_header
@@ -217,15 +222,17 @@ class DeviceTensor:
         )
 
     def values(self, copy: int = 0) -> Floats:
-        """The stored numbers of a copy, unpadded, in the tensor's own orientation."""
+        """Return the stored numbers of a copy, unpadded, in the tensor's own orientation."""
         return self.read().values(copy)
 
     def copy_values(self) -> Mapping[str, Floats]:
-        """:meth:`values` of every copy, by the axis of its groups; ``""`` where there is one."""
+        """Return :meth:`values` of every copy, by the axis of its groups; ``""`` for a single
+        copy."""
         return self.read().copy_values()
 
     def write(self, tensor: Quantised) -> None:
-        """Put a tensor of the same shape and class there that the golden model converted."""
+        """Write a tensor of equal shape and class, converted by the golden model, into the
+        images."""
         for image, copy in zip(self.images, tensor.copies, strict=True):
             image.pack(copy, tensor.tensor_exponent)
         self.note(
