@@ -1,1 +1,1 @@
-"""A board behind a serial line, as a machine that devices and programs run on."""
+"""Board behind a serial line, as a machine for devices and programs."""

@@ -1,17 +1,17 @@
-"""What goes wrong with a board, as opposed to the machine on it."""
+"""Errors of a board, as opposed to errors of the machine on the board."""
 
 
 class BoardError(Exception):
-    """The board is not there, is another one, or has ceased to answer."""
+    """Error: the board is missing, is a different board, or has ceased to answer."""
 
 
 class PortError(BoardError):
-    """There is no such port, or it cannot be opened."""
+    """Error: the port does not exist, or cannot be opened."""
 
 
 class LinkLost(BoardError):
-    """No answer comes any more, or the port has gone."""
+    """Error: no more answers arrive, or the port has gone."""
 
 
 class WrongBoard(BoardError):
-    """What answers is no board of ours, or one with another machine on it."""
+    """Error: the answer comes from no board of ours, or from a board with a different machine."""

@@ -1,7 +1,8 @@
-"""A machine on a board, as if it were simulated: registers and memory over a link.
+"""A machine on a board, with the interface of a simulated machine: registers and memory over a
+link.
 
-What the host changes of memory goes over before a command begins, and what a command wrote comes
-back when somebody looks at it.
+Changes of memory by the host are sent before a command begins. Data written by a command are
+fetched when the host reads them.
 """
 
 import time
@@ -22,15 +23,15 @@ from diastole_sim.spec.serial import WORD_BYTES
 Words = NDArray[np.bool_]
 
 SHORTEST_GAP = 4
-"""Words that did not change between two that did, for which two requests are made, not one."""
+"""Fewest unchanged words between changed words that split a write into two requests."""
 LONGEST_NAP = 0.05
-"""Seconds between two looks at whether a command is done."""
+"""Most seconds between two polls for the end of a command."""
 PATIENCE = 10.0
-"""Seconds that a command may take beyond the cycles that it is given, and a reset at all."""
+"""Seconds that a command may take beyond its limit of cycles. Also the limit of a reset."""
 
 
 def _stretches() -> list[tuple[int, int]]:
-    """(offset, words) of the registers that every machine has, without what lies between them."""
+    """Return (offset, words) of the stretches of registers that every machine has."""
     found: list[tuple[int, int]] = []
     for register in registers_of(planes=False):
         if found and found[-1][0] + 4 * found[-1][1] == register.offset:
@@ -47,24 +48,25 @@ _SETTINGS = {
     if register.kind == SETTING
     for n in range(register.words)
 }
-"""Offsets of what means nothing before a start."""
+"""Offsets of registers without an effect before a start."""
 
 
 class BoardMachine:
-    """The machine of ``product`` behind ``link``, a
-    :class:`diastole_sim.host.running.RunningMachine`. It is reset, so it is as new.
+    """Machine of ``product`` behind ``link``: a :class:`diastole_sim.host.running.RunningMachine`.
+    The machine is reset, so it is as new.
 
-    Its memory counts as all zeros at first, and is made so where commands may read. Writes outside
-    of what is allowed are not seen: :meth:`traffic` is empty. Cycles are those of the board's
-    clock, by the host's watch. ``sleep``: of so many seconds.
+    The memory counts as all zeros at first, and zeros are written to it where commands may read.
+    Writes outside the allowed ranges are not seen: :meth:`traffic` is empty. Cycles are cycles of
+    the board's clock, measured by the host's clock. ``sleep``: function that sleeps for a number of
+    seconds.
 
-    WrongBoard if what answers is no board of ours, or has another machine on it. LinkLost from
-    everything, when no answer comes any more.
+    WrongBoard if the answer comes from no board of ours, or from a board with a different machine.
+    Every method raises LinkLost if no more answers arrive.
     """
 
     patience = 1
     memory_model = Memory.axi()
-    """Nothing is known of a board's."""
+    """Memory of a board, of which nothing is known."""
 
     def __init__(
         self, product: Product, link: Link, *, sleep: Callable[[float], object] = time.sleep
@@ -74,17 +76,17 @@ class BoardMachine:
         identity = link.identify()
         self.memory_base, self.memory_bytes = identity["memory_base"], identity["memory_bytes"]
         self.clock_hz = identity["clock_hz"]
-        self._registers: dict[int, int] = {}  # what the host has written, by offset
-        self._pending: dict[int, int] = {}  # settings, by offset, that the machine has not yet
-        self._seen: dict[int, int] = {}  # registers that only the host changes now
+        self._registers: dict[int, int] = {}  # values written by the host, by offset
+        self._pending: dict[int, int] = {}  # settings, by offset, not yet sent to the machine
+        self._seen: dict[int, int] = {}  # registers that now change only by the host
         self._require_product()
         self.run_seconds, self.run_cycles = 0.0, 0
         self._began = time.monotonic()
         self._memory = np.zeros(self.memory_bytes, np.uint8)
         words = self.memory_bytes // WORD_BYTES
-        self._sent = np.zeros(words, np.uint32)  # what is there, but for the two below
+        self._sent = np.zeros(words, np.uint32)  # content of the board, except the words below
         self._unknown = np.ones(words, np.bool_)
-        self._stale = np.zeros(words, np.bool_)  # a command may have written it
+        self._stale = np.zeros(words, np.bool_)  # perhaps written by a command
         self._allowed: tuple[AddressRange, ...] = ()
         self._reset()
 
@@ -103,13 +105,14 @@ class BoardMachine:
             )
 
     def _reset(self) -> None:
-        """What a host before has left: stopped and forgotten, settings apart."""
+        """Stop and reset a machine that an earlier host may have left running, except its
+        settings."""
         control = BY_NAME["control"]
         self.write(control.offset, 1 << control.bit("reset") | 1 << control.bit("clear"))
         self._wait(PATIENCE, "still busy after a reset")
 
     def close(self) -> None:
-        """Give the port back."""
+        """Close the port."""
         self.link.line.close()
 
     # Memory.
@@ -119,7 +122,8 @@ class BoardMachine:
         return self._memory.view("<u4")
 
     def bytes_at(self, address: int, count: int) -> NDArray[np.uint8]:
-        """A view of ``count`` bytes of memory, as they are; IndexError if it is not all there."""
+        """Return a view of ``count`` bytes of memory, as they are. IndexError if any byte is
+        outside the memory."""
         start = address - self.memory_base
         if start < 0 or start + count > self.memory_bytes:
             raise IndexError(f"{count} bytes at {address:#x} are not in the machine's memory")
@@ -127,15 +131,15 @@ class BoardMachine:
         return self._memory[start : start + count]
 
     def allow_writes(self, *ranges: AddressRange) -> None:
-        """Where the next commands may write; without a range, everywhere."""
+        """Set the ranges that the next commands may write. Without a range, allow all writes."""
         self._allowed = ranges
 
     def traffic(self, *, clear: bool = False) -> Traffic:
-        """Nothing: a board does not tell."""
+        """Return no traffic: a board does not report any."""
         return Traffic()
 
     def _fetch(self, first: int, end: int) -> None:
-        """Look at what commands have written of some words."""
+        """Fetch the words of a range that commands may have written."""
         for start, stop in _runs(self._stale[first:end]):
             at, count = self._address(first + start), WORD_BYTES * (stop - start)
             there = np.frombuffer(self.link.read_memory(at, count), "<u4")
@@ -145,7 +149,7 @@ class BoardMachine:
             self._unknown[first + start : first + stop] = False
 
     def _upload(self) -> None:
-        """Make memory what the host has made of it."""
+        """Send the host's changes of memory to the board."""
         changed = self._words != self._sent
         first, end = (
             self._register(f"read_{name}") - self.memory_base for name in ("base", "limit")
@@ -160,7 +164,7 @@ class BoardMachine:
             self._unknown[start:stop] = False
 
     def _register(self, name: str) -> int:
-        """What the host has written to it."""
+        """Return the value that the host has written to a register."""
         register = BY_NAME[name]
         words = (self._registers.get(register.offset + 4 * n, 0) for n in range(register.words))
         return sum(word << 32 * n for n, word in enumerate(words))
@@ -181,7 +185,7 @@ class BoardMachine:
             raise ProtocolError(f"a read of register {address:#x}: {error}") from error
 
     def write(self, address: int, value: int) -> None:
-        """Write a register; memory goes before a start, and settings when they count."""
+        """Write a register. Memory is sent before a start, and settings before they count."""
         self._registers[address] = value
         self._seen.pop(address, None)
         if address in _SETTINGS:
@@ -205,7 +209,7 @@ class BoardMachine:
             raise ProtocolError(f"a write of register {address:#x}: {error}") from error
 
     def _set(self) -> None:
-        """The settings that wait, neighbours together."""
+        """Write the pending settings, neighbouring registers in one request."""
         pending, self._pending = self._pending, {}
         while pending:
             first = end = min(pending)
@@ -223,16 +227,16 @@ class BoardMachine:
 
     @property
     def cycle(self) -> int:
-        """Cycles since the host came."""
+        """Cycles since this object was made, by the host's clock."""
         return int((time.monotonic() - self._began) * self.clock_hz)
 
     @property
     def cycles_per_second(self) -> float:
-        """Of commands so far, by the machine's counter and the host's watch."""
+        """Cycles per second of commands so far, from the machine's counter and the host's clock."""
         return self.run_cycles / self.run_seconds if self.run_seconds else 0.0
 
     def run(self, limit: int | None = None) -> int:
-        """Wait until the machine is done; the cycles that took. HardwareHang long after ``limit``
+        """Wait until the machine is done, and return the cycles. HardwareHang long after ``limit``
         cycles."""
         began = time.monotonic()
         seconds = None if limit is None else limit / self.clock_hz + PATIENCE
@@ -256,13 +260,13 @@ class BoardMachine:
             nap = min(2 * nap + 0.001, LONGEST_NAP)
 
     def idle(self, cycles: int) -> None:
-        """Let so many cycles pass."""
+        """Let ``cycles`` cycles pass."""
         self._sleep(cycles / self.clock_hz)
 
 
 def _runs(chosen: Words, *, gap: int = 1, without: Words | None = None) -> list[tuple[int, int]]:
-    """(first, one past the last) of stretches of chosen words; those that are less than ``gap``
-    apart are one, unless something between them is ``without``."""
+    """Return (first, first behind) of the stretches of chosen words. Stretches less than ``gap``
+    words apart are joined, unless a word between them is in ``without``."""
     edges = np.flatnonzero(np.diff(np.concatenate(([0], chosen.astype(np.int8), [0]))))
     found: list[tuple[int, int]] = []
     for start, stop in edges.reshape(-1, 2).tolist():

@@ -1,4 +1,4 @@
-"""The host's side of the serial link: a request, and its answer, whatever the line does."""
+"""Host's side of the serial link: send a request and receive its answer over an unreliable line."""
 
 import secrets
 from collections.abc import Sequence
@@ -21,33 +21,33 @@ from diastole_sim.spec.serial import (
 )
 
 TRIES = 16
-"""Of a request, before the link counts as lost."""
+"""Most transmissions of a request. Afterwards the link counts as lost."""
 FLOOD_BYTES = 16_384
-"""Heard without the answer in them, after which a request is repeated though the line is busy."""
+"""Received bytes without the answer, after which a request is repeated on a busy line."""
 
 
 class Line(Protocol):
-    """Where octets go and come from. ``name``: for people. Errors of it are LinkLost."""
+    """Line that carries octets. ``name``: name for people. All errors of the line are LinkLost."""
 
     @property
     def name(self) -> str: ...
 
     def send(self, octets: bytes) -> None:
-        """Give octets to the line."""
+        """Send octets on the line."""
         ...
 
     def hear(self, expected: int) -> bytes:
-        """What has come, at least an octet; nothing after a silence in which an answer of
+        """Return received octets, at least one. Empty after a silence in which an answer of
         ``expected`` octets would have begun."""
         ...
 
     def close(self) -> None:
-        """Give the port back."""
+        """Close the port."""
         ...
 
 
 class RefusedError(BoardError):
-    """The board did not do what was asked; ``status``: its answer."""
+    """Error: the board refused a request. ``status``: status of the answer."""
 
     def __init__(self, status: int, what: str):
         known = status in tuple(Status)
@@ -57,18 +57,19 @@ class RefusedError(BoardError):
 
 @dataclass(kw_only=True)
 class LinkCounts:
-    """Of a link so far: requests, and their repetitions."""
+    """Counts of a link so far: requests, and repetitions of requests."""
 
     requests: int = 0
     repeated: int = 0
 
 
 class Link:
-    """Requests over ``line``, each repeated until its answer comes, ``tries`` times at most.
+    """Send requests over ``line`` and repeat each request until its answer arrives, ``tries`` times
+    at most.
 
-    LinkLost when none does. RefusedError where the answer is not :attr:`Status.DONE`.
-    ``first_sequence``: number of the first request; by default any, so that no answer to somebody
-    before is taken for one's own.
+    LinkLost if no answer arrives. RefusedError if the answer is not :attr:`Status.DONE`.
+    ``first_sequence``: number of the first request. The default is a random number, so that an
+    answer to an earlier host is not taken for an answer to this host.
     """
 
     def __init__(self, line: Line, *, tries: int = TRIES, first_sequence: int | None = None):
@@ -78,8 +79,9 @@ class Link:
         self._next = secrets.randbelow(SEQUENCES) if first_sequence is None else first_sequence
 
     def identify(self) -> dict[str, int]:
-        """By name of :data:`diastole_sim.spec.serial.IDENTITY`; the first thing to ask, for the
-        board then takes every number for a new one. WrongBoard if it is no board of ours."""
+        """Return the words of :data:`diastole_sim.spec.serial.IDENTITY` by name. An identification
+        must be the first request, because the board then takes every sequence number for a new
+        number. WrongBoard if the answer comes from no board of ours."""
         found = self._request(Ask.IDENTIFY, 0, len(IDENTITY))
         identity: dict[str, int] = dict(zip(IDENTITY, found, strict=True))
         if identity["magic"] != LINK_MAGIC:
@@ -94,15 +96,15 @@ class Link:
         return identity
 
     def read_registers(self, offset: int, count: int) -> tuple[int, ...]:
-        """So many registers of 32 bits."""
+        """Return ``count`` registers of 32 bits."""
         return self._request(Ask.READ_REGISTERS, offset, count)
 
     def write_registers(self, offset: int, words: Sequence[int]) -> None:
-        """Each once, in this order."""
+        """Write each register once, in the given order."""
         self._request(Ask.WRITE_REGISTERS, offset, len(words), tuple(words))
 
     def read_memory(self, address: int, count: int) -> bytes:
-        """``count`` bytes; both are multiples of 4."""
+        """Return ``count`` bytes of memory. Address and count are multiples of 4."""
         parts: list[bytes] = []
         for at, words in _pieces(address, count):
             found = self._request(Ask.READ_MEMORY, at, words)
@@ -110,7 +112,7 @@ class Link:
         return b"".join(parts)
 
     def write_memory(self, address: int, octets: bytes) -> None:
-        """Whole words."""
+        """Write whole words to memory."""
         for at, words in _pieces(address, len(octets)):
             start = at - address
             piece = octets[start : start + words * WORD_BYTES]
@@ -136,7 +138,8 @@ class Link:
         raise LinkLost(f"{self.line.name}: the board does not answer; asked {self.tries} times")
 
     def _answer(self, request: Frame) -> Frame | None:
-        """None when the line falls silent before it has come."""
+        """Return the answer to a request. None if the line falls silent before the answer has
+        arrived."""
         given = 0 if request.data else request.words
         expected = WORD_BYTES * (given + 3)
         heard = 0
@@ -150,7 +153,8 @@ class Link:
 
 
 def answers(request: Frame, answer: Frame) -> bool:
-    """Whether it is the answer to that: all that it repeats is the same, and its data are there."""
+    """Return whether ``answer`` is the answer to ``request``: all repeated fields are equal, and
+    the data of a read are present."""
     same = ("ask", "sequence", "address", "words")
     if not answer.answer or any(getattr(request, n) != getattr(answer, n) for n in same):
         return False
@@ -166,7 +170,8 @@ def _decoded(octets: bytes) -> Frame | None:
 
 
 def _pieces(address: int, count: int) -> list[tuple[int, int]]:
-    """(address, words) of the requests that so many bytes take. ValueError if they are no words."""
+    """Return (address, words) of the requests for ``count`` bytes. ValueError unless the bytes are
+    whole words."""
     if address % WORD_BYTES or count % WORD_BYTES:
         raise ValueError(f"memory is read and written in words, not {count} bytes at {address:#x}")
     most = MOST_WORDS * WORD_BYTES

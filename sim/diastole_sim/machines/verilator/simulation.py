@@ -1,4 +1,4 @@
-"""Describes how a product is simulated: its memory, its delays, and the waves of it."""
+"""Describe the simulation of a product: memory, delays, and waves."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -7,27 +7,30 @@ from diastole_sim.perf.modelled_machine import LATENCY, OUTSTANDING, Memory
 from diastole_sim.spec.require import require_int
 
 WAVES = ("vcd", "fst")
-"""What waves may be recorded as, by the name of their file."""
+"""Formats of recorded waves, by the suffix of the file."""
 MOST_DEPTH = 99
-"""Levels of modules in modules that waves may have."""
+"""Most levels of modules within modules in the waves."""
 MOST_LATENCY = 10_000
 STALLED = 20
-"""How many times slower a machine may be whose handshakes are delayed."""
+"""Factor by which a machine with delayed handshakes may be slower."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Simulation:
-    """The surroundings of a product in simulation. ValueError if a number is out of range.
+    """Surroundings of a product in simulation. ValueError if a number is out of range.
 
-    ``memory_bytes``, ``memory_base``: size and first address of the memory; only the pages in use
-    take up real memory. ``read_latency``, ``write_latency``: cycles from an address to its first
-    beat, and from the last beat to its response. ``outstanding``: bursts that the memory accepts
-    ahead in each direction. ``write_pause``, cycles: data to be written is accepted in every other
-    stretch of so many; 0: always. ``stalls``: the seed of random delays of every handshake, and of
-    what starts without an initial value; None for neither. ``watchdog_cycles``: cycles without any
-    handshake after which the machine counts as hung. ``trace``: a file for waves, FST if it is
-    called ``.fst``, VCD else; None for no waves. ``trace_depth``: levels of the product's modules
-    in the waves; 0: all.
+    - ``memory_bytes``, ``memory_base``: size and first address of the memory. Only the pages in use
+      take up real memory.
+    - ``read_latency``, ``write_latency``: cycles from an address to the first beat, and from the
+      last beat to the response.
+    - ``outstanding``: bursts that the memory accepts ahead in each direction.
+    - ``write_pause``: length in cycles of alternating stretches in which the memory accepts, and
+      does not accept, data of writes; 0: the memory always accepts data.
+    - ``stalls``: seed of random delays of every handshake, and of registers without an initial
+      value; None for neither.
+    - ``watchdog_cycles``: cycles without any handshake after which the machine counts as hung.
+    - ``trace``: file for waves, FST if the file's suffix is ``.fst``, else VCD; None for no waves.
+    - ``trace_depth``: levels of the product's modules in the waves; 0: all.
     """
 
     memory_bytes: int = 1 << 30
@@ -55,17 +58,17 @@ class Simulation:
 
     @property
     def waves(self) -> str | None:
-        """What the waves are recorded as, one of :data:`WAVES`; None without waves."""
+        """Format of the recorded waves, a member of :data:`WAVES`; None without waves."""
         if self.trace is None:
             return None
         return "fst" if Path(self.trace).suffix.lower() == ".fst" else "vcd"
 
     @property
     def memory_model(self) -> Memory:
-        """The memory's timing, by which a host chooses loops."""
+        """Timing of the memory, from which a host chooses loops."""
         return Memory.axi(self.read_latency, self.outstanding, write_latency=self.write_latency)
 
     @property
     def patience(self) -> int:
-        """How many times slower than usual the machine may be before it counts as hung."""
+        """Factor by which the machine may be slower than usual before it counts as hung."""
         return 1 if self.stalls is None else STALLED

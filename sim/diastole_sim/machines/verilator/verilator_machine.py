@@ -1,4 +1,4 @@
-"""A product that runs in Verilator: registers, memory, clock."""
+"""Product that runs in Verilator: registers, memory, clock."""
 
 import ctypes
 import os
@@ -24,10 +24,11 @@ CHANNELS = (
     "m_axi_ar m_axi_r m_axi_aw m_axi_w m_axi_b s_axil_ar s_axil_r s_axil_aw s_axil_w s_axil_b "
     "m_axi1_ar m_axi1_r m_axi1_aw m_axi1_w m_axi1_b"
 ).split()
-"""Those of a second port to memory, the last five, are silent where there is none."""
+"""Channels of handshakes. The last five belong to a second port to memory, and are silent without
+the port."""
 RESPONSES = ("OKAY", "EXOKAY", "SLVERR", "DECERR")
 DONE, RUNNING, HANG, FAULT = range(4)
-SLICE_CYCLES = 100_000  # between two looks at the keyboard
+SLICE_CYCLES = 100_000  # cycles between two checks for a keyboard interrupt
 
 
 class _MemoryOptions(ctypes.Structure):
@@ -60,7 +61,7 @@ class _Traffic(ctypes.Structure):
 
 
 class MachineState(ctypes.Structure):
-    """Cycle count and pins; ``valid`` and ``ready`` have one bit per channel of ``CHANNELS``."""
+    """Cycle count and pins. ``valid`` and ``ready`` have one bit per channel of ``CHANNELS``."""
 
     _fields_ = [
         ("cycle", c_uint64),
@@ -75,7 +76,7 @@ class MachineState(ctypes.Structure):
     ]
 
     def report(self) -> str:
-        """The state in words, one line for each channel that waits."""
+        """Return the state in words, with a line for each waiting channel."""
         lines = [
             (
                 f"cycle {self.cycle}, {self.idle_cycles} cycles without a handshake, irq "
@@ -90,7 +91,7 @@ class MachineState(ctypes.Structure):
 
 
 def _options_of(simulation: Simulation) -> _Options:
-    """The same as the driver takes it."""
+    """Return the options in the driver's form."""
     return _Options(
         memory=_MemoryOptions(
             base=simulation.memory_base,
@@ -132,13 +133,15 @@ def _load(path: Path) -> Any:
 
 
 class VerilatorMachine:
-    """A product with its clock running in Verilator, its memory, and a host at its registers; a
+    """Product with its clock running in Verilator, its memory, and a host at its registers: a
     :class:`diastole_sim.host.running.RunningMachine`.
 
-    ``product``: a product or the path of its directory. ``simulation``: what is around it.
+    ``product``: a product or the path of its directory. ``simulation``: surroundings of the
+    product.
 
-    Errors: ProductError; those of :func:`diastole_sim.machines.verilator.build.build`; MemoryError;
-    OSError for the trace. HardwareHang and ProtocolError come from everything that runs the clock.
+    Errors: ProductError; the errors of :func:`diastole_sim.machines.verilator.build.build`;
+    MemoryError; OSError for the trace. Every method that runs the clock may raise HardwareHang and
+    ProtocolError.
     """
 
     def __init__(self, product: Product | Path | str, simulation: Simulation | None = None):
@@ -159,7 +162,7 @@ class VerilatorMachine:
         self.reset()
 
     def _open_trace(self, path: Path, depth: int) -> None:
-        path.open("wb").close()  # so that an unwritable path is an OSError that says why
+        path.open("wb").close()  # an unwritable path is then an OSError with the reason
         if not self._library.machine_open_trace(self._handle, os.fsencode(path), depth):
             raise OSError(f"cannot write waves to {path}")
 
@@ -199,7 +202,8 @@ class VerilatorMachine:
         return self.simulation.memory_model
 
     def bytes_at(self, address: int, count: int) -> NDArray[np.uint8]:
-        """A view of ``count`` bytes of the machine's memory; IndexError if it is not all there.
+        """Return a view of ``count`` bytes of the machine's memory. IndexError if any byte is
+        outside the memory.
 
         ValueError if the machine is closed.
         """
@@ -211,15 +215,16 @@ class VerilatorMachine:
         return self.memory[start : start + count]
 
     def allow_writes(self, *ranges: AddressRange) -> None:
-        """From now on count writes elsewhere as strays; without a range, allow all."""
+        """Count writes outside ``ranges`` as strays from now on. Without a range, allow all
+        writes."""
         self._set_ranges(0, ranges)
 
     def fail_reads(self, *ranges: AddressRange) -> None:
-        """From now on answer SLVERR to reads of these addresses."""
+        """Answer SLVERR to reads of these addresses from now on."""
         self._set_ranges(1, ranges)
 
     def fail_writes(self, *ranges: AddressRange) -> None:
-        """From now on answer SLVERR to writes to these addresses, and do not write."""
+        """Answer SLVERR to writes to these addresses from now on, and do not write."""
         self._set_ranges(2, ranges)
 
     def _set_ranges(self, kind: int, ranges: Sequence[AddressRange]) -> None:
@@ -228,7 +233,7 @@ class VerilatorMachine:
             raise ValueError(f"at most 32 address ranges, not {len(ranges)}")
 
     def traffic(self, *, clear: bool = False) -> Traffic:
-        """What the memory saw since the last ``clear``."""
+        """Return the traffic at the memory since the last ``clear``."""
         traffic = _Traffic()
         self._library.machine_traffic(self._handle, byref(traffic), clear)
         return Traffic(**{each.name: getattr(traffic, each.name) for each in fields(Traffic)})
@@ -276,7 +281,7 @@ class VerilatorMachine:
         self._check_response(response.value, f"write of register {address:#x}")
 
     def run(self, limit: int | None = None) -> int:
-        """Run until ``irq``; return the cycles that took. HardwareHang after ``limit`` cycles."""
+        """Run until ``irq`` and return the cycles. HardwareHang after ``limit`` cycles."""
         start, began, outcome = self.state.cycle, time.perf_counter(), RUNNING
         while outcome == RUNNING:
             done = self.state.cycle - start
@@ -291,7 +296,7 @@ class VerilatorMachine:
         return cycles
 
     def idle(self, cycles: int) -> None:
-        """Run ``cycles`` cycles, whatever the interrupt does; silence is no hang here."""
+        """Run ``cycles`` cycles, whatever the interrupt does. A silent bus is no hang here."""
         self._check(self._library.machine_idle(self._handle, cycles))
 
     def _fault(self) -> str:
