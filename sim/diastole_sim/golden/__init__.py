@@ -1,1 +1,1 @@
-"""The bit-exact model of everything that the hardware computes, in integers."""
+"""Model everything that the hardware computes, bit-exact and in integers."""

@@ -1,4 +1,4 @@
-"""What a command writes: so that two machines can be compared after it, by name."""
+"""List the areas of memory and tables that a command writes, for the comparison of two machines."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -24,8 +24,9 @@ from diastole_sim.spec.stream_table import (
 
 @dataclass(frozen=True, kw_only=True)
 class Area:
-    """``count`` runs of ``length`` from ``first`` on, ``pitch`` apart: bytes of memory, or if
-    ``which`` is given one run of entries of that table."""
+    """Area of ``count`` runs of ``length`` bytes of memory. The first run begins at ``first``, and
+    runs begin ``pitch`` bytes apart. With ``which`` the area is one run of entries of the table
+    ``which`` instead."""
 
     name: str
     first: int
@@ -37,8 +38,8 @@ class Area:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Setting:
-    """What a command's areas hang on besides itself: the machine, its tables as the command finds
-    them, and the step."""
+    """Everything besides the command that its areas depend on: the machine, the tables before the
+    command, and the step."""
 
     tables: Tables
     images: Images
@@ -47,8 +48,9 @@ class Setting:
 
 
 def written(command: Command, setting: Setting) -> list[Area]:
-    """All that a command may write but registers; of memory no byte that it may not. What a program
-    writes only in some blocks may stay as it was."""
+    """Return all areas that a command may write, without registers. The areas include no byte of
+    memory that the command may not write. A program that writes only in some blocks may leave parts
+    of an area unchanged."""
     opcode = Opcode(command.opcode)
     if opcode == Opcode.CONVERT:
         return list(_of_convert(command, setting))
@@ -93,7 +95,7 @@ def _of_image(
 
 
 def _next_width(slot_plus_1: int, setting: Setting) -> int:
-    """Bits of a magnitude of a slot's next tensor."""
+    """Return the bits of a magnitude for a slot's next tensor."""
     return PLANE_BITS * (1 + setting.tables.next(slot_plus_1 - 1))
 
 
@@ -144,7 +146,7 @@ def _of_chain(command: Command, setting: Setting) -> Iterator[Area]:
 
 
 def _of_stream(name: str, stream: Descriptor, walk: Walk, step: int) -> Area:
-    """Of a stream in memory."""
+    """Return the area of an output stream in memory."""
     count, length = walk.rows, 0
     if stream.kind in (Kind.ROW, Kind.COLUMN):
         count, length = 1, 4 * (walk.rows if stream.kind == Kind.ROW else walk.cols)

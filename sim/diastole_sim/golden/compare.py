@@ -1,9 +1,10 @@
-"""All that a device says of its work against what the golden model says of the same, bit for bit.
+"""Compare all outputs of a device with the outputs of the golden model, bit for bit.
 
-Compared are the elements of results and of converted operands, the bytes that are stored beside
-these (the exponents of groups, the largest of rows and columns), and what a device *reports*:
-whether a product is exact and whether it overflowed; of every operand whether it held NaN or Inf,
-how many elements saturated or underflowed, its largest magnitude and the exponent of its scale.
+The comparison covers the elements of results and of converted operands, the bytes stored beside the
+elements (exponents of groups, largest exponents of rows and columns), and *reported* values. A
+product reports whether the product is exact and whether it overflowed. An operand reports whether
+the data held NaN or Inf, how many elements saturated or underflowed, the largest magnitude and the
+exponent of the scale.
 """
 
 from dataclasses import dataclass
@@ -18,27 +19,27 @@ from diastole_sim.golden.copies import Copy
 from diastole_sim.spec.operations import OPERAND_OF
 
 REPORTS = ("nan", "inf", "saturated", "underflowed")
-"""What every device reports of a converted tensor."""
+"""Values that every device reports of a converted tensor."""
 STORED_REPORTS = ("amax", "tensor_exponent")
-"""What is known besides of one that can be read."""
+"""Further values of a tensor that can be read."""
 STORED_BYTES = ("exponents", "row_max", "col_max")
-"""What a copy has beside its elements."""
+"""Arrays that a copy has beside its elements."""
 
 
 @runtime_checkable
 class Readable(Protocol):
-    """A converted tensor of which every stored byte can be read."""
+    """Converted tensor of which every stored byte can be read."""
 
     def read(self) -> Quantised:
-        """The tensor as it is stored, with what the device reported of it."""
+        """Return the tensor as stored, with the values that the device reported."""
         ...
 
 
 @dataclass(frozen=True, kw_only=True)
 class Mismatch:
-    """The first element of an array that differs: where it is, and what each device says.
+    """First element of an array that differs: its index, and the element of either device.
 
-    ``step`` of the training, None outside of one.
+    ``step``: training step, None outside of a training.
     """
 
     tensor: str
@@ -57,7 +58,7 @@ class Mismatch:
 
 @dataclass(frozen=True, kw_only=True)
 class ReportMismatch:
-    """A reported value that differs; ``of``: the tensor or the operation that it is of."""
+    """Reported value that differs. ``of``: tensor or operation of the report."""
 
     report: str
     of: str
@@ -71,12 +72,15 @@ class ReportMismatch:
 
 
 class GoldenComparison:
-    """Compares what two devices did, and goes on after a difference.
+    """Compare the work of two devices, and continue after a difference.
 
-    ``compared``, ``mismatches``: elements (of results, of operands, and of what is stored beside
-    these) and reported values, and those that differ. An element counts once, though its number
-    and its code may both differ. ``first``: the first difference in the order of work.
-    ``reports_differ``: reported values that differ, each where it did so first.
+    - ``compared``: number of compared elements (of results, of operands, and of the bytes stored
+      beside operands) and of reported values.
+    - ``mismatches``: number of compared elements and values that differ. An element counts once,
+      even if its number and its code both differ.
+    - ``first``: first difference in the order of work.
+    - ``reports_differ``: reported values that differ, with the first occurrence of every
+      difference.
     """
 
     def __init__(self) -> None:
@@ -92,13 +96,13 @@ class GoldenComparison:
     def operand(
         self, name: str, got: ConvertedTensor, expected: ConvertedTensor, step: int | None = None
     ) -> None:
-        """A converted tensor; its copies are called ``NAME_q``, or ``NAME_q_AXIS`` where there are
-        two."""
+        """Compare a converted tensor. Its copies are named ``NAME_q``, or ``NAME_q_AXIS`` if there
+        are two."""
         reports = REPORTS
         if isinstance(got, Readable) and isinstance(expected, Readable):
             got, expected = got.read(), expected.read()
             reports = (*REPORTS, *STORED_REPORTS)
-            reports += ("improvement",) * (expected.improvement is not None)  # of the format fast
+            reports += ("improvement",) * (expected.improvement is not None)  # format fast
             self._copies(name, got, expected, step)
         else:
             wanted = expected.copy_values()
@@ -115,7 +119,8 @@ class GoldenComparison:
         prefix: str = "",
         step: int | None = None,
     ) -> None:
-        """The tensors of a product, and what is reported of it; names get the ``prefix``."""
+        """Compare the tensors of a product and the values reported of it. Names get the
+        ``prefix``."""
         for name, values in got.values.items():
             self.array(prefix + name, values, expected.values[name], step)
         of = prefix + got.op
@@ -136,8 +141,8 @@ class GoldenComparison:
     def _codes(
         self, name: str, got: Copy, expected: Copy, wrong: NDArray[np.bool_], step: int | None
     ) -> None:
-        """Elements whose codes differ though their numbers, as ``wrong`` says, do not; and what
-        lies in the padding of the last blocks."""
+        """Compare the codes of elements whose numbers are equal, and the elements in the padding of
+        the last blocks. ``wrong``: True for elements whose numbers differ."""
         rows, columns = got.shape
         differs = got.codes != expected.codes
         inside = differs[:rows, :columns] & ~(wrong.T if got.transposed else wrong)
@@ -148,7 +153,7 @@ class GoldenComparison:
     def array(
         self, name: str, got: NDArray[Any], expected: NDArray[Any], step: int | None
     ) -> NDArray[np.bool_]:
-        """Compare all elements; returns which differ."""
+        """Compare all elements; return a mask of the elements that differ."""
         differs: NDArray[np.bool_] = bits_of(got) != bits_of(expected)
         self.compared += differs.size
         self._note(name, got, expected, differs, step)
@@ -171,7 +176,7 @@ class GoldenComparison:
             )
 
     def report(self, report: str, of: str, got: object, expected: object, step: int | None) -> None:
-        """A reported value."""
+        """Compare a reported value."""
         self.compared += 1
         if got == expected:
             return
@@ -182,7 +187,7 @@ class GoldenComparison:
 
 
 def copy_name(name: str, axis: str) -> str:
-    """What the copy of an operand along an axis is called; ``""`` where there is one copy."""
+    """Return the name of an operand's copy along an axis; the axis is ``""`` for a single copy."""
     return f"{name}_q" + (axis and f"_{axis}")
 
 
@@ -193,6 +198,6 @@ def _shown(value: np.generic) -> str:
 
 
 def bits_of(values: NDArray[Any]) -> NDArray[Any]:
-    """The patterns of binary32: tells +0 from -0, and one NaN equals itself. Integers are their
-    own."""
+    """Return the bit patterns of binary32, which tell +0 from -0 and make a NaN equal to itself.
+    Integers are returned as given."""
     return values.view(np.uint32) if values.dtype == np.float32 else values

@@ -1,9 +1,10 @@
-"""The converter: a float32 tensor to elements in groups that share a scale.
+"""Convert a float32 tensor to elements in groups that share a scale.
 
-Everything is decided on integers: the exponent fields and 24-bit significands of binary32; its
-subnormals count as zeros throughout. This file has the tensor and its one scale, ``copies`` each
-stored copy, ``element`` the rounding, ``magnitudes`` the elements' codes and folding, and
-:mod:`diastole_sim.spec.scales` the rules from a largest magnitude to an exponent.
+All decisions are made on integers: the exponent fields and 24-bit significands of binary32.
+Subnormals of binary32 count as zeros throughout. This module converts the tensor and finds the
+tensor's scale. ``copies`` converts every stored copy, ``element`` rounds, ``magnitudes`` encodes
+and folds elements, and :mod:`diastole_sim.spec.scales` has the rules from a largest magnitude to an
+exponent.
 """
 
 import math
@@ -30,16 +31,22 @@ from diastole_sim.spec.scales import amax_exponent
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Quantised:
-    """A tensor as stored; a :class:`diastole_sim.device.interface.ConvertedTensor`.
+    """Tensor as stored; a :class:`diastole_sim.device.interface.ConvertedTensor`.
 
-    ``shape``: rows and columns, unpadded. ``copies``: one, or with vector groups two, of the tensor
-    and of its transpose. ``tensor_exponent``: of the tensor's scale, e of its top binade, or T of
-    NVFP4; None if it has none. ``amax``: bits of the largest finite magnitude as binary32, 0 if
-    there is none. ``nan``, ``inf``: whether the data held one, or one that is finite there counts
-    as one by the class's ``specification``. ``saturated``: finite elements beyond the largest;
-    ``underflowed``: finite elements that were not zero and are stored so; both over all copies,
-    without the groups that are not numbers.
-    ``improvement``: what 4 bits would improve on 2, in the format ``fast``, else None.
+    - ``shape``: numbers of rows and columns, without padding.
+    - ``copies``: one copy, or with vector groups two copies, of the tensor and of its transpose.
+    - ``tensor_exponent``: exponent e of the top binade of the tensor's scale, or T of NVFP4; None
+      if the tensor has no scale.
+    - ``amax``: bits of the largest finite magnitude as binary32, 0 if no element is finite and
+      nonzero.
+    - ``nan``, ``inf``: True if the data held a NaN or an Inf, or if a finite element became NaN or
+      Inf by the class's ``specification``.
+    - ``saturated``: finite elements beyond the largest element.
+    - ``underflowed``: finite nonzero elements that are stored as zeros.
+    - ``improvement``: improvement of 4 bits over 2 bits in the format ``fast``, else None.
+
+    ``saturated`` and ``underflowed`` count over all copies, without the groups that are not
+    numbers.
     """
 
     shape: tuple[int, int]
@@ -57,43 +64,49 @@ class Quantised:
 
     @property
     def width(self) -> int | None:
-        """Bits of a magnitude that were chosen for it, in the format ``fast``, else None."""
+        """Bits of a magnitude that were chosen for the tensor in the format ``fast``, else None."""
         return self.chosen.format.fraction_bits if self.chosen.format.planes else None
 
     @property
     def stored(self) -> int:
-        """Elements, over all copies."""
+        """Number of elements over all copies."""
         return len(self.copies) * math.prod(self.shape)
 
     def read(self) -> "Quantised":
-        """The tensor as it is stored: itself."""
+        """Return the tensor as stored: the object itself."""
         return self
 
     def values(self, copy: int = 0) -> Floats:
-        """The numbers of a copy in the tensor's own orientation; see ``copies.copy_values``."""
+        """Return the numbers of a copy in the tensor's own orientation; see
+        ``copies.copy_values``."""
         stored = self.copies[copy]
         values = copy_values(stored, self.chosen, self.block, self.tensor_exponent)
         return np.ascontiguousarray(values.T) if stored.transposed else values
 
     def copy_values(self) -> dict[str, Floats]:
-        """:meth:`values` of every copy, by the axis of its groups; ``""`` where there is one."""
+        """Return :meth:`values` of every copy, by the axis of the copy's groups. The key is ``""``
+        if only one copy exists."""
         names = OPERAND_OF[self.tensor_class].copy_names if len(self.copies) > 1 else ("",)
         return {name: self.values(number) for number, name in enumerate(names)}
 
 
 def quantise(array: Floats, asked: Conversion, numerics: Numerics, *, seed: int) -> Quantised:
-    """Convert a float32 array of at least 1 x 1 as its class says.
+    """Convert a float32 array of at least 1 x 1 elements as the class specifies.
 
-    A group's exponent follows from its largest finite magnitude by the class's rule, or all have
-    the tensor's: ``scale`` (e, or T of NVFP4), or what follows from the whole tensor's largest.
-    Every element is rounded once by the class's rule with its own draw, which is that of its place
-    in the untransposed tensor. What exceeds the largest element becomes the largest, or, with
+    A group's exponent follows from the group's largest finite magnitude by the rule of the class,
+    or all groups share the exponent of the tensor. The exponent of the tensor is ``scale`` (e, or T
+    of NVFP4), or follows from the largest magnitude of the whole tensor. Every element is rounded
+    once by the rule of the class, with the draw of the element's place in the untransposed tensor.
+
+    An element beyond the largest representable element becomes the largest, or, with
     ``specification`` and ``poison``, the format's Inf or NaN. With ``flag`` NaN becomes +0 and Inf
-    the largest element, or a zero in a group whose other elements give it no exponent (where the
-    tensor has one, it is always the largest); with ``poison`` they become the codes of their kind,
-    or if the format has none their whole group is not a number. Zeros keep a sign where the format
-    has it. ``width``: bits of a magnitude, in the format ``fast``; None for its widest. ValueError
-    if the array is no such array, or ``scale`` or ``width`` out of range or out of place.
+    becomes the largest element. In a group whose other elements give no exponent, Inf becomes a
+    zero. If the tensor has an exponent, Inf is always the largest element. With ``poison`` NaN and
+    Inf become the codes of NaN and Inf; if the format has no such codes, their whole group is not a
+    number. Zeros keep a sign if the format has signed zeros.
+
+    ``width``: bits of a magnitude in the format ``fast``; None for the widest. ValueError for any
+    other array, and if ``scale`` or ``width`` is out of range or does not belong to the class.
     """
     require_matrix(array)
     (converted,) = quantise_stack(array[None], (asked,), numerics, seed=seed)
@@ -103,8 +116,9 @@ def quantise(array: Floats, asked: Conversion, numerics: Numerics, *, seed: int)
 def quantise_stack(
     arrays: Floats, asked: Sequence[Conversion], numerics: Numerics, *, seed: int
 ) -> list[Quantised]:
-    """As :func:`quantise` of each matrix of ``arrays`` (count, rows, columns). ``asked``: of each
-    of them; they differ in their tags, and in their scales if they have any."""
+    """Convert every matrix of ``arrays`` (count, rows, columns) as :func:`quantise` does.
+    ``asked``: one request per matrix. The requests differ in tags, and in scales if the class has
+    tensor scales."""
     first = asked[0]
     tensor_class = first.tensor_class
     chosen = numerics.converted_class(tensor_class, first.width)

@@ -1,7 +1,7 @@
-"""One copy of a tensor: the tensor, or its transpose, converted for the products that read it.
+"""Convert one copy of a tensor: the tensor, or its transpose, for the products that read the copy.
 
-All of it is done for a stack of matrices at once, (..., rows, columns), each as if it were alone:
-what belongs to a matrix is an array of the axes in front.
+All functions work on a stack of matrices at once, (..., rows, columns), every matrix as if alone. A
+value per matrix is an array of the leading axes.
 """
 
 from collections.abc import Callable
@@ -41,26 +41,31 @@ from diastole_sim.spec.scales import (
 )
 
 Integers = NDArray[Any]
-"""Of 32 bits where they are of elements."""
+"""Integer array, of 32 bits if its entries belong to elements."""
 Mask = NDArray[np.bool_]
 
 SPECIAL = 0x7F800000
-"""Magnitude bits of Inf; those of NaN are above."""
+"""Magnitude bits of Inf; a NaN has larger magnitude bits."""
 MIN_NORMAL = 1 << (BINARY32_SIGNIFICAND_BITS - 1)
 """Magnitude bits of 2^-126."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Copy:
-    """The elements of a tensor, or of its transpose, with the exponents of their groups.
+    """Elements of a tensor, or of its transpose, with the exponents of their groups.
 
-    ``shape``: rows and columns as they lie here, unpadded; RB x CB whole blocks of side B hold
-    them. ``codes``: RB*B x CB*B stored elements, the sign on top; 0 in the padding. ``exponents``:
-    RB x CB, or with vector groups of g columns RB*B x ceil(CB*B / g), stored bytes: e + 127 with e
-    the exponent of the top binade after folding, or an NVFP4 scale's E4M3 code; 0 for a group of
-    zeros, the format's ``nan_byte`` for one that is not a number. ``row_max``, ``col_max``: the
-    largest of each row and column of them, NaN counted as 0; with vector groups no ``col_max``.
-    ``folds``: by how much each exponent was lowered. Of a stack all have its axes in front.
+    - ``shape``: numbers of rows and columns as the copy stores them, without padding; RB x CB whole
+      blocks of side B hold the elements.
+    - ``codes``: RB*B x CB*B stored elements, with the sign in the top bit; 0 in the padding.
+    - ``exponents``: stored bytes, RB x CB, or RB*B x ceil(CB*B / g) with vector groups of g
+      columns. A byte is e + 127 with e the exponent of the top binade after folding, or the E4M3
+      code of an NVFP4 scale; 0 for a group of zeros, and the format's ``nan_byte`` for a group that
+      is not a number.
+    - ``row_max``, ``col_max``: largest byte in every row and in every column of ``exponents``, with
+      NaN counted as 0; vector groups have no ``col_max``.
+    - ``folds``: amount by which each exponent was lowered.
+
+    In a stack all arrays have the leading axes of the stack.
     """
 
     transposed: bool
@@ -72,7 +77,7 @@ class Copy:
     folds: NDArray[np.uint8]
 
     def matrix(self, index: int) -> "Copy":
-        """One matrix of a stack with one axis in front; it cannot be written to."""
+        """Return one matrix of a stack with one leading axis. Its arrays are read-only."""
         return replace(
             self,
             codes=_frozen(self.codes[index]),
@@ -85,7 +90,7 @@ class Copy:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Counts:
-    """Of finite elements of each matrix, without those of groups that are not numbers."""
+    """Counts of finite elements in every matrix, without the groups that are not numbers."""
 
     saturated: Integers
     underflowed: Integers
@@ -93,8 +98,9 @@ class Counts:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Fields:
-    """What the converter reads of binary32: the sign, the 31 magnitude bits (``finite``; 0 for
-    what is no normal number), and whether it is NaN or Inf."""
+    """Fields of binary32 numbers that the converter reads. ``negative``: sign. ``finite``: the 31
+    magnitude bits, 0 for anything but a normal number. ``nan``, ``inf``: True for a NaN or an
+    Inf."""
 
     negative: Mask
     finite: Integers
@@ -114,11 +120,11 @@ class Fields:
 
     @cached_property
     def special(self) -> bool:
-        """Whether there is a NaN or an Inf."""
+        """True if an element is NaN or Inf."""
         return bool(self.nan.any() or self.inf.any())
 
     def each(self, change: Callable[[NDArray[Any]], NDArray[Any]]) -> "Fields":
-        """``change`` of every array."""
+        """Apply ``change`` to every array."""
         return Fields(
             negative=change(self.negative),
             finite=change(self.finite),
@@ -129,9 +135,13 @@ class Fields:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class MeasuredGroups:
-    """Per group of a ``partition``, or with a tensor scale per block: ``e``, the scale's 4-bit
-    ``significand``, the ``stored`` byte before folding (0 where every element becomes zero), and
-    whether the group is no number."""
+    """Measurements per group of a ``partition``, or per block if the scale belongs to the tensor.
+
+    - ``e``: exponent.
+    - ``significand``: 4-bit significand of the scale.
+    - ``stored``: byte before folding, 0 if every element becomes zero.
+    - ``poisoned``: True if the group is not a number.
+    """
 
     partition: Partition
     e: Integers
@@ -150,9 +160,9 @@ def convert_copy(
 ) -> tuple[Copy, Counts]:
     """Convert a tensor, or its transpose; see :func:`diastole_sim.golden.convert.quantise`.
 
-    ``fields``, ``draws``: of the tensor itself, unpadded; ``draws`` may be one 0. Of a stack each
-    matrix may have a ``tensor_exponent`` of its own, (..., 1, 1); it stands for the scale that is
-    ``asked``.
+    ``fields``, ``draws``: arrays of the untransposed tensor, without padding; ``draws`` may be a
+    single 0. ``tensor_exponent``: exponent that replaces the scale in ``asked``; in a stack every
+    matrix may have its own, (..., 1, 1).
     """
     tensor_class, block = asked.tensor_class, numerics.block
     chosen = numerics.converted_class(tensor_class, asked.width)
@@ -165,6 +175,7 @@ def convert_copy(
     if is_stochastic(chosen.rounding):
         draws = _pad(draws, padding)
 
+    # Measure, round and fold the groups, with padding up to whole groups.
     groups = _measure(fields, partition, chosen, tensor_exponent, numerics.special)
     code = _round(fields, groups, chosen, draws, numerics.random_bits)
     limit = numerics.overflow_code(tensor_class)
@@ -174,6 +185,7 @@ def convert_copy(
         code, stored, by = _fold(code, fields, stored, partition, chosen.format)
     stored = np.where(groups.poisoned, chosen.format.nan_byte, stored)
 
+    # Cut the padding down to whole blocks.
     high, wide = (-(-side // block) * block for side in (rows, columns))
     elements = _signed(code[..., :high, :wide], negative[..., :high, :wide], chosen.format)
     exponents = _per_cell(stored, chosen, block, (high, wide))
@@ -191,10 +203,11 @@ def convert_copy(
 
 
 def copy_values(copy: Copy, chosen: TensorClass, block: int, tensor_exponent: int | None) -> Floats:
-    """The stored numbers as they lie, unpadded.
+    """Return the stored numbers in the orientation of the copy, without padding.
 
-    Each is exact in float32 (some are subnormals), but those of NVFP4 from 2^128 on, which are Inf.
-    Inf and NaN codes are what they say; every element of a group that is not a number is NaN.
+    Every number is exact in float32 (some are subnormals), except numbers of NVFP4 from 2^128 on,
+    which are Inf. Codes of Inf and NaN become Inf and NaN. Every element of a group that is not a
+    number is NaN.
     """
     kind, cells = chosen.format, Partition.cells(chosen.grouping, block)
     rows, columns = copy.shape
@@ -241,7 +254,7 @@ def _measure(
         e = np.zeros_like(amax) + tensor_exponent
     counts = amax != 0
     if special == "flag" and chosen.grouping.kind == "tensor" and fields.special:
-        # The exponent does not hang on the block: there Inf needs no number beside it.
+        # The exponent does not depend on the block, so an Inf needs no finite number beside it.
         counts |= partition.reduce(np.logical_or, fields.inf)
     present = counts & (e >= kind.lowest_exponent)
     stored = np.where(present, e + EXPONENT_BIAS, 0)
@@ -258,7 +271,8 @@ def _round(
     draws: Integers,
     bits: int,
 ) -> Integers:
-    """Magnitude codes of the finite elements, too large where they do not fit."""
+    """Return the magnitude codes of the finite elements. Codes of elements that do not fit are too
+    large."""
     finite, present, partition = fields.finite, groups.stored != 0, groups.partition
     if not present.all():
         finite = np.where(partition.spread(present), finite, 0)
@@ -277,8 +291,8 @@ def _settle(
     special: str,
     overflow: int | None,
 ) -> tuple[Integers, Mask, Counts]:
-    """What overflow, NaN, Inf and zeros become: magnitude codes, signs and counts. ``overflow``: as
-    :meth:`Numerics.overflow_code`."""
+    """Replace overflows, NaN, Inf and zeros by their codes. Return magnitude codes, signs and
+    counts. ``overflow``: result of :meth:`Numerics.overflow_code`."""
     beyond = code > kind.max_code
     if beyond.any():
         code[beyond] = kind.max_code if overflow is None else overflow
@@ -287,7 +301,7 @@ def _settle(
         counted = ~groups.partition.spread(groups.poisoned)
         beyond, finite, kept = beyond & counted, finite * counted, code * counted
         negative = negative & counted
-    # A code that is not 0 is of an element that is not.
+    # A nonzero code belongs to a nonzero element.
     counts = Counts(saturated=nonzeros(beyond), underflowed=nonzeros(finite) - nonzeros(kept))
     code = kept
     if fields.special and special == "flag":
@@ -304,9 +318,9 @@ def _settle(
 def _fold(
     code: Integers, fields: Fields, stored: Integers, partition: Partition, kind: Format
 ) -> tuple[Integers, Integers, Integers]:
-    """Codes and stored exponents of the same values, and by how much each block was lowered; a
-    block without an element that is finite and not zero is one of zeros. A finite number that is
-    stored as Inf or NaN counts as the largest element."""
+    """Return the folded codes and stored exponents of the same values, and by how much every block
+    was lowered. A block without a finite nonzero element is a block of zeros. A finite number that
+    is stored as Inf or NaN counts as the largest element."""
     limited = np.where(fields.finite == 0, 0, kind.max_code)
     counted = np.where(code > kind.max_code, limited, code)
     by = partition.reduce(np.minimum, smallest_depth(counted, kind))
@@ -316,7 +330,7 @@ def _fold(
 
 
 def _signed(code: Integers, negative: Mask, kind: Format) -> NDArray[np.uint16]:
-    """Stored elements: magnitude codes with their signs on top."""
+    """Return stored elements: magnitude codes with the sign in the top bit."""
     elements = code.astype(np.uint16)
     elements |= negative.astype(np.uint16) << kind.magnitude_bits
     return elements
@@ -325,7 +339,7 @@ def _signed(code: Integers, negative: Mask, kind: Format) -> NDArray[np.uint16]:
 def _per_cell(
     groups: Integers, chosen: TensorClass, block: int, padded: tuple[int, int]
 ) -> NDArray[np.uint8]:
-    """The stored bytes of a copy: a square that is larger than a block repeats its own."""
+    """Return the stored bytes of a copy. A square larger than a block repeats its byte."""
     cells = Partition.cells(chosen.grouping, block)
     repeat = Partition.groups(chosen.grouping, block).over(cells)
     rows, columns = padded[0] // cells.rows, -(-padded[1] // cells.columns)

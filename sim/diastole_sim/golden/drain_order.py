@@ -1,4 +1,4 @@
-"""The order in which a product's result meets its chain."""
+"""Compute the order in which blocks of a product's result reach the chain."""
 
 from functools import lru_cache
 
@@ -12,8 +12,9 @@ from diastole_sim.spec.stream_table import Walk
 
 
 def order_of(command: Command, limits: Limits) -> Order:
-    """Of the blocks of a chain: of one over memory by rows or by columns; at a product's drain its
-    tiles in the nest's order, in a tile block rows ascending, in a row blocks ascending."""
+    """Return the order of the blocks of a chain. A chain over memory runs by rows or by columns. At
+    a product's drain the tiles follow in the order of the loop nest. Within a tile the rows of
+    blocks ascend, and within a row the blocks ascend."""
     walk = walk_of(command, limits.block)
     if command.opcode not in CHAINED:
         return Order.of_walk(walk)
@@ -28,8 +29,8 @@ def order_of(command: Command, limits: Limits) -> Order:
 
 @lru_cache(maxsize=256)
 def tile_order(walk: Walk, high: int, wide: int, outer: str) -> Order:
-    """Tiles of ``high`` x ``wide`` blocks; ``outer``: ``t``, rows of tiles one after the other, or
-    ``l``, columns of tiles."""
+    """Return the order for tiles of ``high`` x ``wide`` blocks. ``outer``: ``t`` for one row of
+    tiles after the other, or ``l`` for one column of tiles after the other."""
     if wide >= walk.block_cols:
         return Order.of_walk(walk)
     tops, lefts = range(0, walk.block_rows, high), range(0, walk.block_cols, wide)

@@ -1,8 +1,8 @@
-"""Rounding the elements of a group: from binary32 and a scale to magnitude codes.
+"""Round the elements of a group: convert binary32 numbers and a scale to magnitude codes.
 
-``finite``: the 31 magnitude bits of each element, 0 for what counts as zero. ``e``: exponent of the
-top binade of its group. A code comes out larger than ``max_code`` where the element exceeds the
-largest; the caller decides what it becomes.
+``finite``: the 31 magnitude bits of every element, 0 for an element that counts as zero. ``e``:
+exponent of the top binade of the element's group. A code is above ``max_code`` if the element
+exceeds the largest element of the format; the caller decides the final code.
 """
 
 from typing import Any
@@ -26,7 +26,7 @@ Integers = NDArray[Any]
 def round_elements(
     finite: Integers, e: Integers, chosen: TensorClass, draws: Integers, bits: int
 ) -> Integers:
-    """Codes of elements whose scale is a power of two."""
+    """Return the codes of elements whose scale is a power of two."""
     kind = chosen.format
     below = e - exponents_of(finite)
     shift = np.maximum(below, 0)
@@ -51,10 +51,12 @@ def round_quotients(
     draws: Integers,
     bits: int,
 ) -> Integers:
-    """Codes of elements whose scale has a ``significand`` of 1 to 15 eighths besides ``e``.
+    """Return the codes of elements whose scale has a ``significand`` of 1 to 15 eighths besides
+    ``e``.
 
-    The quotient of a 24-bit significand s by a 4-bit one is in the binade of s where s, aligned,
-    is not the smaller, else in the one below; with that known it is rounded once, exactly.
+    The quotient of a 24-bit significand s by a 4-bit significand is in the binade of s if s is not
+    smaller than the aligned divisor. Otherwise the quotient is in the binade below. With the binade
+    known the quotient is rounded once, exactly.
     """
     finite, e, significand = (part.astype(np.int64) for part in (finite, e, significand))
     kind, s = chosen.format, significands_of(finite)

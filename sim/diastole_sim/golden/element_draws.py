@@ -1,13 +1,13 @@
-"""The draw of every element, of any kind: a function of the element's place, or of itself.
+"""Draw the random bits of every element: a function of the element's place, or of the element
+itself.
 
-=========  ====  ============================================================================
-kind       bits  an element's draw
-=========  ====  ============================================================================
-counter    1-16  of 16 bits of a hash of its number (``random.py``)
-lfsr       1-24  low bits of a register that steps once per column (``lfsr.py``)
-lfsr3      3     state or inverse of one that steps once per pair of columns (``lfsr.py``)
-data       1-12  the low bits of its own binary32 significand, in every copy: no generator
-=========  ====  ============================================================================
+The kinds, with the bits of a draw:
+
+- ``counter``, 1-16: bits out of 16 bits of a hash of the element's number (``random.py``).
+- ``lfsr``, 1-24: low bits of a register that steps once per column (``lfsr_draws.py``).
+- ``lfsr3``, 3: state or inverse of a register that steps once per pair of columns
+  (``lfsr_draws.py``).
+- ``data``, 1-12: low bits of the element's own binary32 significand, in every copy. No generator.
 """
 
 import numpy as np
@@ -21,8 +21,8 @@ from diastole_sim.spec.numerics import Numerics
 def element_draws(
     magnitudes: NDArray[np.int32], numerics: Numerics, key: DrawKey
 ) -> NDArray[np.int32]:
-    """Of a stack of matrices, (tags, rows, columns), of whose elements ``magnitudes`` has the low
-    31 bits of binary32."""
+    """Return the draws for a stack of matrices, (tags, rows, columns). ``magnitudes``: low 31 bits
+    of the elements as binary32."""
     shape = magnitudes.shape[-2], magnitudes.shape[-1]
     bits, kind = numerics.random_bits, numerics.rounding_kind
     if kind == "data":

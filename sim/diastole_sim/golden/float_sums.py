@@ -1,8 +1,8 @@
-"""Sums of chunks as floats of p significant bits add them, held in doubles.
+"""Add sums of chunks as floats of p significant bits, held in doubles.
 
-A sum of two numbers of p bits, rounded to 53 bits and then to p, is the sum rounded to p if 53 is
-at least 2 p + 2 (Figueroa, SIGNUM 30(3), 1995): so it is for p up to 24. Rounding does not look at
-the exponent, so numbers may stand in any unit that is a power of two.
+A sum of two numbers of p bits, rounded to 53 bits and then to p, equals the sum rounded to p if 53
+is at least 2 p + 2 (Figueroa, SIGNUM 30(3), 1995). The condition holds for p up to 24. Rounding
+does not depend on the exponent, so numbers may be in any unit that is a power of two.
 """
 
 import numpy as np
@@ -14,9 +14,10 @@ DOUBLE_BITS = 53
 
 
 class FloatSums:
-    """``acc = R_p(acc + R_p(q))`` for stacks of matrices of chunk sums q, one after the other.
+    """Accumulate ``acc = R_p(acc + R_p(q))`` for stacks of matrices of chunk sums q, in order. R_p
+    is rounding to p significant bits.
 
-    ``precision``: p, 3 to 24. ``sums``: acc. ``exact``: of each matrix of the stack, whether no
+    ``precision``: p, 3 to 24. ``sums``: acc. ``exact``: for every matrix of the stack, True if no
     R_p has lost a bit.
     """
 
@@ -26,10 +27,11 @@ class FloatSums:
         self.exact: NDArray[np.bool_] = np.ones((), np.bool_)
 
     def add(self, chunk: Doubles) -> None:
-        """``chunk`` is exact, or has in its last bit what is below it."""
+        """Add ``chunk``. A chunk sum is exact, or its last bit is sticky: the OR of the bits
+        below."""
         added = to_precision(chunk, self.precision)
         total = self.sums + added
-        # What that sum lost itself (Knuth's two-sum), where the numbers are far apart.
+        # Bits that the addition itself lost (Knuth's two-sum), if the numbers are far apart.
         of_added = total - self.sums
         lost = (self.sums - (total - of_added)) + (added - of_added)
         result = to_precision(total, self.precision)
@@ -39,11 +41,13 @@ class FloatSums:
 
 
 def to_precision(numbers: Doubles, precision: int) -> Doubles:
-    """Finite doubles to ``precision`` significant bits (2 to 52), to nearest, ties to even."""
+    """Round finite doubles to ``precision`` significant bits (2 to 52), to nearest, ties to
+    even."""
     dropped = DOUBLE_BITS - precision
     bits = np.ascontiguousarray(numbers).view(np.uint64)
     last = bits >> np.uint64(dropped) & np.uint64(1)
-    # Below a half nothing is carried; a carry out of the significand is one into the exponent.
+    # A remainder below one half carries nothing. A carry out of the significand increments the
+    # exponent.
     bits = bits + (last + np.uint64((1 << (dropped - 1)) - 1))
     bits &= np.uint64(2**64 - (1 << dropped))
     return bits.view(np.float64)

@@ -1,4 +1,4 @@
-"""The golden machine: what commands do to memory, tables and registers, to the bit."""
+"""Execute commands on memory, tables and registers, to the bit: the golden machine."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -43,11 +43,12 @@ from diastole_sim.spec.scales import amax_exponent, delayed_exponent
 from diastole_sim.spec.stream_table import GATHERED, IN_MEMORY, Descriptor, Kind
 
 ONE_BITS = 0x3F800000
-"""Of 1.0: the largest magnitude that a scale slot without steps before gives."""
+"""Bits of 1.0, the largest magnitude that a scale slot without earlier steps gives."""
 
 
 class StoppedError(Exception):
-    """A command is refused, or stopped the machine; ``code``: what the hardware reports."""
+    """Report that a command is refused, or stopped the machine. ``code``: error code that the
+    hardware reports."""
 
     def __init__(self, code: ErrorCode):
         super().__init__(code.name)
@@ -56,8 +57,8 @@ class StoppedError(Exception):
 
 @dataclass(frozen=True, kw_only=True)
 class Outcome:
-    """How a run ended: ``error``, NONE if all was well, and the number of the command that failed.
-    ``done``: how many commands were done."""
+    """End of a run. ``error``: error code, NONE without an error. ``index``: number of the command
+    that failed. ``done``: number of commands done."""
 
     error: ErrorCode = ErrorCode.NONE
     index: int = 0
@@ -66,9 +67,9 @@ class Outcome:
 
 @dataclass(kw_only=True)
 class Seen:
-    """Registers that tell of what was converted and multiplied since they were cleared. ``flags``:
-    the names of those of :data:`diastole_sim.spec.registers.FLAG_BITS` that are set. ``amax``: of
-    the last conversion."""
+    """Registers about conversions and products since the last clear. ``flags``: names of
+    :data:`diastole_sim.spec.registers.FLAG_BITS` that are set. ``amax``: largest magnitude of the
+    last conversion."""
 
     flags: set[str] = field(default_factory=set[str])
     saturated: int = 0
@@ -77,13 +78,15 @@ class Seen:
 
 
 class GoldenMachine:
-    """A machine with a vector unit, its memory, and its registers as attributes.
+    """Machine with a vector unit, with memory, and with registers as attributes.
 
-    ``numerics``: what decides the bits. ``limits``: what it accepts. ``memory_bytes``: from address
-    0 on; no other may be read or written. ``seed``: of all random bits.
+    - ``numerics``: parameters that decide the bits.
+    - ``limits``: limits of accepted commands.
+    - ``memory_bytes``: bytes of memory from address 0 on; no other address may be read or written.
+    - ``seed``: seed of all random bits.
 
-    ``step``, ``step_end``, ``command_first``: registers. ``loss``: those of the loss's scale.
-    ``overflow``: the step's overflow bit. Tables and memory begin as zeros.
+    ``step``, ``step_end``, ``command_first``: registers. ``loss``: registers of the loss scale.
+    ``overflow``: overflow bit of the step. Tables and memory begin as zeros.
     """
 
     def __init__(self, numerics: Numerics, limits: Limits, *, memory_bytes: int, seed: int = 0):
@@ -105,27 +108,28 @@ class GoldenMachine:
         self._decoded: dict[bytes, Command] = {}
         self._sound: dict[Command, int] = {}
 
-    # As a host sees it.
+    # Interface for a host.
 
     def read_rows(self, address: int, count: int, pitch: int, length: int) -> Bytes:
-        """A view of ``count`` runs of ``length`` bytes of memory, ``pitch`` apart."""
+        """Return a view of ``count`` runs of ``length`` bytes of memory, ``pitch`` apart."""
         return self.memory.rows(address, count, pitch, length)
 
     def write(self, address: int, data: Bytes) -> None:
-        """Put bytes into memory."""
+        """Write bytes to memory."""
         self.memory.write(address, data)
 
     def counters(self) -> dict[str, int]:
-        """None: it has no clock."""
+        """Return no counters, since the machine has no clock."""
         return {}
 
     def reported(self) -> dict[str, int]:
-        """Of conversions in the last run: elements that saturated, and that became zeros."""
+        """Return how many elements saturated, and how many became zeros, in the conversions of the
+        last run."""
         return {"saturated": self.seen.saturated, "underflowed": self.seen.underflowed}
 
     def run_at(self, address: int, count: int) -> Outcome:
-        """Run the ``count`` commands of the array at an address, as register ``start`` does, flags
-        and counters cleared."""
+        """Run the ``count`` commands of the array at an address, as register ``start`` does. Flags
+        and counters are cleared first."""
         self.seen = Seen()
         try:
             data = self.memory.read(address, count * COMMAND_BYTES).tobytes()
@@ -135,7 +139,7 @@ class GoldenMachine:
         return self.run([data[start : start + COMMAND_BYTES] for start in starts])
 
     def run(self, commands: Iterable[bytes | Command]) -> Outcome:
-        """Run commands from number ``command_first`` on, until one fails, or they end."""
+        """Run commands from number ``command_first`` on, until a command fails or the list ends."""
         table = list(commands)
         index, done = self.command_first, 0
         while self.command_first <= index < len(table):
@@ -148,8 +152,9 @@ class GoldenMachine:
         return Outcome(done=done)
 
     def execute(self, given: bytes | Command) -> None:
-        """Do one command; after ``next`` it is the caller's to go on where it says. StoppedError if
-        it is refused, and then nothing is done, or if it stops the machine."""
+        """Do one command. After ``next`` the caller must continue at the command that ``next``
+        names. StoppedError if the command is refused, in which case nothing is done, or if the
+        command stops the machine."""
         command = self._checked(given)
         try:
             self._do(command)
@@ -157,7 +162,8 @@ class GoldenMachine:
             raise StoppedError(ErrorCode.WINDOW) from None
 
     def written(self, given: bytes | Command) -> list[Area]:
-        """What a command writes that is about to be done. StoppedError if it is refused."""
+        """Return the areas that a command is about to write. StoppedError if the command is
+        refused."""
         setting = Setting(
             images=self.images,
             tables=self.tables,
@@ -167,13 +173,13 @@ class GoldenMachine:
         return written(self._checked(given), setting)
 
     def contents(self, area: Area) -> Bytes:
-        """What an area holds now, side by side."""
+        """Return the present contents of an area, side by side."""
         if area.which is None:
             return self.memory.rows(area.first, area.count, area.pitch, area.length).reshape(-1)
         return self.tables.bytes_of(area.which, area.first, area.length)
 
     def _after(self, index: int, given: bytes | Command) -> int:
-        """The number of the command that follows."""
+        """Return the number of the next command."""
         command = self._checked(given)
         if command.opcode == Opcode.NEXT and self.step < self.step_end:
             return command.target
@@ -182,8 +188,8 @@ class GoldenMachine:
     # Checks.
 
     def _checked(self, given: bytes | Command) -> Command:
-        """The command; StoppedError if the machine refuses it. What was found sound stays so as
-        long as the tables that it names do."""
+        """Return the decoded command; StoppedError if the machine refuses it. A command that passed
+        the check stays valid as long as the tables that it names stay the same."""
         data = given.encode() if isinstance(given, Command) else given
         command = self._decoded.get(data)
         if command is None:
@@ -249,12 +255,14 @@ class GoldenMachine:
         self.images.write(tensor, (command.address_w, command.address_dy))
 
     def _width(self, name: str, planes_less_1: int) -> int | None:
-        """Bits of a magnitude, of a field of a command."""
+        """Return the bits of a magnitude for a field of a command; None for a format without
+        planes."""
         planes = self.numerics.tensor_class(name).format.planes
         return PLANE_BITS * (planes_less_1 + 1) if planes else None
 
     def _slot_exponent(self, slot: int, chosen: TensorClass, step: int) -> int | None:
-        """Of a tensor's scale, from what was converted in steps before; None where it has none."""
+        """Return the exponent of a tensor's scale from the conversions of earlier steps; None if
+        the class has no tensor scale."""
         if not self.numerics.has_tensor_scales:
             return None
         before = self.tables.magnitudes_before(slot, step)
@@ -264,14 +272,14 @@ class GoldenMachine:
         return delayed_exponent([largest], chosen, self.numerics.margin)
 
     def _decide(self, tensor: Quantised, of: Command | Descriptor) -> None:
-        """What the slot of a conversion says from then on."""
+        """Update the slot of a conversion with the widths of its last and its next tensor."""
         slot_plus_1 = of.slot if isinstance(of, Command) else of.aux
         if of.by_slot or of.decides:
             seen = tensor.improvement if of.decides else None
             self.tables.turn(slot_plus_1 - 1, by_slot=bool(of.by_slot), seen=seen)
 
     def _converted(self, tensor: Quantised, slot_plus_1: int) -> None:
-        """Note what a conversion found."""
+        """Record the flags and counts of a conversion."""
         name, seen = tensor.tensor_class, self.seen
         seen.flags |= {f"{name}_{kind}" for kind in ("nan", "inf") if getattr(tensor, kind)}
         seen.saturated += tensor.saturated
@@ -283,7 +291,7 @@ class GoldenMachine:
             self.overflow = True
 
     def _multiply(self, command: Command, operation: Operation) -> dict[str, ResultTensor]:
-        """The results of a command's products, by name."""
+        """Return the results of a command's products, by name."""
         found: dict[str, ResultTensor] = {}
         for product in operation.products:
             operands = {
@@ -302,7 +310,7 @@ class GoldenMachine:
     def _operand(
         self, command: Command, operation: Operation, product: MatrixProduct, tensor: Tensor
     ) -> Quantised:
-        """A factor as its image in memory has it."""
+        """Return a factor as its image in memory holds it."""
         name, copy = tensor.tensor_class, product.copy(tensor)
         given, slot = (getattr(command, each[name]) for each in (WIDTH_FIELDS, SLOT_FIELDS))
         width = self._width(name, self.tables.last(slot - 1) if slot else given)
@@ -327,8 +335,8 @@ class GoldenMachine:
             self._store_result(getattr(command, address), values)
 
     def _store_result(self, address: int, values: Floats) -> None:
-        """Rows of a product's result; what whole vectors, or beats if they are shorter, have
-        beyond a row's end is zeros."""
+        """Write the rows of a product's result. The rest of a row's last vector, or beat if a beat
+        is shorter, is zeros."""
         rows, cols = values.shape
         layout = FloatLayout(rows=rows, cols=cols, data_width=self.limits.data_width)
         unit = min(self.limits.data_width // 8, 4 * self.limits.block)
@@ -379,7 +387,7 @@ class GoldenMachine:
     def _put(
         self, writes: Mapping[int, Descriptor], values: Mapping[int, Floats], order: Order
     ) -> None:
-        """What a chain wrote, but to the panel."""
+        """Write the outputs of a chain, except outputs to the panel."""
         for number, found in values.items():
             stream = writes[number]
             if stream.kind == Kind.CONSTANT:
@@ -391,7 +399,8 @@ class GoldenMachine:
                 write_stream(stream, self.memory, order, self.step, found)
 
     def _put_image(self, stream: Descriptor, values: Floats) -> None:
-        """Through the converter, which measures no scale here: one that has no slot is 1."""
+        """Write an image through the converter. The converter measures no scale for a chain: an
+        image without a slot has a scale of 1."""
         name = CLASS_NAMES[stream.tensor_class]
         width = None
         if stream.by_slot:
@@ -408,5 +417,5 @@ class GoldenMachine:
 
 
 def _loads(command: Command, entry: int) -> bool:
-    """Whether an entry of a table is among those that ``load`` fills."""
+    """Return whether an entry of a table is among the entries that ``load`` fills."""
     return command.first <= entry < command.first + command.count

@@ -1,4 +1,4 @@
-"""Images of converted tensors in the golden machine's memory."""
+"""Read and write images, the stored form of converted tensors, in the golden machine's memory."""
 
 from dataclasses import dataclass
 
@@ -14,14 +14,15 @@ from diastole_sim.spec.planes import join_planes, split_planes
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Images:
-    """Those of one machine: ``data_width`` bits of its bus."""
+    """Images of one machine. ``data_width``: bits of the machine's bus."""
 
     memory: GoldenMemory
     numerics: Numerics
     data_width: int
 
     def write(self, tensor: Quantised, addresses: tuple[int, int]) -> None:
-        """Put every copy at its address; the second counts where there are two."""
+        """Write every copy of a tensor at its address. The second address counts only if there are
+        two copies."""
         planes = tensor.chosen.format.plane_count
         layouts = self.layouts(tensor.tensor_class, tensor.shape, tensor.width)
         for number, layout in enumerate(layouts):
@@ -37,14 +38,15 @@ class Images:
     def layouts(
         self, tensor_class: str, shape: tuple[int, int], width: int | None
     ) -> tuple[ImageLayout, ...]:
-        """Of all copies; ``width``: bits of a magnitude, in the format ``fast``."""
+        """Return the layouts of all copies. ``width``: bits of a magnitude in the format
+        ``fast``."""
         chosen = self.numerics.converted_class(tensor_class, width)
         return image_layouts(chosen, shape, block=self.numerics.block, data_width=self.data_width)
 
     def sizes(
         self, tensor_class: str, shape: tuple[int, int], width: int | None
     ) -> tuple[int, ...]:
-        """Bytes of the images of all copies."""
+        """Return the bytes of the images of all copies."""
         planes = self.numerics.converted_class(tensor_class, width).format.plane_count
         return tuple(
             planes * layout.total_bytes for layout in self.layouts(tensor_class, shape, width)
@@ -59,8 +61,9 @@ class Images:
         copy: int,
         width: int | None,
     ) -> Quantised:
-        """A tensor for products that read its copy number ``copy``, whose image is at ``address``;
-        where a tensor has one, that. Only this copy of it may be read."""
+        """Return a tensor for products that read copy number ``copy``, from the image at
+        ``address``. If the class has a single copy, the image is of that copy. Only the copy that
+        was requested may be read."""
         chosen = self.numerics.converted_class(tensor_class, width)
         number = copy if chosen.two_copies else 0
         held = self.memory.held(address)
@@ -79,8 +82,8 @@ class Images:
         number: int,
         width: int | None,
     ) -> Quantised:
-        """A tensor as memory has it; what memory does not show is zeros. The copy that is read
-        stands in the place of both."""
+        """Return a tensor as memory holds it. Fields that memory does not hold are zeros. The copy
+        that is read takes the place of both copies."""
         chosen = self.numerics.converted_class(tensor_class, width)
         layout = self.layouts(tensor_class, shape, width)[number]
         planes = chosen.format.plane_count
@@ -110,7 +113,7 @@ class Images:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class HeldCopy:
-    """A copy of a tensor that an image in memory is of."""
+    """Copy of a tensor whose image is in memory."""
 
     tensor: Quantised
     copy: int

@@ -1,11 +1,12 @@
-"""The precision monitor: what magnitudes of 4 bits would improve on those of 2.
+"""Monitor precision: measure how much magnitudes of 4 bits would improve on magnitudes of 2 bits.
 
-Of every element of a tensor, whatever width and rounding it is stored with, k4 and k2 are its
-magnitudes at its group's exponent, rounded to nearest even and saturating. Their difference beside
-the magnitudes themselves, r = sum |k4 - 4 k2| / sum 4 k2, is what a host decides by which width the
-next conversion has: .32 for normal numbers, .16 for uniform ones.
+For every element of a tensor, k4 and k2 are the magnitudes of 4 and of 2 bits at the exponent of
+the element's group, rounded to nearest even with saturation. They do not depend on the width and
+rounding with which the tensor is stored. The ratio r = sum |k4 - 4 k2| / sum 4 k2 compares the
+difference with the magnitudes. A host chooses the width of the next conversion by r: .32 for normal
+numbers, .16 for uniform numbers.
 
-Source: Zhang, McDanel, Kung: FAST, HPCA 2022; there groups weigh by their exponents.
+Source: Zhang, McDanel, Kung: FAST, HPCA 2022. In the paper groups are weighted by their exponents.
 """
 
 from dataclasses import dataclass, replace
@@ -23,31 +24,33 @@ NARROW, WIDE = 2, 4
 THRESHOLD_BITS = 16
 """Fraction bits of a threshold of r."""
 COUNTER_MAX = 2**32 - 1
-"""Where the counters stop."""
+"""Largest value of a counter, at which the counter stops."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Improvement:
-    """``num``: sum of |k4 - 4 k2|; ``den``: sum of 4 k2, counted as that of k2. Both counters
-    have 32 bits and stop at all ones."""
+    """Counts of the monitor. ``num``: sum of |k4 - 4 k2|. ``den``: sum of 4 k2, which is 4 times
+    the counter of k2. The counters of |k4 - 4 k2| and of k2 have 32 bits and stop at all ones."""
 
     num: int
     den: int
 
     @classmethod
     def counted(cls, num: int, narrow: int) -> "Improvement":
-        """As the counters show sums of that size; ``narrow``: of k2."""
+        """Return the improvement that the counters show for the sums ``num`` and ``narrow`` (of
+        k2)."""
         scale = 1 << (WIDE - NARROW)
         return cls(num=min(num, COUNTER_MAX), den=scale * min(narrow, COUNTER_MAX))
 
     def exceeds(self, threshold: int) -> bool:
-        """Whether r is above a threshold, in units of 2^-16: whether the tensor's next conversion
-        has 4 bits. 0 / 0 is above none."""
+        """Return whether r is above a threshold in units of 2^-16. The tensor's next conversion
+        then has 4 bits. 0 / 0 is above no threshold."""
         return (self.num << THRESHOLD_BITS) > threshold * self.den
 
     @property
     def ratio(self) -> float:
-        """r; 0 for a tensor of zeros, Inf where only the wide magnitudes are none."""
+        """Ratio r: 0 for a tensor of zeros, Inf if all narrow magnitudes but not all wide
+        magnitudes are 0."""
         if self.den:
             return self.num / self.den
         return float("inf") if self.num else 0.0
@@ -55,15 +58,16 @@ class Improvement:
 
 @runtime_checkable
 class Monitored(Protocol):
-    """A converted tensor of which the monitor has something to say, or None."""
+    """Converted tensor with a result of the monitor, or None."""
 
     @property
     def improvement(self) -> Improvement | None: ...
 
 
 def improvements(fields: Fields, numerics: Numerics, tensor_class: str) -> list[Improvement]:
-    """Of each matrix of a stack, (count, rows, columns), unpadded. NaN counts as 0 and Inf as the
-    largest element, as they are stored; with ``poison`` their groups count as zeros."""
+    """Return the improvement of every matrix of a stack, (count, rows, columns), without padding.
+    NaN counts as 0 and Inf as the largest element, as in the stored tensor. With ``poison`` the
+    groups of NaN and Inf count as zeros."""
     nearest = replace(numerics.tensor_class(tensor_class), rounding="nearest")
     measured = replace(numerics, widths=(NARROW, WIDE), **{tensor_class: nearest})
 

@@ -1,4 +1,5 @@
-"""The scale of the loss: what a machine multiplies gradients by, so that few of them vanish."""
+"""Model the loss scale: a machine multiplies gradients by the scale, so that few gradients
+vanish."""
 
 from dataclasses import dataclass
 
@@ -8,13 +9,15 @@ from numpy.typing import NDArray
 from diastole_sim.spec.micro import INVERSE, SCALE
 
 ON = 1 << 31
-"""In the register ``loss_scale``; below it three signed bytes: exponent, smallest, largest."""
+"""Enable bit of the register ``loss_scale``. Three signed bytes are below the bit: exponent,
+smallest exponent, largest exponent."""
 
 
 @dataclass(kw_only=True)
 class LossScale:
-    """``exponent``: the scale is 2^exponent, kept within ``smallest`` and ``largest``. ``clean``:
-    steps since it last changed, none of which overflowed; after ``window`` of them it doubles."""
+    """State of the loss scale. ``exponent``: the scale is 2^exponent, kept within ``smallest`` and
+    ``largest``. ``clean``: steps since the last change of the scale, all without overflow. After
+    ``window`` clean steps the scale doubles."""
 
     on: bool = False
     exponent: int = 0
@@ -25,17 +28,17 @@ class LossScale:
 
     @property
     def register(self) -> int:
-        """The register ``loss_scale``."""
+        """Value of the register ``loss_scale``."""
         each = (self.exponent, self.smallest, self.largest)
         return sum((value & 0xFF) << 8 * n for n, value in enumerate(each)) | ON * self.on
 
     def set_register(self, value: int) -> None:
-        """Write it."""
+        """Write the register ``loss_scale``."""
         self.exponent, self.smallest, self.largest = (_signed(value >> 8 * n) for n in range(3))
         self.on = bool(value & ON)
 
     def next(self, overflow: bool) -> None:
-        """The end of a step that overflowed, or did not."""
+        """End a step. ``overflow``: True if the step overflowed."""
         if not self.on:
             return
         if overflow:
@@ -46,9 +49,9 @@ class LossScale:
             self.exponent, self.clean = min(self.exponent + 1, self.largest), 0
 
     def set_floor(self, value: np.float32) -> None:
-        """Constant :data:`diastole_sim.spec.micro.FLOOR` was loaded: ``smallest`` becomes the
+        """Apply a load of constant :data:`diastole_sim.spec.micro.FLOOR`: ``smallest`` becomes the
         exponent field of ``value`` less 127, in a byte (-128 for an Inf or NaN). A scale below
-        rises to it at once, and its clean steps count from there."""
+        ``smallest`` rises to ``smallest`` at once, and the count of clean steps begins anew."""
         if not self.on:
             return
         field = int(value.view(np.uint32)) >> 23 & 0xFF
@@ -58,21 +61,21 @@ class LossScale:
 
     @property
     def factors(self) -> tuple[np.float32, np.float32]:
-        """The scale and its inverse; both 1.0 while it is off."""
+        """Scale and inverse of the scale; both are 1.0 while the scale is off."""
         exponent = self.exponent if self.on else 0
         return _power(exponent), _power(-exponent)
 
     def put(self, constants: NDArray[np.float32]) -> None:
-        """Write the scale and its inverse among the 256 constants."""
+        """Write the scale and its inverse into the 256 constants."""
         constants[SCALE], constants[INVERSE] = self.factors
 
 
 def _signed(value: int) -> int:
-    """The lowest byte of an integer, in two's complement."""
+    """Return the lowest byte of an integer as a number in two's complement."""
     return (value & 0xFF ^ 0x80) - 0x80
 
 
 def _power(exponent: int) -> np.float32:
-    """2^exponent as binary32: +0 below 2^-126, Inf from 2^128 on."""
+    """Return 2^exponent as binary32: +0 below 2^-126, Inf from 2^128 on."""
     biased = min(max(exponent + 127, 0), 255)
     return np.uint32(biased << 23).view(np.float32)

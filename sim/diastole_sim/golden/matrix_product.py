@@ -1,7 +1,8 @@
-"""Matrix products by aligned accumulation: what the array and its edge compute, bit for bit.
+"""Compute matrix products by aligned accumulation, bit for bit as the array and its edge do.
 
-C[t,l] is the sum over c of A[t,c] B[l,c], both operands as rows along the contraction, which is cut
-into blocks k of side B. With w the bits that a product is given (``Numerics.product_bits``)::
+C[t,l] is the sum over c of A[t,c] B[l,c]. Both operands are rows along the contraction, and the
+contraction is cut into blocks k of side B. With w the bits of a product
+(``Numerics.product_bits``)::
 
     product = round(sigA * sigB * 2^(w - pA - pB) / 2^(dA + dB)), half away from zero, signed
     s       = sum of the B products of a block;  NVFP4: times the significands of both scales
@@ -9,19 +10,19 @@ into blocks k of side B. With w the bits that a product is given (``Numerics.pro
     acc    += round((s << F) >> d)                         for every block k of the contraction
     value   = acc * 2^(maxA[t] + maxB[l] - F - (w - 2));   NVFP4: times 2^-6
 
-The shift rounds each block sum once, to the nearest integer, ties upward; integer addition is
-associative, so no schedule changes a bit. ``value`` is rounded once more, to binary32. What NaN and
-Inf count as: :func:`diastole_sim.golden.operand_rows.read_operand_rows`.
+The shift rounds every block sum once, to the nearest integer, ties upward. Integer addition is
+associative, so no schedule changes a bit. ``value`` is rounded once more, to binary32.
+:func:`diastole_sim.golden.operand_rows.read_operand_rows` says how NaN and Inf count.
 
-Where accumulators are floats, ``acc`` is the integer sum of a chunk of the contraction only, and
-:mod:`diastole_sim.golden.float_sums` adds chunks.
+If accumulators are floats, ``acc`` is the integer sum of one chunk of the contraction only, and
+:mod:`diastole_sim.golden.float_sums` adds the chunks.
 
-Operands in the format ``fast`` are sums of planes, plane i 2 i below the top: every pair of them is
-a product with d larger by 2 (i + j), and ``acc`` the sum of all.
+Operands in the format ``fast`` are sums of planes. Plane i is 2 i bits below the top. Every pair of
+planes is a product with d larger by 2 (i + j), and ``acc`` is the sum over all pairs.
 
-Where no bit is lost before the last rounding, the sums run in float64, as integers scaled by powers
-of two: below 2^53 they are exact in any order of addition. Vectors for which that does not hold are
-taken one block of the contraction at a time.
+If no bit is lost before the last rounding, the sums are computed in float64, as integers scaled by
+powers of two. Sums below 2^53 are exact in any order of addition. Vectors without this property are
+added one block of the contraction at a time.
 """
 
 from collections.abc import Mapping, Sequence
@@ -55,23 +56,25 @@ from diastole_sim.spec.operations import (
 
 FLOAT64_BITS = 53
 SLAB_ELEMENTS = 1 << 15
-"""Results held at once while block sums are made and shifted: what stays in a near cache."""
+"""Number of results held at once while block sums are made and shifted, so that they stay in a near
+cache."""
 MAX_SHIFT = 63
 ABOVE_ONE = 1 + 2.0**-50
-"""What moves ties, and nothing else, beyond the half: see :func:`_rounded_sums`."""
+"""Factor that moves ties beyond the half and moves nothing else; see :func:`_rounded_sums`."""
 FLOAT64_SIGNIFICAND = 53
 STICKY_BITS = 9
-"""What an accumulator of 62 bits has more than a float64."""
+"""Bits that an accumulator of 62 bits has beyond the significand of a float64."""
 MIN_NORMAL = 2.0**-126
 FAR = 64
-"""Binades by which small numbers are moved to where 24 bits are kept."""
+"""Binades by which small numbers are raised to a range with 24 bits."""
 NAN_BITS = 0x7FC00000
-"""The only NaN that is ever a result."""
+"""Bits of the only NaN that a result can be."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ResultTensor:
-    """One float32 tensor; ``exact`` and ``overflow`` as in ``device.interface.ProductResult``."""
+    """Result of a product in float32. ``exact`` and ``overflow`` are as in
+    ``device.interface.ProductResult``."""
 
     values: Floats
     exact: bool
@@ -79,25 +82,25 @@ class ResultTensor:
 
 
 def forward(x: Quantised, w: Quantised, numerics: Numerics) -> ResultTensor:
-    """Y = X W; as :func:`matrix_product`."""
+    """Return Y = X W, as :func:`matrix_product` does."""
     return matrix_product(FORWARD, {"X": x, "W": w}, numerics)
 
 
 def input_gradient(w: Quantised, dy: Quantised, numerics: Numerics) -> ResultTensor:
-    """dX = dY W^T; as :func:`matrix_product`."""
+    """Return dX = dY W^T, as :func:`matrix_product` does."""
     return matrix_product(INPUT_GRADIENT, {"W": w, "dY": dy}, numerics)
 
 
 def weight_gradient(x: Quantised, dy: Quantised, numerics: Numerics) -> ResultTensor:
-    """dW = X^T dY; as :func:`matrix_product`."""
+    """Return dW = X^T dY, as :func:`matrix_product` does."""
     return matrix_product(WEIGHT_GRADIENT, {"X": x, "dY": dy}, numerics)
 
 
 def matrix_product(
     product: MatrixProduct, operands: Mapping[str, Quantised], numerics: Numerics
 ) -> ResultTensor:
-    """The product of its factors among ``operands``, by name. ValueError if their shapes do not
-    agree or the contraction is too long."""
+    """Return the product of its factors among ``operands``, by name. ValueError if the shapes do
+    not agree or the contraction is too long."""
     one = {tensor.name: [operands[tensor.name]] for tensor in product.factors}
     (result,) = stack_product(product, one, numerics)
     return result
@@ -106,8 +109,9 @@ def matrix_product(
 def stack_product(
     product: MatrixProduct, operands: Mapping[str, Sequence[Quantised]], numerics: Numerics
 ) -> list[ResultTensor]:
-    """As :func:`matrix_product` of each in turn. Factors are as many tensors of one class and
-    shape as there are products, or one for all."""
+    """Return the results of several products, each as :func:`matrix_product` computes it. A factor
+    is as many tensors of one class and shape as there are products, or one tensor for all
+    products."""
     factors = {tensor.name: operands[tensor.name] for tensor in product.factors}
     sizes = sizes_of({name: tensors[0].shape for name, tensors in factors.items()})
     require_contractions([product], sizes, numerics)
@@ -122,11 +126,14 @@ def stack_product(
 
 @dataclass(frozen=True, kw_only=True)
 class Trees:
-    """What decides the bits of a product of two sides.
+    """Parameters that decide the bits of a product of two operands.
 
-    ``product_bits``: w. ``rounds``: whether a product may lose bits there. ``sum_bits``: SW.
-    ``fraction``: F. ``significands``: whether elements come times those of their scales.
-    ``accumulator``: the floats that chunks are added in, None if all is one integer.
+    - ``product_bits``: w.
+    - ``rounds``: True if a product may lose bits at w.
+    - ``sum_bits``: SW.
+    - ``fraction``: F.
+    - ``significands``: True if elements are multiplied by the significands of their scales.
+    - ``accumulator``: floats in which chunks are added, None if the whole sum is an integer.
     """
 
     product_bits: int
@@ -138,7 +145,7 @@ class Trees:
 
     @classmethod
     def of(cls, first: str, second: str, numerics: Numerics) -> "Trees":
-        """Those of two tensor classes."""
+        """Return the parameters of two tensor classes."""
         return cls(
             product_bits=numerics.product_bits(first, second),
             rounds=numerics.is_windowed(first, second),
@@ -150,8 +157,8 @@ class Trees:
 
 
 def multiply(a: OperandRows, b: OperandRows, trees: Trees) -> list[ResultTensor]:
-    """A B^T for each of two stacks of operands whose last axis is the contraction; one of the two
-    may be of one operand, for all."""
+    """Return A B^T for two stacks of operands whose last axis is the contraction. Either stack may
+    have one operand for all products."""
     if trees.accumulator is None:
         sums, exact = _sums(a, b, trees)
     else:
@@ -169,8 +176,9 @@ def multiply(a: OperandRows, b: OperandRows, trees: Trees) -> list[ResultTensor]
 
 
 def _sums(a: OperandRows, b: OperandRows, trees: Trees) -> tuple[Doubles, Mask]:
-    """What an integer accumulates over all of the operands' blocks, unpadded, with what is below 53
-    bits in the last one; of each matrix of the stack, whether no bit could be lost."""
+    """Return the sums of an integer accumulator over all of the operands' blocks, without padding.
+    Bits below the 53rd are merged into the last bit (sticky). The mask is True for every matrix of
+    the stack in which no bit can be lost."""
     exact = np.ones(max(len(a.elements), len(b.elements)), np.bool_)
     sums = None
     pairs = [(first, second) for first in a.planes() for second in b.planes()]
@@ -186,7 +194,8 @@ def _sums(a: OperandRows, b: OperandRows, trees: Trees) -> tuple[Doubles, Mask]:
 def _float_sums(
     a: OperandRows, b: OperandRows, trees: Trees, accumulator: FloatAccumulator
 ) -> tuple[Doubles, Mask]:
-    """Likewise where chunks of the contraction are added as floats."""
+    """Return sums and mask as :func:`_sums` does, with chunks of the contraction added as
+    floats."""
     blocks = accumulator.blocks(a.block)
     total = FloatSums(precision=accumulator.precision)
     exact = np.ones(max(len(a.elements), len(b.elements)), np.bool_)
@@ -198,20 +207,20 @@ def _float_sums(
 
 
 def to_binary32(accumulated: Integers, scale: Integers) -> tuple[Floats, bool]:
-    """:func:`round_sums` of ``accumulated`` * 2^``scale``; |accumulated| < 2^62."""
+    """Apply :func:`round_sums` to ``accumulated`` * 2^``scale``; |accumulated| < 2^62."""
     return round_sums(_as_doubles(accumulated, scale))
 
 
 def round_sums(sums: Doubles) -> tuple[Floats, bool]:
-    """Numbers to nearest even, and whether one became Inf.
+    """Round numbers to binary32, to nearest even, and return whether a number became Inf.
 
-    One that is below 2^-126 after rounding to 24 bits with unbounded exponent is +0, as is a zero.
+    A number below 2^-126 after rounding to 24 bits with unbounded exponent is +0, as is a zero.
     """
     with np.errstate(over="ignore"):
         values = sums.astype(np.float32)
-    values += np.float32(0)  # no zero has a sign
+    values += np.float32(0)  # clears the sign of zeros
     small = np.abs(values) < 2 * MIN_NORMAL
-    if small.any():  # there binary32 has fewer bits
+    if small.any():  # binary32 has fewer bits below 2^-126
         larger = (sums[small] * 2.0**FAR).astype(np.float32)
         larger[np.abs(larger) < MIN_NORMAL * 2.0**FAR] = 0
         values[small] = larger * np.float32(2.0**-FAR)
@@ -219,8 +228,8 @@ def round_sums(sums: Doubles) -> tuple[Floats, bool]:
 
 
 def _as_doubles(accumulated: Integers, scale: Integers) -> Doubles:
-    """``accumulated`` * 2^``scale``, exactly; of what has more than 53 bits, those dropped are in
-    the last one that is kept, so that it rounds to fewer as it would have."""
+    """Return ``accumulated`` * 2^``scale``, exactly up to 53 bits. Of a wider number the dropped
+    bits are merged into the last kept bit, so that a rounding to fewer bits has the same result."""
     wide = np.abs(accumulated) >> FLOAT64_SIGNIFICAND != 0
     if wide.any():
         dropped = accumulated & ((1 << STICKY_BITS) - 1)
@@ -230,8 +239,8 @@ def _as_doubles(accumulated: Integers, scale: Integers) -> Doubles:
 
 
 def _is_exact(a: OperandRows, b: OperandRows, trees: Trees) -> Mask:
-    """Whether no bit could be lost: in each block of the contraction every vector of A meets every
-    one of B, so the largest of both decide."""
+    """Return whether no bit can be lost. In every block of the contraction every vector of A meets
+    every vector of B, so the largest values of both sides decide."""
     meet = a.nonzero.any(axis=1) & b.nonzero.any(axis=1)
     d = a.deficits.max(axis=1) + b.deficits.max(axis=1)
     first, second = a.extents.max(axis=1), b.extents.max(axis=1)
@@ -240,8 +249,8 @@ def _is_exact(a: OperandRows, b: OperandRows, trees: Trees) -> Mask:
 
 
 def is_one_product(a: Bounds, b: Bounds, trees: Trees) -> bool:
-    """Whether no bit is lost and no sum leaves the bits of a float64, were the worst vectors of
-    both to meet: then the sums are one float64 product of the stored numbers."""
+    """Return whether no bit is lost and no sum exceeds the bits of a float64, even if the worst
+    vectors of both sides meet. The sums are then one float64 product of the stored numbers."""
     return (
         fits(a, b, FLOAT64_BITS)
         and a.deficits + b.deficits <= trees.fraction
@@ -250,27 +259,28 @@ def is_one_product(a: Bounds, b: Bounds, trees: Trees) -> bool:
 
 
 def fits(a: Bounds, b: Bounds, bits: int) -> bool:
-    """Whether every sum has so many bits, whatever is added of it first, were the worst vectors of
-    both to meet."""
+    """Return whether every sum fits in ``bits`` bits in any order of addition, even if the worst
+    vectors of both sides meet."""
     return a.reach + b.reach <= bits - bits_of_sums(a.format, b.format, a.contraction)
 
 
 def _may_lose(a: OperandRows, b: OperandRows, trees: Trees) -> bool:
-    """Whether a bit could be lost, or a sum leave the bits of a float64, were the worst vectors of
-    both to meet."""
+    """Return whether a bit can be lost, or a sum can exceed the bits of a float64, if the worst
+    vectors of both sides meet."""
     return not is_one_product(a.bounds, b.bounds, trees)
 
 
 def _leaves_doubles(a: OperandRows, b: OperandRows) -> bool:
-    """Whether a sum could leave the bits of a float64, were the worst vectors of both to meet."""
+    """Return whether a sum can exceed the bits of a float64 if the worst vectors of both sides
+    meet."""
     return bool(a.reach.max() + b.reach.max() > _room(a, b))
 
 
 def _sums_with_losses(
     pairs: Sequence[tuple[OperandRows, OperandRows]], trees: Trees
 ) -> Doubles | None:
-    """The sums over all pairs of planes, where two vectors meet that lose a bit; None if none do
-    and there is one pair only."""
+    """Return the sums over all pairs of planes. Return None if there is one pair only and no two
+    vectors that lose a bit meet."""
     a, b = pairs[0]
     accumulated: Integers | None = None
     for first, second in pairs:
@@ -292,8 +302,9 @@ def _accumulate(
     lossy: tuple[Mask, Mask],
     columns: Integers,
 ) -> Integers:
-    """Sum of the shifted block sums, in units of 2^-F, padded. ``lossy``: those vectors of both
-    that are taken one block at a time where they meet, in ``columns`` of blocks."""
+    """Return the sums of the shifted block sums, in units of 2^-F, with padding. ``lossy``: vectors
+    of both sides that are processed one block at a time where they meet, in ``columns`` of
+    blocks."""
     unit = 2.0 ** (trees.product_bits - a.format.precision - b.format.precision)
     lossy_a, lossy_b = lossy
     aligned_a, aligned_b = a.aligned(a.elements * unit), b.aligned(b.elements)
@@ -301,7 +312,7 @@ def _accumulate(
     rest_a, rest_b = aligned_a - a.aligned(apart_a), aligned_b - b.aligned(apart_b)
     exact = rest_a @ aligned_b.swapaxes(1, 2) + (aligned_a - rest_a) @ rest_b.swapaxes(1, 2)
     accumulated = (exact * 2.0**trees.fraction).astype(np.int64)
-    whole = 2.0**b.format.depth  # makes integers of B's elements, and of A's if no product is cut
+    whole = 2.0**b.format.depth  # makes B's elements integers, and A's if no product is rounded
     _add_block_sums(
         accumulated,
         (apart_a / whole, a.deficits),
@@ -313,21 +324,23 @@ def _accumulate(
 
 
 def _room(a: OperandRows, b: OperandRows) -> int:
-    """Bits by which vectors of both together may reach down for all sums to be exact in float64:
-    what is left of it by the bound of any sum, in units of the smallest product of two elements."""
+    """Return how many bits the vectors of both sides may reach down together if all sums are exact
+    in float64: the bits that remain above the bound of any sum, in units of the smallest product of
+    two elements."""
     return FLOAT64_BITS - bits_of_sums(a.format, b.format, a.elements.shape[-1])
 
 
 def bits_of_sums(a: Format, b: Format, contraction: int) -> int:
-    """Bits of the largest sum of so many products, in units of the smallest of elements whose last
-    places are alike."""
+    """Return the bits of the largest sum of ``contraction`` products, in units of the smallest
+    product of elements with equal last places."""
     first, second = (2**kind.precision - 1 for kind in (a, b))
     scales = 15 * 15 if a.two_level else 1
     return (contraction * first * second * scales).bit_length()
 
 
 def _lossy(side: OperandRows, other: OperandRows, trees: Trees) -> Mask:
-    """The vectors that, with some vector they meet, lose a bit or leave the bits of a float64."""
+    """Return the vectors of ``side`` that lose a bit, or exceed the bits of a float64, with some
+    vector of ``other``."""
     return side.nonzero & (
         (side.reach + _largest(other.reach) > _room(side, other))
         | (side.deficits + _largest(other.deficits) > trees.fraction)
@@ -336,7 +349,7 @@ def _lossy(side: OperandRows, other: OperandRows, trees: Trees) -> Mask:
 
 
 def _largest(of_vectors: Integers) -> Integers:
-    """In each block of the contraction."""
+    """Return the largest value in every block of the contraction."""
     return of_vectors.max(axis=1, keepdims=True)
 
 
@@ -371,10 +384,12 @@ def _add_block_sums(
 def _sums_in_doubles(
     streamed: Doubles, held: Doubles, d: tuple[Integers, Integers], trees: Trees
 ) -> Integers:
-    """Shifted block sums of a slab, for SW <= 52; ``d``: deficits of both, which broadcast.
+    """Return the shifted block sums of a slab (consecutive rows of the streaming operand), for SW
+    <= 52. ``d``: deficits of both sides, which broadcast.
 
-    All but the addition of the half is exact, and that one too, but where it cannot matter: below
-    2^-53 of a half, and above 2^52, where every number is whole and stays as it is.
+    All operations but the addition of the half are exact. The addition is inexact only where the
+    error cannot matter: below 2^-53 of a half, and above 2^52, where every number is whole and
+    stays the same.
     """
     scales = power_of_two(trees.fraction - d[0]), power_of_two(-d[1])
     if trees.rounds:
@@ -390,7 +405,8 @@ def _sums_in_doubles(
 def _sums_in_integers(
     streamed: Doubles, held: Doubles, d: tuple[Integers, Integers], trees: Trees
 ) -> Integers:
-    """The same for any SW; with SW + F <= 62 a bit more than the result fits too."""
+    """Return the shifted block sums as :func:`_sums_in_doubles` does, for any SW. With SW + F <= 62
+    a bit more than the result fits too."""
     if trees.rounds:
         sums = _rounded_sums(streamed, held).astype(np.int64)
     else:
@@ -403,11 +419,11 @@ def _sums_in_integers(
 
 
 def _rounded_sums(streamed: Doubles, held: Doubles) -> Doubles:
-    """Block sums of products that are rounded, half away from zero.
+    """Return block sums of products that are rounded, half away from zero.
 
-    The products have at most 16 bits and are below 2^48. Times 1 + 2^-50 they move by less than a
-    quarter and less than their last place, so that rounding to nearest even does what is wanted:
-    what was a tie has become more than a half, and nothing else has reached one.
+    The products have at most 16 bits and are below 2^48. A factor of 1 + 2^-50 moves them by less
+    than a quarter and by less than their last place. Rounding to nearest even then gives the
+    result: a former tie is more than a half, and no other product has reached a half.
     """
     streamed = streamed * ABOVE_ONE
     count = max(len(streamed), len(held))

@@ -1,4 +1,5 @@
-"""The memory of the golden machine: bytes, and images that are packed when somebody reads them."""
+"""Model the memory of the golden machine: bytes, and images that are packed when they are first
+read."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -13,13 +14,13 @@ Bytes = NDArray[np.uint8]
 
 
 class OutsideError(Exception):
-    """Memory was asked for that there is not."""
+    """Report an access outside the memory."""
 
 
 @dataclass(kw_only=True, eq=False)
 class HeldBytes:
-    """A thing whose bytes lie at ``address``. ``pack``: makes its ``length`` bytes. ``packed``:
-    they are in memory already."""
+    """Object whose bytes lie at ``address``. ``pack``: function that returns its ``length`` bytes.
+    ``packed``: True if the bytes are already in memory."""
 
     thing: object
     address: int
@@ -33,7 +34,8 @@ class HeldBytes:
 
 
 class GoldenMemory:
-    """``size`` bytes from address 0 on, zeros at first. OutsideError for any other address."""
+    """Memory of ``size`` bytes from address 0 on, zeros at first. OutsideError for any other
+    address."""
 
     def __init__(self, size: int):
         require_int("size", size, 0, 2**40)
@@ -42,11 +44,11 @@ class GoldenMemory:
         self._held: dict[int, HeldBytes] = {}
 
     def read(self, address: int, length: int) -> Bytes:
-        """A view of bytes; it cannot be written to, and may change when memory is."""
+        """Return a read-only view of bytes. The view may change when memory changes."""
         return self.rows(address, 1, 0, length)[0]
 
     def rows(self, address: int, count: int, pitch: int, length: int) -> Bytes:
-        """A view of ``count`` runs of ``length`` bytes, ``pitch`` apart: (count, length)."""
+        """Return a view of ``count`` runs of ``length`` bytes, ``pitch`` apart: (count, length)."""
         self._check(address, count, pitch, length)
         end = address + (count - 1) * pitch + length
         for held in self._met(address, end):
@@ -54,11 +56,12 @@ class GoldenMemory:
         return as_strided(self._bytes[address:], (count, length), (pitch, 1), writeable=False)
 
     def write(self, address: int, data: Bytes) -> None:
-        """Put bytes there."""
+        """Write bytes to an address."""
         self.write_rows(address, len(data), data[None])
 
     def write_rows(self, address: int, pitch: int, data: Bytes) -> None:
-        """Put runs of bytes, (count, length), ``pitch`` apart; what lies between stays."""
+        """Write runs of bytes, (count, length), ``pitch`` apart; the bytes between the runs
+        stay."""
         count, length = data.shape
         self._check(address, count, pitch, length)
         end = address + (count - 1) * pitch + length
@@ -72,8 +75,8 @@ class GoldenMemory:
         as_strided(self._bytes[address:], data.shape, (pitch, 1))[:] = data
 
     def hold(self, address: int, length: int, thing: object, pack: Callable[[], Bytes]) -> None:
-        """As :meth:`write` of what ``pack`` makes, when it is needed; ``length``: how many bytes.
-        ``thing``: what :meth:`held` then finds there."""
+        """Write as :meth:`write` does, but call ``pack`` for the bytes only when they are read.
+        ``length``: number of bytes. ``thing``: object that :meth:`held` returns for the address."""
         self._check(address, 1, length, length)
         for held in self._met(address, address + length):
             if not (address <= held.address and held.end <= address + length):
@@ -82,7 +85,8 @@ class GoldenMemory:
         self._held[address] = HeldBytes(thing=thing, address=address, length=length, pack=pack)
 
     def held(self, address: int) -> object | None:
-        """What :meth:`hold` put at an address, as long as no byte of it was written since."""
+        """Return the object that :meth:`hold` stored at an address, as long as none of its bytes
+        has been written since."""
         found = self._held.get(address)
         return found and found.thing
 

@@ -1,4 +1,4 @@
-"""The golden device: the whole machine's results, without its clock."""
+"""Compute the results of the whole machine, without a clock: the golden device."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -17,18 +17,19 @@ from diastole_sim.spec.operations import Operation
 from diastole_sim.spec.require import require_int
 
 ELEMENTS_AT_ONCE = 1 << 15
-"""Of the matrices of a stack: what stays in a near cache."""
+"""Most elements of a stack that are processed at once, so that they stay in a near cache."""
 
 
 class NumpyDevice(Products[Quantised]):
-    """A :class:`diastole_sim.device.interface.DeviceProtocol` in numpy, bit-exact to generated
-    hardware.
+    """Implement a :class:`diastole_sim.device.interface.DeviceProtocol` in numpy, bit-exact to
+    generated hardware.
 
-    ``numerics``: what decides the bits. ``seed``: 32 bits, of every stochastic rounding.
+    ``numerics``: parameters that decide the bits of results. ``seed``: 32 bits, for every
+    stochastic rounding.
     """
 
     total_cycles: int | None = None
-    """It has no clock."""
+    """Cycles of the device: None, since the device has no clock."""
 
     def __init__(self, numerics: Numerics, seed: int = 0):
         self.numerics = numerics
@@ -36,16 +37,16 @@ class NumpyDevice(Products[Quantised]):
         self._scales = TensorScales(numerics)
 
     def _convert(self, array: Floats, asked: Conversion) -> Quantised:
-        """See :func:`diastole_sim.golden.convert.quantise`. It takes no time here, so ``beside``
-        changes nothing."""
+        """Convert a matrix; see :func:`diastole_sim.golden.convert.quantise`. The conversion takes
+        no time, so ``beside`` changes nothing."""
         scaled = replace(asked, scale=self._scales.choose(asked))
         converted = quantise(array, scaled, self.numerics, seed=self.seed)
         self._scales.remember(asked, converted.amax)
         return converted
 
     def upload(self, tensor: Quantised) -> Quantised:
-        """A tensor that was converted before, as an operand: itself. ValueError if it is not stored
-        as this device stores its class."""
+        """Return a tensor that was converted before as an operand: the tensor itself. ValueError if
+        the storage of the tensor differs from the device's storage of the class."""
         self._check_stored("the tensor", tensor)
         return tensor
 
@@ -76,7 +77,7 @@ class NumpyDevice(Products[Quantised]):
         return result
 
     def _convert_lot(self, arrays: Floats, asked: Sequence[Conversion]) -> list[Quantised]:
-        if self.numerics.source == "delayed":  # one may hang on the one before it
+        if self.numerics.source == "delayed":  # a scale may depend on the tensor before
             return list(super()._convert_lot(arrays, asked))
         scale = self._scales.choose(asked[0])
         scaled = [replace(each, scale=scale) for each in asked]
@@ -104,15 +105,15 @@ class NumpyDevice(Products[Quantised]):
         tensors: Mapping[str, Sequence[Quantised]],
         operands: Sequence[Mapping[str, Quantised]],
     ) -> list[ProductResult]:
-        """The products of each of ``operands``; ``tensors``: the same by name, one where it is that
-        of all."""
+        """Return the results for each entry of ``operands``. ``tensors``: the operands by name; a
+        list of one if all entries share the tensor."""
         results = {
             product.result.name: stack_product(product, tensors, self.numerics)
             for product in operation.products
         }
         found: list[ProductResult] = []
         for index, own in enumerate(operands):
-            # One factor is that of all where both are.
+            # A list of results has one entry if all products share both factors.
             mine = {name: each[min(index, len(each) - 1)] for name, each in results.items()}
             found.append(
                 ProductResult(
@@ -127,7 +128,8 @@ class NumpyDevice(Products[Quantised]):
 
 
 def pieces(count: int, elements: int) -> Iterator[slice]:
-    """Parts of a stack of so many matrices of at most so many elements, that are done at once."""
+    """Yield the parts of a stack of ``count`` matrices that are processed at once. ``elements``:
+    most elements of a matrix."""
     length = max(1, ELEMENTS_AT_ONCE // elements)
     for first in range(0, count, length):
         yield slice(first, first + length)

@@ -1,7 +1,8 @@
-"""An operand as a product sees it: rows along the contraction, elements and deficits decoded.
+"""Decode an operand as a product reads it: rows along the contraction, with elements and deficits.
 
-The part of a row inside one block of the contraction is a *vector*; its elements share an exponent
-whatever the grouping is, so here all formats and groupings become alike.
+A *vector* is the part of a row inside one block of the contraction. Its elements share an exponent
+in every grouping, so all formats and groupings are alike in this form. A *deficit* is the distance
+from a vector's exponent up to the largest exponent of the row.
 """
 
 from collections.abc import Sequence
@@ -27,8 +28,8 @@ Bytes = NDArray[np.uint8]
 
 @dataclass(frozen=True, kw_only=True)
 class Bounds:
-    """What no vector of an operand exceeds: ``deficits``, ``extents`` and ``reach`` as those of
-    :class:`OperandRows`; ``contraction``: length of a row, padded."""
+    """Bounds over all vectors of an operand. ``deficits``, ``extents`` and ``reach``: largest
+    values of the members of :class:`OperandRows`. ``contraction``: length of a row with padding."""
 
     deficits: int
     extents: int
@@ -39,14 +40,17 @@ class Bounds:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class OperandRows:
-    """Rows along the contraction of a stack of operands, padded to whole blocks of side ``block``;
-    the first axis is the stack's.
+    """Rows along the contraction for a stack of operands, padded to whole blocks of side ``block``.
+    The first axis is the axis of the stack.
 
-    Per element: ``elements``, (-1)^s * sig * 2^-d, in NVFP4 times the scale's significand. Per
-    vector (rows x blocks of the contraction): ``nonzero``, whether its group is neither of zeros
-    nor a NaN; ``deficits``, the row's maximum minus the group's exponent, 0 unless ``nonzero``;
-    ``depths``, the largest d of an element that is not zero, -1 if all are. Per row: ``maxima``,
-    the largest exponent; ``poisoned``. ``length``: rows, unpadded.
+    Per element: ``elements``, (-1)^s * sig * 2^-d, in NVFP4 times the significand of the scale.
+
+    Per vector (rows x blocks of the contraction): ``nonzero``, False if the group is a group of
+    zeros or a NaN; ``deficits``, the row's maximum minus the group's exponent, 0 unless
+    ``nonzero``; ``depths``, the largest d of a nonzero element, -1 if all elements are zeros.
+
+    Per row: ``maxima``, the largest exponent; ``poisoned``, True if a NaN or an Inf poisons the
+    row. ``length``: number of rows without padding.
     """
 
     elements: Doubles
@@ -61,19 +65,19 @@ class OperandRows:
 
     @cached_property
     def extents(self) -> Integers:
-        """Bits from the top of each vector's group to the last place of its lowest element, 0 for
-        zeros: where those of two vectors add up to at most w, their products are integers."""
+        """Bits from the top of every vector's group to the last place of its lowest element, 0 for
+        zeros. If the extents of two vectors add up to at most w, their products are integers."""
         return np.where(self.depths < 0, 0, self.depths + self.format.precision)
 
     @cached_property
     def reach(self) -> Integers:
-        """Bits that the last place of each vector's lowest element is below that of the row's
-        largest one."""
+        """Bits from the last place of the row's largest element down to the last place of every
+        vector's lowest element."""
         return np.maximum(self.depths, 0) + self.deficits
 
     @property
     def bounds(self) -> Bounds:
-        """The largest of each."""
+        """Largest deficit, extent and reach of all vectors."""
         return Bounds(
             deficits=int(self.deficits.max()),
             extents=int(self.extents.max()),
@@ -83,15 +87,15 @@ class OperandRows:
         )
 
     def only(self, vectors: Mask) -> Doubles:
-        """``elements``, with zeros outside ``vectors``."""
+        """Return ``elements``, with zeros outside ``vectors``."""
         return np.where(vectors.repeat(self.block, axis=-1), self.elements, 0.0)
 
     def aligned(self, elements: Doubles) -> Doubles:
-        """``elements`` times 2^-deficit."""
+        """Return ``elements`` times 2^-deficit."""
         return elements * power_of_two(-self.deficits).repeat(self.block, axis=-1)
 
     def values(self) -> Doubles:
-        """The stored numbers."""
+        """Return the stored numbers."""
         unit = self.maxima + 1 - self.format.precision
         if self.format.two_level:
             unit -= SIGNIFICAND_FRACTION
@@ -99,8 +103,8 @@ class OperandRows:
         return self.elements * power_of_two(exponents).repeat(self.block, axis=-1)
 
     def part(self, first: int, count: int) -> "OperandRows":
-        """``count`` blocks of the contraction, or what there is of them; deficits stay those from
-        the maxima of the whole."""
+        """Return ``count`` blocks of the contraction from ``first`` on, or fewer at the end of the
+        rows. Deficits still refer to the maxima of the whole rows."""
         blocks = slice(first, first + count)
         along = slice(first * self.block, (first + count) * self.block)
         return replace(
@@ -112,8 +116,9 @@ class OperandRows:
         )
 
     def planes(self) -> "list[OperandRows]":
-        """The planes of operands of the format ``fast``, the top bits first, each as operands of 2
-        bits; the deficits of plane i are larger by 2 i. Of others these operands alone."""
+        """Return the planes of operands in the format ``fast``, the top bits first. Every plane is
+        an operand of 2 bits, and the deficits of plane i are larger by 2 i. Operands in another
+        format are returned unchanged."""
         count = self.format.plane_count
         if count == 1:
             return [self]
@@ -134,13 +139,12 @@ class OperandRows:
 
 
 def read_operand_rows(tensors: Sequence[Quantised], number: int, *, poison: bool) -> OperandRows:
-    """Tensors of one class and shape as the product that reads their copy ``number`` has them:
-    along their rows for 0, down their columns for 1. A tensor that has one copy only is turned for
-    1.
+    """Return tensors of one class and shape as a product reads copy ``number``: along their rows
+    for 0, down their columns for 1. A tensor with a single copy is transposed for 1.
 
-    A group that is not a number is one of zeros. An element that is NaN counts as 0, one that is
-    infinite as the largest of its group, or with ``poison`` as 0; with ``poison`` each of these
-    poisons its row.
+    A group that is not a number counts as a group of zeros. A NaN element counts as 0. An infinite
+    element counts as the largest element of its group, or as 0 with ``poison``. With ``poison``
+    every NaN group, NaN element and infinite element poisons its row.
     """
     tensor = tensors[0]
     codes, scales, stored_maxima = _stored(tensors, number)
@@ -178,8 +182,8 @@ def read_operand_rows(tensors: Sequence[Quantised], number: int, *, poison: bool
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class DecodedCodes:
-    """What each stored code is: an element, its d (-1 for a zero), and whether it is NaN or Inf;
-    ``deepest``: the largest d."""
+    """Meaning of every stored code: an element, its d (-1 for a zero), and True for a NaN or an
+    Inf. ``deepest``: largest d."""
 
     elements: Doubles
     depths: NDArray[np.int32]
@@ -189,7 +193,8 @@ class DecodedCodes:
 
 @cache
 def decoded_codes(kind: Format, poison: bool) -> DecodedCodes:
-    """All codes of a format. With ``poison`` an infinite element is 0, else the largest."""
+    """Decode all codes of a format. An infinite element is 0 with ``poison``, else the largest
+    element."""
     codes = np.arange(2 << kind.magnitude_bits)
     sig, d = decode_magnitudes(codes, kind)
     infinite = is_inf(codes, kind)
@@ -205,7 +210,7 @@ def decoded_codes(kind: Format, poison: bool) -> DecodedCodes:
 
 
 def _depths(decoded: DecodedCodes, codes: Codes, elements: Doubles, block: int) -> Integers:
-    """The largest d in each vector, -1 where all its elements are zeros."""
+    """Return the largest d in every vector, -1 if all elements of the vector are zeros."""
     if not decoded.deepest:
         return _in_any(elements != 0, block).astype(np.int32) - 1
     found = decoded.depths.take(codes)  # -1 for a zero
@@ -219,14 +224,15 @@ def _depths(decoded: DecodedCodes, codes: Codes, elements: Doubles, block: int) 
 
 
 def _in_any(elements: Mask, block: int) -> Mask:
-    """Whether an element of each vector is true; several bytes are looked at as one number."""
+    """Return whether every vector has a true element. Several bytes are tested as one number."""
     together = min(block, 8)
     words = elements.view(f"u{together}") != 0
     return words.reshape(*words.shape[:-1], -1, block // together).any(axis=-1)
 
 
 def _stored(tensors: Sequence[Quantised], number: int) -> tuple[Codes, Bytes, Bytes]:
-    """Elements, the stored exponent of every vector, and the largest one of every row."""
+    """Return the elements, the stored exponent of every vector, and the largest stored exponent of
+    every row."""
     first = tensors[0]
     block, two_copies = first.block, first.chosen.two_copies
     copies = [tensor.copies[number if two_copies else 0] for tensor in tensors]
@@ -243,5 +249,5 @@ def _stored(tensors: Sequence[Quantised], number: int) -> tuple[Codes, Bytes, By
 
 
 def power_of_two(exponents: Integers) -> Doubles:
-    """2^``exponents``, exactly, which ``**`` does not promise."""
+    """Return 2^``exponents`` exactly; ``**`` does not promise exact results."""
     return np.ldexp(1.0, exponents.astype(np.int32))

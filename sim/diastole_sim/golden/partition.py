@@ -1,4 +1,4 @@
-"""Between one value per group of elements and one value per element."""
+"""Convert between one value per group of elements and one value per element."""
 
 from dataclasses import dataclass
 from typing import TypeVar
@@ -20,23 +20,24 @@ class Partition:
 
     @classmethod
     def groups(cls, grouping: Grouping, block: int) -> "Partition":
-        """The elements that are folded together: a group, or with a tensor scale a block."""
+        """Return the elements that are folded together: a group, or a block if the scale belongs to
+        the whole tensor."""
         side = grouping.size or block
         return cls(rows=1 if grouping.kind == "vector" else side, columns=side)
 
     @classmethod
     def cells(cls, grouping: Grouping, block: int) -> "Partition":
-        """The elements of one stored exponent: a vector group, else a block."""
+        """Return the elements of one stored exponent: a vector group, else a block."""
         if grouping.kind == "vector":
             return cls(rows=1, columns=grouping.size)
         return cls(rows=block, columns=block)
 
     def over(self, cells: "Partition") -> "Partition":
-        """How many of ``cells`` each group has, along both axes."""
+        """Return the number of ``cells`` per group along both axes."""
         return Partition(rows=self.rows // cells.rows, columns=self.columns // cells.columns)
 
     def reduce(self, function: np.ufunc, elements: NDArray[Scalar]) -> NDArray[Scalar]:
-        """``function`` over all elements of each group."""
+        """Return the reduction by ``function`` over all elements of every group."""
         *leading, rows, columns = elements.shape
         if self.rows > 1:
             tall = elements.reshape(*leading, rows // self.rows, self.rows, columns)
@@ -47,17 +48,17 @@ class Partition:
         return elements
 
     def spread(self, groups: NDArray[Scalar]) -> NDArray[Scalar]:
-        """Every element gets what its group has."""
+        """Return an array in which every element has the value of its group."""
         return groups.repeat(self.columns, axis=-1).repeat(self.rows, axis=-2)
 
 
 def turned(array: NDArray[Scalar]) -> NDArray[Scalar]:
-    """Every matrix of a stack transposed."""
+    """Transpose every matrix of a stack."""
     return np.ascontiguousarray(array.swapaxes(-1, -2))
 
 
 def nonzeros(array: NDArray[Scalar]) -> NDArray[np.int64]:
-    """How many elements of each matrix of a stack are not zero."""
+    """Return the number of nonzero elements of every matrix of a stack."""
     *leading, rows, columns = array.shape
     matrices = array.reshape(-1, rows * columns)
     return np.array([np.count_nonzero(each) for each in matrices], np.int64).reshape(leading)

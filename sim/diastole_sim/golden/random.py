@@ -1,7 +1,7 @@
-"""Counter-based random bits: a draw is a function of what is rounded, never of when or where.
+"""Draw counter-based random bits: a draw depends on the rounded element, never on time or place.
 
-Threefry-2x32 with 20 rounds: Salmon, Moraes, Dror and Shaw, "Parallel random numbers: as easy as
-1, 2, 3", SC'11; constants and known answers are those of the authors' Random123 library.
+Threefry-2x32 with 20 rounds: Salmon, Moraes, Dror and Shaw, "Parallel random numbers: as easy as 1,
+2, 3", SC'11. Constants and known answers come from the authors' Random123 library.
 """
 
 from dataclasses import dataclass, replace
@@ -20,13 +20,13 @@ DRAWS_PER_COUNTER = 4
 
 Words = NDArray[np.uint32]
 Shape = tuple[int, int]
-"""Rows and columns."""
+"""Numbers of rows and columns."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class DrawKey:
-    """What names the draws of a stack of matrices: a seed, the ``tags`` of the matrices, a step,
-    and whether they are those of the ``second`` copies. ValueError beyond 32 bits."""
+    """Key of the random bits of a stack of matrices: a seed, the ``tags`` of the matrices, a step,
+    and ``second``, True for second copies. ValueError beyond 32 bits."""
 
     seed: int
     tags: tuple[int, ...]
@@ -40,10 +40,10 @@ class DrawKey:
 
 
 def threefry2x32(key: tuple[int, int], counter: tuple[ArrayLike, ArrayLike]) -> tuple[Words, Words]:
-    """Encrypt the two-word ``counter`` with the two-word ``key``; all words are 32 bits.
+    """Encrypt the two-word ``counter`` with the two-word ``key``; all words have 32 bits.
 
-    The counter's words are arrays that broadcast; the results have their shape, and at least one
-    axis. ValueError for a key outside 32 bits.
+    The words of the counter are arrays that broadcast. The results have the broadcast shape, and at
+    least one axis. ValueError for a key outside 32 bits.
     """
     low, high = (np.uint32(require_int("key", word, 0, 2**32 - 1)) for word in key)
     return _encrypt(low, np.array([high]), counter)
@@ -52,7 +52,7 @@ def threefry2x32(key: tuple[int, int], counter: tuple[ArrayLike, ArrayLike]) -> 
 def _encrypt(
     low: np.uint32, high: Words, counter: tuple[ArrayLike, ArrayLike]
 ) -> tuple[Words, Words]:
-    """The same; ``high`` broadcasts with the counter."""
+    """Encrypt as :func:`threefry2x32` does; ``high`` broadcasts with the counter."""
     keys = [low, high, np.uint32(PARITY) ^ low ^ high]
     x0, x1 = np.broadcast_arrays(high, *(np.array(word, np.uint32, ndmin=1) for word in counter))[
         1:
@@ -72,8 +72,8 @@ def _encrypt(
 
 
 def encrypt_stack(key: DrawKey, words: Words) -> tuple[Words, Words]:
-    """Encrypt with the key (``seed``, tag) of each tag the counters whose first words are an array
-    and whose second word is the step: (tags, counters)."""
+    """Encrypt counters with the key (``seed``, tag) of every tag: (tags, counters). ``words``:
+    first words of the counters. The second word is the step."""
     tags = np.array(key.tags, np.uint32)[:, None]
     return _encrypt(np.uint32(key.seed), tags, (words, key.step))
 
@@ -81,28 +81,28 @@ def encrypt_stack(key: DrawKey, words: Words) -> tuple[Words, Words]:
 def tensor_draws(
     shape: Shape, *, seed: int, tag: int, step: int, bits: int, second: bool = False
 ) -> NDArray[np.int64]:
-    """The draw of every element of a tensor of this ``shape``, each in 0..2^bits - 1.
+    """Return the draw of every element of a tensor of this ``shape``, in 0..2^bits - 1.
 
-    Element number ``index`` = row * columns + column takes 16 bits of the 64-bit result of key
-    (seed, tag) and counter (index >> 2, step): those from bit 16 * (index & 3) of
-    out0 | out1 << 32 on; of them the top ``bits`` (1..16). A ``second`` copy takes the top ``bits``
-    of the low byte of the same 16; more than 8 are those of the tag with its top bit inverted.
-    ``seed``, ``tag``, ``step``: 32 bits, ValueError beyond; the counter's first word wraps after
-    2^34 elements.
+    Element number ``index`` = row * columns + column has 16 bits of the 64-bit result for key
+    (seed, tag) and counter (index >> 2, step): the bits from bit 16 * (index & 3) of out0 | out1 <<
+    32 on. The draw is the top ``bits`` (1..16) of the 16 bits. A ``second`` copy takes the top
+    ``bits`` of the low byte of the same 16 bits. For more than 8 bits a second copy takes the draw
+    of the tag with its top bit inverted. ``seed``, ``tag``, ``step``: 32 bits, ValueError beyond.
+    The first word of the counter wraps after 2^34 elements.
     """
     key = DrawKey(seed=seed, tags=(tag,), step=step, second=second)
     return stack_draws(shape, key, bits=bits)[0].astype(np.int64)
 
 
 def stack_draws(shape: Shape, key: DrawKey, *, bits: int) -> NDArray[np.int32]:
-    """As :func:`tensor_draws` of each tag: (tags, rows, columns)."""
+    """Return the draws of :func:`tensor_draws` for every tag: (tags, rows, columns)."""
     require_int("bits", bits, 1, DRAW_BITS)
     second, tags, count = key.second, key.tags, shape[0] * shape[1]
     if second and bits > SHARED_DRAW_BITS:
         key = replace(key, tags=tuple(tag ^ SECOND_COPY_TAG for tag in tags))
     groups = np.arange(-(-count // DRAWS_PER_COUNTER), dtype=np.uint32)
     words = np.stack(encrypt_stack(key, groups), axis=-1)
-    # Little-endian, the words of a result are its four draws in their order.
+    # In little-endian order the words of a result are the four draws in order.
     draws = words.astype("<u4", copy=False).view("<u2").reshape(len(tags), -1)[:, :count]
     if second and bits <= SHARED_DRAW_BITS:
         draws = (draws & (2**SHARED_DRAW_BITS - 1)) >> (SHARED_DRAW_BITS - bits)

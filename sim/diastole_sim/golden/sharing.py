@@ -1,8 +1,10 @@
-"""Operations that several machines share: parts of converted tensors, and the results together.
+"""Share an operation among several machines: cut converted tensors into parts, and join the
+results.
 
-A tensor is converted whole, with the draws and the scales of the whole; a part of it has the stored
-bits of its elements, and the maxima of the whole along what is not parted. Nothing else decides a
-result, so the parts of a result are, bit for bit, those of the result of one machine.
+A tensor is converted whole, with the random bits and the scales of the whole tensor. A part has the
+stored bits of its elements, and the maxima of the whole tensor along the axis that is not cut.
+Nothing else decides a result. The parts of a result are therefore, bit for bit, the parts of one
+machine's result.
 """
 
 from collections.abc import Mapping, Sequence
@@ -21,12 +23,12 @@ from diastole_sim.spec.part import ProductPart, require_free, unit_of
 
 
 class SharingMachine(Protocol):
-    """What shares an operation: any device of this package."""
+    """Machine that can share an operation: any device of this package."""
 
     numerics: Numerics
 
     def upload(self, tensor: Quantised) -> ConvertedTensor:
-        """The tensor as an operand of this machine."""
+        """Return the tensor as an operand of this machine."""
         ...
 
     def forward(self, x: ConvertedTensor, w: ConvertedTensor) -> ProductResult: ...
@@ -39,8 +41,9 @@ class SharingMachine(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class Shared:
-    """An operation that machines have shared: the results, whole, by name; what each machine said
-    of its own part, in their order; ``exact`` and ``overflow`` of all parts together."""
+    """Results of a shared operation. ``values``: whole results by name. ``parts``: the result of
+    every machine for its own part, in the order of the machines. ``exact`` and ``overflow`` cover
+    all parts."""
 
     values: Mapping[str, Floats]
     parts: tuple[ProductResult, ...]
@@ -51,9 +54,10 @@ class Shared:
 def share(
     machines: Sequence[SharingMachine], name: str, operands: Mapping[str, Quantised], axis: str
 ) -> Shared:
-    """The operation ``name`` on converted operands, by name, in one part for each of ``machines``.
+    """Run the operation ``name`` on converted ``operands`` (by name), with one part for each of
+    ``machines``.
 
-    ValueError as of :func:`parts_of`, and as of the operation itself.
+    ValueError as in :func:`parts_of`, and as in the operation itself.
     """
     operation = OPERATIONS[name]
     results: list[ProductResult] = []
@@ -71,7 +75,7 @@ def share(
 
 
 def joined(operation: Operation, results: Sequence[ProductResult], axis: str) -> dict[str, Floats]:
-    """The results of all parts along ``axis``, by name and in order, as one."""
+    """Return the results of all parts along ``axis``, given in order, as whole results by name."""
     return {
         tensor.name: np.concatenate(
             [result.values[tensor.name] for result in results], axis=tensor.axes.index(axis)
@@ -83,9 +87,10 @@ def joined(operation: Operation, results: Sequence[ProductResult], axis: str) ->
 def parts_of(
     operation: Operation, operands: Mapping[str, Quantised], part: ProductPart, numerics: Numerics
 ) -> dict[str, Quantised]:
-    """The operands of one part, by name: of those that have its axis their part, of the others all.
+    """Return the operands of one part, by name. Operands with the part's axis are cut; the
+    remaining operands are whole.
 
-    ValueError if the operation sums over the axis, or if it is too short for so many parts.
+    ValueError if the operation sums over the axis, or if the axis is too short for so many parts.
     """
     require_free(part, operation)
     unit = unit_of(part.axis, operation.operands, numerics)
@@ -102,10 +107,11 @@ def parts_of(
 
 
 def cut(tensor: Quantised, axis: int, first: int, last: int) -> Quantised:
-    """Rows (``axis`` 0) or columns ``first`` to ``last`` - 1 of a tensor, as it is stored.
+    """Return rows (``axis`` 0) or columns ``first`` to ``last`` - 1 of a tensor, as stored.
 
-    What is known of its data stays that of the whole. ``first`` is where a block and every group
-    begins, and so is ``last``, if it is not the end; not checked.
+    Reports about the data stay those of the whole tensor. ``first`` must be the beginning of a
+    block and of a group in every copy; so must ``last``, unless it is the end of the axis. Neither
+    condition is checked.
     """
     rows, columns = tensor.shape
     shape = (last - first, columns) if axis == 0 else (rows, last - first)
@@ -116,10 +122,10 @@ def cut(tensor: Quantised, axis: int, first: int, last: int) -> Quantised:
 
 
 def _cut_copy(copy: Copy, tensor: Quantised, axis: int, first: int, last: int) -> Copy:
-    """The same of a copy, ``axis`` as it lies."""
+    """Cut a copy; ``axis`` is an axis of the copy as stored."""
     cells = Partition.cells(tensor.chosen.grouping, tensor.block)
     cell = (cells.rows, cells.columns)[axis]
-    end = first - (first - last) // tensor.block * tensor.block  # whole blocks
+    end = first - (first - last) // tensor.block * tensor.block  # rounded up to whole blocks
     of_elements, of_cells = slice(first, end), slice(first // cell, -(-end // cell))
     kept = slice(None)
     elements = (of_elements, kept) if axis == 0 else (kept, of_elements)

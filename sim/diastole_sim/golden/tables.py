@@ -1,4 +1,4 @@
-"""The tables of the golden machine's vector unit, and how they lie in memory."""
+"""Model the tables of the golden machine's vector unit, with their layout in memory."""
 
 from typing import Any
 
@@ -21,14 +21,20 @@ from diastole_sim.spec.stream_table import DESCRIPTOR_BYTES, SLOTS, Descriptor
 Floats = NDArray[np.float32]
 
 MAGNITUDE = 0x7FFF_FFFF
-"""Bits of a binary32 that are no sign."""
+"""Mask of the bits of a binary32 number below the sign."""
 
 
 class Tables:
-    """Zeros at first. ``block``: B. ``panel``: (vectors, B). ``amax``: (slots, slot_words), the
-    words of :class:`diastole_sim.spec.limits.SlotWord`. ``eps``: by slot, the threshold of its
-    decisions. ``widths``: by slot, as :data:`diastole_sim.spec.limits.WIDTH_BITS` has them.
-    ``edition``: another number whenever instructions or streams have been loaded."""
+    """Tables of the vector unit, filled with zeros at first.
+
+    - ``block``: B.
+    - ``panel``: (vectors, B).
+    - ``amax``: (slots, slot_words), the words of :class:`diastole_sim.spec.limits.SlotWord`.
+    - ``eps``: threshold of the decisions of every slot.
+    - ``widths``: widths of every slot, in the format of
+      :data:`diastole_sim.spec.limits.WIDTH_BITS`.
+    - ``edition``: number that changes whenever instructions or streams are loaded.
+    """
 
     def __init__(self, *, block: int, panel_vectors: int, slot_words: int = 1):
         self.block = block
@@ -42,11 +48,11 @@ class Tables:
         self.edition = 0
 
     def entry_bytes(self, which: int) -> int:
-        """Of an entry in memory."""
+        """Return the bytes of an entry in memory."""
         return 4 * entry_words(VectorTable(which), self.block)
 
     def load(self, which: int, first: int, data: Bytes) -> None:
-        """Fill entries from ``first`` on; ``data``: side by side, whole entries."""
+        """Fill entries from ``first`` on. ``data``: whole entries, side by side."""
         raw = data.tobytes()
         count = len(raw) // self.entry_bytes(which)
         place = slice(first, first + count)
@@ -67,11 +73,11 @@ class Tables:
                 numbers &= (1 << COUNTED_BITS[VectorTable(which)]) - 1
 
     def store(self, which: int, first: int, count: int) -> Bytes:
-        """The bytes of entries of a table of numbers."""
+        """Return the bytes of entries of a table of numbers."""
         return self._numbers(which)[first : first + count].copy().view(np.uint8).reshape(-1)
 
     def bytes_of(self, which: VectorTable, first: int, count: int) -> Bytes:
-        """As :meth:`store`, of any table."""
+        """Return the bytes of entries as :meth:`store` does, of any table."""
         if which == VectorTable.INSTRUCTIONS:
             words = [each.encode() for each in self.instructions[first : first + count]]
             return np.array(words, dtype="<u8").view(np.uint8)
@@ -81,9 +87,9 @@ class Tables:
         return self.store(which, first, count)
 
     def magnitudes_before(self, slot: int, step: int) -> list[int]:
-        """Begin a conversion with a slot of a machine with tensor scales: the largest magnitudes of
-        the steps before, the latest first. ``step``: of the conversion; another one than that of
-        the slot's last conversion closes the step of the latter."""
+        """Begin a conversion with a slot on a machine with tensor scales. Return the largest
+        magnitudes of earlier steps, the latest first. ``step``: step of the conversion. If the
+        slot's last conversion was in another step, that step is closed."""
         words = self.amax[slot]
         if words[SlotWord.STEP] != step:
             words[SlotWord.BEFORE + 1 :] = words[SlotWord.BEFORE : -1].copy()
@@ -92,22 +98,23 @@ class Tables:
         return (words[SlotWord.BEFORE :] & MAGNITUDE).tolist()
 
     def note_magnitude(self, slot: int, amax: int) -> None:
-        """End a conversion with a slot, of a tensor whose largest magnitude is ``amax``."""
+        """End a conversion with a slot. ``amax``: largest magnitude of the tensor."""
         words = self.amax[slot]
         before = int(words[SlotWord.LARGEST] & MAGNITUDE) if len(words) > 1 else 0
         words[SlotWord.LARGEST] = max(before, amax)
 
     def last(self, slot: int) -> int:
-        """Planes less 1 of the slot's last tensor."""
+        """Return the planes of the slot's last tensor, less 1."""
         return int(self.widths[slot]) & 1
 
     def next(self, slot: int) -> int:
-        """Those of its next."""
+        """Return the planes of the slot's next tensor, less 1."""
         return int(self.widths[slot]) >> 1
 
     def turn(self, slot: int, *, by_slot: bool, seen: Improvement | None) -> None:
-        """A tensor has been converted: with the planes that the slot said for its next, if
-        ``by_slot``; if the monitor has ``seen`` something, it decides those of the next one."""
+        """Update the widths of a slot after a conversion. With ``by_slot`` the converted tensor had
+        the planes that the slot held for its next tensor. A result of the monitor (``seen``)
+        decides the planes of the tensor after it."""
         last = self.next(slot) if by_slot else self.last(slot)
         following = self.next(slot)
         if seen is not None:

@@ -1,16 +1,18 @@
-"""NVFP4 by the rule ``four-over-six``: which of two scales a group gets.
+"""Choose one of two scales for every group of NVFP4 by the rule ``four-over-six``.
 
-A group's largest magnitude becomes 6 times the scale, or 4 times a scale that is half as large
-again: then the steps between 4 and 6 are not so wide. The scale with the smaller sum of squared
-errors is taken, 6 where they are equal. Source: Cook et al., Four Over Six, arXiv 2512.02010.
+The largest magnitude of a group becomes 6 times the scale, or 4 times a scale that is half as large
+again. The larger scale has narrower steps in the range from 4 to 6 times the smaller scale. The
+rule takes the scale with the smaller sum of squared errors, and the scale for 6 if the sums are
+equal. Source: Cook et al., Four Over Six, arXiv 2512.02010.
 
-Elements are rounded to nearest, ties to even, to see the errors, whatever the class's rounding is.
-With |x| = v in units u of half a last place of the scale for 6, and r4, r6 what it is rounded to,
+To measure the errors, elements are rounded to nearest, ties to even, whatever the class's rounding
+is. With |x| = v in units u of half a last place of the scale for 6, and with the rounded values r4
+and r6,
 
-    (v - r4)^2 - (v - r6)^2 = (r6 - r4) (2 v - r4 - r6),
+    (v - r4)^2 - (v - r6)^2 = (r6 - r4) (2 v - r4 - r6).
 
-so that only magnitudes matter for which r4 and r6 differ. Those are 1/2 or more, and have 24 bits
-below the unit at most: the sum is an integer, in units of 2^-24, and the comparison exact.
+Only magnitudes with different r4 and r6 matter. They are 1/2 or more, and have 24 bits below the
+unit at most. The sum is therefore an integer in units of 2^-24, and the comparison is exact.
 """
 
 from typing import Any
@@ -28,11 +30,12 @@ Mask = NDArray[np.bool_]
 FRACTION = BINARY32_SIGNIFICAND_BITS
 """Bits of a magnitude below the unit."""
 MAGNITUDE_BITS = 8 + FRACTION
-"""What has more is as large as can be: then both scales are the largest, and no error differs."""
+"""Bits of a magnitude. A magnitude with more bits is replaced by the largest one: both scales are
+then the largest scale, and no error differs."""
 ELEMENTS = (0, 1, 2, 3, 4, 6, 8, 12)
-"""Of E2M1, in halves."""
+"""Magnitudes of E2M1, in halves."""
 MIDDLES = (1, 3, 5, 7, 10, 14, 20)
-"""Between neighbours of these, in quarters."""
+"""Midpoints between neighbours in :data:`ELEMENTS`, in quarters."""
 
 
 def takes_four(
@@ -42,10 +45,11 @@ def takes_four(
     exponent: int | Integers,
     partition: Partition,
 ) -> Mask:
-    """Whether each group gets the scale by which its largest magnitude becomes 4.
+    """Return whether every group gets the scale for 4: the scale by which its largest magnitude
+    becomes 4.
 
-    ``finite``: magnitude bits of the elements, whole groups, 0 for what counts as zero. ``six``,
-    ``four``: E4M3 codes of each group's scale by either. ``exponent``: T.
+    ``finite``: magnitude bits of the elements in whole groups, 0 for elements that count as zero.
+    ``six``, ``four``: E4M3 codes of every group's two possible scales. ``exponent``: T.
     """
     (field, significand), (other_field, other) = scale_parts(six), scale_parts(four)
     unit = field - SCALE_FORMAT.bias - SIGNIFICAND_FRACTION - 1 + exponent  # u = 2^unit
@@ -57,7 +61,7 @@ def takes_four(
 
 
 def _in_units(finite: Integers, unit: Integers) -> Integers:
-    """Magnitudes in units of 2^(``unit`` - ``FRACTION``), cut."""
+    """Return magnitudes in units of 2^(``unit`` - ``FRACTION``), truncated."""
     lowest = exponents_of(finite) - (BINARY32_SIGNIFICAND_BITS - 1) - (unit - FRACTION)
     room = MAGNITUDE_BITS - BINARY32_SIGNIFICAND_BITS
     s = significands_of(finite).astype(np.int64)
@@ -67,7 +71,8 @@ def _in_units(finite: Integers, unit: Integers) -> Integers:
 
 
 def _rounded(v: Integers, significand: Integers) -> Integers:
-    """The nearest multiples of half a scale, in units; ``significand``: the scale's."""
+    """Return the nearest multiples of half a scale, in units. ``significand``: significand of the
+    scale."""
     places = np.zeros_like(v)
     for number, middle in enumerate(MIDDLES):
         at = (middle * significand) << FRACTION

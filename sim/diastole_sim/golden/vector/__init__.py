@@ -1,1 +1,2 @@
-"""What the vector unit computes, to the bit: numbers and special functions, on whole arrays."""
+"""Model the numbers, special functions and chains of the vector unit, to the bit, on whole
+arrays."""

@@ -1,7 +1,7 @@
-"""What numbers a chain is done in: binary32 to the bit, or float64 for its mathematics.
+"""Define the arithmetic of a chain: binary32 to the bit, or float64 for its mathematics.
 
-In ``FLOAT64`` nothing is a zero but zeros, functions are those of numpy, and what is stored is not
-rounded: so a program's equations can be compared with others, and derived.
+In ``FLOAT64`` only zeros count as zeros, functions are those of numpy, and stored values are not
+rounded. The equations of a program can therefore be compared with other equations, and derived.
 """
 
 from collections.abc import Callable, Mapping
@@ -16,15 +16,21 @@ from diastole_sim.spec.micro import NEUTRAL, MicroOp
 from diastole_sim.spec.stream_table import Kind
 
 Numbers: TypeAlias = NDArray[Any]
-"""Of the arithmetic's type."""
+"""Array of the arithmetic's type."""
 Operate: TypeAlias = Callable[..., Numbers]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Arithmetic:
-    """``dtype``: of all numbers. ``operations``: of arrays that broadcast, with the operands that
-    each has, in the order a, b, c. ``negate``: the sign flipped, NaN excepted. ``stored``: by an
-    output's kind, where its memory holds another number than the one that is written, that one."""
+    """Arithmetic of a chain.
+
+    - ``dtype``: type of all numbers.
+    - ``operations``: functions of arrays that broadcast, with the operands of the operation in the
+      order a, b, c.
+    - ``negate``: function that flips the sign, except of NaN.
+    - ``stored``: by kind of output, the function from a written number to the number that memory
+      holds, if the two differ.
+    """
 
     dtype: type[np.floating[Any]]
     operations: Mapping[MicroOp, Operate]
@@ -32,16 +38,16 @@ class Arithmetic:
     stored: Mapping[Kind, Operate]
 
     def neutral(self, op: int) -> Numbers:
-        """What ``fresh`` makes of c."""
+        """Return the number by which ``fresh`` replaces c."""
         bits = np.array(NEUTRAL[MicroOp(op)], dtype=np.uint32)
         return bits.view(np.float32).astype(self.dtype)
 
     def array(self, values: Any) -> Numbers:
-        """Numbers of this type; float32 ones bit for bit if it is theirs."""
+        """Return numbers of this type; float32 numbers stay bit for bit if the type is float32."""
         return np.asarray(values, dtype=self.dtype)
 
     def stores(self, kind: int, values: Numbers) -> Numbers:
-        """What an output of a kind holds of numbers that are written to it."""
+        """Return the numbers that an output of a kind holds after ``values`` are written."""
         store = self.stored.get(Kind(kind))
         return values if store is None else store(values)
 
@@ -84,11 +90,11 @@ BINARY32 = Arithmetic(
     negate=numbers.negate,
     stored={Kind.BF16: _bfloat16, Kind.U8: _byte, Kind.MASK: _bit},
 )
-"""The machine's; see ``numbers`` and ``functions``."""
+"""Arithmetic of the machine; see ``numbers`` and ``functions``."""
 
 
 def _quiet(operate: Operate) -> Operate:
-    """Without numpy's warnings of overflow, of NaN and of division by zero."""
+    """Return the operation without numpy's warnings of overflow, of NaN and of division by zero."""
 
     def done(*operands: Numbers) -> Numbers:
         with np.errstate(all="ignore"):
@@ -146,7 +152,7 @@ def _nonzero(a: Numbers) -> Numbers:
 
 
 def _log_parts(x: Numbers) -> tuple[Numbers, Numbers]:
-    """E and D of x = (1 + D) 2^E, D in [-1/4, 1/2)."""
+    """Return E and D of x = (1 + D) 2^E, D in [-1/4, 1/2)."""
     half, exponent = np.frexp(x)
     small = half < 0.75
     scaled = np.where(small, 2 * half, half)
@@ -198,4 +204,4 @@ FLOAT64 = Arithmetic(
     negate=np.negative,
     stored={Kind.MASK: _nonzero},
 )
-"""Of mathematics: lge ln 2 + lgm lgg is the logarithm."""
+"""Arithmetic of mathematics: lge ln 2 + lgm lgg is the logarithm."""

@@ -1,8 +1,8 @@
-"""A chain: one program run over every block of a tensor.
+"""Run a chain: one program over every block of a tensor.
 
-The meaning is that of the blocks one after the other, each instruction on a whole block, as
-:func:`run_blocks` does it. :func:`run_chain` gives the same bits, and makes at once whatever does
-not hang on each other (:mod:`diastole_sim.golden.vector.dataflow`).
+:func:`run_blocks` defines the result: the blocks follow one another, and every instruction works on
+a whole block. :func:`run_chain` gives the same bits, and computes independent results together
+(:mod:`diastole_sim.golden.vector.dataflow`).
 """
 
 from collections.abc import Mapping, Sequence
@@ -30,17 +30,22 @@ from diastole_sim.spec.stream_table import Descriptor, Kind, PanelOrder
 
 Input = Numbers | Descriptor
 """Values that broadcast to the tensor (rows, cols), or a descriptor of kind ``panel``. A vector of
-columns is (1, cols), one of rows (rows, 1)."""
+columns is (1, cols), a vector of rows is (rows, 1)."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ChainRun:
-    """A chain to be run.
+    """Chain to be run.
 
-    ``program``: without faults. ``inputs``: those that it names. ``outputs``: their kinds and, of
-    those in the panel, places; the rest of a descriptor is not looked at. ``panel``: (vectors, B),
-    written in place. ``constants``: 256, those before the chain throughout. All of the type of
-    ``arithmetic``. A vector of rows or of columns needs lines that are whole.
+    - ``program``: instructions without faults.
+    - ``inputs``: input streams that the program names.
+    - ``outputs``: descriptors of the output streams; only their kinds are read, and the places of
+      panel streams.
+    - ``panel``: (vectors, B), written in place.
+    - ``constants``: 256 constants, with their values from before the chain throughout.
+
+    All numbers have the type of ``arithmetic``. An output vector of rows or of columns needs whole
+    lines.
     """
 
     program: tuple[Instruction, ...]
@@ -63,7 +68,7 @@ class ChainRun:
         return {n: each for n, each in self.outputs.items() if each.kind == Kind.PANEL}
 
     def sources(self) -> Sources:
-        """All operands but registers and panel."""
+        """Return all operands except registers and panel."""
         return Sources(
             order=self.order,
             arithmetic=self.arithmetic,
@@ -77,7 +82,7 @@ class ChainRun:
 
 
 def run_chain(chain: ChainRun) -> ChainResult:
-    """Run it, as much at once as may be."""
+    """Run a chain, with as many blocks at once as possible."""
     dataflow = _followed(
         chain.program,
         chain.order,
@@ -100,7 +105,8 @@ def _followed(
 
 
 class _AtOnce:
-    """The run of a dataflow. ``results``: by instruction, of each block in which it is done."""
+    """Run a dataflow. ``results``: by instruction, the results of all blocks in which the
+    instruction is done."""
 
     def __init__(self, chain: ChainRun, dataflow: Dataflow):
         self.chain, self.dataflow = chain, dataflow
@@ -150,8 +156,8 @@ class _AtOnce:
         return values
 
     def _part(self, part: Piece) -> Numbers:
-        """Blocks of an operand; of what ``fresh`` replaces any. Those of the panel as a copy, since
-        it is written while results are still read."""
+        """Return blocks of an operand. Any block will do where ``fresh`` replaces the operand.
+        Blocks of the panel are copied, since the panel is written while results are still read."""
         if part.maker >= 0:
             return self.results[part.maker][part.place]
         if part.maker == BEFORE:
@@ -171,7 +177,7 @@ class _AtOnce:
 
 
 def run_blocks(chain: ChainRun) -> ChainResult:
-    """Run it block after block, as it is defined."""
+    """Run a chain block after block, as the chain is defined."""
     order, arithmetic = chain.order, chain.arithmetic
     side = order.block
     sources, inputs, outputs = chain.sources(), chain.inputs_in_panel(), chain.outputs_in_panel()
@@ -207,7 +213,7 @@ def run_blocks(chain: ChainRun) -> ChainResult:
 
 
 def _panel_block(chain: ChainRun, stream: Descriptor, number: int) -> Numbers:
-    """B vectors of the panel, a view of them but where they are read as zeros."""
+    """Return B vectors of the panel: a view, or new zeros if the stream reads zeros."""
     side, order = chain.order.block, chain.order
     if stream.aux == PanelOrder.BLOCK_COLUMN_ZERO_FIRST and order.i[number] == 0:
         return np.zeros((side, side), chain.panel.dtype)

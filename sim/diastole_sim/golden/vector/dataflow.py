@@ -1,11 +1,12 @@
-"""Which result each operand is, for every block of a chain: what may be worked on at once.
+"""Trace every operand of a chain to its maker, to find results that can be computed at once.
 
-A program sees blocks one after the other, and what it keeps in registers and in the panel goes from
-one to the next. Yet a result depends on no more than its operands: so here every *cell* that holds
-a block (a register, B vectors of the panel) is followed through the chain, and each operand of each
-instruction in each block is traced to the instruction and block that wrote it last. Results that
-do not hang on each other are then made together: all blocks of a tensor where nothing is carried,
-the blocks of all lines where each line is a sum, and so on, as the program has it.
+A program processes blocks one after the other, and values in registers and in the panel pass from
+block to block. A result depends on nothing but its operands. This module therefore follows every
+*cell* that holds a block (a register, or B vectors of the panel) through the chain. It traces every
+operand of every instruction in every block to the instruction and block that wrote the cell last.
+Results that do not depend on each other are then computed together: all blocks of a tensor if no
+value is carried, the blocks of all lines if every line is a sum, and likewise for any other pattern
+of the program.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -29,20 +30,22 @@ Integers = NDArray[np.int64]
 Mask = NDArray[np.bool_]
 
 BEFORE = -1
-"""Of an operand in the panel that nothing has written: what was there before the chain."""
+"""Code for an operand in the panel that no instruction has written: the value from before the
+chain."""
 NOUGHT = -2
-"""Of an operand that is +0: a panel with ``aux`` 3, in the first row of blocks."""
+"""Code for an operand that is +0: a panel with ``aux`` 3, in the first row of blocks."""
 NEUTRAL = -3
-"""Of an operand that ``fresh`` makes the neutral element."""
+"""Code for an operand that ``fresh`` replaces by the neutral element."""
 UNDEFINED = -4
-"""Of a register that nothing has written."""
+"""Code for a register that no instruction has written."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Piece:
-    """Some blocks of an operand. ``to``: which of a step's blocks. ``maker``: the instruction whose
-    results they are, or one of the codes above. ``place``: which of its results; of what was there
-    before, the blocks of vectors of the panel, from the first that is whole."""
+    """Some blocks of an operand. ``to``: indices among a step's blocks. ``maker``: instruction that
+    made the blocks, or one of the codes above. ``place``: indices among the results of ``maker``.
+    For blocks from before the chain, ``place`` counts blocks of vectors of the panel, from the
+    first whole block on."""
 
     to: slice | Integers
     maker: int
@@ -51,8 +54,9 @@ class Piece:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Step:
-    """An instruction in some blocks at once. ``place``: which of its results. ``blocks``: their
-    numbers. ``operands``: by letter, the parts of those that are in cells."""
+    """Execution of an instruction in some blocks at once. ``place``: indices among the
+    instruction's results. ``blocks``: numbers of the blocks. ``operands``: by letter, the pieces of
+    operands in cells."""
 
     instruction: int
     place: slice | Integers
@@ -63,9 +67,9 @@ class Step:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Dataflow:
-    """``active``: by instruction, in which blocks it is done. ``steps``: in an order in which every
-    operand is there. ``left``: of each cell of the panel that is written, its number, and the
-    instruction and place of what it holds in the end."""
+    """Dataflow of a program. ``active``: by instruction, the blocks in which the instruction is
+    done. ``steps``: steps in an order in which every operand is ready. ``left``: for every written
+    cell of the panel, the number of the cell, and the instruction and place of its final value."""
 
     active: Sequence[Integers]
     steps: Sequence[Step]
@@ -73,7 +77,7 @@ class Dataflow:
 
 
 def holds(when: int, order: Order) -> Mask:
-    """In which blocks an instruction is done."""
+    """Return the blocks in which an instruction is done."""
     return {
         When.ALWAYS: np.ones(len(order), np.bool_),
         When.LAST: order.last,
@@ -83,7 +87,8 @@ def holds(when: int, order: Order) -> Mask:
 
 
 def panel_blocks(stream: Descriptor, order: Order) -> Integers:
-    """Which block of B vectors, from its address on, each block of a stream in the panel is."""
+    """Return, for every block of a panel stream, the number of its block of B vectors, counted from
+    the stream's address."""
     if stream.aux == PanelOrder.BLOCK:
         return order.i * stream.pitch + order.j
     return order.i if stream.aux == PanelOrder.BLOCK_ROW else order.j
@@ -95,8 +100,9 @@ def follow(
     inputs: Mapping[int, Descriptor],
     outputs: Mapping[int, Descriptor],
 ) -> Dataflow | None:
-    """The dataflow of a program. ``inputs``, ``outputs``: its streams that are in the panel. None
-    if one's blocks straddle another's: then only block after block will do."""
+    """Return the dataflow of a program. ``inputs``, ``outputs``: streams in the panel. Return None
+    if blocks of two streams straddle each other (addresses that differ modulo B); the chain must
+    then run block after block."""
     used = [*inputs.values(), *outputs.values()]
     if len({stream.address % order.block for stream in used}) > 1:
         return None
@@ -104,8 +110,8 @@ def follow(
 
 
 class _Follower:
-    """Of one program. A moment is block * length of the program + instruction; what an instruction
-    writes is seen by later moments."""
+    """Compute the dataflow of one program. A moment is block * length of the program + instruction.
+    A write of an instruction is visible to later moments."""
 
     def __init__(
         self,
@@ -127,7 +133,7 @@ class _Follower:
         return Dataflow(active=self.active, steps=steps, left=list(self._left()))
 
     def _cells(self, source: int, blocks: Integers) -> Integers | None:
-        """Of an operand, by block; None if it is in none."""
+        """Return the cell of an operand for every block; None if the operand is in no cell."""
         if source < REGISTERS:
             return np.full(len(blocks), source)
         stream = self.inputs.get(source - Source.S0)
@@ -138,7 +144,7 @@ class _Follower:
         return first + panel_blocks(stream, self.order)[blocks]
 
     def _writes(self) -> Iterator[Integers]:
-        """Every write: cell * moments + moment."""
+        """Yield all writes as cell * moments + moment."""
         for number, each in enumerate(self.program):
             blocks = self.active[number]
             moments = blocks * self.length + number
@@ -148,9 +154,11 @@ class _Follower:
                 yield self._panel_cells(self.outputs[each.o], blocks) * self.moments + moments
 
     def _operands(self, number: int) -> Iterator[tuple[str, tuple[Integers, Integers]]]:
-        """By letter, of every block in which an instruction is done: who made the operand, and in
-        which block, or where in the panel it was before."""
+        """Yield by letter, for every block in which an instruction is done, the maker of the
+        operand and the block in which the maker ran, or the operand's place in the panel before the
+        chain."""
         each, blocks = self.program[number], self.active[number]
+        # Find the latest write to the operand's cell before this moment by binary search.
         for letter, source in each.sources.items():
             cells = self._cells(source, blocks)
             if cells is None:
@@ -172,12 +180,14 @@ class _Follower:
     def _groups(
         self, traced: Sequence[Mapping[str, tuple[Integers, Integers]]]
     ) -> Iterator[list[int]]:
-        """Instructions that hang on each other's results in a circle, each with its like; those
-        that others need come first."""
+        """Yield groups of instructions that depend circularly on each other's results. An
+        instruction without a circular dependence is a group of its own. A group comes before the
+        groups that need its results."""
         reaches = np.eye(self.length, dtype=np.bool_)
         for number, operands in enumerate(traced):
             for maker, _ in operands.values():
                 reaches[maker[maker >= 0], number] = True
+        # Compute the transitive closure (Warshall).
         for middle in range(self.length):
             reaches |= reaches[:, middle, None] & reaches[None, middle, :]
         alike = reaches & reaches.T
@@ -189,7 +199,8 @@ class _Follower:
     def _steps(
         self, group: Sequence[int], traced: Sequence[Mapping[str, tuple[Integers, Integers]]]
     ) -> Iterator[Step]:
-        """Of a group: block by block where one hangs on another, else all together."""
+        """Yield the steps of a group: block by block if blocks depend on each other, else all
+        blocks together."""
         levels = self._levels(group, traced)
         for level in range(int(levels.max()) + 1):
             for number in group:
@@ -200,7 +211,8 @@ class _Follower:
     def _levels(
         self, group: Sequence[int], traced: Sequence[Mapping[str, tuple[Integers, Integers]]]
     ) -> Integers:
-        """By block, how many of the group's others stand in front of it, one behind the other."""
+        """Return for every block the length of the longest path of dependences on earlier blocks
+        through the group."""
         pairs = [np.zeros((2, 0), np.int64)]
         for number in group:
             for maker, where in traced[number].values():
@@ -249,7 +261,8 @@ class _Follower:
 
 
 def as_slice(numbers: Integers) -> slice | Integers:
-    """Ascending numbers at equal distances as a slice, which copies nothing; others as they are."""
+    """Return ascending numbers at equal distances as a slice, which copies nothing. Return other
+    numbers unchanged."""
     if not len(numbers):
         return slice(0, 0)
     first, last = int(numbers[0]), int(numbers[-1])

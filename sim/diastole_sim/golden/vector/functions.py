@@ -1,9 +1,9 @@
-"""The special functions of the vector unit on arrays of binary32, in integers.
+"""Compute the special functions of the vector unit on arrays of binary32, in integers.
 
-A number is x = (-1)^s m 2^(e - 23), m = 2^23 + f; zeros below include subnormals, and NaN gives the
-one NaN. Tables, constants and the parabola p of a segment: :mod:`diastole_sim.spec.functions`.
-S = 2^28 + p is a significand with 28 fraction bits, which is rounded to 23, halves upwards; a
-result below 2^-126 is +0, one of 2^128 or more Inf.
+A number is x = (-1)^s m 2^(e - 23), m = 2^23 + f. Zeros below include subnormals, and NaN gives the
+one NaN. Tables, constants and the parabola p of a segment: :mod:`diastole_sim.spec.functions`. S =
+2^28 + p is a significand with 28 fraction bits, which is rounded to 23 bits, halves upwards. A
+result below 2^-126 is +0, and a result of 2^128 or more is Inf.
 
 ==========  =======================================================================  =========
 operation   result                                                                   error
@@ -12,11 +12,12 @@ exp         e^x                                                                 
 rcp         1 / x                                                                    0.86 ulp
 rsq         1 / sqrt(x)                                                              0.64 ulp
 lge         E of x = (1 + d) 2^E, -1/4 <= d < 1/2                                    exact
-lgm         d of the same                                                            exact
-lgg         log(1 + d) / d of the same                                               0.66 ulp
+lgm         d of x = (1 + d) 2^E                                                     exact
+lgg         log(1 + d) / d of x = (1 + d) 2^E                                        0.66 ulp
 ==========  =======================================================================  =========
 
-So log x = E log 2 + lgm lgg. Exact are exp(0), rcp of powers of two, and rsq of powers of four.
+The logarithm is log x = E log 2 + lgm lgg. Exact results are exp(0), rcp of powers of two, and rsq
+of powers of four.
 """
 
 from collections.abc import Callable
@@ -57,14 +58,15 @@ FRACTION_BITS = 23
 HIDDEN = 1 << FRACTION_BITS
 BIAS = 127
 EXP_FRACTION_BITS = 27
-"""Of x log2 e in ``exp``: the table's index and argument."""
+"""Fraction bits of x log2 e in ``exp``: index and argument of the table."""
 ONE_BITS = np.uint32(0x3F800000)
 ZERO_BITS = np.uint32(0)
 
 
 @dataclass(frozen=True)
 class _Parts:
-    """Of numbers, as integers: sign 0 or 1, exponent e, fraction f; and what they are."""
+    """Parts of numbers as integers: sign 0 or 1, exponent e, fraction f; and masks of special
+    numbers."""
 
     sign: Integers
     exponent: Integers
@@ -98,15 +100,15 @@ class _Parts:
 
     @property
     def below_zero(self) -> Mask:
-        """Negative, and no zero."""
+        """True for negative numbers that are not zeros."""
         return (self.sign == 1) & ~self.zero
 
 
 def exp(x: Floats) -> Floats:
-    """e^x; 1 of zeros, and from 128 on Inf or +0."""
+    """Return e^x: 1 for zeros, and from a magnitude of 128 on Inf or +0."""
     parts = _Parts.of(x)
     product = (HIDDEN + parts.fraction) * LOG2E
-    # Units of 2^-27: the product has 23 + 33 fraction bits at e = 0.
+    # Units of y are 2^-27: the product has 23 + 33 fraction bits at e = 0.
     shift = FRACTION_BITS + LOG2E_BITS - EXP_FRACTION_BITS - parts.exponent
     large = parts.exponent >= EXP_OVERFLOW
     shift = np.where(large, 0, np.minimum(shift, EXP_SHIFT_LIMIT))
@@ -122,7 +124,7 @@ def exp(x: Floats) -> Floats:
 
 
 def rcp(x: Floats) -> Floats:
-    """1 / x; Inf of zeros and zero of Inf with their signs."""
+    """Return 1 / x: Inf for zeros and zero for Inf, with their signs."""
     parts = _Parts.of(x)
     significand = (1 << VALUE_BITS) + _parabola(RCP, parts.fraction)
     return _special(
@@ -134,7 +136,7 @@ def rcp(x: Floats) -> Floats:
 
 
 def rsq(x: Floats) -> Floats:
-    """1 / sqrt(x); +Inf of zeros, +0 of +Inf, NaN of what is negative."""
+    """Return 1 / sqrt(x): +Inf for zeros, +0 for +Inf, NaN for negative numbers."""
     parts = _Parts.of(x)
     half, odd = parts.exponent >> 1, parts.exponent & 1
     place = (odd << FRACTION_BITS) + parts.fraction
@@ -148,7 +150,7 @@ def rsq(x: Floats) -> Floats:
 
 
 def lge(x: Floats) -> Floats:
-    """E of x = (1 + d) 2^E; -Inf of zeros, +Inf of +Inf, NaN of what is negative."""
+    """Return E of x = (1 + d) 2^E: -Inf for zeros, +Inf for +Inf, NaN for negative numbers."""
     parts = _Parts.of(x)
     exponent, _ = _split(parts)
     return _special(
@@ -160,7 +162,7 @@ def lge(x: Floats) -> Floats:
 
 
 def lgm(x: Floats) -> Floats:
-    """d of x = (1 + d) 2^E; +0 of zeros and +Inf, NaN of what is negative."""
+    """Return d of x = (1 + d) 2^E: +0 for zeros and +Inf, NaN for negative numbers."""
     parts = _Parts.of(x)
     _, d = _split(parts)
     return _special(
@@ -171,7 +173,7 @@ def lgm(x: Floats) -> Floats:
 
 
 def lgg(x: Floats) -> Floats:
-    """log(1 + d) / d of x = (1 + d) 2^E; 1 of zeros and +Inf, NaN of what is negative."""
+    """Return log(1 + d) / d of x = (1 + d) 2^E: 1 for zeros and +Inf, NaN for negative numbers."""
     parts = _Parts.of(x)
     _, d = _split(parts)
     p = _parabola(LGG, d + LGG_LOWEST)
@@ -191,11 +193,11 @@ FUNCTIONS: dict[str, Callable[[Floats], Floats]] = {
     "lgm": lgm,
     "lgg": lgg,
 }
-"""By the operation's name."""
+"""Functions by the name of the operation."""
 
 
 def _split(parts: _Parts) -> tuple[Integers, Integers]:
-    """E, and d in units of 2^-24."""
+    """Return E, and d in units of 2^-24."""
     upper = parts.fraction >= HIDDEN >> 1
     significand = HIDDEN + parts.fraction
     d = np.where(upper, significand, 2 * significand) - 2 * HIDDEN
@@ -208,7 +210,8 @@ _COLUMNS = {
 
 
 def _parabola(table: FunctionTable, place: Integers) -> Integers:
-    """p at ``place``: the number of the segment above the bits of its argument."""
+    """Return p at ``place``, which has the number of the segment above the bits of the segment's
+    argument."""
     bits = table.argument_bits
     segment, t = place >> bits, place & ((1 << bits) - 1)
     c0, c1, c2 = (column[segment] for column in _COLUMNS[table])
@@ -219,10 +222,11 @@ def _parabola(table: FunctionTable, place: Integers) -> Integers:
 
 
 def _pack(sign: Integers | int, exponent: Integers, significand: Integers) -> NDArray[np.uint32]:
-    """Bits of (-1)^sign significand 2^(exponent - 28), of 2^28 <= significand <= 2^29."""
+    """Return the bits of (-1)^sign significand 2^(exponent - 28), for 2^28 <= significand <=
+    2^29."""
     dropped = VALUE_BITS - FRACTION_BITS
     rounded = (significand + (1 << (dropped - 1))) >> dropped
-    exponent = exponent + (rounded >> (FRACTION_BITS + 1))  # a carry leaves a fraction of zeros
+    exponent = exponent + (rounded >> (FRACTION_BITS + 1))  # after a carry the fraction is zero
     bits = sign << 31 | (exponent + BIAS) << FRACTION_BITS | rounded & (HIDDEN - 1)
     bits = np.where(exponent > BIAS, sign << 31 | int(INFINITY), bits)
     return np.where(exponent < 1 - BIAS, 0, bits).astype(np.uint32)
@@ -231,7 +235,8 @@ def _pack(sign: Integers | int, exponent: Integers, significand: Integers) -> ND
 def _special(
     bits: NDArray[np.uint32], *cases: tuple[Mask, NDArray[np.uint32] | np.uint32]
 ) -> Floats:
-    """The numbers, but where a case holds what it says; of two cases the first."""
+    """Return the numbers, replaced where the mask of a case is true. The first of several cases
+    counts."""
     for mask, instead in reversed(cases):
         if mask.any():
             bits = np.where(mask, instead, bits)

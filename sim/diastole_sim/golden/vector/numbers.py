@@ -1,12 +1,13 @@
-"""The arithmetic of the vector unit on arrays of binary32: every operation rounds once.
+"""Compute the arithmetic of the vector unit on arrays of binary32: every operation rounds once.
 
-A subnormal operand is a zero of its sign. A result is rounded to 24 bits, to nearest even, as if
-exponents had no bound; then it is +0 if it is below 2^-126 and not already a zero, and Inf with
-its sign if it is 2^128 or more. Zeros that are exact have the signs of IEEE 754. The only NaN is
-7fc00000: every operation but a move makes it of any NaN operand, of Inf - Inf and of 0 * Inf.
+A subnormal operand is a zero of the same sign. A result is rounded to 24 bits, to nearest even, as
+if exponents had no bound. A result below 2^-126 that is not already a zero becomes +0, and a result
+of 2^128 or more becomes Inf with its sign. Exact zeros have the signs of IEEE 754. The only NaN is
+7fc00000: every operation except a move returns this NaN for any NaN operand, for Inf - Inf and for
+0 * Inf.
 
-Arrays are float32, of shapes that broadcast. None is written to; what comes back may be an operand
-itself where nothing changes.
+Arrays are float32, with shapes that broadcast. No operand is written to. A result may be an operand
+itself if nothing changes.
 """
 
 import numpy as np
@@ -20,108 +21,111 @@ SIGN = np.uint32(0x80000000)
 MAGNITUDE = np.uint32(0x7FFFFFFF)
 INFINITY = np.uint32(0x7F800000)
 SMALLEST = np.uint32(0x00800000)
-"""Bits of 2^-126, the smallest number that is no zero."""
+"""Bits of 2^-126, the smallest nonzero number."""
 NAN_BITS = np.uint32(0x7FC00000)
 NAN = NAN_BITS.view(np.float32)
 
 ROUNDS_UP_TO_SMALLEST = 2.0**-126 - 2.0**-151
-"""From this magnitude on 24 bits are 2^-126: half a last place of the binade below it."""
+"""Smallest magnitude that 24 bits round up to 2^-126: half a last place of the binade below
+2^-126."""
 
 
 def words(x: Floats) -> Words:
-    """The bits of each number."""
+    """Return the bits of every number."""
     return np.asarray(x).view(np.uint32)
 
 
 def floats(bits: Words) -> Floats:
-    """The numbers that bits stand for."""
+    """Return the numbers with the given bits."""
     return np.asarray(bits, np.uint32).view(np.float32)
 
 
 def is_zero(x: Floats) -> Mask:
-    """Zeros and subnormals, which count as zeros."""
+    """Return a mask of zeros and of subnormals, which count as zeros."""
     return (words(x) & MAGNITUDE) < SMALLEST
 
 
 def clean(x: Floats) -> Floats:
-    """Subnormals become zeros of their sign; all else stays, bit for bit."""
+    """Replace subnormals by zeros of the same sign. All other numbers stay, bit for bit."""
     x = np.asarray(x)
     tiny = _subnormal(x)
     return floats(words(x) & ~(_all_ones(tiny) & MAGNITUDE)) if tiny.any() else x
 
 
 def add(a: Floats, c: Floats) -> Floats:
-    """a + c."""
+    """Return a + c."""
     with np.errstate(all="ignore"):
         total = np.asarray(clean(a) + clean(c))
-    # A sum below 2^-126 is exact, so it is seen as a subnormal.
+    # A sum below 2^-126 is exact, so the sum appears as a subnormal.
     return _one_nan(_zero_where(_subnormal(total), total))
 
 
 def mul(a: Floats, b: Floats) -> Floats:
-    """a * b."""
+    """Return a * b."""
     a, b = clean(a), clean(b)
     with np.errstate(all="ignore"):
         product = np.asarray(a * b)
-    # Below 2^-126 float32 keeps fewer than 24 bits; a double has the whole product.
+    # Below 2^-126 float32 has fewer than 24 bits; a double holds the whole product.
     doubtful = (words(product) & MAGNITUDE) <= SMALLEST
     if doubtful.any() and (doubtful & (a != 0) & (b != 0)).any():
-        with np.errstate(invalid="ignore"):  # of signalling NaN, and of 0 * Inf
+        with np.errstate(invalid="ignore"):  # signalling NaN and 0 * Inf
             exact = np.abs(np.multiply(a, b, dtype=np.float64))
         product = _zero_where((exact < ROUNDS_UP_TO_SMALLEST) & (exact != 0), product)
     return _one_nan(product)
 
 
 def mad(a: Floats, b: Floats, c: Floats) -> Floats:
-    """a * b + c: two roundings."""
+    """Return a * b + c, with two roundings."""
     return add(mul(a, b), c)
 
 
 def maximum(a: Floats, c: Floats) -> Floats:
-    """NaN if one is NaN, else a if a > c, else c: so of -0 and +0 the second."""
+    """Return NaN if an operand is NaN, else a if a > c, else c. Of -0 and +0 the result is c."""
     a, c = clean(a), clean(c)
     with np.errstate(invalid="ignore"):
         return _ordered(a, c, a > c)
 
 
 def minimum(a: Floats, c: Floats) -> Floats:
-    """NaN if one is NaN, else a if a < c, else c."""
+    """Return NaN if an operand is NaN, else a if a < c, else c."""
     a, c = clean(a), clean(c)
     with np.errstate(invalid="ignore"):
         return _ordered(a, c, a < c)
 
 
 def gt(a: Floats, c: Floats) -> Floats:
-    """1.0 if a > c, else +0, also if one is NaN."""
+    """Return 1.0 if a > c, else +0, also if an operand is NaN."""
     with np.errstate(invalid="ignore"):
         return np.asarray(clean(a) > clean(c)).astype(np.float32)
 
 
 def eq(a: Floats, c: Floats) -> Floats:
-    """1.0 if a = c, else +0, also if one is NaN; -0 equals +0."""
+    """Return 1.0 if a = c, else +0, also if an operand is NaN; -0 equals +0."""
     with np.errstate(invalid="ignore"):
         return np.asarray(clean(a) == clean(c)).astype(np.float32)
 
 
 def sel(b: Floats, a: Floats, c: Floats) -> Floats:
-    """a if b is not a zero (NaN is none), else c: a move, bits stay as they are."""
+    """Return a if b is not a zero (NaN is not a zero), else c: a move, in which bits stay as they
+    are."""
     return _choose(~is_zero(b), a, c)
 
 
 def move(a: Floats) -> Floats:
-    """a, bit for bit."""
+    """Return a, bit for bit."""
     return np.asarray(a)
 
 
 def negate(x: Floats) -> Floats:
-    """The sign bit flipped, NaN excepted."""
+    """Flip the sign bit, except of NaN."""
     bits = words(x)
     number = (bits & MAGNITUDE) <= INFINITY
     return floats(bits ^ (number.astype(np.uint32) << np.uint32(31)))
 
 
 def to_bf16(x: Floats) -> NDArray[np.uint16]:
-    """The bits of the nearest bfloat16, ties to even; NaN 7fc0, subnormals zeros of their sign."""
+    """Return the bits of the nearest bfloat16, ties to even. NaN gives 7fc0, and subnormals give
+    zeros of the same sign."""
     bits = words(clean(x))
     last = (bits >> np.uint32(16)) & np.uint32(1)
     rounded = np.add(bits, last + np.uint32(0x7FFF)) >> np.uint32(16)
@@ -130,41 +134,43 @@ def to_bf16(x: Floats) -> NDArray[np.uint16]:
 
 
 def from_bf16(bits: NDArray[np.uint16]) -> Floats:
-    """The numbers that bits of bfloat16 stand for: the upper halves of theirs."""
+    """Return the numbers with the given bfloat16 bits, which are the upper halves of their binary32
+    bits."""
     return floats(np.asarray(bits).astype(np.uint32) << np.uint32(16))
 
 
 def to_u8(x: Floats) -> NDArray[np.uint8]:
-    """The nearest integer of 0..255, ties to even; NaN is 0."""
+    """Return the nearest integer of 0..255, ties to even; NaN gives 0."""
     with np.errstate(invalid="ignore"):
         within = np.clip(np.where(np.isnan(x), np.float32(0), x), 0, 255)
     return np.rint(within).astype(np.uint8)
 
 
 def _subnormal(x: Floats) -> Mask:
-    # Zeros wrap to the largest word, of which only the ufunc says nothing for a single number.
+    # Zeros wrap to the largest word. For a single number only the ufunc gives no warning of the
+    # wrap.
     return np.subtract(words(x) & MAGNITUDE, np.uint32(1)) < SMALLEST - np.uint32(1)
 
 
 def _all_ones(mask: Mask) -> Words:
-    """A word for each: of ones where it holds, else of zeros. np.where takes many times as long
-    where a mask has no pattern."""
+    """Return a word of ones for every true element, else a word of zeros. np.where takes many times
+    as long if a mask has no pattern."""
     return np.negative(np.asarray(mask).astype(np.uint32))
 
 
 def _choose(first: Mask, a: Floats, c: Floats) -> Floats:
-    """a where ``first``, else c, bit for bit."""
+    """Return a where ``first`` is true, else c, bit for bit."""
     other = words(c)
     return floats(other ^ ((words(a) ^ other) & _all_ones(first)))
 
 
 def _zero_where(mask: Mask, x: Floats) -> Floats:
-    """+0 where it holds, else x."""
+    """Return +0 where the mask is true, else x."""
     return floats(words(x) & ~_all_ones(mask)) if mask.any() else x
 
 
 def _one_nan(result: Floats) -> Floats:
-    """``result``, written to: every NaN becomes the one."""
+    """Replace every NaN in ``result``, in place, by the only NaN."""
     nan = np.isnan(result)
     if nan.any():
         np.copyto(result, NAN, where=nan)
@@ -172,7 +178,7 @@ def _one_nan(result: Floats) -> Floats:
 
 
 def _ordered(a: Floats, c: Floats, first: Mask) -> Floats:
-    """a where ``first``, else c, and NaN where one is NaN."""
+    """Return a where ``first`` is true, else c, and NaN where an operand is NaN."""
     chosen = _choose(first, a, c)
     nan = np.isnan(a) | np.isnan(c)
     if nan.any():

@@ -1,4 +1,4 @@
-"""One instruction on blocks: what both ways of running a program have in common."""
+"""Execute one instruction on blocks: the common part of both ways to run a program."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -14,8 +14,8 @@ FIXED = {Source.ZERO: 0.0, Source.ONE: 1.0}
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Sources:
-    """What is no register and in no panel. ``streams``: by number, values in blocks, all of them in
-    order: (blocks, B, B). ``constants``: 256."""
+    """Operands outside of registers and panel. ``streams``: by number, the values of all blocks in
+    order: (blocks, B, B). ``constants``: 256 constants."""
 
     order: Order
     arithmetic: Arithmetic
@@ -23,7 +23,7 @@ class Sources:
     constants: Numbers
 
     def read(self, source: int, k: int, blocks: slice | Integers) -> Numbers:
-        """An operand in some blocks; it broadcasts to (blocks, B, B)."""
+        """Return an operand in some blocks; it broadcasts to (blocks, B, B)."""
         if source in FIXED:
             return self.arithmetic.array(FIXED[Source(source)])
         if source == Source.CONSTANT:
@@ -45,8 +45,9 @@ def operate(
     first: Mask,
     inside: Mask | None,
 ) -> Numbers:
-    """Its result, which broadcasts to (blocks, B, B). ``first``: which of the blocks are that of
-    their line. ``inside``: which elements are in the tensor, None if all are."""
+    """Return the result of an instruction, which broadcasts to (blocks, B, B). ``first``: True for
+    blocks that are the first of a line. ``inside``: True for elements in the tensor, None if all
+    elements are in the tensor."""
     ready = {
         letter: _turned(each, values) if letter == "c" else values
         for letter, values in operands.items()
@@ -64,7 +65,7 @@ def operate(
 
 
 def _turned(each: Instruction, c: Numbers) -> Numbers:
-    """c as the lanes and row slots of a block take it."""
+    """Return c with lanes and row slots permuted as the instruction says."""
     if each.turn_lanes and c.ndim and c.shape[-1] > 1:
         c = c[..., np.arange(c.shape[-1]) ^ 1 << each.turn_lanes - 1]
     if each.turn_rows and c.ndim and c.shape[-2] > 1:

@@ -1,4 +1,4 @@
-"""The blocks of a chain's tensor in the order in which a program is run over them."""
+"""List the blocks of a chain's tensor in the order in which the program runs over them."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -15,10 +15,12 @@ Mask = NDArray[np.bool_]
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Order:
-    """Blocks of side ``block`` of a tensor of ``rows`` x ``cols`` elements, each once.
+    """Order of the blocks of side ``block`` of a tensor of ``rows`` x ``cols`` elements, every
+    block once. A *line* is a row, or column, of blocks, or a part of a row or column.
 
-    ``i``, ``j``: their numbers by row and column of blocks, in order. ``first``, ``last``: whether
-    a block is that of its line. ``by_columns``: the lines are columns of blocks.
+    ``i``, ``j``: row and column of blocks of every block, in order. ``first``, ``last``: True for
+    the first and for the last block of a line. ``by_columns``: True if the lines are columns of
+    blocks.
     """
 
     rows: int
@@ -33,7 +35,7 @@ class Order:
     @staticmethod
     @lru_cache(maxsize=256)
     def of_walk(walk: Walk) -> "Order":
-        """By rows or by columns."""
+        """Return the order of a walk by rows or by columns."""
         lines = [[(i, j) for j in range(walk.block_cols)] for i in range(walk.block_rows)]
         if walk.by_columns:
             lines = [list(line) for line in zip(*lines, strict=True)]
@@ -41,8 +43,8 @@ class Order:
 
     @staticmethod
     def of_lines(walk: Walk, lines: Iterable[Sequence[tuple[int, int]]]) -> "Order":
-        """Any order, such as that of a product's tiles: ``lines`` of blocks (i, j), each block of
-        the walk's tensor in one of them. ValueError if that is not so."""
+        """Return any order, for example the order of a product's tiles. ``lines``: lines of blocks
+        (i, j). ValueError unless every block of the walk's tensor is in exactly one line."""
         blocks: list[tuple[int, int]] = []
         first: list[bool] = []
         last: list[bool] = []
@@ -70,34 +72,35 @@ class Order:
 
     @property
     def padded(self) -> tuple[int, int]:
-        """Rows and columns of whole blocks."""
+        """Numbers of rows and columns in whole blocks."""
         return (int(self.i.max()) + 1) * self.block, (int(self.j.max()) + 1) * self.block
 
     @cached_property
     def row_numbers(self) -> Integers:
-        """Of every block's row slots: (blocks, B)."""
+        """Row numbers of every block's row slots: (blocks, B)."""
         return self.i[:, None] * self.block + np.arange(self.block)
 
     @cached_property
     def column_numbers(self) -> Integers:
-        """Of every block's lanes: (blocks, B)."""
+        """Column numbers of every block's lanes: (blocks, B)."""
         return self.j[:, None] * self.block + np.arange(self.block)
 
     @cached_property
     def inside(self) -> Mask:
-        """Which elements of the blocks are in the tensor: (blocks, B, B)."""
+        """Mask of the elements of the blocks that are in the tensor: (blocks, B, B)."""
         rows, columns = self.row_numbers < self.rows, self.column_numbers < self.cols
         return rows[:, :, None] & columns[:, None, :]
 
     @cached_property
     def lines_are_whole(self) -> bool:
-        """Whether every line is a whole row, or column, of blocks."""
+        """True if every line is a whole row, or column, of blocks."""
         side = self.i if self.by_columns else self.j
         starts_at_0 = np.all(side[self.first] == 0)
         return bool(starts_at_0 and np.all(side[self.last] == side.max()))
 
     def split(self, tensor: NDArray[np.generic]) -> NDArray[np.generic]:
-        """Blocks (blocks, B, B) of what broadcasts to the tensor, +0 outside it."""
+        """Return the blocks (blocks, B, B) of an array that broadcasts to the tensor, +0 outside
+        the tensor."""
         high, wide = self.padded
         whole = np.zeros((high, wide), dtype=tensor.dtype)
         whole[: self.rows, : self.cols] = tensor
@@ -105,7 +108,7 @@ class Order:
         return tiles.swapaxes(1, 2)[self.i, self.j]
 
     def join(self, blocks: NDArray[np.generic]) -> NDArray[np.generic]:
-        """The tensor (rows, cols) of blocks (blocks, B, B)."""
+        """Return the tensor (rows, cols) from blocks (blocks, B, B)."""
         high, wide = self.padded
         tiles = np.empty(
             (high // self.block, wide // self.block, self.block, self.block), dtype=blocks.dtype

@@ -1,7 +1,7 @@
-"""Streams of a chain between memory and values.
+"""Read and write the streams of a chain: convert between bytes of memory and values.
 
-A stream is read as a whole before the chain begins, and written as a whole when it is done: within
-a chain none depends on what another writes in memory.
+A stream is read as a whole before the chain begins, and written as a whole when the chain is done.
+Within a chain no stream depends on a stream that the chain writes to memory.
 """
 
 from collections.abc import Callable
@@ -18,11 +18,11 @@ Bytes = NDArray[np.uint8]
 Floats = NDArray[np.float32]
 
 MOST_LABEL = 2**24
-"""The largest number that a label may be."""
+"""Largest number of a label."""
 
 
 class ByteMemory(Protocol):
-    """What has bytes."""
+    """Memory of bytes."""
 
     def rows(self, address: int, count: int, pitch: int, length: int) -> Bytes: ...
     def write_rows(self, address: int, pitch: int, data: Bytes) -> None: ...
@@ -35,8 +35,8 @@ def read_stream(
     step: int,
     index_list: Descriptor | None = None,
 ) -> Floats:
-    """The values of a stream in memory, which broadcast to the tensor. ``index_list``: of gathered
-    rows, the descriptor of the list of their numbers."""
+    """Return the values of a stream in memory, which broadcast to the tensor. ``index_list``: for
+    gathered rows, the descriptor of the list of row numbers."""
     kind, address = Kind(stream.kind), stream.at_step(step)
     if kind == Kind.MASK:
         return _read_mask(stream, memory, order, step)
@@ -57,7 +57,7 @@ def read_stream(
 def write_stream(
     stream: Descriptor, memory: ByteMemory, order: Order, step: int, values: Floats
 ) -> None:
-    """Put the values that a chain wrote where its stream in memory says."""
+    """Write the values of a chain's output to the place that its stream in memory names."""
     kind, address = Kind(stream.kind), stream.at_step(step)
     if kind == Kind.MASK:
         memory.write_rows(address, stream.pitch, pack_mask(values, order.block))
@@ -67,17 +67,17 @@ def write_stream(
 
 
 def row_bytes(kind: int, cols: int) -> int:
-    """Bytes of a row of ``cols`` elements, of kinds with whole bytes."""
+    """Return the bytes of a row of ``cols`` elements, for kinds with whole bytes."""
     return cols * ELEMENT_BITS[Kind(kind)] // 8
 
 
 def mask_bytes(cols: int, block: int) -> int:
-    """Bytes of a row of blocks of a mask."""
+    """Return the bytes of a row of blocks of a mask."""
     return -(-(-(-cols // block) * block**2) // 8)
 
 
 def numbers_of_rows(kind: int, rows: Bytes) -> Floats:
-    """Numbers of rows of bytes."""
+    """Return the numbers in rows of bytes."""
     if kind in (Kind.U8, Kind.GATHERED_U8):
         return rows.astype(np.float32)
     if kind == Kind.BF16:
@@ -86,7 +86,7 @@ def numbers_of_rows(kind: int, rows: Bytes) -> Floats:
 
 
 def rows_of_numbers(kind: int, values: Floats) -> Bytes:
-    """The inverse of :func:`numbers_of_rows`, of numbers that the kind can hold."""
+    """Invert :func:`numbers_of_rows`, for numbers that the kind can hold."""
     encoders: dict[int, Callable[[Floats], NDArray[Any]]] = {
         Kind.U8: numbers.to_u8,
         Kind.BF16: numbers.to_bf16,
@@ -97,15 +97,15 @@ def rows_of_numbers(kind: int, values: Floats) -> Bytes:
 
 
 def labels(given: NDArray[np.int32]) -> Floats:
-    """Numbers of integers; -1 of those that are not in 0 .. 2^24."""
+    """Return integers as floats; -1 for integers outside 0 .. 2^24."""
     allowed = (given >= 0) & (given <= MOST_LABEL)
     return np.where(allowed, given, -1).astype(np.float32)
 
 
 def pack_mask(values: Floats, block: int) -> Bytes:
-    """A row of bytes for each row of blocks: of block j, row slot r and lane l the bit j B^2 + r B
-    + l says whether the value is not a zero. Bits outside the tensor, up to the last block's end
-    and to a whole byte, are zeros."""
+    """Return a row of bytes for every row of blocks. For block j, row slot r and lane l the bit j
+    B^2 + r B + l is 1 if the value is not a zero. Bits outside the tensor, up to the end of the
+    last block and to a whole byte, are zeros."""
     rows, cols = values.shape
     high, wide = -(-rows // block), -(-cols // block)
     bits = np.zeros((high * block, wide * block), np.bool_)
@@ -115,7 +115,7 @@ def pack_mask(values: Floats, block: int) -> Bytes:
 
 
 def unpack_mask(data: Bytes, rows: int, cols: int, block: int) -> Floats:
-    """The inverse of :func:`pack_mask`: 1.0 or +0."""
+    """Invert :func:`pack_mask`: return 1.0 or +0."""
     high, wide = -(-rows // block), -(-cols // block)
     bits = np.unpackbits(data, axis=1, count=wide * block**2, bitorder="little")
     blocks = bits.reshape(high, wide, block, block).swapaxes(1, 2)

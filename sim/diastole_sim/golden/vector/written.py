@@ -1,4 +1,4 @@
-"""What a chain leaves in its output streams."""
+"""Collect the outputs of a chain."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -12,12 +12,13 @@ from diastole_sim.spec.stream_table import Descriptor, Kind
 
 @dataclass(kw_only=True, eq=False)
 class ChainResult:
-    """What a chain wrote, by the number of its output; the panel was written in place.
+    """Outputs of a chain by number. The panel is not included, since a chain writes the panel in
+    place.
 
-    ``values``: as memory then holds them, in the arithmetic's type: (rows, cols), of a vector of
-    rows (rows), of columns (cols), of a constant (). What a program never writes in a last block is
-    absent. ``not_finite``: the outputs that held a NaN or Inf, in elements of the tensor, or
-    anywhere in the panel.
+    ``values``: values as memory then holds them, in the arithmetic's type: (rows, cols); (rows) for
+    a vector of rows; (cols) for a vector of columns; () for a constant. A vector or a constant that
+    the program never writes in a last block is absent. ``not_finite``: outputs that held a NaN or
+    an Inf, in elements of the tensor, or anywhere in the panel.
     """
 
     values: dict[int, Numbers] = field(default_factory=dict[int, Numbers])
@@ -25,7 +26,7 @@ class ChainResult:
 
 
 class Written:
-    """Collects it."""
+    """Collect the outputs of a chain while its instructions are run."""
 
     def __init__(self, order: Order, outputs: Mapping[int, Descriptor], arithmetic: Arithmetic):
         self.order, self.outputs, self.arithmetic = order, outputs, arithmetic
@@ -33,8 +34,8 @@ class Written:
         self._result = ChainResult()
 
     def write(self, number: int, blocks: slice | Integers, values: Numbers) -> None:
-        """An instruction's results in some blocks, (blocks, B, B), go to an output. Of two writes
-        to a block the later one counts."""
+        """Write an instruction's results in some blocks, (blocks, B, B), to an output. Of two
+        writes to a block the later write counts."""
         kind = self.outputs[number].kind
         if not len(values):
             return
@@ -52,7 +53,7 @@ class Written:
             held[blocks] = values
 
     def result(self) -> ChainResult:
-        """Of all that was written."""
+        """Return the outputs of all writes."""
         for number, blocks in self._blocks.items():
             stored = self.arithmetic.stores(self.outputs[number].kind, self.order.join(blocks))
             self._result.values[number] = stored
@@ -65,7 +66,8 @@ class Written:
     def _write_vector(
         self, number: int, kind: int, blocks: slice | Integers, values: Numbers
     ) -> None:
-        """Lane 0, or row slot 0, of the last blocks of lines."""
+        """Write lane 0 of the last blocks of lines to a vector of rows, or row slot 0 to a vector
+        of columns."""
         last = self.order.last[blocks]
         if not last.any():
             return
