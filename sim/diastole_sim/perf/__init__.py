@@ -1,4 +1,4 @@
-"""Time and traffic of a product command, counted without a simulation of the hardware."""
+"""Count the time and traffic of a product command without a simulation of the hardware."""
 
 from diastole_sim.perf.modelled_machine import Memory, ModelledMachine
 from diastole_sim.perf.product_estimate import Estimate, estimate

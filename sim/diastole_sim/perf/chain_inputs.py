@@ -1,4 +1,4 @@
-"""A chain's inputs in time: requests, beats, and blocks in their buffers."""
+"""Model the inputs of a chain in time: requests, beats, and blocks in buffers."""
 
 from collections import deque
 from collections.abc import Iterator
@@ -8,31 +8,34 @@ from diastole_sim.perf.modelled_vector import ChainTask, ModelledVector, Visited
 from diastole_sim.spec.stream_table import ELEMENT_BITS, GATHERED, IN_MEMORY, Descriptor, Kind
 
 BLOCKS_AHEAD = 4
-"""Of an input that its buffer has room for."""
+"""Capacity of an input's buffer, in blocks."""
 DIGIT = 8
 """Bits of a row's number that are multiplied in a cycle."""
 LOCATED = 3
-"""Cycles from a number of a list to its row's address, besides those of its digits."""
+"""Cycles from a number of a list to the row's address, without the cycles of the number's
+digits."""
 NUMBER_CYCLES = 4
-"""Of each number of a list, where several wait: of 256 to 4095."""
+"""Cycles of every number of a list if several numbers wait, for numbers of 256 to 4095."""
 KEPT_CYCLES = 1
-"""Cycles before an input is written that lies in beats of the block before."""
+"""Cycles before the write of an input that lies in beats of the block before."""
 COUNTED = 1
-"""From a block's last beat to the cycle in which an instruction may be taken."""
+"""Cycles from a block's last beat until an instruction may be taken."""
 
 
 class SegmentTimes:
-    """Requests for the rows of blocks: each block is located while those before it are asked for.
+    """Times of requests for the rows of blocks. A block is located while earlier blocks are
+    requested.
 
-    ``entered``: when the last block was taken; ``accepted``: when the next one may be; ``last``:
-    of the last request."""
+    ``entered``: cycle in which the last block was taken. ``accepted``: cycle in which the next
+    block may be taken. ``last``: cycle of the last request.
+    """
 
     def __init__(self) -> None:
         self.entered = self.accepted = self.last = -1
 
     def begin(self, offered: int, count: int, digits: int | None = None) -> int:
-        """A block is offered, whose number of rows before it is ``count``, or has ``digits``; the
-        cycle of its first request."""
+        """Offer a block; return the cycle of its first request. ``count``: number of rows before
+        the block. ``digits``: digits of the number, by default computed from ``count``."""
         if digits is None:
             digits = -(-count.bit_length() // DIGIT)
         self.entered = max(offered, self.accepted)
@@ -42,24 +45,25 @@ class SegmentTimes:
 
 
 class ChainInputs:
-    """Blocks of all inputs, four ahead. ``now``: the cycle of the first block's offer."""
+    """Blocks of all inputs, requested four blocks ahead. ``now``: cycle in which the first block is
+    offered."""
 
     def __init__(self, vector: ModelledVector, task: ChainTask, now: int):
         self.vector, self.task = vector, task
         self.next_begin = now
         self.segments = SegmentTimes()
-        self.beat = now  # the cycle of the last beat
-        self.open = deque([now - 1] * OUTSTANDING)  # when bursts have come
+        self.beat = now  # cycle of the last beat
+        self.open = deque([now - 1] * OUTSTANDING)  # when bursts have arrived
         self.released = deque([now - 2] * BLOCKS_AHEAD)
         self.product = now  # the cycle after the last row of a product
         self.read_beats = 0
         self.several = sum(each.kind in GATHERED for each in task.inputs.values()) > 1
         self.lists_always = task.walk.by_columns or self.several
-        self.located: list[int] = []  # when the rows of a list are
+        self.located: list[int] = []  # when the rows of a list are located
 
     def block(self, block: VisitedBlock, product: int = 0) -> dict[int, int]:
-        """By input, the cycle from which an instruction may be taken that reads the block.
-        ``product``: the first cycle in which its row of the product could come."""
+        """Return, for every input, the cycle from which an instruction that reads the block may be
+        taken. ``product``: first cycle in which a row of the product could arrive."""
         begin = max(self.next_begin, self.released.popleft() + 1)
         found: dict[int, int] = {}
         asks = begin
@@ -74,11 +78,11 @@ class ChainInputs:
         return found
 
     def release(self, cycle: int) -> None:
-        """The oldest block is given back."""
+        """Give back the oldest block in ``cycle``."""
         self.released.append(cycle)
 
     def _input(self, stream: Descriptor, block: VisitedBlock, asks: int) -> int:
-        """One input of a block; the cycle in which the next one may be offered."""
+        """Request an input of a block; return the cycle in which the next input may be offered."""
         gathered = stream.kind in GATHERED
         if gathered and self._lists_now(block):
             asks = self._list(block.rows, asks)
@@ -104,7 +108,7 @@ class ChainInputs:
 
     @property
     def _lists_ahead(self) -> bool:
-        """Whether a list is read while its line's blocks are not yet begun."""
+        """True if a list is read before the blocks of its line begin."""
         return not (self.lists_always or self.task.of_product)
 
     def _lists_now(self, block: VisitedBlock) -> bool:
@@ -113,7 +117,7 @@ class ChainInputs:
         return block.first or self.lists_always
 
     def _again(self, stream: Descriptor, block: VisitedBlock) -> bool:
-        """Whether an input of the block lies in the beats of the one before."""
+        """Return whether an input of the block lies in the beats of the block before."""
         kind, width = Kind(stream.kind), self.vector.data_width
         if block.first or self.task.walk.by_columns or (kind in GATHERED and self.several):
             return False
@@ -124,7 +128,8 @@ class ChainInputs:
         return block.j % max(1, width // bits) != 0
 
     def _list(self, rows: int, asks: int) -> int:
-        """The numbers of a line's rows; the cycle in which the next piece may be offered."""
+        """Read the numbers of a line's rows; return the cycle in which the next piece may be
+        offered."""
         first = self.segments.begin(asks, 0)
         self._requests(first, 1, list(self._shared(rows, 32)))
         begun = self.beat - rows + 1
@@ -132,7 +137,7 @@ class ChainInputs:
         return self.segments.entered + 1
 
     def _gathered(self, rows: int, holds: list[int], asks: int) -> int:
-        """Rows of a block that are gathered, when they are located."""
+        """Request the gathered rows of a block after they are located."""
         for row in range(rows):
             first = self.segments.begin(max(asks, self.located[row] + 1), 0)
             self._requests(first, 1, holds)
@@ -140,12 +145,12 @@ class ChainInputs:
         return asks
 
     def _empty(self, block: VisitedBlock) -> None:
-        """A row of zeros stands for those outside."""
+        """Add a cycle for a row of zeros if the block has rows outside the tensor."""
         if block.rows < self.vector.block:
             self.beat += 1
 
     def _pieces(self, stream: Descriptor, block: VisitedBlock) -> tuple[int, list[int]]:
-        """Rows of a block, and of each the cycles that its beats take."""
+        """Return the requested rows of a block, and for a row the cycles of every beat."""
         vector, kind = self.vector, Kind(stream.kind)
         if kind in (Kind.ROW, Kind.LABELS):
             return 1, list(self._shared(block.rows, 32))
@@ -155,14 +160,14 @@ class ChainInputs:
         return (1 if kind == Kind.COLUMN else block.rows), [1] * beats
 
     def _shared(self, rows: int, bits: int) -> Iterator[int]:
-        """Rows that are in each beat, of which a row has ``bits``."""
+        """Yield the number of rows in every beat. ``bits``: bits of a row."""
         most = min(self.vector.block, max(1, self.vector.data_width // bits))
         for begin in range(0, rows, most):
             yield min(most, rows - begin)
 
     def _requests(self, first: int, rows: int, holds: list[int]) -> None:
-        """``rows`` requests, one a cycle from ``first`` on; ``holds``: cycles of each one's
-        beats."""
+        """Send ``rows`` requests, one per cycle from ``first`` on. ``holds``: cycles of the beats
+        of a request."""
         request = first - 1
         for _ in range(rows):
             request = max(request + 1, self.open.popleft() + 1)

@@ -1,4 +1,4 @@
-"""A chain's outputs in time: rows that wait, beats, and what answers them."""
+"""Model the outputs of a chain in time: waiting rows, beats, and responses."""
 
 from collections import deque
 
@@ -10,21 +10,22 @@ from diastole_sim.spec.integers import ceil_div
 from diastole_sim.spec.stream_table import ELEMENT_BITS, Kind
 
 BLOCKS_WAITING = 4
-"""Whose rows there is room for."""
+"""Capacity of the queue of rows, in blocks."""
 ASKS_WAITING = 2
-"""Blocks whose place is not yet looked for."""
+"""Most blocks that wait for the location of addresses."""
 LEAST_IMAGE_ROWS, IMAGE_BITS = 32, 1 << 13
-"""Rows of an image that wait for the converter: so many at least, more where the bus is narrow."""
+"""Rows of an image that wait for the converter: LEAST_IMAGE_ROWS at least, and more on a narrow
+bus."""
 LEAVES = 2
-"""Cycles from a row's arrival to its leaving."""
+"""Cycles from a row's arrival until the row leaves."""
 TAKEN = 2
-"""From a write's request to its first beat."""
+"""Cycles from a write request to its first beat."""
 BY_ROWS = (Kind.F32, Kind.BF16, Kind.U8)
 
 
 class ChainOutputs:
-    """Rows of blocks, in the order in which instructions give them. ``now``: no earlier cycle
-    matters."""
+    """Rows of blocks, in the order of the instructions' outputs. ``now``: earlier cycles do not
+    matter."""
 
     def __init__(self, vector: ModelledVector, task: ChainTask, now: int):
         self.vector, self.task = vector, task
@@ -45,21 +46,21 @@ class ChainOutputs:
 
     @property
     def room(self) -> int:
-        """The first cycle in which an instruction may give a block."""
+        """First cycle in which an instruction may output a block."""
         return max(self.packed[0], self.asked[0]) + 1
 
     @property
     def idle(self) -> int:
-        """The first cycle in which all has left, but rows of an image."""
+        """First cycle in which all rows have left, except rows of an image."""
         return max(self.row, self.segments.last) + 1
 
     @property
     def answered(self) -> int:
-        """When all is in memory."""
+        """Cycle in which all outputs are in memory."""
         return self.written if self.image is None else max(self.written, self.image.answered)
 
     def give(self, number: int, block: VisitedBlock, taken: int) -> None:
-        """An instruction that is ``taken`` in a cycle gives a block."""
+        """Output a block of an instruction that is ``taken`` in a cycle."""
         self.packed.popleft()
         self.asked.popleft()
         kind = Kind(self.task.outputs[number].kind)
@@ -86,8 +87,8 @@ class ChainOutputs:
         return kind != Kind.MASK or not any(per_row[row + 1 :])
 
     def _give_row(self, block: VisitedBlock, row: int) -> None:
-        """Of an image, to the queue before the converter, which takes it word by word, if it has
-        room for the tile."""
+        """Pass a row of an image to the queue before the converter. The converter takes rows word
+        by word if the converter has space for the tile."""
         assert self.image is not None
         self.row = max(self.row, self.image_rows.popleft() + 1)
         self.image_row = max(self.image_row, self.row) + 1
@@ -98,7 +99,7 @@ class ChainOutputs:
         self.image_rows.append(self.image_row)
 
     def _beats(self, kind: Kind, block: VisitedBlock) -> list[int]:
-        """That each row of a block brings."""
+        """Return the beats of every row of a block."""
         vector, side = self.vector, self.vector.block
         if kind in BY_ROWS:
             beats = vector.beats(block.cols, ELEMENT_BITS[kind])
@@ -113,7 +114,7 @@ class ChainOutputs:
         return [0] * side
 
     def _ask(self, kind: Kind, block: VisitedBlock, taken: int, per_row: list[int]) -> list[int]:
-        """The cycles of a block's requests."""
+        """Return the cycles of a block's requests."""
         if not any(per_row):
             self.asked.append(taken + 1)
             return []

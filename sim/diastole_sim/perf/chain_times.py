@@ -1,4 +1,4 @@
-"""A chain in time: instruction by instruction, with what each waits for."""
+"""Model a chain in time: instruction by instruction, with the causes of waits."""
 
 from collections import Counter, deque
 from dataclasses import dataclass, field
@@ -10,20 +10,23 @@ from diastole_sim.spec.micro import FAR_TURN, INPUTS, OUTPUTS, REGISTERS, Instru
 from diastole_sim.spec.stream_table import GATHERED, Kind, PanelOrder
 
 PIPELINE = 8
-"""Cycles after which what is written can be read by anyone."""
+"""Cycles after which every instruction can read a written result."""
 ENTRIES = 2
 """Instructions that are chosen ahead."""
 FETCHED = 3
-"""Cycles from the choice of an instruction to the first in which it may be taken."""
+"""Cycles from the choice of an instruction to the first cycle in which the instruction may be
+taken."""
 SCANNED, HIDDEN, BEGINS = 14, 4, 4
-"""Cycles of a set-up: until a program of no more instructions than are read beside the kinds of its
-streams, and how many those are; from the end of it to the offer of the first block."""
+"""Cycles of a set-up. SCANNED: cycles for a program of at most HIDDEN instructions, which are read
+beside the kinds of the streams. BEGINS: cycles from the end of the set-up to the offer of the first
+block."""
 IMAGE_ASKED = 2
-"""From the end of the image before to the offer of the first block, where a chain makes one."""
+"""Cycles from the end of the image before to the offer of the first block, for a chain that makes
+an image."""
 
 
 def setup_cycles(task: ChainTask) -> int:
-    """From a chain's command to the offer of its first block."""
+    """Return the cycles from a chain's command to the offer of its first block."""
     cycles = SCANNED + max(len(task.program) - HIDDEN, 0)
     walk = task.walk
     for number in range(INPUTS + OUTPUTS):
@@ -46,9 +49,14 @@ def setup_cycles(task: ChainTask) -> int:
 
 @dataclass(frozen=True, kw_only=True)
 class ChainTimes:
-    """``done``: the cycle in which the unit takes its next command; ``answered``: in which all that
-    was written is there, if anything was; ``converted``: in which another image may begin.
-    ``waits``: cycles of the core by cause; beats."""
+    """Times of a chain.
+
+    - ``done``: cycle in which the unit takes its next command.
+    - ``answered``: cycle in which all written data are in memory, 0 if nothing was written.
+    - ``converted``: cycle in which another image may begin.
+    - ``waits``: cycles of the core by cause.
+    - ``read_beats``, ``write_beats``: beats over the bus.
+    """
 
     done: int
     answered: int
@@ -59,8 +67,8 @@ class ChainTimes:
 
 
 class ChainCore:
-    """Instructions one after the other, block by block. ``now``: the cycle of the command;
-    ``converter_free``: when the image before is written."""
+    """Run instructions in sequence, block by block. ``now``: cycle of the command.
+    ``converter_free``: cycle in which the image before is written."""
 
     def __init__(
         self, vector: ModelledVector, task: ChainTask, now: int = 0, converter_free: int = 0
@@ -71,7 +79,7 @@ class ChainCore:
             begin = max(begin, converter_free + IMAGE_ASKED)
         self.inputs = ChainInputs(vector, task, begin)
         self.outputs = ChainOutputs(vector, task, begin)
-        self.taken: deque[int] = deque([begin - 2] * ENTRIES)  # of the entries before
+        self.taken: deque[int] = deque([begin - 2] * ENTRIES)  # when the entries before were taken
         self.chosen = begin
         self.slot = begin - vector.slot  # when the last instruction was taken
         self.before: Instruction | None = None
@@ -81,8 +89,8 @@ class ChainCore:
         self.waits: Counter[str] = Counter()
 
     def block(self, block: VisitedBlock, product: int = 0) -> int:
-        """A block's instructions; the cycle in which it is given back. ``product``: the first cycle
-        in which its first row could come from a product."""
+        """Run the instructions of a block; return the cycle in which the block is given back.
+        ``product``: first cycle in which the block's first row could arrive from a product."""
         there = self.inputs.block(block, product)
         self.chosen += 1  # the block is taken
         for instruction in self.task.program:
@@ -99,7 +107,7 @@ class ChainCore:
         return self.released
 
     def end(self) -> ChainTimes:
-        """All blocks have been."""
+        """Return the times of the chain after all blocks."""
         rests = self.special + self.vector.special_cycles
         done = max(self.slot + 1 + self.vector.block + PIPELINE, rests, self.released) + 1
         outputs = self.outputs
@@ -114,7 +122,7 @@ class ChainCore:
         )
 
     def _fetch(self) -> int:
-        """Choose the next entry; the first cycle in which it may be taken."""
+        """Choose the next entry; return the first cycle in which the entry may be taken."""
         self.chosen = max(self.chosen + 1, self.taken.popleft() + 1)
         return self.chosen + FETCHED
 
@@ -139,13 +147,13 @@ class ChainCore:
         if gives:
             assert output is not None
             self.outputs.give(output, block, taken)
-            if self._is_paired(instruction):  # a slot for the output, then one for the register
+            if self._is_paired(instruction):  # a slot for the output, then a slot for the register
                 taken += PIPELINE + self.vector.block - 1
         self.taken.append(taken)
         self.slot, self.before = taken, instruction
 
     def _specials(self, instruction: Instruction) -> int:
-        """From when on the special lanes let it begin."""
+        """Return the cycle from which the special lanes allow an instruction to begin."""
         vector = self.vector
         complete = self.special + vector.special_cycles
         if instruction.turn_rows and instruction.c == self.owner:
@@ -156,7 +164,8 @@ class ChainCore:
         return 0
 
     def _rows(self, instruction: Instruction) -> int:
-        """From when on rows are there that it turns, or reads in another order."""
+        """Return the cycle from which the rows are ready that an instruction permutes, or reads in
+        another order."""
         before = self.before
         if self._is_paired(instruction) or (before and self._is_paired(before)):
             return self.slot + PIPELINE + self.vector.block - 1
@@ -167,7 +176,8 @@ class ChainCore:
         return self.slot + PIPELINE + (1 << instruction.turn_rows >> 1)
 
     def _is_paired(self, instruction: Instruction) -> bool:
-        """Whether rows are worked on in pairs: where a register is turned far, into itself."""
+        """Return whether rows are processed in pairs: an instruction permutes distant rows of a
+        register into the same register."""
         far = self.vector.block > PIPELINE and instruction.turn_rows >= FAR_TURN
         return far and instruction.c == instruction.d and not instruction.special
 
@@ -175,7 +185,7 @@ class ChainCore:
 def estimate_chain(
     vector: ModelledVector, task: ChainTask, now: int = 0, converter_free: int = 0
 ) -> ChainTimes:
-    """A chain over memory and panel, whose command comes in cycle ``now``."""
+    """Return the times of a chain over memory and panel, whose command arrives in cycle ``now``."""
     core = ChainCore(vector, task, now, converter_free)
     for block in task.blocks():
         core.block(block)

@@ -1,7 +1,7 @@
-"""Which loops suit a product: a host's choice, by the model of the machine.
+"""Choose the loops of a product by the model of the machine: the choice of a host.
 
-All nests that a machine takes are looked at in closed form; where a product is short, so that its
-beginning and its end count, those that look best are run in the model.
+All nests of a machine are evaluated in closed form. For a short product, whose beginning and end
+matter, the best nests are then run in the model.
 """
 
 from collections.abc import Iterator
@@ -19,25 +19,27 @@ from diastole_sim.spec.nest import KEPT, OUTER, Nest, NestLimits
 from diastole_sim.spec.sizes.uses import WIDEST, Widths
 
 SLACK = 1.007
-"""So much longer than the fastest may take who reads less."""
+"""Factor on the shortest time within which a nest with fewer reads is preferred."""
 TRIED = 20
-"""Nests that are run in the model, at most."""
+"""Most nests that are run in the model."""
 FEWEST_RUN = 4
-"""Of them; where the model has no time for as many the closed form decides alone."""
+"""Fewest nests that are run in the model. If the model has no time for as many, the closed form
+decides alone."""
 MOST_STEPS = 5_000
-"""Passes, rows and groups of blocks that the model may walk through for one choice: ten
+"""Most passes, rows and groups of blocks that the model walks through for one choice: ten
 milliseconds."""
 HAND_OVER = 20
 """Cycles from the last pass of a chunk to the first request for its place, and from the last vector
-of one to its first pass."""
+of a chunk to its first pass."""
 
 
 HICCUPS = 8
-"""Two units that take the same time take 9 % more together."""
+"""Exponent in :func:`overlapped`. Two units with equal times take 9 % more together."""
 
 
 class NestCost(NamedTuple):
-    """Cycles and beats read; ``steps``: what the model would walk through to say it exactly."""
+    """Cost of a nest: cycles and beats read. ``steps``: steps of the model's walk for an exact
+    result."""
 
     cycles: float
     beats: float
@@ -53,10 +55,10 @@ def choose_nest(
     k: int,
     widths: Widths = WIDEST,
 ) -> Nest:
-    """Of the nests within 0.7 % of the fastest the one that reads the fewest bytes.
+    """Return the nest that reads the fewest bytes, of all nests within 0.7 % of the fastest.
 
-    ``op``: forward, dx or dw; sizes in elements; ``widths`` that the operands have. What the
-    machine has of its own is among them.
+    ``op``: forward, dx or dw. Sizes are in elements. ``widths``: widths of the operands. The
+    machine's own nest is among the candidates.
     """
     costs: dict[Nest, NestCost] = {}
     seen: set[tuple[object, ...]] = set()
@@ -86,16 +88,16 @@ def choose_nest(
 def candidates(
     limits: NestLimits, blocks: tuple[int, int, int], planes: tuple[int, int] = (1, 1)
 ) -> Iterator[Nest]:
-    """Every length that a machine takes, written out, and with each the operands that may stay;
-    ``blocks`` of the product: along what streams, the lanes and the contraction; ``planes`` of what
-    streams and of what is held."""
+    """Yield all lengths that a machine takes, written out, with the operands that may stay on chip.
+    ``blocks``: blocks of the product along the streaming dimension, the lanes and the contraction.
+    ``planes``: planes of the streaming and of the stationary operand."""
     for nests in _written_out(limits):
         nest = nests[KEPT[0]]
         panels, slabs = limits.panels(nest, blocks, planes), limits.slabs(nest)
         rooms = limits.stream_blocks, limits.held_blocks
         fits = [panel <= room for panel, room in zip(panels, rooms, strict=True)]
         yield nests[KEPT[fits[0] + 2 * fits[1]]]
-        # Where the next panel has no place while the last one is used, keeping may cost time.
+        # Keeping may cost time if the next panel has no place while the last panel is used.
         tight = [p + s > r for p, s, r in zip(panels, slabs, rooms, strict=True)]
         if any(fit and full for fit, full in zip(fits, tight, strict=True)):
             loose = [fit and not full for fit, full in zip(fits, tight, strict=True)]
@@ -104,7 +106,8 @@ def candidates(
 
 @lru_cache(maxsize=64)
 def _written_out(limits: NestLimits) -> tuple[dict[str, Nest], ...]:
-    """Every length and order, and of each the nests by what they keep."""
+    """Return all lengths and orders. Every entry has the nests of a combination by the operands
+    kept."""
     lengths = product(limits.t_blocks, limits.groups, limits.chunk, OUTER)
     return tuple(
         {
@@ -116,7 +119,7 @@ def _written_out(limits: NestLimits) -> tuple[dict[str, Nest], ...]:
 
 
 def what_it_does(loops: Loops) -> tuple[object, ...]:
-    """The same for nests that differ in nothing on this product."""
+    """Return a key. Nests with equal keys do not differ on the product."""
     lengths = tuple(map(min, loops.lengths, loops.blocks))
     one = [length == whole for length, whole in zip(lengths[:2], loops.blocks, strict=False)]
     keeps = loops.keeps[0] and not one[1], loops.keeps[1] and not one[0]
@@ -124,8 +127,8 @@ def what_it_does(loops: Loops) -> tuple[object, ...]:
 
 
 def roughly(machine: ModelledMachine, loops: Loops) -> NestCost:
-    """In closed form: tiles as long as the slowest of array, loader and writer makes them, after
-    the first chunk has come and before the last tile has gone."""
+    """Return the cost of loops in closed form. Tiles take as long as the slowest of array, loader
+    and writer. The time before the first chunk arrives and after the last tile is added."""
     block, shortest = machine.block, machine.rows * machine.block
     t, lanes, chunk = (
         min(length, whole) for length, whole in zip(loops.lengths, loops.blocks, strict=True)
@@ -135,7 +138,7 @@ def roughly(machine: ModelledMachine, loops: Loops) -> NestCost:
     last_l = loops.blocks[1] - (tiles_l - 1) * lanes
     tiles, chunks = tiles_t * tiles_l, ceil_div(loops.blocks[2], chunk)
     slices = ceil_div(loops.blocks[2], loops.chunk_side)
-    # Cycles of the passes of a slice over all tiles, and so of a tile on average.
+    # Cycles of the passes of a slice over all tiles, and from these cycles the average of a tile.
     slots = (tiles_t - 1) * max(t * block, shortest, 4)
     slots += max(loops.sizes[0] - (tiles_t - 1) * t * block, shortest, 4)
     groups = (tiles_l - 1) * ceil_div(lanes, loops.lanes_side)
@@ -163,13 +166,13 @@ def roughly(machine: ModelledMachine, loops: Loops) -> NestCost:
 
 
 def overlapped(one: float, other: float) -> float:
-    """Of two units that wait for each other: the longer time, and somewhat more where they take the
-    same, for then every hiccup of either one counts."""
+    """Return the time of two mutually waiting units: the longer time, and somewhat more for equal
+    times, since every hiccup of either unit then counts."""
     return (one**HICCUPS + other**HICCUPS) ** (1 / HICCUPS)
 
 
 class Beats(NamedTuple):
-    """Of the first chunk, and of a product; and how many requests there are for them."""
+    """Beats of the first chunk and of a product, and the number of requests for the beats."""
 
     first: float
     all: float
@@ -183,9 +186,9 @@ def loading(
     tiles: tuple[int, int],
     share: float,
 ) -> tuple[tuple[int, int], tuple[float, float], Beats]:
-    """Tiles in the first round of the outer loop and in all others; cycles of loading a chunk in
-    them, all its planes; beats. What stays is loaded in the first tile of the loop that it does not
-    depend on."""
+    """Return three values: tiles in the first round of the outer loop and in all further rounds;
+    cycles per chunk for loading all planes, in either kind of tile; beats. A kept operand is loaded
+    in the first tile of the loop that the operand does not depend on."""
     t, lanes, chunk = lengths
     parts_of_plane = chunk_parts(machine, loops.roles, t, lanes, chunk)
     held, streamed = (
@@ -193,7 +196,8 @@ def loading(
     )
     inner, outer = (tiles[0], tiles[1]) if loops.outer == "l" else (tiles[1], tiles[0])
     chunks = ceil_div(loops.blocks[2], chunk)
-    # Of the operand that stays for an inner loop one part in so many, of the other one all at once.
+    # An operand kept over the inner loop is loaded in one tile of ``inner``. An operand kept over
+    # the outer loop is loaded in the first round only.
     of_inner, of_outer = (held, streamed) if loops.outer == "l" else (streamed, held)
     keeps_inner, keeps_outer = loops.keeps[:: -1 if loops.outer == "l" else 1]
     parts = [(1 / inner if keeps_inner else 1.0, 1.0), (0.0, 0.0)]
@@ -220,14 +224,14 @@ def loading(
 
 
 def row_beats(machine: ModelledMachine, lanes: int, *, north: bool) -> float:
-    """Cycles of a row of a tile on its way out, beside those of other ports."""
+    """Return the cycles in which a row of a tile leaves, beside rows of other ports."""
     words = ceil_div(lanes, machine.drain_vectors(north=north))
     return max(ceil_div(4 * lanes * machine.block, machine.beat_bytes) / machine.ports, words)
 
 
 class ChunkPart(NamedTuple):
-    """What a chunk loads of one operand: beats that all ports read of it, and, of the first port,
-    which has as many rows as any other, beats, and cycles in which it asks for them; requests."""
+    """Loads of a chunk for one operand: beats over all ports; beats and request cycles of the first
+    port, which has no fewer rows than any other port; requests."""
 
     all_beats: int
     beats: int
@@ -242,15 +246,16 @@ class ChunkPart(NamedTuple):
         return cls(all_beats, own[0].beats, ask_cycles, region.rows * len(region.runs))
 
     def times(self, planes: int) -> "ChunkPart":
-        """Of so many planes."""
+        """Return the loads of ``planes`` planes."""
         return ChunkPart(*(planes * count for count in self))
 
 
-@lru_cache(maxsize=1 << 14)  # nests of other orders, and of other products, load the same
+@lru_cache(maxsize=1 << 14)  # nests of other orders, and other products, load the same
 def chunk_parts(
     machine: ModelledMachine, roles: Roles, t: int, lanes: int, chunk: int
 ) -> tuple[ChunkPart, ChunkPart]:
-    """What the first chunk of a whole tile loads: of what is held and of what streams."""
+    """Return the loads of the first chunk of a whole tile, for the stationary and for the streaming
+    operand."""
     held_rows, held_cols = held_sides(roles, (0, lanes), (0, chunk))
     rows, cols = (chunk, t) if roles.cols_t else (t, chunk)
     held = blocks(machine, roles.held, held_rows, held_cols)

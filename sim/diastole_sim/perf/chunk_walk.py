@@ -1,4 +1,4 @@
-"""The loops of a product: its chunks, what each needs from memory, and what leaves it.
+"""Walk the loops of a product: yield its chunks, with the data that every chunk loads and stores.
 
 Positions and lengths are in blocks unless a name says otherwise.
 """
@@ -19,14 +19,14 @@ from diastole_sim.spec.nest import Nest
 from diastole_sim.spec.sizes.uses import DY, WIDEST, W, Widths, X
 
 LONG_TILE = 2000
-"""Cycles of a tile, to which one more makes no difference."""
+"""Cycles from which on a tile is long: one cycle more makes no difference."""
 
 
 class Run(NamedTuple):
-    """Neighbouring blocks of one group: what one look at its exponents brings.
+    """Neighbouring blocks of a group, with a single read of the group's exponents.
 
-    ``requests``: beats of each read request, of ``exponents`` and then of mantissas. The latter
-    hold ``blocks`` that are wanted, then ``dropped`` ones, which only fill a granule.
+    ``requests``: beats of every read request, for ``exponents`` and then for mantissas. The
+    mantissas hold ``blocks`` requested blocks, then ``dropped`` blocks to complete a granule.
     """
 
     cls: int
@@ -38,7 +38,7 @@ class Run(NamedTuple):
 
 @dataclass(frozen=True)
 class LoadedRegion:
-    """Rows of blocks of one tensor, each row cut into the same runs; or beats of maxima."""
+    """Rows of blocks of one tensor, every row cut into the same runs; or beats of maxima."""
 
     rows: int
     first_row: int = 0
@@ -50,8 +50,8 @@ class LoadedRegion:
         return self.maxima_beats + self.rows * sum(sum(run.requests) for run in self.runs)
 
     def of_port(self, port: int, ports: int) -> "LoadedRegion":
-        """What one port of several brings: maxima, and every so manyth row; where there is none for
-        it, the first one, of which all is dropped."""
+        """Return the part of the region that one of several ports reads: the maxima, and every
+        ``ports``-th row. A port without a row reads the first row and drops all of it."""
         if ports == 1 or not self.rows:
             return self
         if port >= self.rows:
@@ -66,16 +66,20 @@ NOTHING = LoadedRegion(rows=0)
 
 @dataclass(frozen=True)
 class Chunk:
-    """A part of a contraction, of a plane of each operand: its ``regions`` in the order of loading,
-    then its passes.
+    """Part of a contraction for a plane of each operand: ``regions`` in the order of loading, then
+    passes. A step without a request is a region without beats.
 
-    A step that asks for nothing is a region without beats. ``loads``, ``frees``: what streams, what
-    is held. ``slots`` per pass and direction; ``slices`` of the contraction by ``groups`` of lanes;
-    the directions in use; for each direction whether the chunk opens and closes an output tile.
+    - ``loads``, ``frees``: True if the chunk loads and frees a slab, for the streaming and for the
+      stationary operand.
+    - ``slots``: slots per pass and direction.
+    - ``slices``: slices of the contraction.
+    - ``groups``: groups of lanes.
+    - ``uses``: directions in use.
+    - ``opens``, ``closes``: for each direction, True if the chunk opens and closes an output tile.
     """
 
     regions: tuple[LoadedRegion, ...]
-    first: bool  # of its tile
+    first: bool  # in its tile
     last: bool
     loads: tuple[bool, bool]
     frees: tuple[bool, bool]
@@ -85,16 +89,17 @@ class Chunk:
     uses: tuple[bool, bool]  # east, north
     opens: tuple[bool, bool]
     closes: tuple[bool, bool]
-    spans: "tuple[tuple[Span, ...], tuple[Span, ...]]"  # of the tiles that it closes
+    spans: "tuple[tuple[Span, ...], tuple[Span, ...]]"  # spans of the closed tiles
 
 
 @dataclass(frozen=True)
 class Span:
-    """Rows of a result, written one request each: of ``vectors`` B-float vectors, ``beats`` beats.
+    """Rows of a result, with a write request per row: ``vectors`` vectors of B floats, or ``beats``
+    beats, per row.
 
-    ``columns``, where they turn: words that leave the accumulators before the first row can.
-    ``start``: beats from the result's first, where a burst may begin, to the first row; ``pitch``:
-    from row to row.
+    ``columns``: for transposed rows, the words that leave the accumulators before the first row
+    can. ``start``: beats from the first beat of the result, where a burst may begin, to the first
+    row. ``pitch``: beats from row to row.
     """
 
     rows: int
@@ -106,11 +111,11 @@ class Span:
 
     @property
     def alike(self) -> tuple[int, ...]:
-        """What rows that take equally long have in common, if they begin alike in bursts."""
+        """Properties that decide the duration of rows, for rows with equal positions in bursts."""
         return self.rows, self.vectors, self.beats, self.columns, self.pitch
 
     def bursts(self, row: int) -> list[int]:
-        """Beats of each burst of a row."""
+        """Return the beats of every burst of a row."""
         room = BURST_BEATS - (self.start + row * self.pitch) % BURST_BEATS
         if self.beats <= room:
             return [self.beats]
@@ -121,10 +126,11 @@ class Span:
 
 @dataclass(frozen=True)
 class Roles:
-    """One use of the array: which tensor streams, which is held, and how they lie.
+    """Use of the array: the streaming tensor, the stationary tensor, and their layout.
 
-    ``cols_t``: the streamed dimension runs along the stream's columns. ``lanes_down``: the lanes
-    run along the rows of the held tensor.
+    ``cols_t``: True if the streaming dimension runs along the columns of the streaming tensor.
+    ``lanes_down``: True if the lanes run along the rows of the stationary tensor. ``north``: True
+    if sums leave to the north.
     """
 
     stream: int
@@ -135,8 +141,9 @@ class Roles:
 
 
 def roles_of(machine: ModelledMachine, op: str) -> Roles:
-    """The images of a class in vector groups have their rows along the contraction, so what is held
-    lies by lanes, and its sums leave to the north."""
+    """Return the roles of an operation. Images of a class in vector groups have their rows along
+    the contraction. A stationary tensor in vector groups therefore lies by lanes, and its sums
+    leave to the north if the array transposes."""
     stream, held = {"forward": (X, W), "dx": (DY, W), "dw": (X, DY)}[op]
     lanes_down = op == "dx" or machine.grouped(held)
     return Roles(
@@ -149,14 +156,14 @@ def roles_of(machine: ModelledMachine, op: str) -> Roles:
 
 
 class ChunkWalk(Protocol):
-    """Loops, the outermost first, and the chunks of their steps. ``alike``: the address of a row
-    takes as long as it does in the mean, but in loops that are :func:`exact`."""
+    """Loops, the outermost first, and the chunks of their steps. ``alike``: True if the address of
+    a row takes its average time, except in loops that are :func:`exact`."""
 
     alike: bool
 
     @property
     def maxima_beats(self) -> int:
-        """Beats of maxima that each port reads in all steps."""
+        """Beats of maxima that every port reads in all steps."""
         ...
 
     @property
@@ -166,26 +173,26 @@ class ChunkWalk(Protocol):
 
 
 def every_chunk(walk: ChunkWalk) -> Iterator[Chunk]:
-    """The chunks of all steps, in their order."""
+    """Yield the chunks of all steps in order."""
     for numbers in product(*(range(axis.count) for axis in walk.axes)):
         yield from walk.chunks(*(axis.at(n) for axis, n in zip(walk.axes, numbers, strict=True)))
 
 
 def steps(total: int, step: int) -> Iterator[Stretch]:
-    """Every part of ``total``."""
+    """Return every part of ``total``."""
     return ((start, min(step, total - start)) for start in range(0, total, step))
 
 
 def maxima(machine: ModelledMachine, cls: int, first: int, count: int) -> LoadedRegion:
-    """Of ``count`` blocks along a dimension."""
+    """Return the region of maxima of ``count`` blocks along a dimension."""
     beat, entries = machine.beat_bytes, machine.entries(cls)
     end = ceil_div((first + count) * entries, beat)
     return LoadedRegion(rows=0, maxima_beats=end - first * entries // beat)
 
 
 def blocks(machine: ModelledMachine, cls: int, rows: Stretch, cols: Stretch) -> LoadedRegion:
-    """A rectangle of blocks."""
-    known = machine.known_runs  # of a product's rectangles most have the same columns
+    """Return the region of a rectangle of blocks."""
+    known = machine.known_runs  # most rectangles of a product have the same columns
     runs = known.get((cls, cols))
     if runs is None:
         runs = known[cls, cols] = _runs(machine, cls, cols)
@@ -193,7 +200,7 @@ def blocks(machine: ModelledMachine, cls: int, rows: Stretch, cols: Stretch) -> 
 
 
 def _runs(machine: ModelledMachine, cls: int, cols: Stretch) -> tuple[Run, ...]:
-    """What of a row of blocks is in the same groups."""
+    """Cut a row of blocks into runs at the bounds of groups."""
     runs: list[Run] = []
     layout = machine.group_layouts[cls]
     col, end = cols[0], sum(cols)
@@ -212,8 +219,9 @@ def _runs(machine: ModelledMachine, cls: int, cols: Stretch) -> tuple[Run, ...]:
 
 @dataclass(frozen=True)
 class Loops:
-    """The loops of one product: sizes in elements and in blocks along what streams, the lanes and
-    the contraction; the lengths of its tiles and chunks; slices of lanes and of the contraction."""
+    """Loops of one product. ``sizes``, ``blocks``: numbers of elements and of blocks along the
+    streaming dimension, the lanes and the contraction. ``lengths``: lengths of tiles and chunks.
+    ``lanes_side``, ``chunk_side``: blocks of a slice along the lanes and along the contraction."""
 
     roles: Roles
     sizes: tuple[int, int, int]
@@ -222,13 +230,13 @@ class Loops:
     lanes_side: int
     chunk_side: int
     outer: str
-    keeps: tuple[bool, bool] = (False, False)  # what streams, what is held
-    slabs: tuple[int, int] = (0, 0)  # blocks of a bank that a chunk takes of both
-    units: int = 2  # of sums that a tile takes
-    planes: tuple[int, int] = (1, 1)  # of what streams, of what is held
+    keeps: tuple[bool, bool] = (False, False)  # streaming, stationary operand
+    slabs: tuple[int, int] = (0, 0)  # blocks of a bank that a chunk takes of both operands
+    units: int = 2  # units of sums that a tile takes
+    planes: tuple[int, int] = (1, 1)  # streaming, stationary operand
 
     def tiles(self) -> Iterator[tuple[Stretch, Stretch]]:
-        """Every output tile in its order, along what streams and along the lanes."""
+        """Return every output tile in order, along the streaming dimension and along the lanes."""
         t_steps, lane_steps = (list(steps(self.blocks[k], self.lengths[k])) for k in (0, 1))
         if self.outer == "l":
             return ((t, lanes) for lanes in lane_steps for t in t_steps)
@@ -244,7 +252,7 @@ def loops_of(
     nest: Nest = MACHINES_OWN,
     widths: Widths = WIDEST,
 ) -> Loops:
-    """``op``: forward, dx or dw; sizes in elements."""
+    """Return the loops of a product. ``op``: forward, dx or dw. Sizes are in elements."""
     roles = roles_of(machine, op)
     sizes = {"forward": (m, n, k), "dx": (m, k, n), "dw": (k, n, m)}[op]
     c_side, l_side = (machine.rows, machine.cols) if roles.north else (machine.cols, machine.rows)
@@ -268,7 +276,8 @@ def loops_of(
 
 
 class PlanePair(NamedTuple):
-    """A plane of what streams and one of what is held, by number; and how many there are."""
+    """Numbers of a plane of the streaming and of the stationary operand, with the numbers of
+    planes."""
 
     stream: int
     held: int
@@ -293,20 +302,20 @@ class PlanePair(NamedTuple):
 
 
 def plane_pairs(streams: int, helds: int) -> Iterator[PlanePair]:
-    """Every pair, what streams innermost."""
+    """Return every pair of planes; the streaming plane is innermost."""
     pairs = product(range(helds), range(streams))
     return (PlanePair(stream, held, streams, helds) for held, stream in pairs)
 
 
 def product_chunks(machine: ModelledMachine, loops: Loops) -> Iterator[Chunk]:
-    """Every chunk of a product in its order."""
+    """Return every chunk of a product in order."""
     return every_chunk(WalkedProduct(machine, loops))
 
 
 class WalkedProduct:
-    """The loops of a product: over tiles, and in each over the contraction. A chunk of it is one
-    for every pair of planes, of which what streams is innermost; its planes stay for all that are
-    held."""
+    """Loops of a product: over tiles, and in every tile over the contraction. A part of the
+    contraction is one chunk for every pair of planes, with the streaming plane innermost. The
+    streaming planes stay for all stationary planes."""
 
     def __init__(self, machine: ModelledMachine, loops: Loops):
         self.machine, self.loops, self.alike = machine, loops, False
@@ -315,7 +324,7 @@ class WalkedProduct:
 
     @cached_property
     def lengths(self) -> tuple[Axis, Axis, Axis]:
-        """Along what streams, the lanes and the contraction."""
+        """Axes of the streaming dimension, the lanes and the contraction."""
         loops = self.loops
         t, lanes, chunk = loops.lengths
         maxima_t, maxima_l = self._rounds_of_maxima()
@@ -327,8 +336,8 @@ class WalkedProduct:
         )
 
     def _rounds_of_maxima(self) -> tuple[list[tuple[int, int]], list[tuple[int, int]]]:
-        """How maxima move on through beats, along what streams and the lanes; of a tile that takes
-        long a beat of them more or less makes no difference."""
+        """Return how maxima move on through beats, along the streaming dimension and the lanes. In
+        a long tile a beat of maxima more or less makes no difference."""
         loops, machine = self.loops, self.machine
         t, lanes, _ = loops.lengths
         passes = ceil_div(lanes, loops.lanes_side) * ceil_div(loops.blocks[2], loops.chunk_side)
@@ -339,23 +348,24 @@ class WalkedProduct:
         return [(t * of_t, machine.beat_bytes)], [(lanes * of_l, machine.beat_bytes)]
 
     def _rounds_of_bursts(self) -> tuple[list[tuple[int, int]], list[tuple[int, int]]]:
-        """How the rows of a tile move on through bursts, along what streams and the lanes."""
+        """Return how the rows of a tile move on through bursts, along the streaming dimension and
+        the lanes."""
         t, lanes, _ = self.loops.lengths
         rows, row = (
             t * self.machine.block,
             4 * lanes * self.machine.block // self.machine.beat_bytes,
         )
         whole = gcd(self.pitch, BURST_BEATS)
-        if row and whole % row == 0:  # no row crosses a bound
+        if row and whole % row == 0:  # no row crosses a burst bound
             return [], []
         fewest = self.loops.sizes[0] % rows or rows
-        if fewest * whole < BURST_BEATS:  # else the rows of a tile begin everywhere that they can
+        if fewest * whole < BURST_BEATS:  # else the rows of a tile begin at every possible place
             whole = BURST_BEATS
         return [(rows * self.pitch, whole)], [(row, whole)]
 
     @property
     def maxima_beats(self) -> int:
-        """Beats of maxima that each port reads."""
+        """Beats of maxima that every port reads."""
         classes = self.loops.roles.stream, self.loops.roles.held
         of_t, of_l = (
             sum(
@@ -369,7 +379,7 @@ class WalkedProduct:
 
     @property
     def axes(self) -> tuple[Axis, Axis, Axis]:
-        """The outer loop, the inner one and the contraction."""
+        """Outer loop, inner loop and contraction."""
         t, lanes, c = self.lengths
         return (lanes, t, c) if self.loops.outer == "l" else (t, lanes, c)
 
@@ -377,13 +387,13 @@ class WalkedProduct:
         return axis.rows(rows) if self.alike and not exact(axis, self.axes) else rows
 
     def chunks(self, *steps: Stretch) -> Iterator[Chunk]:
-        """The chunks of a part of the contraction of one tile."""
+        """Yield the chunks of a part of the contraction of one tile."""
         outer, inner, c = steps
         machine, loops, roles = self.machine, self.loops, self.loops.roles
         uses = (not roles.north, roles.north)
         t, lanes = (inner, outer) if loops.outer == "l" else (outer, inner)
         span = self._span(t, lanes)
-        others = (lanes, t)  # what streams goes over lanes, what is held over T tiles
+        others = (lanes, t)  # loops in which the streaming and the stationary operand are reused
         begins = [not kept or at[0] == 0 for kept, at in zip(loops.keeps, others, strict=True)]
         ends = [
             not kept or sum(at) == whole
@@ -423,7 +433,7 @@ class WalkedProduct:
             )
 
     def _span(self, t: Stretch, lanes: Stretch) -> Span:
-        """The rows of a tile."""
+        """Return the rows of a tile."""
         if self.span_at != (t, lanes):
             machine, (t_size, l_size, _) = self.machine, self.loops.sizes
             cols = min(lanes[1] * machine.block, l_size - lanes[0] * machine.block)
@@ -440,5 +450,5 @@ class WalkedProduct:
 
 
 def held_sides(roles: Roles, lanes: Stretch, c: Stretch) -> tuple[Stretch, Stretch]:
-    """Rows and columns of what is held."""
+    """Return rows and columns of the stationary operand."""
     return (lanes, c) if roles.lanes_down else (c, lanes)

@@ -1,4 +1,4 @@
-"""One convert command: cycles, and beats to the last."""
+"""Estimate a convert command: cycles, and exact beats."""
 
 from collections import deque
 from dataclasses import dataclass
@@ -22,36 +22,36 @@ from diastole_sim.spec.limits import slot_words
 from diastole_sim.spec.numerics import CLASS_NAMES, Numerics
 from diastole_sim.spec.require import require_choice, require_int
 
-# Cycles between units, as they were measured.
-FOLLOWING = 3  # rows of blocks of a tile, after which one takes as long as the next
-KNOWN = 4  # from a piece's last word to the first one that goes through the lanes
+# Measured cycles between units.
+FOLLOWING = 3  # rows of blocks of a tile after which all rows take equally long
+KNOWN = 4  # from a piece's last word to its first word through the lanes
 BEGUN = 3  # to the first request
-SCANNED = 3  # from a tensor's last word to the first request of the second reading, and 1 more
-# for each time that lanes are compared in pairs
-FOUND = 13  # from a tile's last word to the first that is stored by the scales of its units
-BETWEEN = 1  # from a tile's last word to the next one's first, where both are passed twice
+SCANNED = 3  # from a tensor's last word to the first request of the second reading, and 1
+# more for every level of the comparison of lanes in pairs
+FOUND = 13  # from a tile's last word to the first word stored by the scales found
+BETWEEN = 1  # from a tile's last word to the next tile's first, if tiles pass twice
 STORED = 2  # from the lanes to a group's first byte
 GIVEN = 2  # from the choice between two copies to the first byte
 REPORTED = 3  # from the last response to the command's end
-KEPT = 2  # whole groups of the second copy, whose beats wait
-ASKED_AGAIN = 4  # requests come before what they are for, which is known that much earlier
+KEPT = 2  # whole groups of the second copy whose beats wait
+ASKED_AGAIN = 4  # a request is sent this early before the end of an older one
 
 
 def slot_cycles(numerics: Numerics, slot_plus_1: int) -> int:
-    """Cycles in which a conversion of a program reads the words of its scale slot; ``slot_plus_1``
-    is 0 without one."""
+    """Return the cycles in which a conversion of a program reads the words of its scale slot.
+    ``slot_plus_1``: 0 without a slot."""
     return 1 + slot_words(numerics) if slot_plus_1 and numerics.has_tensor_scales else 0
 
 
 @dataclass(frozen=True, kw_only=True)
 class ConversionEstimate:
-    """What a command costs.
+    """Costs of a convert command.
 
-    ``cycles`` is an estimate: on `nano` and `edge` it is 0.6 % off in the mean at most
-    (``pytest bench -k cycles_off``), mostly of vectors, where tiles have few rows; most tensors in
-    squares are right to the cycle. Tests hold it to 2 %, to 4 % where a far memory has no more
-    reads open, and to 12 % in blocks of less than 4. ``read_beats`` and ``write_beats`` are exact.
-    ``words``: cycles in which the lanes have work. A machine has one converter, at its first port.
+    ``cycles`` is an estimate. On `nano` and `edge` the mean error is 0.6 % at most (``pytest bench
+    -k cycles_off``), mostly for vectors, whose tiles have few rows. Most tensors in squares are
+    right to the cycle. Tests allow 2 %, or 4 % if a far memory has no more reads open, and 12 % in
+    blocks of less than 4. ``read_beats`` and ``write_beats`` are exact. ``words``: cycles in which
+    the lanes have work. A machine has one converter, at its first port.
     """
 
     tensor_class: str
@@ -83,10 +83,11 @@ def estimate_conversion(
     scale_known: bool | None = None,
     width: int | None = None,
 ) -> ConversionEstimate:
-    """Of a tensor of ``rows`` x ``cols`` elements. ``scale_known``: that of a tensor is given, and
-    need not be read from it; if left out, wherever a machine's scales are not ``current``, though
-    of ``delayed`` ones the first is. ``width``: bits of magnitude, where they are chosen at every
-    conversion, None for the widest. ValueError if out of range."""
+    """Estimate the conversion of a tensor of ``rows`` x ``cols`` elements. ``scale_known``: True if
+    the scale is given, and need not be read from the tensor. The default is True for machines whose
+    scales are not ``current``, although the first of ``delayed`` scales is read. ``width``: bits of
+    magnitude if widths are chosen at every conversion, None for the widest. ValueError if an
+    argument is out of range."""
     require_choice("tensor_class", tensor_class, CLASS_NAMES)
     for name, size in (("rows", rows), ("cols", cols)):
         require_int(name, size, 1, MAX_SIZE)
@@ -108,16 +109,17 @@ def estimate_conversion(
 
 
 class TileReading:
-    """Rows of tiles are asked for, and taken where a tile has room."""
+    """Request rows of tiles, and take rows when their tile has space."""
 
     def __init__(self, converter: ModelledConverter, memory: Memory, start: int):
         self.converter, self.latency = converter, memory.read_cycles
-        self.asked = self.taken = start  # the last request; the cycle after the last word
-        self.open = deque([LONG_AGO] * OUTSTANDING)  # when requests have come
-        self.ends = deque([LONG_AGO] * converter.tiles_ahead)  # when tiles have
+        self.asked = self.taken = start  # last request; the cycle after the last word
+        self.open = deque([LONG_AGO] * OUTSTANDING)  # when requests have arrived
+        self.ends = deque([LONG_AGO] * converter.tiles_ahead)  # when tiles have ended
 
     def tile(self, rows: int, cols: int, free: int) -> list[int]:
-        """When each piece of a tile has come, whose place is free from a cycle on."""
+        """Return when every piece of a tile is known. ``free``: cycle from which the tile's place
+        is free."""
         converter, known = self.converter, list[int]()
         allowed = self.ends.popleft() + 1
         for width in converter.pieces(cols):
@@ -132,16 +134,16 @@ class TileReading:
 
     @property
     def times(self) -> list[int]:
-        """What it leaves behind."""
+        """Times that later tiles depend on."""
         return [self.asked, self.taken, *self.open, *self.ends]
 
     @property
     def since(self) -> tuple[int, ...]:
-        """What it leaves behind, in cycles after the last word."""
+        """Times that later tiles depend on, in cycles after the last word."""
         return tuple(max(time - self.taken, LONG_AGO // 2) for time in self.times)
 
     def later(self, cycles: int) -> None:
-        """As if all had been so many cycles later."""
+        """Shift all times by ``cycles`` cycles."""
         self.asked += cycles
         self.taken += cycles
         self.open = deque(time + cycles for time in self.open)
@@ -150,18 +152,18 @@ class TileReading:
 
 @dataclass
 class _Turned:
-    """A group of the second copy that waits to be read, and to be written."""
+    """Group of the second copy that waits to be read and written."""
 
-    number: int  # in its image
-    filled: int  # its strip is
+    number: int  # number in its image
+    filled: int  # when its strip is complete
     words: int
     beats: int
-    last: bool  # of its strip
+    last: bool  # True for the last group of a strip
     ready: int | None = None
 
 
 class ConversionRun:
-    """A command on its way."""
+    """Run one convert command."""
 
     def __init__(self, converter: ModelledConverter, memory: Memory, rows: int, cols: int):
         self.converter, self.memory = converter, memory
@@ -169,22 +171,22 @@ class ConversionRun:
         self.reading = TileReading(converter, memory, BEGUN)
         self.starts, self.early = (RowStarts(BEGUN, converter.row_start) for _ in range(2))
         self.lane = 0  # the cycle after the last word in the lanes
-        self.slack = 0  # cycles for which the first words of a row of blocks waited
-        self.before: tuple[Line, ...] = ()  # rows of blocks that came without a pause
-        self.line: Line = 0, 0  # the row of blocks that is stored
-        self.places = deque([LONG_AGO] * converter.halves)  # tiles that have gone
-        self.groups = deque([LONG_AGO] * 2)  # of the first copy, whose elements have left
-        self.fields = deque([LONG_AGO] * 2)  # whose exponents have
+        self.slack = 0  # wait of the first words of a row of blocks, in cycles
+        self.before: tuple[Line, ...] = ()  # rows of blocks without a pause between them
+        self.line: Line = 0, 0  # row of blocks that is being stored
+        self.places = deque([LONG_AGO] * converter.halves)  # when tiles have left
+        self.groups = deque([LONG_AGO] * 2)  # when elements of first-copy groups have left
+        self.fields = deque([LONG_AGO] * 2)  # when exponents of first-copy groups have left
         self.writes = ImageWrites(converter, memory, rows, cols)
-        self.given = 0  # the next choice between two copies
+        self.given = 0  # next choice between two copies
         self.turned: deque[_Turned] = deque()
         self.strips = deque([LONG_AGO] * 2)
-        self.read = LONG_AGO  # the cycle after the last word of the second copy
-        self.field = LONG_AGO  # its last byte of exponents
-        self.kept = deque[tuple[int, int]]()  # beats of it, in groups, and when these begin to go
+        self.read = LONG_AGO  # cycle after the last word read of the second copy
+        self.field = LONG_AGO  # last byte of exponents of the second copy
+        self.kept = deque[tuple[int, int]]()  # second-copy groups: beats, and begin of leaving
 
     def run(self, twice: bool) -> int:
-        """Cycles, of two readings if ``twice``."""
+        """Return the cycles of the command, with two readings if ``twice``."""
         if twice:
             compared = (self.converter.lanes - 1).bit_length()
             self.begin_at(self._scan() + SCANNED + compared)
@@ -196,7 +198,7 @@ class ConversionRun:
         return self.finish() + self.memory.response_cycles + REPORTED
 
     def finish(self) -> int:
-        """All tiles have come; the cycle after the last beat."""
+        """Finish after all tiles have arrived; return the cycle after the last beat."""
         while self.turned:
             self._give_turned()
         per_block = self.converter.block if self.converter.vectors else 1
@@ -207,8 +209,8 @@ class ConversionRun:
         return writes.write
 
     def _scan(self) -> int:
-        """The first reading: the cycle after the last word. Rows of tiles that leave behind what
-        some before did come again and again."""
+        """Read the tensor for the first time; return the cycle after the last word. Rows of tiles
+        repeat once a row of tiles leaves the state of an earlier one."""
         converter, seen = self.converter, dict[tuple[int, ...], tuple[int, int]]()
         reading = TileReading(converter, self.memory, BEGUN)
         row = 0
@@ -225,16 +227,16 @@ class ConversionRun:
         return reading.taken
 
     def begin_at(self, cycle: int) -> None:
-        """Nothing comes before."""
+        """Begin in ``cycle``; nothing happens before."""
         self.reading = TileReading(self.converter, self.memory, cycle)
         self.lane = self.given = cycle
         self.starts, self.early = (RowStarts(cycle, self.converter.row_start) for _ in range(2))
         self.writes.begin_at(cycle)
 
-    # Rows of tiles that are alike.
+    # Repeated rows of tiles.
 
     def _state(self, row: int) -> tuple[int, ...]:
-        """What a row of tiles leaves behind, times less that of the lanes."""
+        """Return the state after a row of tiles, with times relative to the time of the lanes."""
         times = [
             *self.reading.times, *self.places, *self.groups, *self.fields, *self.writes.times,
         ]  # fmt: skip
@@ -260,8 +262,8 @@ class ConversionRun:
         )
 
     def _repeat(self, row: int, seen: dict[tuple[int, ...], tuple[int, int]]) -> int:
-        """The row of elements to go on with: where a row of tiles leaves behind what one before
-        did, only later, all that are between the two come again and again."""
+        """Return the row of elements to continue with. If a row of tiles leaves the state of an
+        earlier one, only later, all rows of tiles between the two repeat."""
         state = self._state(row)
         if state not in seen:
             seen[state] = row, self.lane
@@ -290,10 +292,11 @@ class ConversionRun:
             each.filled += cycles
             each.ready = each.ready and each.ready + cycles
 
-    # Through the lanes.
+    # Lanes.
 
     def tiles(self, row: int, col: int = 0, end: int | None = None) -> None:
-        """A row of tiles, from a column of elements on, to ``end`` if it is not the tensor's."""
+        """Convert a row of tiles, from a column of elements on, until ``end`` or the last
+        column."""
         converter = self.converter
         rows = min(converter.tile_rows, self.rows - row)
         for width in converter.tiles((end or self.cols) - col):
@@ -307,7 +310,8 @@ class ConversionRun:
             col += width
 
     def _with_draws(self, known: list[int], row: int, col: int, rows: int, cols: int) -> list[int]:
-        """When the pieces of a tile are known, whose draws come first; reading waits for these."""
+        """Return when the pieces of a tile are known if words are measured with their random bits.
+        Reading waits for the random bits."""
         words = ceil_div(cols, self.converter.lanes)
         begin = known[-1] - KNOWN - rows * words
         delay = self._rows_delay(self.early, begin, (row, col), rows, cols)
@@ -318,23 +322,24 @@ class ConversionRun:
         ]
 
     def _find(self, known: int, rows: int, cols: int) -> None:
-        """Pass over a tile for the scales of its units; nothing is drawn."""
+        """Pass a tile through the lanes to choose the scales of its units. No random bits are
+        drawn."""
         words = rows * ceil_div(cols, self.converter.lanes)
         self.lane = max(self.lane, known) + words + FOUND
 
     @property
     def _late(self) -> int:
-        """From a word to its elements."""
+        """Cycles from a word to its elements."""
         return self.converter.lane_cycles + self.converter.drawn_cycles
 
     def _place(self, row: int, col: int) -> tuple[int, int]:
-        """What an element's index, and that of the one below it, are among those that are hashed
-        together."""
+        """Return the position of an element's index among the indices that are hashed together, and
+        the distance to the element below, modulo the number of these indices."""
         together = hashed_together(self.converter.lanes)
         return (row * self.cols + col) % together, self.cols % together
 
     def _number(self, row: int, col: int) -> int:
-        """Of the group of an element, in the image of the first copy."""
+        """Return the number of an element's group in the image of the first copy."""
         converter = self.converter
         per_row = ceil_div(self.cols, converter.sizes.group_cols)
         return row // converter.block * per_row + col // converter.sizes.group_cols
@@ -345,7 +350,7 @@ class ConversionRun:
         return ceil_div(self.rows, self.converter.sizes.group_cols)
 
     def _turned_number(self, row: int, col: int) -> int:
-        """Likewise, in that of the second one."""
+        """Return the number of an element's group in the image of the second copy."""
         converter = self.converter
         return col // converter.block * self._strips + row // converter.sizes.group_cols
 
@@ -374,15 +379,16 @@ class ConversionRun:
     def _rows_delay(
         self, starts: RowStarts, begin: int, place: tuple[int, int], rows: int, cols: int
     ) -> int:
-        """What a tile takes longer for its draws, row by row from the cycle ``begin`` on."""
+        """Return the delay of a tile by its random bits, row by row from cycle ``begin`` on."""
         converter = self.converter
         if not converter.row_start:
             return row_delay(converter.lanes, *self._place(*place), rows, cols)
         return 0 if place[1] else starts.delay(begin, rows, ceil_div(cols, converter.lanes))
 
     def _follow(self, known: int, row: int, col: int, cols: int, *, first: bool) -> None:
-        """How a row of blocks of so many columns, ``known`` from a cycle on, follows the one before
-        it; the ``first`` of a tile that is passed twice begins when all has left."""
+        """Let a row of blocks with ``cols`` columns, ``known`` from a cycle on, follow the row
+        before. The ``first`` row of a tile that passes twice begins when everything before has
+        left."""
         converter = self.converter
         room = max(self.groups[0], self.fields[0]) + 1
         waited = max(self.lane, room) - known - 1
@@ -394,8 +400,8 @@ class ConversionRun:
         self.line = index, cols
 
     def _line_delay(self, row: int, col: int, cols: int) -> int:
-        """What so much of a row of blocks takes longer for its draws, if its first words waited for
-        ``slack`` cycles."""
+        """Return the delay of the first ``cols`` columns of a row of blocks by random bits, if the
+        first words waited for ``slack`` cycles."""
         converter = self.converter
         if not converter.draws or not cols:
             return 0
@@ -406,8 +412,9 @@ class ConversionRun:
         return line_delay(lanes, block, pitch, (index, cols), self.slack, self.before)
 
     def _group(self, known: list[int], left: int, cols: int, line: tuple[int, int, int]) -> None:
-        """A group's words, as soon as their pieces have come and there is room for it. ``line``:
-        its row of blocks, as it begins in the tensor, and rows that are inside."""
+        """Pass a group's words through the lanes as soon as their pieces have arrived and the group
+        has space. ``line``: first row and column of the row of blocks in the tensor, and number of
+        rows inside the tensor."""
         converter = self.converter
         row, begin, rows = line
         room = max(self.groups.popleft(), self.fields.popleft()) + 1
@@ -437,7 +444,8 @@ class ConversionRun:
     # The second copy.
 
     def _strip(self, first: int, groups: int, lines: int) -> None:
-        """A strip is complete: a group for each column of blocks, the ``first`` of that number."""
+        """Add a complete strip: a group for every column of blocks, with the number ``first`` for
+        the first group."""
         converter = self.converter
         filled = self.lane + STORED + self._late
         words, beats = converter.turned_words(lines), converter.group.block_beats(lines)
@@ -448,7 +456,7 @@ class ConversionRun:
             self._give_turned()
 
     def _ready(self, group: _Turned) -> int:
-        """When all elements of the next group have been read."""
+        """Return when all elements of the next group have been read."""
         if group.ready is None:
             converter = self.converter
             begin = max(group.filled + 2, self.read)
@@ -469,7 +477,8 @@ class ConversionRun:
         self.kept.append((group.beats, end))
 
     def _give(self, offered: int, copy: int, number: int) -> tuple[int, int]:
-        """A group of either copy goes on: when, and the end of its exponents."""
+        """Pass on a group of either copy; return the start of the group, and the end of its
+        exponents."""
         start = max(self.given, offered) + GIVEN
         self.given, end = self.writes.group(start, copy, number)
         return start, end

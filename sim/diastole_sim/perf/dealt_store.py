@@ -1,4 +1,5 @@
-"""The store unit of several ports in time: rows are dealt to them by turns, and wait in queues."""
+"""Model the store unit of several ports in time: rows go to the ports alternately, and wait in
+queues."""
 
 from collections import deque
 from dataclasses import dataclass, field
@@ -9,54 +10,55 @@ from diastole_sim.perf.result_store import LONG_DONE, DrainState, Store
 from diastole_sim.spec.integers import ceil_div
 
 REGISTERS = 16
-"""Words of the deepest queue that shows a word in the cycle after it came; others take 2."""
+"""Words of the deepest queue that outputs a word in the cycle after its arrival; deeper queues take
+2 cycles."""
 
 
 @dataclass
 class _Writer:
-    """Of a port."""
+    """Writer of a port."""
 
-    free: int = 0  # when it takes the next request
+    free: int = 0  # when the writer accepts the next request
     responses: deque[int] = field(default_factory=deque)  # of the last bursts, oldest first
 
 
 @dataclass
 class _Queue:
-    """The words of one direction in front of one port."""
+    """Queue for the words of a direction in front of a port."""
 
     room: int
-    asks: int = 0  # when the next row may be asked for
-    dealt: int = 0  # words that have come
+    asks: int = 0  # when the next row may be requested
+    dealt: int = 0  # words that have arrived
     leaving: Departures = field(default_factory=Departures)
 
     def moment(self, now: int, oldest: int) -> Moment:
-        """Return what the next words depend on."""
+        """Return the state relevant to the next words."""
         asks = Moment((), since(now, oldest, [self.asks]))
         return together([asks, self.leaving.moment(now, oldest, self.dealt)])
 
     def later(self, cycles: int) -> None:
-        """Shift all times by so many cycles."""
+        """Shift all times by ``cycles`` cycles."""
         self.asks += cycles
         self.leaving.later(0, cycles)
 
     def open_for(self, number: int) -> int:
-        """When there is room for its word of that number."""
+        """Return when the queue has space for word ``number``."""
         needed = number - self.room
         return self.leaving.left(needed) + 1 if needed >= 0 else 0
 
 
 @dataclass
 class _Dealer:
-    """Of one direction."""
+    """Dealer of a direction: passes words to the queues."""
 
     queues: list[_Queue]
-    free: int = 0  # when it can deal the next word
+    free: int = 0  # when the next word can be dealt
 
 
 @dataclass
 class DealtStore(Store):
-    """Drains whose rows go to the ports by turns, in words that come one per cycle. A row is asked
-    for when its first word is in the queue of its port."""
+    """Drains that deal rows to the ports alternately, a word per cycle. A row is requested when the
+    first word of the row is in the queue of the port."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -95,7 +97,7 @@ class DealtStore(Store):
             writer.responses = deque(time + cycles for time in writer.responses)
 
     def moment(self, now: int, taken: int) -> Moment:
-        """As of :class:`Store`, and what waits in front of the ports."""
+        """Return the state of :class:`Store`, and of the queues and writers of the ports."""
         found = [super().moment(now, taken)]
         oldest = now - LONG_DONE
         for writer in self.writers:
@@ -107,7 +109,7 @@ class DealtStore(Store):
         return together(found)
 
     def later(self, cycles: int) -> None:
-        """Shift all times by so many cycles."""
+        """Shift all times by ``cycles`` cycles."""
         super().later(cycles)
         for writer in self.writers:
             writer.free += cycles
@@ -118,7 +120,7 @@ class DealtStore(Store):
                 queue.later(cycles)
 
     def _comes(self, direction: int, port: int) -> int:
-        """When the first word of the next row goes to the queue."""
+        """Return when the first word of the next row enters the queue."""
         dealer, queue = self.dealers[direction], self.dealers[direction].queues[port]
         drain = self.drains[direction]
         there = drain.data

@@ -1,4 +1,4 @@
-"""A product whose results go to a chain, tile by tile."""
+"""Model a product whose results go to a chain, tile by tile."""
 
 from dataclasses import dataclass
 
@@ -15,13 +15,13 @@ from diastole_sim.spec.nest import Nest
 from diastole_sim.spec.sizes.uses import WIDEST, Widths
 
 READ = 2
-"""Cycles from a tile's last sum to the reading of the first."""
+"""Cycles from a tile's last sum to the read of its first sum."""
 PASSED = 1
-"""From a drain to the chain's buffers."""
+"""Cycles from a drain to the chain's buffers."""
 
 
 class ChainedStore(Store):
-    """Gives tiles to a chain in the order of their product, block by block."""
+    """Store that gives tiles to a chain in the order of the product, block by block."""
 
     def __init__(self, machine: ModelledMachine, loops: Loops, core: ChainCore):
         super().__init__(machine, (loops.units, loops.units))
@@ -30,7 +30,7 @@ class ChainedStore(Store):
         self.waits: list[tuple[int, int]] = []
 
     def tile(self, direction: int, cycle: int, spans: tuple[Span, ...]) -> None:
-        """All blocks of a tile go to the chain, each when it has room for it."""
+        """Give all blocks of a tile to the chain, every block when the chain has space for it."""
         (top, rows), (left, cols) = next(self.order)
         core, drain = self.core, self.drains[direction]
         first = cycle + READ + LATENCY + PASSED
@@ -42,7 +42,7 @@ class ChainedStore(Store):
         drain.freed.append(core.inputs.product - LATENCY - PASSED)
 
     def _block(self, block: VisitedBlock, first: int) -> None:
-        """A block, and from when to when its rows waited for the chain."""
+        """Give a block to the chain, and record from when to when its rows waited."""
         inputs = self.core.inputs
         there = max(inputs.product, first)
         self.core.block(block, first)
@@ -50,24 +50,26 @@ class ChainedStore(Store):
         self.waits.append((there, begun))
 
     def stalled(self, since: int) -> int:
-        """Cycles from ``since`` on in which a row waited to be read; not of the last ones, which
-        are all read, and wait behind that."""
+        """Return the cycles from ``since`` on in which a row waited to be read. The last rows do
+        not count: they are all read, and wait behind the read."""
         read = ceil_div(QUEUED + LATENCY, self.core.vector.block)
         return sum(max(0, end - max(begin, since)) for begin, end in self.waits[:-read])
 
     def finish(self) -> int:
-        """The cycle in which the last row was taken."""
+        """Return the cycle in which the last row was taken."""
         return self.core.inputs.product
 
     def drained(self, direction: int, number: int) -> int:
-        """As that of any store; tiles are gone as soon as they come."""
+        """Return when the bank of a tile becomes free. The time is known as soon as the tile is
+        complete."""
         return self.drains[direction].freed[number]
 
 
 @dataclass(frozen=True, kw_only=True)
 class DrainedTimes:
-    """``product``: of the array, until the last row is taken; ``chain``: of the vector unit;
-    ``stalled``: cycles in which no vector entered the array, and rows waited for the chain."""
+    """Times of a product with a chain. ``product``: times of the array, until the last row is
+    taken. ``chain``: times of the vector unit. ``stalled``: cycles in which no vector entered the
+    array and rows waited for the chain."""
 
     product: Estimate
     chain: ChainTimes
@@ -86,8 +88,8 @@ def estimate_drained(
     unit_free: int = 0,
     converter_free: int = 0,
 ) -> DrainedTimes:
-    """A product (M, N, K) from cycle 0 on, and a chain that the vector unit begins with in the
-    cycle ``unit_free``, an image not before ``converter_free``."""
+    """Return the times of a product (M, N, K) from cycle 0 on, and of a chain that the vector unit
+    begins in cycle ``unit_free``. An image begins not before ``converter_free``."""
     loops = loops_of(machine, op, *sizes, nest, widths)
     core = ChainCore(vector, task, unit_free, converter_free)
     store = ChainedStore(machine, loops, core)

@@ -1,4 +1,4 @@
-"""How much longer words take that draw random bits: where their rows begin between two hashes."""
+"""Compute the delay of words with random bits, for rows that begin between two hashes."""
 
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
@@ -7,18 +7,18 @@ from itertools import chain
 
 DRAWS_PER_HASH = 4
 HASHES_AHEAD = 16
-"""Asked for, and not yet in a word."""
+"""Most hashes that are requested and not yet used in a word."""
 NUMBERS = 4
-"""Of hashes, that wait for a unit with a ring."""
+"""Most numbers of hashes that wait for a hash unit with a ring."""
 RINGS = {1: (3, 4), 2: (5, 2)}
-"""By lanes, cycles from a pass of a hash through the same stages to the next, and passes; for more
-lanes every stage has one."""
+"""Ring of the hash unit by number of lanes: cycles from one pass of a hash through the same stages
+to the next, and passes. With more lanes every pass has stages of its own."""
 LONG_AGO = -(1 << 20)
 
 Word = tuple[int, bool]
-"""The index of its first element, and whether it goes on with its row."""
+"""Index of the word's first element, and True if the word continues its row."""
 Line = tuple[int, int]
-"""A row of blocks of a tile: the index of its first element, and its columns."""
+"""Row of blocks of a tile: index of its first element, and number of columns."""
 
 
 def draws_ahead(lanes: int) -> int:
@@ -27,18 +27,19 @@ def draws_ahead(lanes: int) -> int:
 
 
 def hashed_cycles(lanes: int) -> int:
-    """From the request of a hash to the word that it is for."""
+    """Return the cycles from the request of a hash to the word that uses the hash."""
     return 16 if lanes == 1 else 15
 
 
 def most_slack(lanes: int) -> int:
-    """Cycles by which the first words of a row may be asked for earlier than they must; where every
-    word takes a hash, nothing comes of it."""
+    """Return the cycles by which the first words of a row may be requested earlier than necessary;
+    0 if every word takes a hash, since the early request then has no effect."""
     return draws_ahead(lanes) - 1 - hashed_cycles(lanes) if lanes < DRAWS_PER_HASH else 0
 
 
 def hashed_together(lanes: int) -> int:
-    """Elements, from a multiple of as many on, whose draws are hashed in one go."""
+    """Return the number of elements whose draws are hashed together, from a multiple of the number
+    on."""
     return max(DRAWS_PER_HASH, lanes)
 
 
@@ -46,11 +47,11 @@ def hashed_together(lanes: int) -> int:
 def line_delay(
     lanes: int, block: int, pitch: int, line: Line, slack: int = 0, before: tuple[Line, ...] = ()
 ) -> int:
-    """Cycles beyond one a word, of a row of blocks of a tile, as it is stored: block by block, all
-    words of each. ``pitch``: from a row to the next, in elements. Of ``pitch`` and of the index of
-    ``line`` only what they are modulo :func:`hashed_together` counts.
-    ``slack``: cycles for which its first words wait for those before them, at most
-    :func:`most_slack`. ``before``: rows of blocks, of any tiles, that have come without a pause."""
+    """Return the cycles beyond one per word for a row of blocks of a tile in stored order: block by
+    block, all words of a block. ``pitch``: distance from a row to the next, in elements. ``pitch``
+    and the index of ``line`` count only modulo :func:`hashed_together`. ``slack``: cycles for which
+    the first words wait for the words before, at most :func:`most_slack`. ``before``: rows of
+    blocks, of any tiles, that came without a pause."""
     lines = (_by_blocks(lanes, block, start, pitch, wide) for start, wide in before)
     index, cols = line
     words = _by_blocks(lanes, block, index, pitch, cols)
@@ -59,7 +60,7 @@ def line_delay(
 
 @lru_cache(maxsize=1 << 12)
 def row_delay(lanes: int, index: int, pitch: int, rows: int, cols: int) -> int:
-    """Likewise, of ``rows`` of a tile, row by row."""
+    """Return the cycles beyond one per word for ``rows`` rows of a tile, row by row."""
     starts = range(index, index + rows * pitch, pitch) if pitch else [index] * rows
     return _delay(
         lanes, ((first + col, col > 0) for first in starts for col in range(0, cols, lanes))
@@ -67,7 +68,7 @@ def row_delay(lanes: int, index: int, pitch: int, rows: int, cols: int) -> int:
 
 
 def _by_blocks(lanes: int, block: int, index: int, pitch: int, cols: int) -> Iterator[Word]:
-    """Of a row of blocks."""
+    """Yield the words of a row of blocks."""
     wide = max(block, lanes)
     for left in range(0, cols, wide):
         for row in range(block):
@@ -76,7 +77,8 @@ def _by_blocks(lanes: int, block: int, index: int, pitch: int, cols: int) -> Ite
 
 
 def _delay(lanes: int, words: Iterable[Word], before: Sequence[Word] = (), slack: int = 0) -> int:
-    """Of ``words``, where ``before`` came, of which the first was asked for when it had to be."""
+    """Return the delay of ``words`` after the words in ``before``. The first word is requested at
+    the latest possible time, or ``slack`` cycles earlier."""
     draws = _Draws(lanes)
     for word in before:
         draws.word(word)
@@ -90,21 +92,21 @@ def _delay(lanes: int, words: Iterable[Word], before: Sequence[Word] = (), slack
 
 
 class _Draws:
-    """Words and their hashes, one after the other; the first one can be asked for in cycle 0."""
+    """Words and their hashes in sequence. The first word can be requested in cycle 0."""
 
     def __init__(self, lanes: int):
         self.lanes = lanes
         self.together, self.latency = hashed_together(lanes), hashed_cycles(lanes)
         self.apart, self.passes = RINGS.get(lanes, (1, 1))
         under_way, ahead = self.apart * self.passes, draws_ahead(lanes)
-        self.planned, self.left = -1, self.latency - 1  # the word before
+        self.planned, self.left = -1, self.latency - 1  # of the word before
         self.begun = deque([LONG_AGO], maxlen=under_way)  # hashes
         self.waited = deque([LONG_AGO] * NUMBERS, maxlen=NUMBERS)  # hashes, for their unit
         self.gone = deque(range(self.latency - ahead, self.latency), maxlen=ahead)  # words
         self.used = deque([LONG_AGO] * HASHES_AHEAD, maxlen=HASHES_AHEAD)  # hashes, in words
 
     def word(self, word: Word) -> None:
-        """Plan a word, begin its hashes, and let the word leave when its draws are there."""
+        """Plan a word, begin its hashes, and let the word leave when the draws are ready."""
         self.planned = max(self.planned + 1, self.gone[0] + 1)
         hashes = self._hashes(*word)
         for number in range(hashes):
@@ -114,12 +116,13 @@ class _Draws:
         self.gone.append(self.left)
 
     def _hashes(self, first: int, goes_on: bool) -> int:
-        """Those that nobody has begun for the word before it in its row."""
+        """Return the number of hashes of a word without the hashes begun by the word before in the
+        row."""
         begins = not (goes_on and first % self.together)
         return begins + ((first + self.lanes - 1) // self.together != first // self.together)
 
     def _hash(self, number: int) -> None:
-        """One of a word's."""
+        """Begin hash ``number`` of a word."""
         self.planned = max(self.planned + (number > 0), self.waited[0] + 1, self.used[0] + 1)
         begins = max(self.planned + 1, self.begun[-1] + 1)
         meets = {each + self.apart * n for each in self.begun for n in range(1, self.passes)}

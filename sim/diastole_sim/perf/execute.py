@@ -1,4 +1,4 @@
-"""The execute unit in time: passes back to back, as long as blocks and banks are there."""
+"""Model the execute unit in time: passes run back to back while blocks and banks are ready."""
 
 from dataclasses import dataclass, field
 
@@ -8,33 +8,34 @@ from diastole_sim.perf.moments import Moment
 from diastole_sim.perf.result_store import Store
 
 SHORTEST_PASS = 4  # cycles
-BEFORE_SUMS = 2  # from a slot to the first sum that is read to be added to
-PASSES_AHEAD = 2  # in the queue in front of the array
+BEFORE_SUMS = 2  # cycles from a slot to the first read of a sum that is added to
+PASSES_AHEAD = 2  # passes in the queue in front of the array
 
 
 @dataclass
 class Execute:
-    """Passes one after the other. ``idle``: cycles in which nothing streamed, by what was awaited.
+    """Run passes in sequence. ``idle``: cycles without a streaming vector, by cause.
 
-    A pass takes as long as its slots, the loading of the next blocks (R * B words) or 4 cycles,
-    whatever is longest.
+    A pass takes the longest of three times: its slots, the loading of the next blocks (R * B
+    words), and 4 cycles.
     """
 
     machine: ModelledMachine
     store: Store
-    taken: int = 0  # when the pass at hand left the walk
-    overwriting: int = 0  # slices that come yet whose sums are written over what was there
+    taken: int = 0  # when the current pass left the walk
+    overwriting: int = 0  # slices to come whose sums overwrite the old sums
     swaps: list[int] = field(default_factory=lambda: [-SHORTEST_PASS])
     starts: list[int] = field(default_factory=lambda: [0] * PASSES_AHEAD)
     end: int | None = None  # last slot so far
     idle: dict[str, int] = field(default_factory=lambda: {"load": 0, "accumulator": 0, "short": 0})
 
     def chunk(self, chunk: Chunk, loaded: int) -> int:
-        """Run a loaded chunk; the cycle from which its places may be loaded again."""
+        """Run a loaded chunk. Return the first cycle in which the chunk's places may be loaded
+        again."""
         count, number = chunk.slices * chunk.groups, 0
         before: tuple[int, ...] = ()
-        overwrites = chunk.groups * self._overwriting(chunk)  # passes that add to nothing
-        added = None  # when the first of the others begins, and cycles to the next
+        overwrites = chunk.groups * self._overwriting(chunk)  # passes that overwrite
+        added = None  # first cycle of the adding passes, and their distance
         while number < count:
             last_swap = self.swaps[-1]
             self._pass(chunk, loaded, first=number == 0, last=number == count - 1)
@@ -45,7 +46,7 @@ class Execute:
             assert self.end is not None
             swap = self.swaps[-1]
             left = (self.end - swap, self.taken - swap, *(start - swap for start in self.starts))
-            if left == before and number < count - 1:  # so do all but the last, which closes tiles
+            if left == before and number < count - 1:  # all but the last pass repeat
                 self._repeat(count - 1 - number, swap - last_swap, chunk)
                 number = count - 1
             before = left
@@ -55,7 +56,7 @@ class Execute:
         return self.end + 2 + max(self.machine.rows, self.machine.cols)
 
     def _overwriting(self, chunk: Chunk) -> int:
-        """How many slices of a chunk are among the first of their contraction."""
+        """Return how many slices of a chunk are among the first slices of their contraction."""
         if chunk.first:
             self.overwriting = self.machine.overwriting_slices(north=chunk.uses[1])
         count = min(self.overwriting, chunk.slices)
@@ -63,12 +64,12 @@ class Execute:
         return count
 
     def moment(self, now: int) -> Moment:
-        """Return what the next pass depends on, besides its blocks and banks."""
+        """Return the state relevant to the next pass, without its blocks and banks."""
         times = self.taken, self.swaps[-1], *self.starts
         return Moment((self.overwriting,), tuple(time - now for time in times))
 
     def later(self, cycles: int) -> None:
-        """Shift all times by so many cycles."""
+        """Shift all times by ``cycles`` cycles."""
         assert self.end is not None
         self.taken += cycles
         self.swaps = [self.swaps[-1] + cycles]
@@ -76,7 +77,8 @@ class Execute:
         self.end += cycles
 
     def _pass(self, chunk: Chunk, loaded: int, *, first: bool, last: bool) -> None:
-        """One pass; the ``first`` of a chunk waits for its blocks, and opens tiles."""
+        """Run one pass. The ``first`` pass of a chunk waits for its blocks, and opens tiles. The
+        ``last`` pass closes tiles."""
         ready = max(self.taken + 1, self.starts[-PASSES_AHEAD] + 1)
         have = max(ready, loaded + 1)
         free = have
@@ -102,8 +104,9 @@ class Execute:
             self._close(1, self.end, chunk)
 
     def _added(self, chunk: Chunk, first: int, pitch: int) -> None:
-        """Passes of a chunk added to sums: the ``first`` one from a cycle on, and others each so
-        many cycles later. Where their slots follow closely, sums are added all the time."""
+        """Record that passes of a chunk add to sums: the first pass in cycle ``first``, and further
+        passes ``pitch`` cycles apart. If the slots of passes follow closely, sums are added all the
+        time."""
         assert self.end is not None
         direction, inside = chunk.uses.index(True), chunk.slots + self._skew
         if pitch <= inside - BEFORE_SUMS:
@@ -113,8 +116,8 @@ class Execute:
             self.store.adds(direction, begin + BEFORE_SUMS, begin + inside)
 
     def _repeat(self, count: int, cycles: int, chunk: Chunk) -> None:
-        """Add ``count`` passes, each ``cycles`` cycles after the pass before. Each pass leaves the
-        state of the pass before, only later, and nothing that they need comes late."""
+        """Add ``count`` passes, ``cycles`` cycles apart. Every pass leaves the state of the pass
+        before, only later, and nothing that the passes need comes late."""
         assert self.end is not None
         later = count * cycles
         self.taken += later

@@ -1,4 +1,4 @@
-"""A conversion of an image that a chain gives by rows of blocks, or patch by patch."""
+"""Model the conversion of an image that a chain delivers by rows of blocks, or patch by patch."""
 
 from diastole_sim.perf.conversion_estimate import KNOWN, ConversionRun, TileReading, slot_cycles
 from diastole_sim.perf.modelled_converter import ModelledConverter
@@ -11,15 +11,16 @@ GIVEN_BACK = -2
 
 
 class FedReading(TileReading):
-    """Tiles whose blocks have come at known cycles."""
+    """Tiles whose blocks have arrived in known cycles."""
 
     def __init__(self, converter: ModelledConverter, vector: ModelledVector, start: int):
         super().__init__(converter, vector.memory, start)
         self.block = vector.block
-        self.came: list[int] = []  # when each block column of the tiles at hand had come last
+        self.came: list[int] = []  # last arrival per block column of the current tiles
 
     def tile(self, rows: int, cols: int, free: int) -> list[int]:
-        """As that of any reading; ``free`` has been waited for by who gave the blocks."""
+        """Return when the pieces of a tile are known, as :meth:`TileReading.tile` does. ``free`` is
+        ignored: the source of the blocks has already waited for it."""
         known: list[int] = []
         col = 0
         for width in self.converter.pieces(cols):
@@ -32,8 +33,8 @@ class FedReading(TileReading):
 
 
 class FedConversion:
-    """The conversion of an image output of a chain. ``now``: the first cycle in which its rows may
-    come."""
+    """Conversion of an image output of a chain. ``now``: first cycle in which rows of the image may
+    arrive."""
 
     def __init__(self, vector: ModelledVector, image: Descriptor, task: ChainTask, now: int):
         self.converter = ModelledConverter(
@@ -47,16 +48,16 @@ class FedConversion:
         self.run.begin_at(now)
         self.run.reading = self.reading = FedReading(self.converter, vector, now)
         self.came = [now] * task.walk.block_cols
-        self.left = 0  # block column with which the line at hand begins
+        self.left = 0  # first block column of the current line
         self.finished: int | None = None
 
     @property
     def free(self) -> int:
-        """When there is room for another tile."""
+        """First cycle with space for another tile."""
         return self.run.places[0] + 1
 
     def block(self, block: VisitedBlock, cycle: int) -> None:
-        """The last row of a block came in a cycle."""
+        """Add a block whose last row arrived in ``cycle``."""
         self.came[block.j] = max(self.came[block.j], cycle)
         if block.first:
             self.left = block.j
@@ -70,12 +71,12 @@ class FedConversion:
             self.run.tiles(top, self.left * side, min(after * side, self.walk.cols))
 
     def end(self) -> int:
-        """All blocks have come: the first cycle in which the chain may end for it."""
+        """Return the first cycle in which the chain may end, after all blocks have arrived."""
         if self.finished is None:
             self.finished = self.run.finish()
         return self.finished + GIVEN_BACK
 
     @property
     def answered(self) -> int:
-        """When all of it is in memory."""
+        """Cycle in which the whole image is in memory."""
         return self.end() - GIVEN_BACK + self.run.memory.response_cycles

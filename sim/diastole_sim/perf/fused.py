@@ -1,4 +1,5 @@
-"""The fused backward pass: its chunks, and the rows of dX, which turn on their way out.
+"""Walk the fused backward pass: its chunks, and the rows of dX, which are transposed on the way
+out.
 
 Positions and lengths are in blocks unless a name says otherwise.
 """
@@ -25,14 +26,14 @@ from diastole_sim.spec.sizes.uses import DY, WIDEST, W, Widths, X
 def fused_chunks(
     machine: ModelledMachine, m: int, n: int, k: int, widths: Widths = WIDEST
 ) -> Iterator[Chunk]:
-    """Every chunk of the fused backward pass in its order."""
+    """Return every chunk of the fused backward pass in order."""
     return every_chunk(FusedWalk(machine, (m, n, k), widths))
 
 
 class FusedWalk:
-    """The loops of the fused backward pass: k tiles, and in each slices of M; N is inside a chunk.
-    A slice is a chunk for every plane of dY, with which those of X and of W stream side by side, as
-    far as there are any."""
+    """Loops of the fused backward pass: k tiles, and in every tile slices of M. N is inside a
+    chunk. A slice is one chunk for every plane of dY and every number of a plane of X or W. Planes
+    of X and W with the same number stream side by side, if both exist."""
 
     def __init__(
         self, machine: ModelledMachine, sizes: tuple[int, int, int], widths: Widths = WIDEST
@@ -40,11 +41,11 @@ class FusedWalk:
         self.machine, self.sizes, self.alike = machine, sizes, False
         self.blocks = tuple(ceil_div(size, machine.block) for size in sizes)  # M, N, K
         self.planes = tuple(machine.planes(cls, widths[cls]) for cls in (X, W, DY))
-        self.row_beats = ceil_div(4 * sizes[1], machine.beat_bytes)  # of dW
+        self.row_beats = ceil_div(4 * sizes[1], machine.beat_bytes)  # of a row of dW
 
     @property
     def axes(self) -> tuple[Axis, ...]:
-        """The k tiles, and the slices of M."""
+        """Loops over the k tiles and over the slices of M."""
         return self._axes
 
     @cached_property
@@ -60,7 +61,7 @@ class FusedWalk:
 
     @property
     def maxima_beats(self) -> int:
-        """Beats of maxima that each port reads."""
+        """Beats of maxima that every port reads."""
         of_k, (m_blocks, n_blocks, _) = self.axes[0], self.blocks
         whole = (maxima(self.machine, DY, 0, count) for count in (m_blocks, n_blocks))
         parts = (
@@ -71,7 +72,7 @@ class FusedWalk:
         return sum(region.maxima_beats for regions in (whole, parts) for region in regions)
 
     def chunks(self, *steps: Stretch) -> Iterator[Chunk]:
-        """The chunks of a slice of M of one k tile."""
+        """Yield the chunks of a slice of M of one k tile."""
         t, c = steps
         machine, (m, _, k) = self.machine, self.sizes
         m_blocks, n_blocks, k_blocks = self.blocks
@@ -126,7 +127,8 @@ class FusedWalk:
 
 
 def fused_passes(machine: ModelledMachine, widths: Widths) -> float:
-    """Of a multiplication of both gradients, in the mean: dW takes every plane of X, dX of W."""
+    """Return the average number of pairs of planes of a multiplication, over both gradients: dW
+    takes every plane of X, and dX every plane of W."""
     of_x, of_w, of_dy = (machine.planes(cls, widths[cls]) for cls in (X, W, DY))
     return of_dy * (of_x + of_w) / 2
 
@@ -134,7 +136,8 @@ def fused_passes(machine: ModelledMachine, widths: Widths) -> float:
 def turned_spans(
     machine: ModelledMachine, m: int, k: int, c: Stretch, t: Stretch
 ) -> tuple[Span, ...]:
-    """dX of one slice of M and one k tile: the rows of as many of its blocks as turn at a time."""
+    """Return the spans of dX for one slice of M and one k tile: the rows of as many blocks as are
+    transposed at a time."""
     size, beat = machine.block, machine.beat_bytes
     first, end = 4 * size * t[0], 4 * min(size * sum(t), k)
     beats = ceil_div(end, beat) - first // beat

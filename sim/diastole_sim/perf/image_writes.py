@@ -1,4 +1,4 @@
-"""What a conversion writes, in time: groups, plane by plane, and beats of maxima."""
+"""Model the writes of a conversion in time: groups, plane by plane, and beats of maxima."""
 
 from collections import deque
 from collections.abc import Iterator
@@ -8,37 +8,37 @@ from diastole_sim.perf.modelled_machine import BURST_BEATS, Memory
 from diastole_sim.perf.result_store import ANSWERED, WRITES_AHEAD
 
 DRAINED = 3  # cycles to the first byte of maxima
-HEADER = 4  # a header and its request
+HEADER = 4  # cycles of a header and its request
 
 
 class ImageWrites:
-    """The images of a tensor of ``rows`` x ``cols`` elements on their way to memory; times are
-    cycles. ``byte``: the next one of exponents, or of maxima. ``write``: the cycle after the last
+    """Write the images of a tensor of ``rows`` x ``cols`` elements to memory; times are cycles.
+    ``byte``: time of the next byte of exponents or of maxima. ``write``: cycle after the last
     beat."""
 
     def __init__(self, converter: ModelledConverter, memory: Memory, rows: int, cols: int):
         self.converter, self.memory = converter, memory
         self.lengths = converter.plane_beats(rows, cols)
         self.byte = 0
-        self.beat = 0  # the next beat of exponents may begin
+        self.beat = 0  # when the next beat of exponents may begin
         self.write = converter.group.header_beats * HEADER * len(self.lengths)
         self.responses: deque[int] = deque()  # of the last bursts, oldest first
-        self.packed = 0  # bytes of maxima that fill no beat yet
-        self.maxima: int | None = None  # when a beat of them has come that has not gone
+        self.packed = 0  # bytes of maxima that do not yet fill a beat
+        self.maxima: int | None = None  # when the waiting beat of maxima was complete
 
     def begin_at(self, cycle: int) -> None:
-        """Nothing comes before."""
+        """Begin in ``cycle``; nothing is written before."""
         self.byte = self.beat = cycle
         self.write += cycle
 
     @property
     def times(self) -> list[int]:
-        """What it leaves behind."""
+        """Times that later writes depend on."""
         come = [] if self.maxima is None else [self.maxima]
         return [self.byte, self.beat, self.write, *come, *self.responses]
 
     def later(self, cycles: int) -> None:
-        """All that is left behind, by so many."""
+        """Shift all times by ``cycles`` cycles."""
         self.byte += cycles
         self.beat += cycles
         self.write += cycles
@@ -46,17 +46,19 @@ class ImageWrites:
         self.responses = deque(response + cycles for response in self.responses)
 
     def phases(self, groups: tuple[int, ...]) -> Iterator[int]:
-        """Where the groups of these numbers in each copy begin, from where a burst may; where there
-        is one plane bursts are too few for that to count."""
+        """Yield where the groups with these numbers begin in every copy, relative to the bounds of
+        bursts. With a single plane, bursts are too few for the position to matter."""
         if self.converter.planes > 1:
             yield from (group * self.converter.group.group_beats % BURST_BEATS for group in groups)
 
     def group(self, at: int, copy: int, number: int) -> tuple[int, int]:
-        """A group's exponents, whose bytes come from a cycle on, and its elements behind them; the
-        cycles after the last byte and after the exponents' last beat. A beat is packed while the
-        one before it is written. Further planes follow, of which all is kept with the first.
+        """Write a group's exponents, whose bytes arrive from cycle ``at`` on, followed by the
+        elements. Return the cycles after the last byte and after the last beat of exponents. A beat
+        is packed while the beat before is written. Further planes follow, with all data kept along
+        with the first plane.
 
-        ``number``: its place in the image of a ``copy``."""
+        ``number``: place of the group in the image of a ``copy``.
+        """
         converter, left = self.converter, self.converter.group.exponent_entries
         first, last, taken, come = True, 0, 0, max(at, self.byte, self.beat)
         while left:
@@ -75,14 +77,15 @@ class ImageWrites:
         return last, taken
 
     def _asked(self, first: int) -> int:
-        """When a burst's first beat goes that might in a cycle: so many may lack a response."""
+        """Return when the first beat of a burst is written that may be written from cycle ``first``
+        on. At most :data:`WRITES_AHEAD` bursts may lack a response."""
         if len(self.responses) == WRITES_AHEAD:
             return max(first, self.responses.popleft() + ANSWERED)
         return first
 
     def _written(self, end: int, address: int) -> None:
-        """A group's last beat might go before a cycle: at a multiple of 64 beats, from an
-        ``address`` in beats on, another burst begins."""
+        """Record a group whose last beat could be written before cycle ``end``. Another burst
+        begins at every multiple of 64 beats, counted from ``address``, which is in beats."""
         beats = self.converter.group.group_beats
         room = BURST_BEATS - address % BURST_BEATS
         while self.converter.planes > 1 and room < beats:
@@ -97,8 +100,8 @@ class ImageWrites:
         self.responses.append(end + self.memory.response_cycles)
 
     def drain(self, count: int, *, last: bool) -> None:
-        """So many maxima come, a byte a cycle; behind the ``last`` ones the beat is filled up. The
-        next beat begins when the one before it has gone."""
+        """Pack ``count`` maxima, a byte per cycle. The beat is filled up after the ``last`` maxima.
+        The next beat begins when the beat before has been written."""
         byte = self.byte + DRAINED
         while count:
             if self.maxima is not None:
@@ -110,7 +113,7 @@ class ImageWrites:
         self.byte = byte
 
     def write_maxima(self, come: int) -> int:
-        """A beat of them goes, to every plane: when the next may begin."""
+        """Write a beat of maxima to every plane; return when the next beat may begin."""
         self.maxima = None
         for _ in range(self.converter.planes):
             self.write = self._asked(max(self.write, come) + 1) + 1

@@ -1,5 +1,5 @@
-"""The lanes that make floats of sums, in time: a word, or a part of one, per cycle, columns before
-rows."""
+"""Model the lanes that convert sums to floats, in time: a word, or a part of a word, per cycle,
+columns before rows."""
 
 from bisect import bisect_left
 from collections import deque
@@ -11,16 +11,16 @@ from diastole_sim.perf.moments import Moment, since, together
 from diastole_sim.spec.integers import ceil_div
 
 LATENCY = 7
-"""Cycles from the read of a word of rows, or from its last part, to its first beat."""
+"""Cycles from the read of a word of rows, or of the word's last part, to the first beat."""
 COLUMN_LATENCY = 5
-"""From the read of a column to the memory that turns."""
+"""Cycles from the read of a column to the memory that transposes."""
 QUEUED = 32
-"""Words of rows of a direction that are read, and have not left."""
+"""Most words of rows, per direction, that are read and have not left."""
 
 
 class _Row(NamedTuple):
-    """Words that leave: how many before them, how many they are, from which cycle on and in how
-    many cycles."""
+    """Words that leave a queue: number of words before, number of words, first cycle, and number of
+    cycles."""
 
     before: int
     words: int
@@ -29,36 +29,38 @@ class _Row(NamedTuple):
 
     @property
     def ends(self) -> int:
-        """The number of the word behind the last one."""
+        """Number of the word behind the last word."""
         return self.before + self.words
 
     def left(self, number: int) -> int:
-        """When the word of that number has left."""
+        """Return when word ``number`` has left."""
         return self.first + ceil_div((number - self.before + 1) * self.cycles, self.words)
 
 
 @dataclass
 class Departures:
-    """When the words of a queue leave it, row by row."""
+    """Times at which the words of a queue leave, row by row."""
 
     rows: deque[_Row] = field(default_factory=deque)
 
     def add(self, before: int, words: int, first: int, cycles: int) -> None:
-        """Behind ``before`` words so many leave, from ``first`` on and in ``cycles``."""
+        """Add ``words`` words behind ``before`` words, which leave from ``first`` on and in
+        ``cycles`` cycles."""
         self.rows.append(_Row(before, words, first, cycles))
 
     def left(self, number: int) -> int:
-        """When the word of that number, from 0 on, has left; never asked of one before it again."""
+        """Return when word ``number``, counted from 0, has left. No later call may ask for an
+        earlier word."""
         while self.rows[0].ends <= number:
             self.rows.popleft()
         return self.rows[0].left(number)
 
     def known(self, number: int) -> int:
-        """Likewise, whatever is asked for after it."""
+        """Return when word ``number`` has left. Later calls may ask for any word."""
         return next(row for row in self.rows if number < row.ends).left(number)
 
     def left_behind(self, words: int, end: int) -> Iterator[tuple[int, ...]]:
-        """The rows that leave, after so many words and a cycle."""
+        """Yield the rows that leave, with words counted from ``words`` and cycles from ``end``."""
         for row in self.rows:
             yield row.before - words, row.first - end, row.words, row.cycles
 
@@ -69,7 +71,7 @@ class Departures:
         return Moment(tuple(counts), since(now, oldest, times))
 
     def later(self, words: int, cycles: int) -> None:
-        """Those that have not left are so many words and cycles behind."""
+        """Shift the words that have not left by ``words`` words and ``cycles`` cycles."""
         self.rows = deque(
             row._replace(before=row.before + words, first=row.first + cycles) for row in self.rows
         )
@@ -77,23 +79,25 @@ class Departures:
 
 @dataclass
 class Queue:
-    """Words of a direction between the lanes and the rows."""
+    """Queue for the words of a direction between the lanes and the rows."""
 
-    read: int = 0  # so far
-    known: int = 0  # of how many it is known when they leave
-    free: int = 0  # when the next one can be read
+    read: int = 0  # words read so far
+    known: int = 0  # number of words with a known time of leaving
+    free: int = 0  # when the next word can be read
     leaving: Departures = field(default_factory=Departures)
 
     def room_for(self, number: int) -> int:
-        """When there is room for its word of that number, as far as is known when words leave."""
+        """Return when the queue has space for word ``number``, as far as the times of leaving are
+        known."""
         needed = min(number - QUEUED, self.known - 1)
         return self.leaving.left(needed) if needed >= 0 else 0
 
     def read_with_pauses(
         self, words: int, begin: int, cycles: int, pauses: Iterable[tuple[int, int]]
     ) -> int:
-        """When the last of ``words`` is read, in so many cycles at least from ``begin`` on;
-        in a pause, from a cycle on until another, none is. 0 if no pause comes before it."""
+        """Return when the last of ``words`` words is read, in at least ``cycles`` cycles from
+        ``begin`` on. No word is read in a pause, from its first cycle until its second. Return 0 if
+        no pause comes before the last word."""
         before = last = 0
         for start, end in pauses:
 
@@ -112,31 +116,31 @@ class Queue:
         return last
 
     def left_behind(self, end: int) -> tuple[object, ...]:
-        """What rows leave behind that end in a cycle."""
+        """Return the state after rows that end in cycle ``end``."""
         rows = self.leaving.left_behind(self.read, end)
         return self.free - end, self.known - self.read, *rows
 
     def repeat(self, words: int, cycles: int) -> None:
-        """So many words more, which take so many cycles."""
+        """Add ``words`` further words with ``cycles`` cycles."""
         self.read += words
         self.known += words
         self.free += cycles
         self.leaving.later(words, cycles)
 
     def moment(self, now: int, oldest: int) -> Moment:
-        """Return what the next words depend on."""
+        """Return the state relevant to the next words."""
         leaving = self.leaving.moment(now, oldest, self.read)
         return together(
             [Moment((self.known - self.read,), since(now, oldest, [self.free])), leaving]
         )
 
     def later(self, cycles: int) -> None:
-        """Shift all times by so many cycles."""
+        """Shift all times by ``cycles`` cycles."""
         self.free += cycles
         self.leaving.later(0, cycles)
 
     def left(self, words: int, first: int, cycles: int) -> None:
-        """The words that were read last leave from ``first`` on, in so many cycles."""
+        """Record that the words read last leave from ``first`` on, in ``cycles`` cycles."""
         self.leaving.add(self.read - words, words, first, cycles)
         self.known = self.read
         self.free = max(self.free, self.room_for(self.read - 1) + 1)
@@ -144,21 +148,21 @@ class Queue:
 
 @dataclass
 class Lanes:
-    """When words are read: rows in the cycles that columns leave over."""
+    """Schedule reads of words: rows are read in the cycles that columns leave free."""
 
-    columns: deque[tuple[int, int]] = field(default_factory=deque)  # from, to: cycles in order
+    columns: deque[tuple[int, int]] = field(default_factory=deque)  # first cycle and end, in order
 
     def column(self, start: int, count: int) -> None:
-        """Columns are read from ``start`` on."""
+        """Record that ``count`` columns are read from ``start`` on."""
         self.columns.append((start, start + count))
 
     def moment(self, now: int, oldest: int) -> Moment:
-        """Return the columns that rows may still meet."""
+        """Return the columns with an influence on further rows."""
         times = [time for each in self.columns if each[1] > oldest for time in each]
         return Moment((len(times),), since(now, oldest, times))
 
     def later(self, cycles: int) -> None:
-        """Shift all times by so many cycles."""
+        """Shift all times by ``cycles`` cycles."""
         self.columns = deque((start + cycles, end + cycles) for start, end in self.columns)
 
     def rows(
@@ -169,9 +173,9 @@ class Lanes:
         cycles: int,
         pauses: Iterable[tuple[int, int]] = (),
     ) -> tuple[int, int]:
-        """Read the words of a row, which are there from ``ready`` on, in so many cycles: those of
-        the last part of the first word and of the last one. In ``pauses``, each from a cycle on
-        until another, none is."""
+        """Read the words of a row, which are ready from ``ready`` on, in ``cycles`` cycles. Return
+        the cycles of the last part of the first word and of the last word. No word is read in
+        ``pauses``, which are pairs of a first cycle and an end."""
         begin = last = self.begins(queue, ready)
         left = cycles - 1
         for start, end in self._after(last):
@@ -190,18 +194,18 @@ class Lanes:
         return begin + ceil_div(cycles, words) - 1, last
 
     def begins(self, queue: Queue, ready: int) -> int:
-        """When the first word of a row is read, if that is there from ``ready`` on."""
+        """Return when the first word of a row is read, if the word is ready from ``ready`` on."""
         return self._free(max(ready, queue.free, queue.room_for(queue.read)))
 
     def _free(self, cycle: int) -> int:
-        """The first cycle from one on without a column."""
+        """Return the first cycle without a column, from ``cycle`` on."""
         for start, end in self._after(cycle):
             if start <= cycle:
                 cycle = end
         return cycle
 
     def _after(self, cycle: int) -> Iterator[tuple[int, int]]:
-        """Columns that end after a cycle."""
+        """Return the columns with an end after ``cycle``."""
         if not self.columns or self.columns[-1][1] <= cycle:
             return iter(())
         found: list[tuple[int, int]] = []

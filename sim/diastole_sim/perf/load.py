@@ -1,4 +1,5 @@
-"""The load unit in time: requests ahead, then groups of blocks parsed, cut, turned and written."""
+"""Model the load unit in time: requests ahead, then groups of blocks parsed, cut, transposed and
+written."""
 
 from collections import deque
 from dataclasses import dataclass, field
@@ -11,45 +12,45 @@ from diastole_sim.perf.moments import Moment, since, together
 from diastole_sim.spec.integers import ceil_div
 
 REGIONS_AHEAD = 9
-"""Regions that are asked for and whose last beat has not been taken."""
+"""Most regions in progress: requested, with the last beat not yet taken."""
 BEHIND = 1
-"""Cycles from a burst's last beat in memory to its being taken."""
+"""Cycles from a burst's last beat in memory until the unit takes the beat."""
 IN_TIME = 64
-"""Cycles by which data that come so much earlier than they are wanted do not come late, whatever
-the address of a row takes."""
+"""Margin in cycles. Data that arrive earlier than needed by this margin are never late, however
+long the address of a row takes."""
 WORTH_KNOWING = 6
-"""Runs of a region, from which on it is quicker to remember what they leave behind."""
+"""Smallest number of runs of a region for which a look-up of the resulting state is quicker."""
 MOST_KNOWN = 1 << 14
-"""Regions that are remembered."""
+"""Most regions that are remembered."""
 
 
 @dataclass
 class Load:
-    """Chunks one after the other; every time is a cycle, counted from the product's start.
+    """Load chunks in sequence. Every time is a cycle, counted from the product's start.
 
-    The data of a chunk passes three stages that overlap: the bus, a front that tells exponents from
-    mantissas, and a buffer in which a block fills while the one before leaves, some vectors per
-    cycle. A block moves on, to where it leaves, when it is whole, described and the one before has
-    left.
+    The data of a chunk pass three overlapping stages. The first stage is the bus. The second stage,
+    the front, separates exponents from mantissas. The third stage is a buffer in which a block
+    fills while the block before is output, some vectors per cycle. A block moves to the output when
+    it is complete and described, and the block before has left.
     """
 
     machine: ModelledMachine
-    ask: int  # when the next request may go out
+    ask: int  # when the next request may be sent
     port: int = 0
-    bus: int = 0  # when the bus may give its next beat
-    front: int = 0  # when the front may look at the next beat
-    looked_up: int = 0  # when the last block of the run before was
-    moved: int = 0  # when that one moved on
-    free: int = 0  # when the next block may move on
+    bus: int = 0  # when the bus may deliver its next beat
+    front: int = 0  # when the front may parse the next beat
+    looked_up: int = 0  # when the last block of the run before was looked up
+    moved: int = 0  # when the last block of the run before moved to the output
+    free: int = 0  # when the next block may move to the output
     written: int = -1  # cycle of the last vector written
     beats: int = 0
-    maxima: int = 0  # of these
+    maxima: int = 0  # beats of maxima, included in ``beats``
     filled: int = 0  # cycles in which blocks were written
     late: int = 0  # requests whose data come late, or nearly so
-    addresses: int = 0  # that were products
-    spare: int = 0  # cycles in which there was no room for what could be asked for
-    taken: deque[int] = field(default_factory=deque)  # when the last regions' beats all were
-    answered: deque[int] = field(default_factory=deque)  # when the open bursts were, oldest first
+    addresses: int = 0  # addresses that took a multiplication
+    spare: int = 0  # cycles in which a request waited for free space
+    taken: deque[int] = field(default_factory=deque)  # when the last regions' beats were taken
+    answered: deque[int] = field(default_factory=deque)  # when open bursts end, oldest first
 
     def __post_init__(self) -> None:
         sizes = [layout.block * layout.row_bits for layout in self.machine.group_layouts]
@@ -57,8 +58,8 @@ class Load:
         self.vector_cycles = ceil_div(self.machine.block, self.machine.filled)
 
     def chunk(self, chunk: Chunk, free: int) -> int:
-        """Load a chunk, for which there is room from ``free`` on; the cycle from which on it is
-        all there."""
+        """Load a chunk, with space from cycle ``free`` on. Return the first cycle with the whole
+        chunk loaded."""
         self.spare += max(0, free + 2 - self.ask)
         self.ask = max(self.ask, free + 2) + 1
         for whole in chunk.regions:
@@ -67,11 +68,11 @@ class Load:
                 continue
             self.beats += region.beats
             full = len(self.taken) == REGIONS_AHEAD
-            described = self.taken.popleft() + 1 if full else 0  # at the earliest
+            described = self.taken.popleft() + 1 if full else 0  # earliest cycle if regions wait
             if region.maxima_beats:
-                self.ask = max(self.ask + 1, described)  # their address takes a cycle
+                self.ask = max(self.ask + 1, described)  # the address takes a cycle
                 self._maxima(region)
-            else:  # the address is a product
+            else:  # the address is a multiplication
                 address = self.ask + 2 + region.first_row.bit_length()
                 self.ask = max(address, described + 1)
                 self.addresses += 1
@@ -83,13 +84,13 @@ class Load:
         return self.front if chunk.first else 0
 
     def moment(self, now: int, oldest: int) -> Moment:
-        """Return what the next chunk depends on, besides when there is room."""
+        """Return the state relevant to the next chunk, without the times of free space."""
         units = self.bus, self.front, self.looked_up, self.moved, self.free, self.written
         times = since(now, oldest, (*units, *self.taken, *self.answered))
         return Moment((len(self.taken), len(self.answered)), (self.ask - now, *times))
 
     def later(self, cycles: int) -> None:
-        """Shift all times by so many cycles."""
+        """Shift all times by ``cycles`` cycles."""
         self.ask += cycles
         self.bus += cycles
         self.front += cycles
@@ -109,8 +110,8 @@ class Load:
         self.ask += 1
 
     def _blocks(self, region: LoadedRegion) -> None:
-        """Blocks row by row; what they leave behind is known where some like them came to the same
-        state."""
+        """Load blocks row by row. The resulting state is looked up if equal blocks came to the same
+        state before."""
         if region.rows * len(region.runs) < WORTH_KNOWING:
             self._rows(region)
             return
@@ -141,12 +142,12 @@ class Load:
             self.ask += 1
             for run in region.runs:
                 self._run(run)
-            self.ask -= 1  # nothing follows the last request of a row a cycle later
+            self.ask -= 1  # the last request of a row takes no extra cycle
         self.ask += 1
 
     def _arrive(self, asked: int, wanted: int) -> int:
-        """The cycle in which the first beat of a request is taken; the memory takes a request when
-        it has not too many open."""
+        """Return the cycle in which the first beat of a request is taken. The memory accepts a
+        request only below the limit of open bursts."""
         memory = self.machine.memory
         if len(self.answered) == memory.outstanding:
             asked = max(asked, self.answered.popleft() - BEHIND)
@@ -160,7 +161,7 @@ class Load:
 
     def _run(self, run: Run) -> None:
         exponents = self._arrive(self.ask, self.front)
-        self.ask += 2 * len(run.requests)  # how much the next one asks for takes a cycle
+        self.ask += 2 * len(run.requests)  # the length of the next request takes a cycle
         accepted = max(exponents + run.exponents - 1, self.looked_up)
         if len(run.requests) == 1:
             came = max(self.bus, exponents + run.exponents, accepted + 1)
@@ -186,8 +187,9 @@ class Load:
 
 
 class RunTimes(NamedTuple):
-    """When the last block of a run was looked up, moved on and has left, and all beats were taken:
-    cycles from the one in which its first mantissas could be taken."""
+    """Times of a run: when the last block was looked up, moved to the output and has left, and when
+    all beats were taken. Times count cycles from the cycle in which the first mantissas could be
+    taken."""
 
     looked_up: int
     moved: int
@@ -195,7 +197,7 @@ class RunTimes(NamedTuple):
     taken: int
 
 
-@lru_cache(1 << 14)  # runs are alike: most of them meet the same state as some before
+@lru_cache(1 << 14)  # most runs meet the state of an earlier run
 def pass_blocks(
     bits: tuple[int, int],
     beat: int,
@@ -203,22 +205,25 @@ def pass_blocks(
     counts: tuple[int, int],
     before: tuple[int, int, int],
 ) -> RunTimes:
-    """The blocks of a run through the buffer: each waits for its beats, for being looked up, and
-    for the one before to leave.
+    """Pass the blocks of a run through the buffer. A block waits for its beats, for its look-up,
+    and for the block before to leave.
 
-    ``bits`` of a block, and of the largest of any class, of which one may be left over when a beat
-    is taken; ``beat``: bits of a beat; ``vector_cycles`` of a block that leaves; ``counts``: blocks
-    that are wanted, and dropped; ``before``: when the last block of the run before was looked up,
-    moved on and will have left, times as in :class:`RunTimes`, at least -1, 0 and 0.
+    - ``bits``: bits of a block, and of the largest block of any class, which may remain when a beat
+      is taken.
+    - ``beat``: bits of a beat.
+    - ``vector_cycles``: cycles in which a block is output.
+    - ``counts``: numbers of requested and of dropped blocks.
+    - ``before``: when the last block of the run before was looked up, moved to the output and will
+      have left; times as in :class:`RunTimes`, at least -1, 0 and 0.
     """
     size, most = bits
     wanted, dropped = counts
     looked_up, moved, free = before
-    taken, last_beat = 0, moved - 1  # of the beats so far
+    taken, last_beat = 0, moved - 1  # beats taken, and cycle of the last
     moves: list[int] = []
 
     def moved_for(before: int) -> int:
-        """When there is room for a beat after so many."""
+        """Return when the buffer has space for a beat after ``before`` beats."""
         index = (before * beat - most) // size
         return moves[index] if 0 <= index < len(moves) else -1
 
@@ -226,7 +231,7 @@ def pass_blocks(
         if number:
             looked_up = max(looked_up + 1, moves[-1])
         needed = ceil_div((number + 1) * size, beat)
-        if needed > taken:  # each waits until enough blocks before it have moved on
+        if needed > taken:  # a beat waits until enough blocks before have moved on
             first = max(last_beat + 1, moved_for(taken))
             last_beat = max(first + needed - taken - 1, moved_for(needed - 1))
             taken = needed
@@ -236,8 +241,7 @@ def pass_blocks(
 
 
 class ChunkLoad(NamedTuple):
-    """What a port did for a chunk: in how many cycles, its beats, and the cycles in which blocks
-    were written."""
+    """Work of a port for a chunk: cycles, beats, and cycles in which blocks were written."""
 
     cycles: int
     beats: int
@@ -245,8 +249,8 @@ class ChunkLoad(NamedTuple):
 
     @property
     def cause(self) -> tuple[str, float]:
-        """What took the time, the bus or the writing of blocks, and its share of the cycles; in the
-        others a request waited for room, or for the memory."""
+        """Activity that took the time, reading or loading (writing of blocks), and its share of the
+        cycles. In the remaining cycles a request waited for free space or for the memory."""
         busy = max(self.beats, self.filled)
         name = "reading" if self.beats >= self.filled else "loading"
         return name, min(1.0, busy / self.cycles) if self.cycles > 0 else 1.0
@@ -254,14 +258,14 @@ class ChunkLoad(NamedTuple):
 
 @dataclass
 class Loaders:
-    """A loader for each port: all begin a chunk in the same cycle, and it is there when the last of
-    them has loaded its part."""
+    """Loaders of all ports. All loaders begin a chunk together, and the chunk is complete when the
+    last loader has loaded its part."""
 
     machine: ModelledMachine
     ask: int
     others: int = 0
     ports: list[Load] = field(init=False)
-    last: ChunkLoad = field(init=False)  # of the port that was the last one with a chunk
+    last: ChunkLoad = field(init=False)  # of the port that finished the chunk last
 
     def __post_init__(self) -> None:
         self.ports = [Load(self.machine, self.ask, port) for port in range(self.machine.ports)]
@@ -271,27 +275,27 @@ class Loaders:
         return sum(port.beats for port in self.ports)
 
     def moment(self, now: int) -> Moment:
-        """Return what the next chunks depend on, besides when there is room."""
+        """Return the state relevant to the next chunks, without the times of free space."""
         oldest = self.asks
         return together(port.moment(now, oldest) for port in self.ports)
 
     @property
     def asks(self) -> int:
-        """The earliest cycle of the next request."""
+        """Earliest cycle of the next request."""
         return max(port.ask for port in self.ports)
 
     def later(self, cycles: int) -> None:
-        """Shift all times by so many cycles."""
+        """Shift all times by ``cycles`` cycles."""
         for port in self.ports:
             port.later(cycles)
 
     def share(self, others: int) -> None:
-        """So many beats of the first port's bus have been others' so far."""
+        """Account for ``others``: number of beats of other units on the first port's bus so far."""
         self.ports[0].bus += others - self.others
         self.others = others
 
     def chunk(self, chunk: Chunk, free: int) -> int:
-        """As of :class:`Load`."""
+        """Load a chunk on all ports as :meth:`Load.chunk` does on one."""
         ask = self.asks
         for port in self.ports:
             port.ask = ask

@@ -1,10 +1,9 @@
-"""Long products: what comes again and again is passed over.
+"""Estimate long products: pass over repeated rounds of loops.
 
-After some rounds of a loop all units of the machine are in the same state as some rounds before,
-only later; from there on the rounds between the two repeat, and so does their time. As long as the
-units wait for each other alone, and do not choose, a state that is so many cycles off leads to
-times per round that are no more than so many cycles off: so a state that is nearly the same serves
-too.
+After some rounds of a loop all units of the machine return to the state of some rounds before, only
+later. From this point on the rounds between the two states repeat, and their time repeats too.
+While units only wait for other units and make no choices, a state that is off by some cycles leads
+to times per round that are off by no more cycles. A nearly equal state is therefore sufficient.
 """
 
 from collections import Counter
@@ -22,12 +21,12 @@ from diastole_sim.spec.nest import Nest
 from diastole_sim.spec.sizes.uses import WIDEST, Widths
 
 FEW = 128
-"""Rounds of all loops, which are not worth the trouble."""
+"""Number of rounds of all loops up to which every chunk is walked."""
 SLACK, PATIENCE = 1 / 200, 32
-"""Of the time between two states, by which one may be off that counts as the same, after so many
-rounds; a part of it before."""
+"""Largest difference between states that count as equal, relative to the time between the states,
+and the number of rounds after which it applies. Before, a part of the difference is allowed."""
 REMEMBERED = 8
-"""States, for each place in the period of a loop."""
+"""States remembered for every place in the period of a loop."""
 
 
 def estimate_long(
@@ -39,14 +38,13 @@ def estimate_long(
     nest: Nest = MACHINES_OWN,
     widths: Widths = WIDEST,
 ) -> Estimate:
-    """As :func:`estimate`, in a time that hardly grows with the sizes: rounds of loops that repeat
-    are passed over, which changes the cycles by 0.2 % at most. Beats are exact.
-    """
+    """Estimate as :func:`estimate` does, in a time that hardly grows with the sizes. Repeated
+    rounds of loops are passed over, which changes the cycles by 0.2 % at most. Beats are exact."""
     return estimate(machine, op, m, n, k, nest, widths, runner=run_long)
 
 
 def run_long(run: ProductRun, walk: ChunkWalk) -> None:
-    """Take a command through the chunks of its loops, but those that repeat."""
+    """Take a command through the chunks of all loops, except repeated rounds."""
     if prod(axis.count for axis in walk.axes) <= FEW:
         run_whole(run, walk)
         return
@@ -57,7 +55,7 @@ def run_long(run: ProductRun, walk: ChunkWalk) -> None:
 
 @dataclass(frozen=True)
 class _State:
-    """A state, and what had been counted by then."""
+    """State of the units, and all counts up to this state."""
 
     moment: Moment
     counted: Counter[str]
@@ -69,7 +67,8 @@ class _State:
 
 @dataclass
 class _Seen:
-    """What was seen before a round of a loop; ``state`` only if another looked like it."""
+    """Record before a round of a loop. ``state`` is present in outer loops, and if the glance
+    resembled an earlier one."""
 
     number: int
     now: int
@@ -79,7 +78,7 @@ class _Seen:
 
 @dataclass
 class _Loop:
-    """A loop inside of others, which are at the ``steps``."""
+    """Loop inside outer loops, which are at the ``steps``."""
 
     command: ProductRun
     walk: ChunkWalk
@@ -87,7 +86,7 @@ class _Loop:
     seen: dict[int, list[_Seen]] = field(default_factory=dict[int, list[_Seen]])
 
     def run(self) -> None:
-        """All rounds."""
+        """Run all rounds."""
         axis, number = self.walk.axes[len(self.steps)], 0
         while number < axis.count:
             steps = (*self.steps, axis.at(number))
@@ -100,16 +99,14 @@ class _Loop:
             number += self._pass_over(number, axis)
 
     def _pass_over(self, number: int, axis: Axis) -> int:
-        """Pass over the rounds before the last one that repeat; how many these are. The state is
-        looked at where it seems to be that of a round before: the second time it may be known."""
+        """Pass over the rounds before the last round that repeat; return their number. The full
+        state is compared only if the glance resembles the glance of an earlier round."""
         left = axis.count - 1 - number
         if left < axis.period:
             return 0
         command = self.command
         here = _Seen(number, command.now, command.glance)
-        if len(self.steps) + 1 < len(
-            self.walk.axes
-        ):  # a round is long: its state is worth the time
+        if len(self.steps) + 1 < len(self.walk.axes):  # a long round: its state is worth the time
             here.state = _State.of(command)
         seen = self.seen.setdefault(number % axis.period, [])
         for there in reversed(seen):
@@ -130,7 +127,8 @@ class _Loop:
         return 0
 
     def _repeat(self, there: _Seen, here: _Seen, left: int, axis: Axis) -> int:
-        """Pass over as many rounds as are like those from one to the other; their number."""
+        """Pass over as many rounds as repeat the rounds between two records; return their
+        number."""
         assert there.state is not None
         assert here.state is not None
         counted = Counter(here.state.counted)

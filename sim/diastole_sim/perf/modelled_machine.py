@@ -1,4 +1,4 @@
-"""What the model knows of a machine and of the memory behind it."""
+"""Describe a machine and its memory for the model."""
 
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -8,22 +8,23 @@ from diastole_sim.spec.require import require_int
 from diastole_sim.spec.sizes.array_sizes import TILES_OF_SUMS, ArraySizes
 
 LATENCY = 20
-"""Cycles of a memory of which nothing else is said."""
+"""Default latency of a memory in cycles."""
 OUTSTANDING = 32
-"""Bursts that it has open in each direction: as many as a machine asks for."""
+"""Default number of open bursts of a memory in either direction: as many as a machine requests."""
 
 BURST_BEATS = 64
-"""No burst crosses a multiple of as many beats."""
+"""Alignment of bursts in beats: no burst crosses a multiple of this number."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Memory:
-    """The bus and the memory as the machine's units see them, in cycles; one beat per cycle.
+    """Bus and memory as seen by the machine's units, in cycles; one beat per cycle.
 
-    ``outstanding``: bursts of reads that the memory has open at once, None for any number.
-    ``read_cycles``: from a read request to its first beat. ``write_gap_cycles``: lost between a
-    write request and its first beat. ``response_cycles``: from a request's last beat to the moment
-    at which the machine knows that it is written.
+    - ``outstanding``: read bursts that the memory has open at once, None for any number.
+    - ``read_cycles``: cycles from a read request to its first beat.
+    - ``write_gap_cycles``: cycles lost between a write request and its first beat.
+    - ``response_cycles``: cycles from a request's last beat until the machine knows that the data
+      are written.
     """
 
     read_cycles: int = 1
@@ -39,10 +40,10 @@ class Memory:
         *,
         write_latency: int | None = None,
     ) -> "Memory":
-        """An AXI memory that answers ``latency`` cycles after an address, and ``write_latency`` (as
-        many, if it is left out) after a last write beat.
+        """Return an AXI memory that answers ``latency`` cycles after an address, and
+        ``write_latency`` cycles (by default ``latency``) after a last write beat.
 
-        Added to it are the registers of the bus engines and of the queues before them.
+        The registers of the bus engines and of the queues before the engines are added.
         """
         written = latency if write_latency is None else write_latency
         require_int("latency", latency, 1, 10_000)
@@ -58,13 +59,16 @@ class Memory:
 
 @dataclass(frozen=True, kw_only=True)
 class ModelledMachine(ArraySizes):
-    """Sizes of a machine, and what the model knows of it beside them.
+    """Sizes of a machine, and further parameters of the model.
 
-    ``memory``: what its buses lead to. ``cell_cycles`` from the cycle after a slot to the sums of
-    the first cell. The last three are for questions of the kind "what if": ``sum_units``, halves of
-    memories of sums behind each port, and bounds on the chunks of what streams that are on chip at
-    once, ``most_places``, and on the vectors that are filled per cycle, ``most_filled``. ValueError
-    as :class:`ArraySizes`, and if one of them is out of range.
+    - ``memory``: memory behind the buses.
+    - ``cell_cycles``: cycles from the cycle after a slot to the sums of the first cell.
+    - ``sum_units``: halves of memories of sums behind every port.
+    - ``most_places``: largest number of chunks of the streaming operand on chip at once.
+    - ``most_filled``: largest number of vectors filled per cycle.
+
+    The last three members answer questions of the kind "what if". ValueError as in
+    :class:`ArraySizes`, and if a member is out of range.
     """
 
     memory: Memory = field(default_factory=Memory.axi)
@@ -82,13 +86,13 @@ class ModelledMachine(ArraySizes):
 
     @cached_property
     def known_runs(self) -> dict[tuple[int, tuple[int, int]], tuple[Any, ...]]:
-        """What a row of blocks is asked for as, by class and columns, as far as it was looked at:
+        """Cache of the runs of a row of blocks, by class and columns, filled by
         :func:`diastole_sim.perf.chunk_walk.blocks`."""
         return {}
 
     @cached_property
     def known_loads(self) -> dict[tuple[Any, ...], tuple[int, ...]]:
-        """What rows of blocks leave behind, by what they came to, as far as it was looked at:
+        """Cache of the states after rows of blocks, by the states before, filled by
         :class:`diastole_sim.perf.load.Load`."""
         return {}
 

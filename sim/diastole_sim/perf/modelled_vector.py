@@ -1,4 +1,4 @@
-"""What the model knows of a vector unit, and of the chain that it does."""
+"""Describe a vector unit and its chain for the model."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -12,16 +12,17 @@ from diastole_sim.spec.numerics import Numerics
 from diastole_sim.spec.stream_table import Descriptor, Walk
 
 SHORTEST_SLOT = 8
-"""Cycles of an instruction at least."""
+"""Fewest cycles of an instruction."""
 WRITTEN = 7
 """Cycles from a row's read address to its result."""
 SPECIAL_LATENCY = 5
-"""Of a special lane."""
+"""Latency of a special lane in cycles."""
 
 
 class VisitedBlock(NamedTuple):
-    """A block of a walk: its number, its rows and columns inside the tensor, its place in its line,
-    and whether it is the walk's last."""
+    """Block of a walk. ``i``, ``j``: number of the block by row and column of blocks. ``rows``,
+    ``cols``: rows and columns inside the tensor. ``first``, ``last``: True for the first and the
+    last block of a line. ``end``: True for the last block of the walk."""
 
     i: int
     j: int
@@ -32,7 +33,7 @@ class VisitedBlock(NamedTuple):
     end: bool = False
 
     def does(self, instruction: Instruction) -> bool:
-        """Whether an instruction is done in it."""
+        """Return whether an instruction is done in the block."""
         return {
             When.ALWAYS: True,
             When.LAST: self.last,
@@ -43,8 +44,9 @@ class VisitedBlock(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class ModelledVector:
-    """``block`` B, ``specials`` lanes for functions, ``data_width`` of the bus in bits; ValueError
-    is left to whoever made these: they are a machine's."""
+    """Vector unit of a machine. ``block``: B. ``specials``: number of lanes for functions.
+    ``data_width``: bits of the bus. The values are not checked, since they come from a valid
+    machine."""
 
     block: int
     specials: int
@@ -63,7 +65,7 @@ class ModelledVector:
 
     @cached_property
     def special_cycles(self) -> int:
-        """From a special instruction to the first that may name its result."""
+        """Cycles from a special instruction to the first instruction that may name the result."""
         groups = self.block // self.specials
         work = self.block * groups
         begins = 2 + (2 if groups > 1 else 0)
@@ -71,19 +73,26 @@ class ModelledVector:
 
     @property
     def turned_cycles(self) -> int:
-        """Later by so many comes who turns rows."""
+        """Delay in cycles of an instruction that permutes rows."""
         return self.block // 2
 
     def beats(self, elements: int, bits: int) -> int:
-        """Of so many neighbouring elements of a block's row, that begin where a block does."""
+        """Return the beats of ``elements`` neighbouring elements of a block's row, which begin
+        where a block begins. ``bits``: bits of an element."""
         per_beat = self.data_width // bits
         return ceil_div(elements, min(per_beat, self.block))
 
 
 @dataclass(frozen=True, kw_only=True)
 class ChainTask:
-    """A chain: its program, and by number those streams that its instructions name. ``walk``: of
-    its tensor. ``of_product``: it stands at a drain. ``step``: the register."""
+    """Chain to be modelled.
+
+    - ``program``: instructions.
+    - ``inputs``, ``outputs``: streams that the instructions name, by number.
+    - ``walk``: walk over the tensor.
+    - ``of_product``: True for a chain at a product's drain.
+    - ``step``: value of the register ``step``.
+    """
 
     program: Sequence[Instruction]
     inputs: dict[int, Descriptor]
@@ -93,7 +102,7 @@ class ChainTask:
     step: int = 0
 
     def blocks(self) -> Iterator[VisitedBlock]:
-        """Those of a walk over memory, in its order."""
+        """Yield the blocks of a walk over memory in order."""
         walk = self.walk
         rows, cols = walk.block_rows, walk.block_cols
         lines, length = (cols, rows) if walk.by_columns else (rows, cols)
@@ -104,7 +113,7 @@ class ChainTask:
                 yield self.visited(i, j, first=first, last=last)
 
     def visited(self, i: int, j: int, *, first: bool, last: bool) -> VisitedBlock:
-        """A block of the tensor."""
+        """Return a block of the tensor."""
         walk, block = self.walk, self.walk.block
         return VisitedBlock(
             i,

@@ -1,11 +1,11 @@
-"""States of the units of the model, which are compared with earlier ones."""
+"""Describe states of the model's units, for the comparison with earlier states."""
 
 from collections.abc import Iterable
 from typing import NamedTuple
 
 
 class Moment(NamedTuple):
-    """The state of a unit at one time: ``counts``, and ``times`` in cycles from now on.
+    """State of a unit at one time: ``counts``, and ``times`` in cycles from now on.
 
     Two moments with the same counts and times have the same future, only shifted in time.
     """
@@ -14,7 +14,7 @@ class Moment(NamedTuple):
     times: tuple[int, ...]
 
     def near(self, other: "Moment", slack: int) -> bool:
-        """Whether counts are equal and no time is more than ``slack`` cycles off."""
+        """Return whether counts are equal and no time differs by more than ``slack`` cycles."""
         if self.counts != other.counts or len(self.times) != len(other.times):
             return False
         if not slack:
@@ -33,7 +33,7 @@ def together(moments: Iterable[Moment]) -> Moment:
 
 
 def since(now: int, oldest: int, times: Iterable[int]) -> tuple[int, ...]:
-    """Return times counted from ``now``; those before ``oldest``, which nothing depends on, count
-    as that."""
+    """Return times counted from ``now``. Times before ``oldest``, on which nothing depends, count
+    as ``oldest``."""
     least = oldest - now
     return tuple([time - now if time > oldest else least for time in times])

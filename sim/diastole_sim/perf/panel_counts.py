@@ -1,20 +1,23 @@
-"""How long a machine counts what a nest keeps on chip, before it begins with a command."""
+"""Model how long a machine counts the blocks that a loop nest keeps on chip, before a command
+begins."""
 
 from diastole_sim.perf.chunk_walk import Loops
 from diastole_sim.perf.modelled_machine import ModelledMachine
 from diastole_sim.spec.integers import ceil_div
 
 EACH = 2
-"""Cycles of a length besides one for each that it is long."""
+"""Cycles of a length; every unit of the length adds a cycle."""
 BEGINS = 3
-"""Cycles of a count besides those of its lengths."""
+"""Cycles of a count without the cycles of its lengths."""
 
 
 def counting_cycles(machine: ModelledMachine, loops: Loops) -> int:
-    """Cycles that the loops of a product add to the fetch of its command; 0 where nothing is kept.
+    """Return the cycles that the loops of a product add to the fetch of its command; 0 if nothing
+    is kept.
 
-    What stays of an operand is a product of lengths: slices of a chunk, tiles or groups, chunks,
-    where all of them stay all of these, and in a machine of several planes those.
+    The kept part of an operand is a product of lengths: slices of a chunk, blocks or groups of a
+    tile, chunks, the number of tiles if all tiles stay, and in a machine with planes the number of
+    planes.
     """
     all_tiles = loops.outer == "l"
     groups = ceil_div(loops.lengths[1], loops.lanes_side)

@@ -1,4 +1,4 @@
-"""One product command: cycles, and beats to the last."""
+"""Estimate a product command: cycles, and exact beats."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -17,33 +17,38 @@ from diastole_sim.spec.require import require_choice, require_int
 from diastole_sim.spec.sizes.uses import WIDEST, Widths, X
 
 Runner: TypeAlias = Callable[[ProductRun, ChunkWalk], None]
-"""Takes a command through the chunks of its loops."""
+"""Function that takes a command through the chunks of its loops."""
 
 OPERATIONS = ("forward", "dx", "dw", "backward")
 COUNTED = ("cycles", "slots", "read_beats", "write_beats", "filled", "words")
 TABLES = ("idle", "waits")
-"""Of an estimate, what adds up: numbers, and tables of them."""
+"""Members of an estimate that add up: numbers, and tables of numbers."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Estimate:
-    """What a command costs. ``macs`` unpadded; ``idle``: cycles in which the array had no slot.
+    """Costs of a product command.
 
-    ``cycles`` is an estimate: where it was compared, within 0.3 % and 4 cycles of the hardware from
-    B = 4 on, 1.5 % below and in any nest, results beginning where a burst may; small fused passes
-    on two ports may be further off, and so may products in nests of small tiles, whose rows leave
-    in the very cycles in which the next sums in their memory begin: tests allow 15 % there.
-    ``read_beats`` and ``write_beats`` are exact. ``slots``: cycles in which the array had work.
-    ``idle`` by what was awaited: ``load`` (the first chunk included), ``accumulator`` (a bank),
-    ``short`` (passes shorter than the loading of held blocks), ``tail`` (the last results).
-    ``waits``: the same cycles by what was busy with what came late: ``start`` (the first chunk),
-    ``reading`` (the bus), ``loading`` (blocks on their way into scratchpads), ``latency`` (requests
-    that waited for room or for memory), ``held`` (loading of held blocks into the array),
-    ``writing`` (the bus), ``draining`` (sums on their way to it), ``end`` (the last results).
-    ``filled``: cycles in which the busiest port writes blocks into scratchpads; ``words``: cycles
-    in which sums leave the accumulators.
-    ``passes``: pairs of planes for
-    each multiplication of ``macs``, in the mean: 1 where formats have one width.
+    ``cycles`` is an estimate. In comparisons with the hardware the estimate is within 0.3 % and 4
+    cycles from B = 4 on, and within 1.5 % below B = 4 and in any nest, for results that begin where
+    a burst may. Small fused passes on two ports may be further off. Products in nests of small
+    tiles may also be further off if rows leave in the very cycles in which the next sums in their
+    memory begin; tests allow 15 % there. ``read_beats`` and ``write_beats`` are exact.
+
+    - ``macs``: multiplications without padding.
+    - ``slots``: cycles in which the array had work.
+    - ``idle``: cycles in which the array had no slot, by the missing resource: ``load`` (the first
+      chunk included), ``accumulator`` (a bank), ``short`` (passes shorter than the loading of
+      stationary blocks), ``tail`` (the last results).
+    - ``waits``: the same cycles by the cause of the delay. Operands: ``start`` (the first chunk),
+      ``reading`` (the bus), ``loading`` (blocks on their way into scratchpads), ``latency``
+      (requests that waited for free space or for memory), ``held`` (loading of stationary blocks
+      into the array). Results: ``writing`` (the bus), ``draining`` (sums on their way to the bus),
+      ``end`` (the last results).
+    - ``filled``: cycles in which the busiest port writes blocks into scratchpads.
+    - ``words``: cycles in which sums leave the accumulators.
+    - ``passes``: pairs of planes for every multiplication of ``macs``, on average; 1 for formats
+      with one width.
     """
 
     op: str
@@ -69,12 +74,12 @@ class Estimate:
 
     @property
     def multiplications(self) -> int:
-        """Of the array: those of every pair of planes."""
+        """Multiplications of the array, over all pairs of planes."""
         return round(self.macs * self.passes)
 
     @property
     def utilisation(self) -> float:
-        """Part of the array's multiplications that are of the product, 0 to 1."""
+        """Part of the array's multiplications that belong to the product, 0 to 1."""
         return self.multiplications / (self.cycles * self.multipliers)
 
     @property
@@ -103,11 +108,12 @@ def estimate(
     *,
     runner: Runner = run_whole,
 ) -> Estimate:
-    """``op``: forward, dx, dw or backward, of X (m x k), W (k x n), dY (m x n) elements.
+    """Estimate a product. ``op``: forward, dx, dw or backward, of X (m x k), W (k x n), dY (m x n)
+    elements.
 
-    A backward pass that does not fit as one runs as dx, then dw. ``nest``: of the products; the
-    fused pass has its own. ``widths`` that the operands have. ValueError if out of range, or for a
-    width that the machine has not.
+    A backward pass that does not fit as a fused pass runs as dx, then dw. ``nest``: loop nest of
+    the products; the fused pass has its own loops. ``widths``: widths of the operands. ValueError
+    if an argument is out of range, or if the machine lacks a width.
     """
     require_product(op, m, n, k)
     if op != "backward":
@@ -140,7 +146,8 @@ def estimate_loops(
     *,
     runner: Runner = run_whole,
 ) -> Estimate:
-    """Of a product in its loops, whose results go to ``store``, None for memory; M, N, K."""
+    """Estimate a product with given loops. ``sizes``: M, N, K. Results go to ``store``, or to
+    memory if ``store`` is None."""
     command = ModelledProduct(
         op=op,
         sizes=sizes,
@@ -154,14 +161,14 @@ def estimate_loops(
 
 
 def require_product(op: str, m: int, n: int, k: int) -> None:
-    """ValueError if there is no such product."""
+    """Raise ValueError if the product does not exist."""
     require_choice("op", op, OPERATIONS)
     for name, size in (("m", m), ("n", n), ("k", k)):
         require_int(name, size, 1, MAX_SIZE)
 
 
 def _estimated(run: ProductRun, command: ModelledProduct, passes: float) -> Estimate:
-    """What a command took, after its last chunk."""
+    """Return the costs of a command after its last chunk."""
     machine, end, (m, n, k) = run.machine, run.finish(), command.sizes
     tail = end - run.now
     counted = run.counted
@@ -181,7 +188,7 @@ def _estimated(run: ProductRun, command: ModelledProduct, passes: float) -> Esti
 
 
 def gradients_apart(parts: list[Estimate]) -> Estimate:
-    """Return the sum of both gradients' costs, as of two products one after the other."""
+    """Return the sum of both gradients' costs, as of two products in sequence."""
     sums = {name: sum(getattr(part, name) for part in parts) for name in COUNTED}
     tables = {
         table: {

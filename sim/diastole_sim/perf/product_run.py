@@ -1,4 +1,4 @@
-"""A product command on its way through the units of a machine, chunk by chunk."""
+"""Take a product command through the units of a machine, chunk by chunk."""
 
 from collections import Counter
 from dataclasses import dataclass
@@ -15,16 +15,16 @@ from diastole_sim.spec.integers import ceil_div
 from diastole_sim.spec.sizes.uses import DY, W, X
 
 HEADERS, FUSED_HEADERS = 2, 3
-"""Scales that are read in front of images, one after the other."""
+"""Numbers of scales in front of images, read in sequence, without and with the fused pass."""
 LATE = ("start", "reading", "loading", "latency")
-"""Why a chunk is not there when the array could begin with it."""
+"""Reasons why a chunk is not loaded when the array could begin with it."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ModelledProduct:
-    """A product: its sizes M, N, K, and what its loops take of the memories. ``slabs``: blocks of a
-    bank of what streams and of what is held; ``units`` of sums, east and north; ``streams``: planes
-    of what streams."""
+    """Product with its sizes M, N, K and its use of the memories. ``slabs``: blocks of a bank that
+    a slab of the streaming operand and a slab of the stationary operand take. ``units``: units of
+    sums of a tile, east and north. ``streams``: planes of the streaming operand."""
 
     op: str
     sizes: tuple[int, int, int]
@@ -35,19 +35,19 @@ class ModelledProduct:
 
 
 class ProductRun:
-    """The units at work on one command. ``waits``: cycles in which the array waited for data that
-    came late, by what was busy with them."""
+    """Units at work on a command. ``waits``: cycles of the array without data, by the activity that
+    delayed the data."""
 
     def __init__(
         self, machine: ModelledMachine, command: ModelledProduct, store: Store | None = None
     ):
         self.machine = machine
-        # The addresses of the maxima are products: as many cycles as the larger factor has bits.
+        # Addresses of maxima are multiplications with as many cycles as the larger factor has bits.
         tallest = max(_rows_read(machine, command.op, command.sizes))
         setup = ceil_div(tallest, machine.block).bit_length() + 2
         self.headers = machine.has_headers * (FUSED_HEADERS if command.fused else HEADERS)
         setup = max(setup, 3 + self.headers * (machine.memory.read_cycles + 1))
-        self.load = Loaders(machine, ask=setup + 1)  # the first chunk, and whether there is room
+        self.load = Loaders(machine, ask=setup + 1)  # then the first chunk, if there is space
         if store is None:
             store = (Store if machine.ports == 1 else DealtStore)(machine, command.units)
         self.store = store
@@ -55,7 +55,7 @@ class ProductRun:
         self.room = Room(machine, store, command.slabs, command.fused, command.streams)
         self.slots = 0
         self.waits = Counter[str]()
-        self.more = Counter[str]()  # of what was passed over
+        self.more = Counter[str]()  # counts of rounds that were passed over
 
     def chunk(self, chunk: Chunk) -> None:
         """Load a chunk and multiply it."""
@@ -72,36 +72,37 @@ class ProductRun:
             self.waits[cause] += round(cycles * share)
             self.waits["latency"] += cycles - round(cycles * share)
 
-    # What is alike.
+    # Comparison of states.
 
     @property
     def now(self) -> int:
-        """When the last vector enters the array."""
+        """Cycle in which the last vector enters the array."""
         assert self.execute.end is not None
         return self.execute.end
 
     @property
     def glance(self) -> Moment:
-        """Return some of what :meth:`moment` does, which takes less time."""
+        """Return a part of :meth:`moment` that takes less time."""
         now = self.now
         ahead = tuple([time - now for port in self.load.ports for time in (port.ask, port.bus)])
         return together([self.execute.moment(now), Moment(self.store.places(now), ahead)])
 
     def moment(self) -> Moment:
-        """Return what the time of the next chunks depends on."""
+        """Return the state relevant to the times of the next chunks."""
         now, asks = self.now, self.load.asks
         units = self.load.moment(now), self.execute.moment(now), self.room.moment(now, asks - 2)
         return together([*units, self.store.moment(now, self.execute.taken)])
 
     def pass_over(self, count: int, cycles: int, counted: Counter[str]) -> None:
-        """So many times come chunks that take so many cycles each time, and count as much."""
+        """Pass over ``count`` rounds of ``cycles`` cycles, with the counts ``counted`` per
+        round."""
         for unit in (self.load, self.execute, self.room, self.store):
             unit.later(count * cycles)
         self.more.update({name: count * each for name, each in counted.items()})
 
     @property
     def counted(self) -> Counter[str]:
-        """All that adds up, so far."""
+        """All counts so far."""
         found = Counter(self.more)
         found["slots"] += self.slots
         found["read_beats"] += self.load.beats
@@ -121,24 +122,27 @@ class ProductRun:
         return found
 
     def in_time(self, counted: Counter[str], bits: int) -> bool:
-        """Return whether data came in time, and would if addresses took so many cycles more."""
+        """Return whether data came in time, and would if every address took ``bits`` cycles
+        more."""
         needed = (
             (f"spare {n}", bits * counted[f"addresses {n}"]) for n in range(self.machine.ports)
         )
         return not counted["late"] and all(counted[name] >= least for name, least in needed)
 
     def read_maxima(self, beats: int) -> None:
-        """Count so many beats of maxima for each port, instead of those of what was walked."""
+        """Count ``beats`` beats of maxima for every port, in place of the maxima of the chunks that
+        were walked."""
         self.more["read_beats"] += beats * self.machine.ports - self.counted["maxima"]
 
     def waits_by_cause(self, tail: int) -> dict[str, int]:
-        """Cycles without a vector by what was busy; ``tail`` of them after the last vector."""
+        """Return the cycles without a vector by the activity that was busy. ``tail``: cycles after
+        the last vector."""
         counted = self.counted
         found = {cause: counted[f"wait {cause}"] for cause in LATE}
         banks = counted["idle accumulator"]
         beats = counted["write_beats"] / self.machine.ports
         busy = max(beats, counted["words"], 1)
-        # Of the time that tiles took to leave, bursts spent a part on answers.
+        # Bursts spent a part of the time in which tiles left on waiting for answers.
         part = round(banks * busy / (busy + counted["answers"]))
         found["latency"] += banks - part
         found["held"] = counted["idle short"]
@@ -148,13 +152,13 @@ class ProductRun:
         return found
 
     def finish(self) -> int:
-        """Write what is left; the cycle in which all is written."""
+        """Write the remaining results; return the cycle in which all results are written."""
         return self.store.finish()
 
 
 def _rows_read(machine: ModelledMachine, op: str, sizes: tuple[int, int, int]) -> tuple[int, ...]:
-    """Rows of the three images as an operation reads them: of two copies, the one whose rows run
-    along the contraction."""
+    """Return the rows of the three images as an operation reads them. Of two copies the operation
+    reads the copy whose rows run along the contraction."""
     m, n, k = sizes
     of_x = k if machine.grouped(X) and op in ("dw", "backward") else m
     of_w = n if machine.grouped(W) and op == "forward" else k

@@ -1,4 +1,4 @@
-"""The store unit in time: a drain per direction, one writer; rows go out one request each."""
+"""Model the store unit in time: a drain per direction, a single writer, and a request per row."""
 
 from collections import deque
 from dataclasses import dataclass, field
@@ -12,50 +12,53 @@ from diastole_sim.spec.integers import ceil_div
 
 EAST, NORTH = 0, 1
 WRITES_AHEAD = 16
-"""Bursts whose responses have not come."""
+"""Most bursts without a response."""
 ANSWERED = -1
-"""Cycles from a response to the first beat of a burst that waited for it."""
+"""Cycles from a response to the first beat of a burst that waited for the response."""
 ASKED = 3  # cycles from the read of a tile's first word to its request
 TURNED = 3  # cycles from the last column of a piece to its first row
-PIECES = 3  # that the memory holds
-SUM_MEMORIES = 2  # behind a port; tiles take them in turn
+PIECES = 3  # pieces in the memory that transposes
+SUM_MEMORIES = 2  # memories of sums behind a port, which tiles use alternately
 SETTLES = 64
-"""Rows of a span within which all following ones must be alike, or are not looked at for it."""
+"""Rows of a span within which rows must begin to repeat; later rows are not compared."""
 MOST_TILES = 4
-"""That have places for their sums at once."""
+"""Most tiles with places for their sums at once."""
 LONG_DONE = 1024
-"""Cycles after which nothing depends on a row that has left."""
+"""Age of a departed row, in cycles, beyond which the row has no influence."""
 
 
 @dataclass
 class DrainState:
-    """One direction: tiles whose sums are complete, and the rows of the one at work."""
+    """State of a drain in one direction: tiles with complete sums, and rows of the current tile."""
 
-    side_by_side: int  # vectors of a word
+    side_by_side: int  # vectors per word
     tiles: deque[tuple[int, tuple[Span, ...]]] = field(default_factory=deque)
     spans: deque[Span] = field(default_factory=deque)
     row: int = 0
-    ready: int = 0  # when its next request is offered
-    data: int = 0  # when the first word of a tile, or of rows that have turned, is there
-    sums: int = 0  # when the sums of the tile at work can be read
+    ready: int = 0  # when the next request is offered
+    data: int = 0  # when the first word of a tile, or of transposed rows, is ready
+    sums: int = 0  # when the sums of the current tile can be read
     queue: Queue = field(default_factory=Queue)
     freed: list[int] = field(default_factory=list)  # when each tile's bank became free
     opened: int = 0
-    # By memory of sums, from when to when sums are added in it, in order.
+    # For every memory of sums, the intervals of cycles with additions, in order.
     adding: tuple[deque[tuple[int, int]], ...] = field(
         default_factory=lambda: tuple(deque[tuple[int, int]]() for _ in range(SUM_MEMORIES))
     )
     columns: int = 0  # when the next column can be read
-    # Pieces whose columns are to be read, and from when on; None behind the last one of a tile.
+    # Pieces whose columns are still to be read, with the first cycle; None behind the last of a
+    # tile.
     turning: deque[tuple[int, Span] | None] = field(default_factory=deque)
-    shown: deque[int] = field(default_factory=deque)  # when the rows of those that were can leave
-    pieces: deque[int] = field(default_factory=lambda: deque([0] * PIECES))  # when each has left
-    # What rows left behind, when, and how long bursts had waited for answers by then.
+    shown: deque[int] = field(default_factory=deque)  # when rows of transposed pieces can leave
+    pieces: deque[int] = field(default_factory=lambda: deque([0] * PIECES))  # when pieces have left
+    # State that rows left behind, its cycle, and the cycles for which bursts had waited for
+    # answers.
     before: deque[tuple[object, int, int]] = field(default_factory=deque)
 
     def moment(self, now: int, oldest: int, taken: int) -> Moment:
-        """Return what tiles and rows are under way, and what they wait for; the next tile opens
-        after ``taken``, and a place of sums that became free before it is free."""
+        """Return the tiles and rows in progress, and the times that they wait for. The next tile
+        opens after ``taken``, and a place for sums counts as free if it became free before
+        ``taken``."""
         spans = [span for _, tile in self.tiles for span in tile] + list(self.spans)
         spans += [each[1] for each in self.turning if each is not None]
         lengths = (len(each) for each in (self.tiles, self.spans, self.turning, self.shown))
@@ -74,7 +77,7 @@ class DrainState:
         return together([here, self.queue.moment(now, oldest)])
 
     def later(self, cycles: int) -> None:
-        """Shift all times by so many cycles."""
+        """Shift all times by ``cycles`` cycles."""
         self.tiles = deque((cycle + cycles, spans) for cycle, spans in self.tiles)
         self.turning = deque(
             None if each is None else (each[0] + cycles, each[1]) for each in self.turning
@@ -94,21 +97,21 @@ class DrainState:
         self.before.clear()
 
     def show(self) -> None:
-        """Go on with the rows of a piece that has turned."""
+        """Continue with the rows of a transposed piece."""
         shown = self.shown.popleft()
         self.data, self.ready = max(self.data, shown), max(self.ready, shown)
 
     @property
     def pauses(self) -> deque[tuple[int, int]]:
-        """From when to when sums are added in the memory of the tile at work."""
+        """Intervals of cycles with additions to sums in the memory of the current tile."""
         return self.adding[len(self.freed) % SUM_MEMORIES]
 
     def words(self, span: Span) -> int:
-        """Of a row: neighbouring vectors leave together."""
+        """Return the words of a row. Neighbouring vectors leave together."""
         return ceil_div(span.vectors, self.side_by_side)
 
     def lane_cycles(self, span: Span, machine: ModelledMachine) -> int:
-        """In which the lanes make floats of a row."""
+        """Return the cycles in which the lanes convert a row to floats."""
         words = self.words(span)
         if machine.word_parts == 1:
             return words
@@ -117,20 +120,20 @@ class DrainState:
 
 @dataclass
 class Store:
-    """Drains that are advanced in order of time, as far as somebody asks about a bank.
+    """Drains, which advance in order of time as far as a caller asks about a bank.
 
-    The north drain's rows go first where both wait. A bank is free when its last word is read:
-    those in the pipeline are still to be written then, and those that turn.
+    Rows of the north drain go first if both drains wait. A bank is free when its last word is read.
+    Words in the pipeline, and words being transposed, are still to be written at this time.
     """
 
     machine: ModelledMachine
-    units: tuple[int, int]  # of sums that a tile takes, east and north
-    writer: int = 0  # when the writer takes the next request
+    units: tuple[int, int]  # units of sums that a tile takes, east and north
+    writer: int = 0  # when the writer accepts the next request
     last_beat: int = 0
     beats: int = 0
     words: int = 0  # cycles in which sums leave the accumulators
-    answers: int = 0  # cycles in which bursts waited for responses of those before
-    others: int = 0  # beats that were read beside those of products, at the first port
+    answers: int = 0  # cycles in which bursts waited for responses of earlier bursts
+    others: int = 0  # beats read at the first port that belong to no product
     responses: deque[int] = field(default_factory=deque)  # of the last bursts, oldest first
 
     def __post_init__(self) -> None:
@@ -139,7 +142,7 @@ class Store:
         self.lanes = Lanes()
 
     def tile(self, direction: int, cycle: int, spans: tuple[Span, ...]) -> None:
-        """The sums of a tile are complete at ``cycle``."""
+        """Add a tile whose sums are complete at ``cycle``."""
         drain = self.drains[direction]
         drain.tiles.append((cycle, spans))
         if spans[0].columns:
@@ -148,7 +151,7 @@ class Store:
             self._turn(drain)
 
     def bank(self, direction: int) -> int:
-        """Take a bank for a new tile; the cycle in which there is one."""
+        """Take a bank for a new tile; return the cycle in which a bank is free."""
         drain = self.drains[direction]
         drain.opened += 1
         needed = drain.opened - self.machine.sum_units // self.units[direction]
@@ -157,28 +160,29 @@ class Store:
         return drain.freed[needed - 1] if needed > 0 else 0
 
     def adds(self, direction: int, start: int, end: int) -> None:
-        """Sums are added from a cycle on until another in the memory of the tile that was opened
-        last. A tile that takes all of it is not there before the one that drains has gone."""
+        """Record that sums are added from ``start`` until ``end`` in the memory of the tile opened
+        last. Nothing is recorded for a tile of a whole memory, since the tile begins after the
+        drained tile has left."""
         if self.units[direction] == 1:
             drain = self.drains[direction]
             drain.adding[(drain.opened - 1) % SUM_MEMORIES].append((start, end))
 
     def drained(self, direction: int, number: int) -> int:
-        """When the bank of tile ``number`` (from 0 on) becomes free."""
+        """Return when the bank of tile ``number`` (from 0 on) becomes free."""
         freed = self.drains[direction].freed
         while len(freed) <= number:
             self._advance()
         return freed[number]
 
     def finish(self) -> int:
-        """Drain what is left; the cycle in which the last write is acknowledged."""
+        """Drain the remaining tiles; return the cycle in which the last write is acknowledged."""
         while any(drain.spans or drain.tiles for drain in self.drains):
             self._advance()
         return self.last_beat + self.machine.memory.response_cycles
 
     def moment(self, now: int, taken: int) -> Moment:
-        """Return what the next rows depend on, where no tile ends and nothing is added before
-        ``now``, and none opens before ``taken``."""
+        """Return the state relevant to the next rows, if no tile ends and nothing is added before
+        ``now``, and no tile opens before ``taken``."""
         self.advance_to(now)
         oldest = now - LONG_DONE
         drains = [drain.moment(now, oldest, taken) for drain in self.drains]
@@ -189,8 +193,8 @@ class Store:
         return together([writer, self.lanes.moment(now, oldest), *drains])
 
     def places(self, now: int) -> tuple[int, ...]:
-        """Return by direction how many rows of a span have left, where nothing comes before
-        ``now``, and how many spans and tiles have not."""
+        """Return by direction how many rows of a span have left, and how many spans and tiles have
+        not, if nothing arrives before ``now``."""
         self.advance_to(now)
         return tuple(
             [
@@ -201,7 +205,7 @@ class Store:
         )
 
     def later(self, cycles: int) -> None:
-        """Shift all times by so many cycles."""
+        """Shift all times by ``cycles`` cycles."""
         self.writer += cycles
         self.last_beat += cycles
         self.responses = deque(time + cycles for time in self.responses)
@@ -210,16 +214,16 @@ class Store:
             drain.later(cycles)
 
     def advance_to(self, cycle: int) -> None:
-        """Write the rows that begin before a cycle."""
+        """Write all rows with a begin before ``cycle``."""
         while (waiting := self._waiting()) and min(waiting)[0] < cycle:
             self._write(waiting, cycle)
 
     def _advance(self) -> None:
-        """Write the next row of whichever drain's turn it is."""
+        """Write the next row of the drain that begins first."""
         self._write(self._waiting())
 
     def _waiting(self) -> list[tuple[int, int]]:
-        """Return when each drain with rows can begin with the next one."""
+        """Return when each drain with rows can begin the next row."""
         waiting: list[tuple[int, int]] = []
         for direction, drain in enumerate(self.drains):
             if not drain.spans and drain.tiles:
@@ -231,25 +235,26 @@ class Store:
                     drain.show()
             if drain.spans and not drain.spans[0].columns:
                 self._wait(drain)
-            if drain.spans:  # north first if both have come by the time the writer is free
+            if drain.spans:  # north first if both wait when the writer is free
                 waiting.append((self._starts(direction), -direction))
         return waiting
 
     def _write(self, waiting: list[tuple[int, int]], until: int | None = None) -> None:
-        """Write a row, and those like it, of the drain that is the first; none ``until`` which
-        something else may come."""
+        """Write a row of the drain that begins first, and the rows like it. No row is passed over
+        from ``until`` on, when another event may come."""
         start, direction = min(waiting)
         self._row(-direction, start)
         if len(waiting) == 1:
             self._skip(self.drains[-direction], until)
 
     def _skip(self, drain: DrainState, until: int | None = None) -> None:
-        """Pass over the rows that take as long as those before: where a period of rows has left
-        behind what the one before it had, only later, all of the span do; but the last rows, which
-        free, and those ``until`` which, or until whose reading, something else may come. Rows begin
-        anew at the bounds of bursts after a period.
+        """Pass over the rows that take as long as the rows before. If a period of rows has left the
+        state of the period before, only later, all further rows of the span do. The last rows,
+        which free memory, are not passed over. Nor are rows from ``until`` on, or from the next
+        addition in their memory on, when another event may come. Rows begin alike in bursts after a
+        period.
 
-        Nothing else may come between: the other drain has had nothing to do from the beginning on.
+        Nothing else may come in between: the other drain has had no work from the beginning on.
         """
         if not drain.row:
             drain.before.clear()
@@ -277,11 +282,11 @@ class Store:
             drain.before.clear()
 
     def _free(self, drain: DrainState) -> int:
-        """When the next row can leave."""
+        """Return when the next row can leave."""
         return self.writer
 
     def _left_behind(self, drain: DrainState, end: int) -> tuple[object, ...]:
-        """What a row leaves behind that ends in a cycle."""
+        """Return the state after a row, relative to the row's last cycle ``end``."""
         return *drain.queue.left_behind(end), *(response - end for response in self.responses)
 
     def _repeat(self, drain: DrainState, rows: int, cycles: int) -> None:
@@ -297,7 +302,7 @@ class Store:
         queue.repeat(rows * drain.words(span), cycles)
 
     def _wait(self, drain: DrainState) -> None:
-        """A row is not read while sums are added in its memory."""
+        """Delay the next row while sums are added in its memory."""
         adding = drain.pauses
         read = self.lanes.begins(drain.queue, drain.sums)
         while adding and adding[0][0] <= read:
@@ -306,11 +311,12 @@ class Store:
                 drain.sums = read = end
 
     def _starts(self, direction: int) -> int:
-        """When the next row of a drain can."""
+        """Return when the next row of a drain can start."""
         return max(self._asked(self.drains[direction]), self.writer)
 
     def _asked(self, drain: DrainState) -> int:
-        """When the next row is asked for: the first one of a tile with its first word."""
+        """Return when the next row is requested. The first row of a tile is requested with its
+        first word."""
         if drain.row or drain.spans[0].columns:
             return drain.ready
         return max(drain.ready, self.lanes.begins(drain.queue, drain.sums) + ASKED)
@@ -337,7 +343,7 @@ class Store:
             self._leave(drain, words, first, end - first)
         drain.row += 1
         if drain.row == span.rows:
-            drain.data = max(drain.data, end + 1)  # what is asked for already waits for it
+            drain.data = max(drain.data, end + 1)  # earlier requests already wait for the data
             drain.row = 0
             drain.spans.popleft()
             if span.columns:
@@ -348,13 +354,15 @@ class Store:
 
     @staticmethod
     def _leave(drain: DrainState, words: int, first: int, cycles: int) -> None:
-        """The words of the next row leave; a tile's sums are free when the last one is read."""
+        """Let the words of the next row leave. A tile's sums are free when the last word is
+        read."""
         drain.queue.left(words, first, cycles)
         if drain.row == drain.spans[0].rows - 1 and len(drain.spans) == 1:
             drain.freed.append(drain.queue.free)
 
     def _turn(self, drain: DrainState) -> None:
-        """Read the columns of the next spans, while there are places for their pieces."""
+        """Read the columns of the next spans while the memory that transposes has places for
+        pieces."""
         while drain.turning and (drain.pieces or drain.turning[0] is None):
             following = drain.turning.popleft()
             if following is None:
@@ -376,9 +384,10 @@ class Store:
         answered: int,
         last: int,
     ) -> int:
-        """The cycle of the last beat of bursts whose first beat is there at ``first`` and the last
-        one not before ``last``, so many ``cycles`` a beat. ``responses``: of the bursts before,
-        oldest first; what waited for one goes on ``answered`` cycles after it."""
+        """Return the cycle of the last beat of bursts, at ``cycles`` cycles per beat. The first
+        beat is ready at ``first``, the last beat not before ``last``. ``responses``: responses of
+        earlier bursts, oldest first. A burst that waited for a response continues ``answered``
+        cycles after the response."""
         end = first
         for beats in bursts:
             if len(responses) == WRITES_AHEAD:

@@ -1,4 +1,5 @@
-"""The room of the load unit in time: places of scratchpads, slots of maxima, chunks ahead."""
+"""Model the free space of the load unit in time: places in scratchpads, slots of maxima, chunks
+ahead."""
 
 from dataclasses import dataclass, field
 
@@ -9,44 +10,45 @@ from diastole_sim.perf.moments import Moment, since, together
 from diastole_sim.perf.result_store import EAST, NORTH, Store
 
 TILES_IN_FLIGHT = 8
-"""Output tiles between the first request for one and the last of its sums that is read."""
+"""Most output tiles between the first request for a tile and the read of the tile's last sum."""
 CHUNKS_AHEAD = 6
-"""Chunks that are asked for and whose last pass has not been taken."""
+"""Most chunks in progress: requested, with the last pass not yet taken."""
 ASKED_AFTER = 6
-"""Cycles after a chunk's last pass is taken, as they were measured, to the next request for one."""
+"""Measured cycles from a chunk's last pass being taken to the next request for a chunk."""
 WEST_HALVES = 2
-"""Of the banks in the west, in the fused pass."""
+"""Number of halves of the west banks in the fused pass."""
 
 
 @dataclass
 class Places:
-    """Those of a ring, ``most`` of them, taken and given back in their order."""
+    """Places of a ring, ``most`` of them, taken and given back in order."""
 
     most: int
     taken: int = 0
     freed: list[int] = field(default_factory=list)
 
     def take(self) -> int:
-        """The cycle from which the next place is free."""
+        """Take the next place; return the first cycle in which the place is free."""
         self.taken += 1
         needed = self.taken - self.most
         return self.freed[needed - 1] if needed > 0 else 0
 
     def moment(self, now: int, oldest: int) -> Moment:
-        """Return how many places are taken, and when the free ones became so."""
+        """Return how many places are taken, and when the free places became free."""
         free = self.freed[max(0, self.taken - self.most) :]
         times = since(now, oldest, (time for time in free if time > oldest))
         return Moment((self.taken - len(self.freed), len(times)), times)
 
     def later(self, cycles: int) -> None:
-        """Shift all times by so many cycles."""
+        """Shift all times by ``cycles`` cycles."""
         self.freed = [time + cycles for time in self.freed]
 
 
 @dataclass
 class Room:
-    """When a chunk may be asked for. ``slabs``: blocks of a bank of what streams and is held;
-    ``streams``: planes of what streams, which stay while those of what is held come by."""
+    """Decide when a chunk may be requested. ``slabs``: blocks of a bank that a slab of the
+    streaming operand and a slab of the stationary operand take. ``streams``: planes of the
+    streaming operand, which stay while the planes of the stationary operand pass."""
 
     machine: ModelledMachine
     store: Store
@@ -54,12 +56,12 @@ class Room:
     fused: bool
     streams: int = 1
     tiles: int = 0
-    north_tiles: list[int] = field(default_factory=list)  # banks that were opened by its end
+    north_tiles: list[int] = field(default_factory=list)  # banks opened by the end of every tile
     taken: list[int] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         stream, held = self.slabs
-        most = self.machine.most_places  # of what streams: the fused pass holds all of dY
+        most = self.machine.most_places  # of the streaming operand; the fused pass holds all of dY
         self.rings = (
             Places(min(most * self.streams, self.machine.stream_blocks // stream)),
             Places(self.machine.held_blocks // held),
@@ -67,7 +69,7 @@ class Room:
         self.west = Places(min(most, WEST_HALVES))
 
     def take(self, chunk: Chunk) -> int:
-        """The cycle from which there is room for what the chunk loads."""
+        """Return the first cycle with free space for the data of a chunk."""
         free = [0]
         for ring, loads in zip(self.rings, chunk.loads, strict=True):
             if loads:
@@ -81,8 +83,8 @@ class Room:
         return max(free)
 
     def _tile(self, chunk: Chunk) -> int:
-        """When there is a slot of maxima for another tile, in every direction that it uses: a cycle
-        after a drain has let go of it."""
+        """Return when a slot of maxima is free for another tile, in every direction of the chunk: a
+        cycle after a drain has released the slot."""
         oldest = self.tiles - TILES_IN_FLIGHT
         self.tiles += 1
         if oldest < 0:
@@ -91,19 +93,19 @@ class Room:
         if chunk.uses[EAST]:
             free = self.store.drained(EAST, oldest)
         if chunk.uses[NORTH]:
-            # In the fused pass each chunk has a bank, and that of a tile's last one counts.
+            # In the fused pass every chunk has a bank, and the bank of a tile's last chunk counts.
             number = self.north_tiles[oldest] - 1 if self.fused else oldest
             free = max(free, self.store.drained(NORTH, number))
         return free + 1
 
     def moment(self, now: int, oldest: int) -> Moment:
-        """Return what the next chunks wait for; nothing is taken before ``oldest``."""
+        """Return the state relevant to the next chunks. Nothing is taken before ``oldest``."""
         places = [ring.moment(now, oldest) for ring in (*self.rings, self.west)]
         taken = ([oldest] * CHUNKS_AHEAD + self.taken)[-CHUNKS_AHEAD:]
         return together([*places, Moment((), since(now, oldest, taken)), self._tiles(now, oldest)])
 
     def _tiles(self, now: int, oldest: int) -> Moment:
-        """Return when the last tiles were drained, and how many are not."""
+        """Return when the last tiles were drained, and how many tiles are not yet drained."""
         counts: list[int] = []
         times: list[int] = []
         for direction, drain in enumerate(self.store.drains):
@@ -122,14 +124,15 @@ class Room:
         return Moment(tuple(counts), since(now, oldest, times))
 
     def later(self, cycles: int) -> None:
-        """Shift all times by so many cycles. Chunks and tiles that are passed over were never
-        there: only how many there are beyond others counts."""
+        """Shift all times by ``cycles`` cycles. Chunks and tiles that were passed over are not
+        recorded, since only differences between counts matter."""
         for ring in (*self.rings, self.west):
             ring.later(cycles)
         self.taken = [time + cycles for time in self.taken]
 
     def ran(self, chunk: Chunk, execute: Execute, freed: int) -> None:
-        """The chunk's last pass has been walked: its places are free from ``freed`` on."""
+        """Record that the chunk's last pass has been walked. The places of the chunk are free from
+        ``freed`` on."""
         self.taken.append(execute.taken)
         for ring, frees in zip(self.rings, chunk.frees, strict=True):
             if frees:

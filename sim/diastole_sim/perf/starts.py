@@ -1,25 +1,25 @@
-"""When the start states of rows are there, where draws are those of a register per row."""
+"""Model when the start states of rows are ready, for random bits from one register per row."""
 
 from collections import deque
 
 FIRST_START = 18
-"""Cycles from the begin of a tensor to the start state of its first row."""
+"""Cycles from the beginning of a tensor to the start state of its first row."""
 STARTS_AHEAD = 8
-"""Rows whose states are there before they begin."""
+"""Number of rows whose states are ready before the rows begin."""
 
 
 class RowStarts:
-    """The states of a tensor that begins in the cycle ``begin``; from one to the next take
-    ``apart`` cycles at least."""
+    """Start states of a tensor that begins in the cycle ``begin``. Two states are at least
+    ``apart`` cycles apart."""
 
     def __init__(self, begin: int, apart: int):
         self.apart = apart
-        self.ready = begin + FIRST_START  # the next row's
+        self.ready = begin + FIRST_START  # when the next row's state is ready
         self.gone = deque([begin] * STARTS_AHEAD)  # when rows have begun
 
     def delay(self, begin: int, rows: int, words: int) -> int:
-        """By which ``rows`` of as many ``words`` are through later for their states; they would
-        begin, one after the other, in the cycle ``begin``."""
+        """Return the delay of ``rows`` rows of ``words`` words caused by start states. Without the
+        delay the rows would begin in sequence, in the cycle ``begin``."""
         delay = 0
         for row in range(rows):
             at = max(begin + row * words + delay, self.ready)
@@ -30,10 +30,10 @@ class RowStarts:
 
     @property
     def times(self) -> list[int]:
-        """What it leaves behind."""
+        """Times that later rows depend on."""
         return [self.ready, *self.gone]
 
     def later(self, cycles: int) -> None:
-        """As if all had been so many cycles later."""
+        """Shift all times by ``cycles`` cycles."""
         self.ready += cycles
         self.gone = deque(time + cycles for time in self.gone)

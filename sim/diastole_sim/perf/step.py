@@ -1,4 +1,5 @@
-"""A step of a program in time: its commands, two in flight, and what the array waits for."""
+"""Model a step of a program in time: its commands, two in flight, and the causes of the array's
+waits."""
 
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -34,16 +35,17 @@ from diastole_sim.spec.sizes.uses import Widths
 from diastole_sim.spec.stream_table import DESCRIPTOR_BYTES, Descriptor
 
 FETCHED = 4
-"""Cycles of a command's fetch besides its latency and its beats."""
+"""Cycles of a command's fetch without memory latency and beats."""
 RUNG = 2
-"""Of a run beside its commands: to the first one's fetch, and from the last one's end."""
+"""Cycles of a run outside its commands: before the first fetch, and after the end of the last
+command."""
 QUEUED = 1
-"""From a command's start to the vector unit's taking it."""
+"""Cycles from a command's start until the vector unit takes the command."""
 ENDED = 1
-"""From the last answer to a command to its end."""
+"""Cycles from the last answer to a command to the end of the command."""
 
 Read = Callable[[int, int], bytes]
-"""Bytes of memory, from an address on, so many."""
+"""Function that reads memory, from an address and a length to bytes."""
 
 
 @dataclass
@@ -54,7 +56,7 @@ class ProgramState:
     descriptors: dict[int, Descriptor] = field(default_factory=dict[int, Descriptor])
 
     def load(self, command: Command, read: Read) -> None:
-        """What a command ``load`` changes of them."""
+        """Apply a command ``load`` to the tables."""
         if command.which == VectorTable.INSTRUCTIONS:
             data = read(command.address_x, 8 * command.count)
             for number in range(command.count):
@@ -68,7 +70,7 @@ class ProgramState:
                 self.descriptors[command.first + number] = Descriptor.decode(entry)
 
     def task(self, command: Command, *, block: int, step: int) -> ChainTask:
-        """The chain of a command."""
+        """Return the chain of a command."""
         program = [self.instructions[command.program + k] for k in range(command.program_length)]
         inputs, outputs = named_streams(program)
         first = command.streams
@@ -84,10 +86,16 @@ class ProgramState:
 
 @dataclass(frozen=True, kw_only=True)
 class CommandTimes:
-    """A command of a step: cycles from the step's beginning to its start and to its end, vectors
-    that enter the array, and cycles of its product in which it waits for operands and for room,
-    and those at the end in which only answers are awaited.
-    ``beats``: over the bus, but those that a conversion reads and its own 64 bytes."""
+    """Times of a command in a step, in cycles from the step's beginning, with counts.
+
+    - ``started``, ``done``: start and end of the command.
+    - ``slots``: vectors that enter the array.
+    - ``loading``, ``stalled``: cycles in which the command's product waits for operands and for
+      free space.
+    - ``answering``: cycles at the end in which only answers are awaited.
+    - ``beats``: beats over the bus, without the beats that a conversion reads and without the
+      command's own 64 bytes.
+    """
 
     number: int
     opcode: Opcode
@@ -103,15 +111,17 @@ class CommandTimes:
 
 @dataclass(frozen=True, kw_only=True)
 class StepEstimate:
-    """``cycles``: from one end of a step to the next. ``commands``: in their order."""
+    """Times of a step. ``cycles``: cycles from one end of a step to the next. ``commands``: times
+    of the commands in order."""
 
     cycles: int
     commands: tuple[CommandTimes, ...]
 
     @property
     def by_cause(self) -> dict[str, int]:
-        """Cycles as the counters of a machine have them: each with a vector that enters the array
-        is one of ``busy_slots``, each without by what its command waits for."""
+        """Cycles by cause, as the counters of a machine have them. A cycle in which a vector enters
+        the array counts for ``busy_slots``. A cycle without a vector counts for the cause of the
+        command's wait."""
         found = Counter[str]()
         before, waited = 0, "wait_command"
         for each in self.commands:
@@ -143,12 +153,13 @@ class StepEstimate:
 
 
 def ended(times: ChainTimes) -> int:
-    """When a command of the vector unit is done: the cycle in which it is, or all is answered."""
+    """Return when a command of the vector unit is done: in its last cycle, or when all writes are
+    answered."""
     return max(times.done - 1, times.answered + ENDED)
 
 
 def nest_of(command: Command) -> Nest:
-    """Of a product's command."""
+    """Return the loop nest of a product's command."""
     return Nest(
         t_blocks=command.nest_t,
         groups=command.nest_groups,
@@ -159,8 +170,8 @@ def nest_of(command: Command) -> Nest:
 
 
 class StepModel:
-    """Commands of a program one after the other, on a machine with a vector unit. ``chosen_bits``:
-    of magnitudes whose width a slot says; None for the most."""
+    """Model commands of a program in sequence, on a machine with a vector unit. ``chosen_bits``:
+    bits of magnitudes whose width a slot chooses; None for the most."""
 
     def __init__(
         self,
@@ -182,7 +193,7 @@ class StepModel:
         return FETCHED + self.vector.memory.read_cycles + beats
 
     def fetch_of(self, command: Command) -> int:
-        """Cycles of the fetch of one command."""
+        """Return the cycles of the fetch of a command."""
         if not command.nest_keep:
             return self.fetch
         name, sizes = MULTIPLYING[Opcode(command.opcode)].name, (command.m, command.n, command.k)
@@ -190,8 +201,8 @@ class StepModel:
         return self.fetch + counting_cycles(self.machine, loops)
 
     def step(self, commands: Sequence[Command], *, step: int = 0) -> StepEstimate:
-        """The step of a program's training whose number is ``step``; the commands before it have
-        loaded tables."""
+        """Return the times of step number ``step`` in a program's training. The commands before the
+        step have loaded tables."""
         end = next(n for n, each in enumerate(commands) if each.opcode == Opcode.NEXT)
         first = commands[end].target
         for each in commands[:first]:
@@ -216,8 +227,8 @@ class StepModel:
         return StepEstimate(cycles=last, commands=tuple(found))
 
     def alone(self, commands: Sequence[Command], number: int, *, step: int = 0) -> int:
-        """Cycles of a run of one command, its fetch among them; those before it have loaded
-        tables."""
+        """Return the cycles of a run of a single command, with the fetch. Earlier commands have
+        loaded tables."""
         for each in commands[:number]:
             if each.opcode == Opcode.LOAD:
                 self.tables.load(each, self.read)
@@ -230,7 +241,8 @@ class StepModel:
     def _command(
         self, number: int, command: Command, started: int, unit: int, step: int
     ) -> tuple[CommandTimes, int]:
-        """A command that starts in a cycle; the vector unit is free from ``unit`` on, and then."""
+        """Return the times of a command that starts in cycle ``started``, and the cycle from which
+        the vector unit is free again. ``unit``: cycle from which the vector unit is free."""
         opcode = Opcode(command.opcode)
         now = max(started + QUEUED, unit)
         if opcode in TRANSFERS:
@@ -277,15 +289,16 @@ class StepModel:
         return _of_product(number, opcode, started, begun + product.cycles, product), unit
 
     def _begun(self, started: int, product: Estimate) -> int:
-        """The cycle in which a product begins that starts in a cycle: its first vector enters the
-        array when the last one of the product before has."""
+        """Return the cycle in which a product begins that starts in cycle ``started``. The first
+        vector enters the array after the last vector of the product before."""
         begun = max(started, self.array_free - product.waits["start"])
         self.array_free = begun + product.cycles - product.idle["tail"]
         return begun
 
     def _widths(self, command: Command) -> Widths:
-        """Bits of magnitude of a product's operands: the widest are meant by a machine's own
-        images, and by slots if no other is chosen."""
+        """Return the bits of magnitude of a product's operands. An operand of one plane has None,
+        the widest width of the machine. An operand with a scale slot has ``chosen_bits``, or the
+        most bits if ``chosen_bits`` is None."""
         fields = vars(command)
         planes = [most_planes(fields, name) for name in CLASS_NAMES]
         x, w, dy = (

@@ -1,4 +1,5 @@
-"""Entries of tables between memory and a vector unit, in time: the commands load and store."""
+"""Model the commands load and store, which move entries of tables between memory and a vector
+unit."""
 
 from diastole_sim.perf.chain_times import ChainTimes
 from diastole_sim.perf.modelled_vector import ModelledVector
@@ -8,18 +9,19 @@ from diastole_sim.spec.integers import ceil_div
 from diastole_sim.spec.limits import VectorTable, entry_words
 
 ASKED = 3
-"""Cycles from a command to its first request, besides one for each bit of the step."""
+"""Cycles from a command to the first request; every bit of the step adds a cycle."""
 SHARED = (VectorTable.AMAX, VectorTable.WIDTHS)
-"""Tables that conversions use besides."""
+"""Tables that conversions use too."""
 STORED = 6
-"""Cycles of a store besides those of its chunks."""
+"""Cycles of a store without the cycles of its chunks."""
 
 
 def estimate_transfer(
     vector: ModelledVector, command: Command, *, step: int = 0, now: int = 0
 ) -> ChainTimes:
-    """A ``load`` or ``store`` that comes in cycle ``now``: an entry, or a beat of it, moves in a
-    cycle, what a slot has in two where it is stored."""
+    """Return the times of a ``load`` or ``store`` that arrives in cycle ``now``. An entry, or a
+    beat of an entry, moves in one cycle. A store of :data:`SHARED` tables takes two cycles for
+    every entry or beat."""
     table = VectorTable(command.which)
     bits = 32 * entry_words(table, vector.block)
     chunks = command.count * ceil_div(bits, vector.data_width)

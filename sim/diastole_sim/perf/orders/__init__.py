@@ -1,5 +1,5 @@
-"""Orders of loops of a training step on a machine with one scratchpad, counted exactly.
+"""Count orders of loops of a training step exactly, on a machine with one scratchpad.
 
-For the comparison with published work on such machines; this project's own machines are in
-:mod:`diastole_sim.perf`.
+The counts serve the comparison with published work on comparable machines. :mod:`diastole_sim.perf`
+models the machines of this project.
 """

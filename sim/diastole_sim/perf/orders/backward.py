@@ -1,9 +1,9 @@
-"""Orders of a layer's backward pass: dX = dY W^T and dW = X^T dY, apart or over one dY.
+"""Schedule a layer's backward pass: dX = dY W^T and dW = X^T dY, separate or over one read of dY.
 
-After Kim, Na, Lee, Lee, Huh, "Improving Data Reuse in NPU On-chip Memory with Interleaved Gradient
-Order for DNN Training", MICRO 2023, DOI 10.1145/3613424.3614299, with every choice made by exact
-counts in place of their algorithm 1. One place of the scratchpad is as good as another, for
-operands, results and sums; every tensor comes from memory, and goes there.
+The orders follow Kim, Na, Lee, Lee, Huh, "Improving Data Reuse in NPU On-chip Memory with
+Interleaved Gradient Order for DNN Training", MICRO 2023, DOI 10.1145/3613424.3614299. Every choice
+is made by exact counts in place of the authors' algorithm 1. Operands, results and sums may lie
+anywhere in the scratchpad. Every tensor comes from memory and returns to memory.
 """
 
 from collections.abc import Iterator, Mapping
@@ -39,12 +39,13 @@ SQUARE_ORDERS: Mapping[tuple[Matrix, ...], str] = {
     INPUT_GRADIENT: "mkn",
     WEIGHT_GRADIENT: "nkm",
 }
-"""Results stay until they are done; dX walks dY by rows, dW by columns."""
+"""Loop orders over square tiles. Results stay until they are complete. dX walks dY by rows, dW
+walks dY by columns."""
 
 
 def square_side(machine: SystolicMachine) -> int:
-    """Of the largest square tiles, two operands and a result, that fit half the scratchpad; whole
-    sides of the array. ValueError if not even one does."""
+    """Return the side of the largest square tiles of which two operands and a result fit half the
+    scratchpad, in whole sides of the array. ValueError if not even one side fits."""
     widest = 2 * machine.element_bytes + max(machine.sum_bytes, machine.result_bytes)
     elements = machine.scratchpad_bytes // 2 // widest
     sides = int(np.sqrt(elements)) // machine.side
@@ -57,8 +58,8 @@ def square_side(machine: SystolicMachine) -> int:
 
 
 def square(machine: SystolicMachine, sizes: Shape, tensors: tuple[Matrix, ...]) -> Work:
-    """One product over square tiles, which come anew but for the one that was used last: half the
-    scratchpad is worked with while the other half is filled."""
+    """Return the work of one product over square tiles. Every tile is loaded anew, except the tile
+    that was used last. Half of the scratchpad is in use while the second half is filled."""
     cut = _square_cut(machine, sizes, tensors)
     moved = sum(square_bytes(machine, sizes, tensors).values())
     return Work(int(array_cycles(machine, tensors, cut)[0]), moved)
@@ -67,7 +68,7 @@ def square(machine: SystolicMachine, sizes: Shape, tensors: tuple[Matrix, ...]) 
 def square_bytes(
     machine: SystolicMachine, sizes: Shape, tensors: tuple[Matrix, ...]
 ) -> dict[str, int]:
-    """What each tensor moves then, by its name."""
+    """Return the bytes that every tensor moves over square tiles, by name."""
     cut = _square_cut(machine, sizes, tensors)
     return {each.name: int(next(placements(machine, each, cut)).moved[0]) for each in tensors}
 
@@ -78,7 +79,8 @@ def _square_cut(machine: SystolicMachine, sizes: Shape, tensors: tuple[Matrix, .
 
 
 def separate(machine: SystolicMachine, sizes: Shape, tensors: tuple[Matrix, ...]) -> Work:
-    """One product by the best of all loops. ValueError if none fits the scratchpad."""
+    """Return the work of one product by the best of all loops. ValueError if no loops fit the
+    scratchpad."""
     found = search(machine, sizes, tensors, ANY_ORDER)
     if found is None:
         raise ValueError(f"scratchpad_bytes: {machine.scratchpad_bytes} holds no tiles")
@@ -86,8 +88,9 @@ def separate(machine: SystolicMachine, sizes: Shape, tensors: tuple[Matrix, ...]
 
 
 def interleaved(machine: SystolicMachine, sizes: Shape) -> Work:
-    """A tile of dX, then a tile of dW, over the square tiles and in the orders of both apart; a
-    tile of dY that the step before has used, of either product, is not loaded again."""
+    """Return the work of tiles of dX and dW in alternation, over the square tiles and in the orders
+    of the separate products. A tile of dY that either product used in the step before is not loaded
+    again."""
     both = (INPUT_GRADIENT, WEIGHT_GRADIENT)
     array = sum(square(machine, sizes, each).array_cycles for each in both)
     others = sum(
@@ -102,7 +105,8 @@ def interleaved(machine: SystolicMachine, sizes: Shape) -> Work:
 
 @cache
 def interleaved_elements(sizes: Shape, side: int) -> int:
-    """Of dY that both walks load: rows for dX, columns for dW, step by step in turn."""
+    """Return the elements of dY that both walks load: rows for dX, columns for dW, step by step in
+    alternation."""
     count = [ceil_div(size, side) for size in sizes]
     by_rows = _tiles_in_turn(count[0], count[2], count[1])
     by_columns = _tiles_in_turn(count[1], count[2], count[0])
@@ -111,23 +115,23 @@ def interleaved_elements(sizes: Shape, side: int) -> int:
     last_rows = np.minimum(side, sizes.m - side * visits[:, 0])
     last_columns = np.minimum(side, sizes.n - side * visits[:, 1])
     known = np.zeros(len(visits), bool)
-    for before in (1, 2):  # of the other product, of its own
+    for before in (1, 2):  # visits by the other product, by the same product
         known[before:] |= (visits[before:] == visits[:-before]).all(axis=1)
     return int((last_rows * last_columns)[~known].sum())
 
 
 def _tiles_in_turn(outer: int, middle: int, inner: int) -> NDArray[np.int64]:
-    """The outer and inner index of each step of three loops."""
+    """Return the outer and inner index of every step of three loops."""
     at = np.indices((outer, middle, inner)).reshape(3, -1)
     return at[[0, 2]].T
 
 
 def shared(machine: SystolicMachine, sizes: Shape) -> Iterator[Schedule]:
-    """Both gradients over one walk of dY.
+    """Yield schedules of both gradients over one walk of dY.
 
-    *interleaved*: as said there. *dX-major*: dY by rows of tiles, each tile loaded once; what does
-    not stay of dW is spilled as sums from row to row. *dW-major*: by columns, and dX is spilled.
-    *dY held*: all of dY stays on chip, and nothing is spilled.
+    *interleaved*: see :func:`interleaved`. *dX-major*: dY by rows of tiles, with every tile loaded
+    once; the part of dW that does not stay is spilled as sums from row to row. *dW-major*: dY by
+    columns of tiles, with dX spilled. *dY held*: all of dY stays on chip, and nothing is spilled.
     """
     yield Schedule("interleaved", (interleaved(machine, sizes),))
     for name, order in (("dX-major", "mnk"), ("dW-major", "nmk")):

@@ -1,4 +1,4 @@
-"""A layer's step of training under every order of loops: forward and backward pass."""
+"""Schedule a layer's step of training under every order of loops: forward and backward pass."""
 
 from collections.abc import Callable, Iterator
 from functools import cache
@@ -19,20 +19,22 @@ from diastole_sim.perf.orders.systolic import SystolicMachine
 
 SQUARE, SEPARATE = "square", "separate"
 COUNTS = (2, 4, 8)
-"""Parts that one machine is tried with."""
+"""Numbers of parts to try on a single machine."""
 
 
 @cache
 def forward_pass(machine: SystolicMachine, sizes: Shape, way: str) -> Schedule:
-    """``way``: SQUARE, over square tiles, or SEPARATE, the best of all loops."""
+    """Return the forward pass. ``way``: SQUARE, over square tiles, or SEPARATE, the best of all
+    loops."""
     product = square if way == SQUARE else separate
     return Schedule(way, (product(machine, sizes, FORWARD),))
 
 
 @cache
 def backward_pass(machine: SystolicMachine, sizes: Shape, has_dx: bool) -> dict[str, Schedule]:
-    """By name: both products apart, SQUARE or SEPARATE, and every order that shares dY. Without dX,
-    which a network's first layer has not, nothing is shared."""
+    """Return schedules of the backward pass by name: separate products (SQUARE or SEPARATE), and
+    every order that shares dY. Without dX, which a network's first layer lacks, no order shares
+    dY."""
     products = products_of(has_dx)
     apart = (
         Schedule(SQUARE, tuple(square(machine, sizes, each) for each in products)),
@@ -52,7 +54,7 @@ def gradients(has_dx: bool) -> tuple[Matrix, ...]:
 
 @cache
 def separate_in_turn(machine: SystolicMachine, sizes: Shape, has_dx: bool) -> Schedule:
-    """Both products apart by their best loops, each whole or in parts one after the other."""
+    """Return separate products by the best loops, every product whole or in parts in sequence."""
     work: list[Work] = []
     for tensors in products_of(has_dx):
 
@@ -67,8 +69,8 @@ def separate_in_turn(machine: SystolicMachine, sizes: Shape, has_dx: bool) -> Sc
 
 @cache
 def best_in_turn(machine: SystolicMachine, sizes: Shape, has_dx: bool) -> Schedule:
-    """The backward pass by the best of all orders, whole or in parts one after the other, each part
-    with its own order."""
+    """Return the backward pass by the best of all orders, whole or in parts in sequence. Every part
+    has its own order."""
 
     def whole(each: Shape) -> Schedule:
         return cheapest(machine, backward_pass(machine, each, has_dx).values())
@@ -90,8 +92,8 @@ def _in_turn(
 
 
 def bound(machine: SystolicMachine, sizes: Shape, has_dx: bool) -> float:
-    """Cycles that no order of the backward pass is below: each tensor moved once, and no
-    contraction cut."""
+    """Return a lower bound on the cycles of the backward pass in any order: every tensor is moved
+    once, and no contraction is cut."""
     m, n, k = sizes
     operands = m * n + m * k + (k * n if has_dx else 0)
     results = k * n + (m * k if has_dx else 0)
@@ -103,8 +105,8 @@ def bound(machine: SystolicMachine, sizes: Shape, has_dx: bool) -> float:
 def by_batch(
     machine: SystolicMachine, sizes: Shape, has_dx: bool, count: int, way: str
 ) -> Iterator[Schedule]:
-    """Forward and backward pass on ``count`` machines that cut M, the batch of all of them: SQUARE
-    or SEPARATE."""
+    """Yield the forward and the backward pass on ``count`` machines that cut M, the batch of all
+    machines. ``way``: SQUARE or SEPARATE."""
     yield at_once(machine, sizes, ("m", count), lambda each: forward_pass(machine, each, way), (Y,))
     yield at_once(
         machine,
@@ -116,7 +118,8 @@ def by_batch(
 
 
 def best_at_once(machine: SystolicMachine, sizes: Shape, has_dx: bool, count: int) -> Schedule:
-    """The backward pass on ``count`` machines: the best axis, with the best of all orders."""
+    """Return the backward pass on ``count`` machines: the best axis, with the best of all
+    orders."""
 
     def best(each: Shape) -> Schedule:
         return cheapest(machine, backward_pass(machine, each, has_dx).values())

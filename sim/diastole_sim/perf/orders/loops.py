@@ -1,4 +1,4 @@
-"""Exact traffic of tiled loops: what each tensor holds on chip, and what it moves."""
+"""Count the traffic of tiled loops exactly: bytes of every tensor on chip, and bytes moved."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -9,12 +9,13 @@ from numpy.typing import NDArray
 from diastole_sim.perf.orders.systolic import SystolicMachine
 
 Grid = NDArray[np.int64]
-"""One number for each of many ways to cut the loops."""
+"""Array with one number for every way to cut the loops."""
 
 
 @dataclass(frozen=True)
 class Matrix:
-    """A matrix over two of the axes m, n, k; ``result``: of sums, else an operand."""
+    """Matrix over two of the axes m, n, k. ``result``: True for a matrix of sums, False for an
+    operand."""
 
     name: str
     axes: str
@@ -32,8 +33,8 @@ BOTH_GRADIENTS = (DY, X, W, DX, DW)
 
 @dataclass(frozen=True)
 class Cut:
-    """Loops over tiles. ``order``: axes, the outermost first. By axis: ``sizes`` in elements,
-    ``tiles`` elements of a tile, ``counts`` of tiles."""
+    """Loops over tiles. ``order``: axes, the outermost first. By axis: ``sizes``, elements;
+    ``tiles``, elements of a tile; ``counts``, number of tiles."""
 
     order: str
     sizes: Mapping[str, int]
@@ -46,19 +47,20 @@ class Cut:
 
 @dataclass(frozen=True)
 class Placement:
-    """Of one tensor, in bytes: ``held`` on chip at most, ``moved`` in all."""
+    """Placement of one tensor. ``held``: most bytes on chip. ``moved``: bytes moved in all."""
 
     held: Grid
     moved: Grid
 
 
 def placements(machine: SystolicMachine, tensor: Matrix, cut: Cut) -> Iterator[Placement]:
-    """The ways to place a tensor in the scratchpad.
+    """Yield the ways to place a tensor in the scratchpad.
 
-    Two of the three loops choose its tile; the third, ``over``, comes back to it. Either it is
-    moved again for each turn of ``over``, and a tile of it is held; or all that one turn touches is
-    kept. Where ``over`` is innermost, the tile stays by itself. A place that is filled more than
-    once is there twice: one fills, or leaves, while the other is worked with.
+    Two of the three loops choose the tensor's tile. The third loop, ``over``, returns to the tile.
+    In the first way, the tensor is moved again in every round of ``over``, and a single tile is on
+    chip. In the second way, everything that a round touches is kept. If ``over`` is innermost, the
+    tile stays without being kept. A place that is filled more than once exists twice (double
+    buffer): one half fills, or is emptied, while the second half is in use.
     """
     counts = cut.counts
     (over,) = set(cut.order) - set(tensor.axes)
@@ -86,8 +88,8 @@ def _placement(
     double: NDArray[np.bool_],
     times: Grid,
 ) -> Placement:
-    """``times``: that the whole tensor is visited. A result that is visited again comes back as
-    sums, and leaves as sums but for the last time."""
+    """Return a placement. ``times``: visits to the whole tensor. A result that is visited again is
+    loaded as sums, and stored as sums except for the last visit."""
     first, second = (cut.sizes[axis] for axis in tensor.axes)
     size = first * second
     held = elements * np.where(double, 2, 1)

@@ -1,7 +1,9 @@
-"""A layer cut along one axis, for one machine after the other or for several at once.
+"""Cut a layer along one axis, for one machine that computes part after part, or for several
+machines.
 
-Cut along M, every part has all of dW to add to; along N, all of dX; along K, all of Y in the
-forward pass. What parts add to is a sum until the last has done so.
+Cut along M, every part adds to all of dW. Cut along N, every part adds to all of dX. Cut along K,
+every part adds to all of Y in the forward pass. A shared result is a partial sum until the last
+part has been added.
 """
 
 from collections.abc import Callable, Iterator
@@ -19,7 +21,7 @@ MOST_PARTS = 1 << 16
 
 @dataclass(frozen=True)
 class Part:
-    """The ``index``-th of ``count`` pieces along ``axis``."""
+    """Piece number ``index`` of ``count`` pieces along ``axis``."""
 
     axis: str
     index: int
@@ -27,9 +29,10 @@ class Part:
 
 
 def part(sizes: Shape, at: Part, side: int) -> Shape | None:
-    """Of as many whole sides of the array as the others, but the last; None where none is left.
+    """Return the shape of a piece. All pieces but the last have the same number of whole sides of
+    the array. Return None if nothing is left for the piece.
 
-    ValueError if there is no such axis, or no such piece.
+    ValueError if the axis or the piece does not exist.
     """
     require_choice("axis", at.axis, AXES)
     require_int("count", at.count, 1, MOST_PARTS)
@@ -41,7 +44,7 @@ def part(sizes: Shape, at: Part, side: int) -> Shape | None:
 
 
 def parts(sizes: Shape, axis: str, count: int, side: int) -> list[Shape]:
-    """All that are not empty; together they are the whole."""
+    """Return all pieces that are not empty. The pieces together are the whole layer."""
     found = (part(sizes, Part(axis, index, count), side) for index in range(count))
     return [each for each in found if each is not None]
 
@@ -53,10 +56,11 @@ def in_turn(
     best: Callable[[Shape], Schedule],
     results: tuple[Matrix, ...],
 ) -> Schedule:
-    """One machine does part after part, each by its ``best`` schedule; ``cut``: axis and count.
+    """Return the schedule of a machine that computes part after part, every part by its ``best``
+    schedule. ``cut``: axis and count.
 
-    Of the one of ``results`` that lacks the axis, each part but the last leaves sums, and each but
-    the first takes them.
+    The result in ``results`` that lacks the axis is shared. Every part but the last stores sums of
+    the shared result, and every part but the first loads them.
     """
     axis, count = cut
     pieces = parts(sizes, axis, count, machine.side)
@@ -77,11 +81,12 @@ def at_once(
     best: Callable[[Shape], Schedule],
     results: tuple[Matrix, ...],
 ) -> Schedule:
-    """Several machines like this one, each with its own port to memory, a part each: what the
-    slowest does, whose part is the first.
+    """Return the schedule of several machines like ``machine``, with a port to memory and a part
+    for every machine. The schedule is that of the slowest machine, which has the first part.
 
-    Of the one of ``results`` that lacks the axis, each machine finishes an equal share: it writes
-    its sums of the others' shares, reads the others' sums of its own, and writes that as results.
+    The result in ``results`` that lacks the axis is shared. Every machine finishes an equal share
+    of the shared result: the machine writes its sums of the other shares, reads the other machines'
+    sums of its own share, and writes its own share as results.
     """
     axis, count = cut
     pieces = parts(sizes, axis, count, machine.side)
@@ -95,7 +100,8 @@ def at_once(
 
 
 def _with(work: tuple[Work, ...], axis: str, extra: int) -> list[Work]:
-    """``extra`` bytes with the product whose contraction is cut; of two apart, dX comes first."""
+    """Add ``extra`` bytes to the product whose contraction is cut. Of two separate products dX
+    comes first."""
     changed = list(work)
     at = 0 if axis == "n" else -1
     changed[at] = changed[at]._replace(moved_bytes=changed[at].moved_bytes + extra)
@@ -103,7 +109,7 @@ def _with(work: tuple[Work, ...], axis: str, extra: int) -> list[Work]:
 
 
 def shared_elements(sizes: Shape, axis: str, results: tuple[Matrix, ...]) -> int:
-    """Of the results that every part along ``axis`` adds to."""
+    """Return the number of elements of the results that every part along ``axis`` adds to."""
     by_axis = sizes._asdict()
     return sum(
         by_axis[each.axes[0]] * by_axis[each.axes[1]] for each in results if axis not in each.axes
@@ -111,7 +117,7 @@ def shared_elements(sizes: Shape, axis: str, results: tuple[Matrix, ...]) -> int
 
 
 def cuts(sizes: Shape, counts: tuple[int, ...], side: int) -> Iterator[tuple[str, int]]:
-    """Axes and counts that leave a whole side of the array to every part."""
+    """Yield axes and counts for which every part has at least a whole side of the array."""
     for axis in AXES:
         for count in counts:
             if len(parts(sizes, axis, count, side)) == count:

@@ -1,4 +1,5 @@
-"""The cheapest loops for products that run together: every order, tile and placement that fits."""
+"""Search the cheapest loops for products that run together, over all orders, tiles and
+placements."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -14,7 +15,7 @@ from diastole_sim.spec.integers import ceil_div
 
 
 class Shape(NamedTuple):
-    """Of X (m x k), W (k x n) and dY (m x n), elements."""
+    """Sizes of X (m x k), W (k x n) and dY (m x n) in elements."""
 
     m: int
     n: int
@@ -22,19 +23,20 @@ class Shape(NamedTuple):
 
 
 class Work(NamedTuple):
-    """What runs at one time: cycles of the array, and bytes to and from memory."""
+    """Work that runs at one time: cycles of the array, and bytes to and from memory."""
 
     array_cycles: int
     moved_bytes: int
 
     def cycles(self, machine: SystolicMachine) -> float:
-        """Loads and stores hide behind the array, or the array behind them (double buffering)."""
+        """Return the cycles of the work. Loads and stores hide behind the array, or the array
+        behind loads and stores (double buffering)."""
         return max(self.array_cycles, self.moved_bytes / machine.bytes_per_cycle)
 
 
 @dataclass(frozen=True)
 class Schedule:
-    """Pieces of work, one after the other."""
+    """Pieces of work in sequence."""
 
     name: str
     work: tuple[Work, ...]
@@ -48,13 +50,14 @@ class Schedule:
 
 
 def cheapest(machine: SystolicMachine, schedules: Iterable[Schedule]) -> Schedule:
-    """The fastest; of equally fast ones that which moves the fewest bytes, then the first."""
+    """Return the fastest schedule. Of equally fast schedules return the schedule that moves the
+    fewest bytes, then the first."""
     return min(schedules, key=lambda each: (each.cycles(machine), each.moved_bytes))
 
 
 def tile_sides(side: int, size: int) -> list[int]:
-    """Of tiles along ``size`` elements, in whole sides of the array: for every number of tiles that
-    there can be, the smallest."""
+    """Return sides of tiles along ``size`` elements, in whole sides of the array: the smallest side
+    for every possible number of tiles."""
     sides = ceil_div(size, side)
     return sorted({ceil_div(sides, count) * side for count in range(1, sides + 1)})
 
@@ -67,11 +70,12 @@ def search(
     orders: tuple[str, ...],
     whole: str = "",
 ) -> Work | None:
-    """Of all loops over tiles in one of ``orders`` that fit the scratchpad, the fastest, and of
-    those the one that moves the fewest bytes; None if none fits.
+    """Return the fastest work over all loops over tiles, in any of ``orders``, that fit the
+    scratchpad. Of equally fast loops return the work that moves the fewest bytes. Return None if no
+    loops fit.
 
-    ``tensors``: all that one step of the loops reads and writes; each result is one product.
-    ``whole``: axes along which there is one tile.
+    ``tensors``: all tensors of a step of the loops, read or written; every result is a product.
+    ``whole``: axes with a single tile.
     """
     by_axis = sizes._asdict()
     axes = [tile_sides(machine.side, by_axis[axis])[-1 if axis in whole else 0 :] for axis in "mnk"]
@@ -94,7 +98,7 @@ def search(
 
 
 def _fastest(machine: SystolicMachine, array: Grid, moved: Grid) -> tuple[float, int, int]:
-    """Cycles, bytes and cycles of the array of the best."""
+    """Return cycles, bytes and array cycles of the best entry."""
     cycles = np.maximum(array, moved / machine.bytes_per_cycle)
     least = cycles.min()
     near = np.flatnonzero(cycles == least)
@@ -103,7 +107,8 @@ def _fastest(machine: SystolicMachine, array: Grid, moved: Grid) -> tuple[float,
 
 
 def array_cycles(machine: SystolicMachine, tensors: tuple[Matrix, ...], cut: Cut) -> Grid:
-    """Of all products whose results are among ``tensors``; contractions cut as the loops are."""
+    """Return the array's cycles for all products whose results are among ``tensors``. Contractions
+    are cut as the loops are."""
     total = np.zeros_like(cut.tiles["m"])
     for result in (each for each in tensors if each.result):
         (axis,) = set(cut.order) - set(result.axes)

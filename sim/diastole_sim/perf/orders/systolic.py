@@ -1,4 +1,5 @@
-"""A systolic array with one scratchpad in front of a memory, as papers on training assume it."""
+"""Describe a systolic array with one scratchpad in front of a memory, as papers on training
+assume."""
 
 from dataclasses import dataclass
 
@@ -11,11 +12,17 @@ MOST = 1 << 40
 
 @dataclass(frozen=True, kw_only=True)
 class SystolicMachine:
-    """``side`` x ``side`` multipliers; operands, results and sums share ``scratchpad_bytes``.
+    """Machine with ``side`` x ``side`` multipliers. Operands, results and sums share
+    ``scratchpad_bytes``.
 
-    ``bytes_per_second``: of the memory. ``hertz``: of the array. ``batch``: samples in a step.
-    ``element_bytes``: of an operand. ``result_bytes``: of a finished result. ``sum_bytes``: of a
-    partial sum, on chip and spilled. ValueError if out of range.
+    - ``bytes_per_second``: bandwidth of the memory.
+    - ``hertz``: clock of the array.
+    - ``batch``: samples in a step.
+    - ``element_bytes``: bytes of an operand's element.
+    - ``result_bytes``: bytes of a finished result.
+    - ``sum_bytes``: bytes of a partial sum, on chip and spilled.
+
+    ValueError if a member is out of range.
     """
 
     name: str
@@ -41,19 +48,20 @@ class SystolicMachine:
         return self.bytes_per_second / self.hertz
 
     def passes(self, rows: int, lanes: int) -> int:
-        """Tiles of side x side that a product's results are cut into."""
+        """Return the number of side x side tiles that a product's results are cut into."""
         return ceil_div(rows, self.side) * ceil_div(lanes, self.side)
 
     @property
     def fill_cycles(self) -> int:
-        """Lost by a pass: operands enter askew from two sides, then the sums leave."""
+        """Cycles lost by a pass: operands enter skewed from two sides, then the sums leave."""
         return 3 * self.side - 2
 
     def array_cycles(self, rows: int, lanes: int, contraction: int, chunks: int = 1) -> int:
-        """Of a product whose results stay in the array during a pass; one pass follows the other.
+        """Return the cycles of a product whose results stay in the array during a pass. Passes run
+        back to back.
 
-        ``chunks`` that the contraction is cut into: each is a pass of its own. For one chunk this
-        is the formula of SCALE-Sim (arXiv:1811.02883, equation 1).
+        ``chunks``: parts of the contraction, with a separate pass for every part. For a single
+        chunk the result is the formula of SCALE-Sim (arXiv:1811.02883, equation 1).
         """
         return self.passes(rows, lanes) * (contraction + chunks * self.fill_cycles)
 
@@ -62,9 +70,9 @@ SMALL = SystolicMachine(
     name="small", side=45, scratchpad_bytes=1 << 20, bytes_per_second=22 * 10**9,
     hertz=1000 * 10**6, batch=4,
 )  # fmt: skip
-"""After ARM's Ethos-N77."""
+"""Machine after ARM's Ethos-N77."""
 LARGE = SystolicMachine(
     name="large", side=128, scratchpad_bytes=8 << 20, bytes_per_second=150 * 10**9,
     hertz=1050 * 10**6, batch=8,
 )  # fmt: skip
-"""One core after Google's TPUv4."""
+"""Machine after one core of Google's TPUv4."""
