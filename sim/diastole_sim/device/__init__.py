@@ -1,1 +1,1 @@
-"""What every device does, be it simulated hardware or the golden model."""
+"""Define the interface of a device, and the code that simulated hardware and golden model share."""

@@ -1,13 +1,18 @@
-"""What people have their numbers in, as the float32 that every device reads.
+"""Read the user's numbers as float32, the type that every device reads.
 
-Taken are numpy's arrays of integers, floats of any size or booleans, those of the number types of
-``ml_dtypes`` (bfloat16 and the like), tensors of torch, on any device and with or without gradient,
-everything else with ``__array__`` or ``__dlpack__``, and nested lists of numbers. Torch is not
-imported: a tensor is what can be detached.
+The accepted types are:
 
-Where float32 rounds a value, there is a :class:`RoundedWarning`, once for each line that calls
-(lists apart, whose numbers have no type that was chosen): what is quantised afterwards is rounded
-twice. Values beyond float32 become Inf.
+- numpy arrays of integers, floats of any size or booleans,
+- arrays of the number types of ``ml_dtypes`` (bfloat16 and the like),
+- torch tensors on any device, with or without gradient,
+- all objects with ``__array__`` or ``__dlpack__``,
+- nested lists of numbers.
+
+Torch is not imported: every object with ``detach`` and ``cpu`` counts as a torch tensor.
+
+If float32 rounds a value, a :class:`RoundedWarning` is issued once per calling line, because
+quantisation then rounds a second time. Lists give no warning, since nobody chose the type of the
+numbers. Values beyond float32 become Inf.
 """
 
 import inspect
@@ -23,31 +28,33 @@ from diastole_sim.device.interface import Floats
 Array = NDArray[Any]
 
 OURS = ("diastole", "diastole_sim")
-"""Packages whose frames are none of the user's."""
+"""Packages whose stack frames are not frames of the user."""
 SIGNIFICAND_BITS = 24
 
 
 class RoundedWarning(UserWarning):
-    """Values were rounded to float32 before anything else was done with them."""
+    """Warn about values rounded to float32 before any further processing."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Taken:
-    """An array in float32, and ``note``, what became of its elements; None if it was float32."""
+    """An array in float32. ``note`` describes the conversion of the elements; None if the array was
+    float32."""
 
     array: Floats
     note: str | None
 
 
 def as_float32(name: str, given: object) -> Taken:
-    """Numbers in float32; ``name`` stands in messages. ValueError unless they are real numbers.
+    """Return numbers in float32. ``name`` appears in messages. ValueError unless the numbers are
+    real.
 
-    Warns where values are rounded, as the module says.
+    Warns if values are rounded, as the module's docstring says.
     """
     found, kind = _read(name, given)
     if found.dtype == np.float32 and "float32" in kind:
         return Taken(array=cast(Floats, found), note=None)
-    with np.errstate(over="ignore"):  # what binary32 cannot hold is Inf
+    with np.errstate(over="ignore"):  # binary32 overflow gives Inf
         narrow = found.astype(np.float32)
     count = rounded(found, narrow)
     if count and not isinstance(given, list | tuple):
@@ -58,7 +65,8 @@ def as_float32(name: str, given: object) -> Taken:
 
 
 def as_matrix(name: str, given: object) -> Taken:
-    """As :func:`as_float32`; ValueError too unless there are two axes, none empty."""
+    """Return a matrix as :func:`as_float32` does. ValueError also unless the array has two axes,
+    none empty."""
     taken = as_float32(name, given)
     if taken.array.ndim != 2 or 0 in taken.array.shape:
         raise ValueError(
@@ -68,7 +76,8 @@ def as_matrix(name: str, given: object) -> Taken:
 
 
 def as_matrices(name: str, given: object) -> Taken:
-    """As :func:`as_float32`; ValueError too unless there are two axes or more, none empty."""
+    """Return matrices as :func:`as_float32` does. ValueError also unless the array has two axes or
+    more, none empty."""
     taken = as_float32(name, given)
     if taken.array.ndim < 2 or 0 in taken.array.shape:
         raise ValueError(
@@ -79,7 +88,8 @@ def as_matrices(name: str, given: object) -> Taken:
 
 
 def rounded(wide: Array, narrow: Floats) -> int:
-    """How many of the numbers float32 does not hold; ``narrow``: the same as float32."""
+    """Return how many numbers float32 cannot represent. ``narrow``: ``wide`` converted to
+    float32."""
     kind = wide.dtype.kind
     if kind in "iu" and wide.dtype.itemsize > 2:
         magnitude = (wide if kind == "u" else np.abs(wide.astype(np.int64))).astype(np.uint64)
@@ -91,7 +101,7 @@ def rounded(wide: Array, narrow: Floats) -> int:
 
 
 def _read(name: str, given: object) -> tuple[Array, str]:
-    """Real numbers in numpy, and the type that they came in."""
+    """Return real numbers as a numpy array, and the name of the original type."""
     if isinstance(given, np.ma.MaskedArray):  # the mask would be lost
         raise ValueError(f"{name} must hold real numbers, not masked ones")
     if given is None:
@@ -100,12 +110,12 @@ def _read(name: str, given: object) -> tuple[Array, str]:
         found = _to_numpy(given)
     except MemoryError:
         raise
-    except Exception as error:  # whatever a foreign package raises
+    except Exception as error:  # a foreign package may raise any exception
         what = type(given).__name__
         raise ValueError(
             f"{name} must be an array of real numbers; this {what} cannot be read as one: {error}"
         ) from error
-    # Number types that numpy does not have itself, such as bfloat16, are of kind V as records are.
+    # Number types from outside numpy, such as bfloat16, have the kind V, as records have.
     foreign = found.dtype.kind == "V" and not issubclass(found.dtype.type, np.void)
     if isinstance(found, np.ma.MaskedArray) or not (foreign or found.dtype.kind in "fiub"):
         raise ValueError(f"{name} must hold real numbers, not {_held(found)}")
@@ -125,7 +135,7 @@ def _to_numpy(given: Any) -> Array:
 def _from_torch(tensor: Any) -> Array:
     try:
         return np.asarray(tensor.numpy())
-    except TypeError:  # a type that numpy lacks: bfloat16, float8; float32 holds each of them
+    except TypeError:  # numpy lacks bfloat16 and float8; float32 represents both exactly
         if "complex" in str(tensor.dtype):
             raise
         return np.asarray(tensor.float().numpy())
@@ -145,7 +155,7 @@ def _shown(shape: tuple[int, ...]) -> str:
 
 
 def _callers_level() -> int:
-    """The ``stacklevel`` of the line that called into these packages, from the caller's view."""
+    """Return the ``stacklevel`` of the user's line, counted from the caller of the function."""
     level, frame = 0, inspect.currentframe()
     while frame is not None:
         package = str(frame.f_globals.get("__name__", "")).partition(".")[0]

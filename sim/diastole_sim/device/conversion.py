@@ -1,4 +1,4 @@
-"""Describes one conversion of a tensor: everything that a device is asked, but the numbers."""
+"""Describe one conversion of a tensor: all arguments of the request except the numbers."""
 
 from dataclasses import KW_ONLY, dataclass
 
@@ -10,13 +10,16 @@ MAX_TAG = 2**32 - 1
 
 @dataclass(frozen=True)
 class Conversion:
-    """A class of tensors and what is chosen for one of them. ValueError if that is out of range.
+    """Class of a tensor and the arguments of one conversion. ValueError if an argument is out of
+    range.
 
-    ``tag``, ``step``: the draws of a tensor are those of (seed, tag, step). ``scale``: the exponent
-    of the tensor's scale where it is given; None where there is none, or where it follows from the
-    numbers. ``width``: bits of a magnitude, in the format ``fast``; None for the widest.
-    ``beside``: it may be done while the next product runs. Whether a class has such a scale or
-    width is for its numerics to say.
+    - ``tag``, ``step``: the random bits of a tensor depend on (seed, tag, step).
+    - ``scale``: exponent of the tensor's scale if the caller gives the scale; None if the class has
+      no scale for the tensor or the scale follows from the numbers.
+    - ``width``: bits of a magnitude in the format ``fast``; None for the widest.
+    - ``beside``: True if the conversion may run beside the next product.
+
+    The numerics decide whether a class accepts a scale or a width.
     """
 
     tensor_class: str

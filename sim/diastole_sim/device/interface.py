@@ -1,29 +1,32 @@
-"""What every device offers, the golden model and the generated hardware alike: numpy in and out.
+"""Define the interface of every device, with numpy arrays as inputs and results.
 
-A tensor is converted once and then serves every product that needs it::
+The golden model and the generated hardware share the interface. A tensor is converted once and
+serves every product that reads the tensor::
 
     x, w = device.convert(X, "x"), device.convert(W, "w")
     y = device.forward(x, w).y
     both = device.backward(x, w, dY)  # both.dx, both.dw
 
-A product also takes arrays, which it converts with ``tags`` and ``step``: whatever
-:mod:`diastole_sim.device.arrays` takes. A stack of matrices (..., M, K) is as many products, as
-``numpy.matmul`` has it: leading axes broadcast, and each matrix is converted as if it were alone.
+A product also accepts arrays of every type that :mod:`diastole_sim.device.arrays` accepts. The
+product converts arrays with the arguments ``tags`` and ``step``. A stack of matrices (..., M, K)
+makes as many products as ``numpy.matmul``: leading axes broadcast, and every matrix is converted as
+if alone.
 
-A *tag* names a tensor in the draws of stochastic roundings. Tags are those that training gives its
-layers, 4 * layer + 0, 1 or 2 for X, W and dY. Where none is given, layers are counted from 0 on:
-each product that converts is one, each product of a stack, each conversion alone. So calls in the
-same order give the same bits, and a stack those of the loop over it. Two calls with the same
-``tags`` and ``step`` draw the same numbers, and so do two devices with one seed whose calls come in
-the same order: pass another ``step`` for other draws. (Where scales are ``delayed``
-a tag also names a tensor over time; there it stays that of layer 0, and ``step`` must be passed,
-since a scale comes from the steps before.)
+A *tag* names a tensor for the random bits of stochastic rounding. Training numbers the layers and
+gives X, W and dY the tags 4 * layer + 0, 1 or 2. Without an argument ``tags`` the device numbers
+layers from 0: every product with a conversion, every product of a stack and every separate
+conversion counts as a layer. Calls in the same order therefore give the same bits, and a stack
+gives the bits of a loop over the stack. Two calls with the same ``tags`` and ``step`` draw the same
+random bits. Two devices with equal seeds and an equal order of calls also draw equal random bits.
+Pass another ``step`` for different random bits. (Where scales are ``delayed``, a tag also names a
+tensor over time. Automatic tags then stay at layer 0, and ``step`` must be passed, since a scale
+comes from the steps before.)
 
-A class in vector groups (``1x16``) has two quantised *copies* of every tensor, both made from the
-wide values, since groups run along the contraction of the product that reads them: copy 0 has them
-along the tensor's rows, copy 1 down its columns (it is stored as a copy of the transposed tensor).
-:mod:`diastole_sim.spec.operations` says which one a product reads. Other classes have copy 0 only,
-for every product.
+A class in vector groups (``1x16``) has two quantised *copies* of every tensor, because every
+product needs groups along its contraction. Both copies are made from the wide values. Copy 0 has
+groups along the tensor's rows. Copy 1 has groups down the tensor's columns and is stored as a copy
+of the transposed tensor. :mod:`diastole_sim.spec.operations` says which copy a product reads.
+Classes without vector groups have copy 0 only, for every product.
 """
 
 from collections.abc import Mapping
@@ -36,16 +39,21 @@ from numpy.typing import ArrayLike, NDArray
 Floats: TypeAlias = NDArray[np.float32]
 
 TAGS_PER_LAYER = 4
-"""A tensor's tag is this times the number of its layer, plus 0, 1 or 2 for X, W and dY."""
+"""Distance between the first tags of neighbouring layers. A tag is the number of the layer times
+this constant, plus 0, 1 or 2 for X, W and dY."""
 
 
 class ConvertedTensor(Protocol):
-    """A tensor in its storage format, held by the device that converted it.
+    """A tensor in the storage format of a class, kept by the device that converted the tensor.
 
-    ``shape``: rows and columns, unpadded, of a stack behind its leading axes. ``tensor_class``:
-    ``x``, ``w`` or ``dy``. ``nan``, ``inf``: whether the data held one. ``saturated``: finite
-    elements whose rounded magnitude did not fit. ``underflowed``: finite elements that became zero
-    and were not. Both count over all copies, as ``stored`` does, all elements.
+    - ``shape``: numbers of rows and columns without padding, after the leading axes of a stack.
+    - ``tensor_class``: ``x``, ``w`` or ``dy``.
+    - ``nan``, ``inf``: True if the data held a NaN or an Inf.
+    - ``saturated``: number of finite elements whose rounded magnitude did not fit.
+    - ``underflowed``: number of finite nonzero elements that became zero.
+    - ``stored``: number of elements.
+
+    ``saturated``, ``underflowed`` and ``stored`` count over all copies.
     """
 
     @property
@@ -64,35 +72,42 @@ class ConvertedTensor(Protocol):
     def stored(self) -> int: ...
 
     def values(self, copy: int = 0) -> Floats:
-        """The stored numbers of a copy in the tensor's own orientation, unpadded, each exactly
-        (some are binary32 subnormals; beyond the largest binary32, in NVFP4, Inf)."""
+        """Return the stored numbers of a copy, in the tensor's own orientation and without padding.
+        Every number is exact. Some are binary32 subnormals; in NVFP4 a number beyond the largest
+        binary32 is Inf."""
         ...
 
     def copy_values(self) -> Mapping[str, Floats]:
-        """:meth:`values` of every copy, by the axis of its groups; ``""`` where there is one."""
+        """Return :meth:`values` of every copy, by the axis of the copy's groups. The key is ``""``
+        if only one copy exists."""
         ...
 
 
 class Exporter(Protocol):
-    """What hands out its memory by DLPack."""
+    """An object that exports its memory by DLPack."""
 
     def __dlpack__(self) -> object: ...
 
 
 Numbers: TypeAlias = ArrayLike | Exporter
-"""What is taken as an array; see :mod:`diastole_sim.device.arrays`."""
+"""Type of an argument that is read as an array; see :mod:`diastole_sim.device.arrays`."""
 Operand: TypeAlias = Numbers | ConvertedTensor
 
 
 @dataclass(frozen=True, kw_only=True)
 class CommandCounters:
-    """What the hardware counted in one product command; conversions apart. Units in the names.
+    """Counters of the hardware for one product command. Units are in the names.
 
-    ``cycles``: from the command's start to its last write response. ``total_cycles``: with the
-    conversion that ran beside it, if there was one. ``convert_cycles``: of the conversions that
-    this product asked for, 0 if its operands were converted before.
-    ``busy_slots``: cycles in which a vector entered the array. ``waits``: the others, by each of
-    :data:`diastole_sim.spec.registers.WAIT_CAUSES`; both of ``total_cycles``.
+    - ``cycles``: cycles from the start of the command to the last write response, without
+      conversions.
+    - ``total_cycles``: cycles including a conversion beside the command.
+    - ``convert_cycles``: cycles of the conversions for the product, 0 if the operands were
+      converted before.
+    - ``busy_slots``: cycles in which a vector entered the array.
+    - ``waits``: all remaining cycles by cause, one of
+      :data:`diastole_sim.spec.registers.WAIT_CAUSES`.
+
+    ``busy_slots`` and ``waits`` add up to ``total_cycles``.
     """
 
     cycles: int
@@ -106,13 +121,16 @@ class CommandCounters:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ProductResult:
-    """A product's tensors and what is to be known about them.
+    """The results of a product, with flags and counters.
 
-    ``values``: float32, the results of the operation by name, of a stack with its leading axes.
-    ``operands``: the converted tensors, its operands by name. ``exact``: every value is the exact
-    product of the converted operands, rounded once. ``overflow``: a value was too large and is Inf.
-    ``counters``: None from a device without a clock; of a stack the sums. ``notes``: a line for
-    each operand that was not float32, with what became of its elements.
+    - ``values``: float32 results of the operation by name; results of a stack have the leading
+      axes.
+    - ``operands``: converted operands by name.
+    - ``exact``: True if every value is the exact product of the converted operands, rounded once.
+    - ``overflow``: True if a value was too large and is Inf.
+    - ``counters``: None from a device without a clock; sums over the products of a stack.
+    - ``notes``: a line for every operand of another type than float32, about the conversion of the
+      elements to float32.
     """
 
     op: str
@@ -125,24 +143,25 @@ class ProductResult:
 
     @property
     def y(self) -> Floats:
-        """Y = X W; KeyError unless a forward product."""
+        """Y = X W; KeyError unless the product is a forward product."""
         return self.values["Y"]
 
     @property
     def dx(self) -> Floats:
-        """dX = dY W^T; KeyError unless ``dx`` or ``backward``."""
+        """dX = dY W^T; KeyError unless the product is ``dx`` or ``backward``."""
         return self.values["dX"]
 
     @property
     def dw(self) -> Floats:
-        """dW = X^T dY; KeyError unless ``dw`` or ``backward``."""
+        """dW = X^T dY; KeyError unless the product is ``dw`` or ``backward``."""
         return self.values["dW"]
 
 
 class DeviceProtocol(Protocol):
-    """One array with one seed. All arrays hold real numbers, have two axes or, in a stack, more,
-    and none is empty; :class:`diastole_sim.device.arrays.RoundedWarning` where float32, which the
-    machine reads, rounds them.
+    """Interface of a device: one systolic array with one seed. All arrays hold real numbers and
+    have two axes, or more in a stack. No array is empty.
+    :class:`diastole_sim.device.arrays.RoundedWarning` is issued if the conversion to float32, which
+    the machine reads, rounds a value.
 
     ValueError if shapes, types or classes do not agree, or if a contraction is longer than
     2^headroom blocks.
@@ -150,8 +169,8 @@ class DeviceProtocol(Protocol):
 
     @property
     def total_cycles(self) -> int | None:
-        """Of all conversions and products so far, what ran side by side once; None without a
-        clock."""
+        """Cycles of all conversions and products so far. Cycles of commands side by side count
+        once. None without a clock."""
         ...
 
     def convert(
@@ -165,20 +184,25 @@ class DeviceProtocol(Protocol):
         width: int | None = None,
         beside: bool = False,
     ) -> ConvertedTensor:
-        """Quantise a matrix as the class says; the draws are those of (seed, tag, step).
+        """Quantise a matrix as the class specifies, with the random bits of (seed, tag, step).
 
-        A second call with the same ``tag`` and ``step`` draws the same numbers; without a ``tag``
-        each call has one of its own.
+        A second call with the same ``tag`` and ``step`` draws the same random bits. Without a
+        ``tag`` every call has a new tag.
 
-        ``scale``: of a tensor with a scale of its own where ``scale.source`` is ``given``, the
-        exponent of its largest elements' binade, or T of NVFP4; None is a scale of 1. ValueError
-        elsewhere, and out of range. Where it is ``delayed``, the scale follows from the largest
-        magnitude of all tensors of this class and tag that this device converted in the last steps
-        before this one (``scale.history`` of them, ``scale.margin`` binades more). It is measured
-        where there are none, or nothing but zeros: so ``step`` has to tell the steps apart.
-        ``width``: bits of a magnitude of a class of format ``fast``, None for the widest;
-        ValueError elsewhere, and where the machine does not have it.
-        ``beside``: it may be done while the next product runs, where that is of other tensors.
+        ``scale``: exponent of the binade of the tensor's largest elements, or T of NVFP4. The
+        argument is for classes with one scale per tensor where ``scale.source`` is ``given``; None
+        means a scale of 1. ValueError in all other cases and if the exponent is out of range.
+
+        If ``scale.source`` is ``delayed``, the scale follows from the largest magnitude of all
+        tensors of this class and tag that this device converted in the last steps before ``step``:
+        ``scale.history`` steps count, and the scale is ``scale.margin`` binades higher. The scale
+        is measured if no earlier step exists or all earlier magnitudes are zero. ``step`` must
+        therefore distinguish the steps.
+
+        ``width``: bits of a magnitude for a class of format ``fast``, None for the widest.
+        ValueError for all other formats and for a width that the machine lacks. ``beside``: True if
+        the conversion may run beside the next product, provided that the product reads other
+        tensors.
         """
         ...
 
@@ -192,28 +216,28 @@ class DeviceProtocol(Protocol):
         scale: int | None = None,
         width: int | None = None,
     ) -> ConvertedTensor:
-        """As :meth:`convert`, each matrix of a stack (..., rows, columns): number j, row by row,
-        with ``tag`` + 4 j."""
+        """Convert a stack (..., rows, columns) matrix by matrix as :meth:`convert` does. Matrix
+        number j, counted row by row, has the tag ``tag`` + 4 j."""
         ...
 
     def forward(
         self, x: Operand, w: Operand, *, tags: tuple[int, int] | None = None, step: int = 0
     ) -> ProductResult:
-        """Y = X W. ``tags``: of the operands in their order, where they are arrays; in a stack,
-        those of product number j are 4 j higher. A second call with the same ``tags`` and ``step``
-        draws the same numbers; without ``tags`` each call has some of its own."""
+        """Return Y = X W. ``tags``: tags of the operands in order, for array operands. In a stack
+        the tags of product number j are 4 j higher. A second call with the same ``tags`` and
+        ``step`` draws the same random bits. Without ``tags`` every call has new tags."""
         ...
 
     def dx(
         self, w: Operand, dy: Operand, *, tags: tuple[int, int] | None = None, step: int = 0
     ) -> ProductResult:
-        """dX = dY W^T."""
+        """Return dX = dY W^T."""
         ...
 
     def dw(
         self, x: Operand, dy: Operand, *, tags: tuple[int, int] | None = None, step: int = 0
     ) -> ProductResult:
-        """dW = X^T dY."""
+        """Return dW = X^T dY."""
         ...
 
     def backward(
@@ -225,5 +249,6 @@ class DeviceProtocol(Protocol):
         tags: tuple[int, int, int] | None = None,
         step: int = 0,
     ) -> ProductResult:
-        """dX and dW; ``exact`` and ``overflow`` are of both together."""
+        """Return dX and dW. ``exact`` is True if both results are exact, ``overflow`` is True if
+        either result overflowed."""
         ...

@@ -1,4 +1,5 @@
-"""What every device asks of operands before it begins; ValueError, in the same words everywhere."""
+"""Check the operands of a device before an operation begins. All devices raise ValueError with the
+same messages."""
 
 from collections.abc import Iterable, Mapping
 
@@ -10,7 +11,7 @@ from diastole_sim.spec.operations import OPERANDS, MatrixProduct
 
 
 def require_matrix(array: Floats) -> None:
-    """ValueError unless ``array`` is a two-dimensional float32 array with no empty axis."""
+    """Raise ValueError unless ``array`` is a two-dimensional float32 array with no empty axis."""
     what = str(getattr(array, "dtype", type(array).__name__))
     if isinstance(array, np.ma.MaskedArray):  # the mask would be lost
         what = "masked"
@@ -24,8 +25,8 @@ def require_matrix(array: Floats) -> None:
 def require_storage(
     what: str, chosen: TensorClass, block: int, own: TensorClass, side: int
 ) -> None:
-    """ValueError unless a tensor, described by words, is stored as a device with the class ``own``
-    and blocks of ``side`` has it."""
+    """Raise ValueError unless the storage of a tensor is the storage of a device with the class
+    ``own`` and blocks of ``side``. ``what``: description of the tensor for the message."""
     if (chosen, block) != (own, side):
         raise ValueError(
             f"{what} is {_stored(chosen, block)}; this device has {_stored(own, side)}"
@@ -40,9 +41,10 @@ def _stored(chosen: TensorClass, block: int) -> str:
 
 
 def sizes_of(shapes: Mapping[str, tuple[int, int]]) -> dict[str, int]:
-    """M, N and K by their small letters, as far as the operands of these shapes have them.
+    """Return M, N and K by their small letters, as far as the operands with these shapes have the
+    axes.
 
-    ValueError if two of them do not agree.
+    ValueError if two operands do not agree.
     """
     sizes: dict[str, int] = {}
     said: dict[str, str] = {}
@@ -63,7 +65,7 @@ def sizes_of(shapes: Mapping[str, tuple[int, int]]) -> dict[str, int]:
 def require_contractions(
     products: Iterable[MatrixProduct], sizes: Mapping[str, int], numerics: Numerics
 ) -> None:
-    """ValueError if a product sums over more than the accumulators have room for."""
+    """Raise ValueError if a product sums over more elements than the accumulators can hold."""
     for product in products:
         length = sizes[product.contraction]
         if length > numerics.max_contraction:

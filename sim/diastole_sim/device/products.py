@@ -1,4 +1,4 @@
-"""The four products of a device, over what each device does in its own way."""
+"""Implement the four products of a device on top of the basic operations of a device."""
 
 import math
 from abc import ABC, abstractmethod
@@ -23,18 +23,20 @@ from diastole_sim.spec.operations import CLASSES, OPERAND_OF, OPERATIONS, Operat
 from diastole_sim.spec.require import require_choice, require_int
 
 Own = TypeVar("Own", bound=ConvertedTensor)
-"""A converted tensor as the device has it."""
+"""Type of a converted tensor of the device."""
 
 AUTOMATIC_TAGS = 2**31
-"""Tags that are numbered by themselves begin anew from here on; second copies have the others."""
+"""Number at which automatic tags wrap to 0. Tags from this number on belong to second copies."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Lot(Generic[Own]):
-    """Products of an operation that are done together, each of matrices of the same shapes.
+    """Batch of products of one operation, computed together. All products have equal shapes.
 
-    ``tensors``: by operand the matrices, converted; of those in ``fresh`` only now. ``uses``: by
-    operand the number of the matrix that each product takes. ``count``: of products.
+    - ``tensors``: converted matrices by operand name.
+    - ``fresh``: names of the operands converted for this batch.
+    - ``uses``: by operand name, the number of the matrix for every product.
+    - ``count``: number of products.
     """
 
     tensors: Mapping[str, Sequence[Own]]
@@ -43,11 +45,11 @@ class Lot(Generic[Own]):
     count: int
 
     def operands(self, index: int) -> dict[str, Own]:
-        """Those of one product, by name."""
+        """Return the operands of one product, by name."""
         return {name: each[self.uses[name][index]] for name, each in self.tensors.items()}
 
     def converted(self, index: int) -> list[Own]:
-        """Those that were converted for a product, and not for one before it."""
+        """Return the tensors converted for a product and for no earlier product."""
         return [
             tensor
             for name, tensor in self.operands(index).items()
@@ -56,24 +58,25 @@ class Lot(Generic[Own]):
 
 
 class Products(ABC, Generic[Own]):
-    """The products of :class:`diastole_sim.device.interface.DeviceProtocol`.
+    """Implement the products of :class:`diastole_sim.device.interface.DeviceProtocol`.
 
-    They check operands, convert those that are arrays and hand all to :meth:`_multiply`. A device
-    adds :meth:`_convert`, :meth:`_own` and :meth:`_multiply`, and :meth:`_check_sizes` if it cannot
-    take every size; :meth:`_convert_lot` and :meth:`_multiply_lot` if it does many at once better
-    than one by one.
+    The methods check operands, convert arrays and pass all operands to :meth:`_multiply`. A device
+    adds :meth:`_convert`, :meth:`_own` and :meth:`_multiply`. A device that cannot take every size
+    adds :meth:`_check_sizes`. A device that is faster with many matrices at once adds
+    :meth:`_convert_lot` and :meth:`_multiply_lot`.
     """
 
     _layers: int = 0
-    """Products and conversions so far whose tensors were numbered by themselves."""
+    """Number of products and conversions with automatic tags up to now."""
 
     @abstractmethod
     def _convert(self, array: Floats, asked: Conversion) -> Own:
-        """As :meth:`diastole_sim.device.interface.DeviceProtocol.convert`, of a float32 matrix."""
+        """Convert a float32 matrix; see
+        :meth:`diastole_sim.device.interface.DeviceProtocol.convert`."""
 
     @abstractmethod
     def _own(self, operand: object) -> Own | None:
-        """The operand, if it is a tensor of this device."""
+        """Return the operand if the operand is a tensor of this device, else None."""
 
     @abstractmethod
     def _multiply(
@@ -83,28 +86,30 @@ class Products(ABC, Generic[Own]):
         sizes: Mapping[str, int],
         converted: Sequence[Own],
     ) -> ProductResult:
-        """The products of an operation on checked operands, by name; ``sizes``: M, N and K by their
-        small letters; ``converted``: those of the operands that were arrays."""
+        """Compute the products of an operation on checked ``operands`` (by name). ``sizes``: M, N
+        and K by their small letters. ``converted``: the tensors of array operands."""
 
     def _check_sizes(self, operation: Operation, sizes: Mapping[str, int]) -> None:
-        """ValueError if the device cannot take products of these sizes."""
+        """Raise ValueError if the device cannot take products of these sizes."""
 
     def _check_stored(self, name: str, operand: Own) -> None:
-        """ValueError if an operand that the device has is not stored as it stores its class."""
+        """Raise ValueError if the storage of an operand differs from the device's storage of the
+        class."""
 
     def _names_over_time(self) -> bool:
-        """Whether a tag says which tensor it is at every step, and must not be numbered anew."""
+        """Return whether a tag names one tensor at every step. Automatic numbering must then assign
+        no new tags."""
         return False
 
     def _convert_lot(self, arrays: Floats, asked: Sequence[Conversion]) -> Sequence[Own]:
-        """Convert matrices, ``arrays`` (count, rows, columns). ``asked``: of each of them; they
-        differ in their tags alone."""
+        """Convert ``arrays`` (count, rows, columns). ``asked``: one request per matrix; only the
+        tags differ."""
         return [self._convert(array, each) for array, each in zip(arrays, asked, strict=True)]
 
     def _multiply_lot(
         self, operation: Operation, lot: Lot[Own], sizes: Mapping[str, int]
     ) -> list[ProductResult]:
-        """:meth:`_multiply` of each product of a lot, whose operands are converted."""
+        """Call :meth:`_multiply` for every product of a batch of converted operands."""
         return [
             self._multiply(operation, lot.operands(index), sizes, lot.converted(index))
             for index in range(lot.count)
@@ -123,7 +128,7 @@ class Products(ABC, Generic[Own]):
         width: int | None = None,
         beside: bool = False,
     ) -> Own:
-        """As :meth:`diastole_sim.device.interface.DeviceProtocol.convert`."""
+        """Convert a matrix; see :meth:`diastole_sim.device.interface.DeviceProtocol.convert`."""
         taken = as_matrix(_name_of(tensor_class), array)
         (tag,) = self._tags((OPERAND_OF[tensor_class].name,), None if tag is None else (tag,), 1)
         asked = Conversion(
@@ -141,7 +146,8 @@ class Products(ABC, Generic[Own]):
         scale: int | None = None,
         width: int | None = None,
     ) -> Stack[Own]:
-        """As :meth:`diastole_sim.device.interface.DeviceProtocol.convert_stack`."""
+        """Convert a stack; see
+        :meth:`diastole_sim.device.interface.DeviceProtocol.convert_stack`."""
         taken = as_matrices(_name_of(tensor_class), array)
         leading = taken.array.shape[:-2]
         count = math.prod(leading)
@@ -151,8 +157,8 @@ class Products(ABC, Generic[Own]):
         return self._stack(taken.array, asked, range(count))
 
     def _stack(self, array: Floats, asked: Conversion, places: Sequence[int]) -> Stack[Own]:
-        """A stack converted. ``asked``: with the tag of the first product; ``places``: of each
-        matrix the number of its product."""
+        """Convert a stack. ``asked``: request with the tag of the first product. ``places``: by
+        matrix, the number of the product that the tag belongs to."""
         matrices = array.reshape(-1, *array.shape[-2:])
         tags = [asked.tag + TAGS_PER_LAYER * place for place in places]
         require_int("the last tag of the stack", tags[-1], 0, MAX_TAG)
@@ -162,8 +168,8 @@ class Products(ABC, Generic[Own]):
     def _tags(
         self, names: Sequence[str], given: Sequence[int] | None, products: int
     ) -> Sequence[int]:
-        """The tags of the first product's tensors, by their names: those that are given, or those
-        of the next layer; ``products``: how many layers this takes."""
+        """Return the tags of the first product's tensors, in the order of ``names``: the ``given``
+        tags, or the tags of the next layer. ``products``: number of layers that the call takes."""
         if given is not None:
             if len(given) != len(names):
                 of = f"{', '.join(names[:-1])} and {names[-1]}"
@@ -182,19 +188,19 @@ class Products(ABC, Generic[Own]):
     def forward(
         self, x: Operand, w: Operand, *, tags: tuple[int, int] | None = None, step: int = 0
     ) -> ProductResult:
-        """Y = X W."""
+        """Return Y = X W."""
         return self._run("forward", (x, w), tags, step)
 
     def dx(
         self, w: Operand, dy: Operand, *, tags: tuple[int, int] | None = None, step: int = 0
     ) -> ProductResult:
-        """dX = dY W^T."""
+        """Return dX = dY W^T."""
         return self._run("dx", (w, dy), tags, step)
 
     def dw(
         self, x: Operand, dy: Operand, *, tags: tuple[int, int] | None = None, step: int = 0
     ) -> ProductResult:
-        """dW = X^T dY."""
+        """Return dW = X^T dY."""
         return self._run("dw", (x, dy), tags, step)
 
     def backward(
@@ -206,24 +212,28 @@ class Products(ABC, Generic[Own]):
         tags: tuple[int, int, int] | None = None,
         step: int = 0,
     ) -> ProductResult:
-        """dX and dW; ``exact`` only if both are, ``overflow`` if one has."""
+        """Return dX and dW. ``exact`` is True if both results are exact, ``overflow`` is True if
+        either result overflowed."""
         return self._run("backward", (x, w, dy), tags, step)
 
     def _run(
         self, name: str, given: Sequence[Operand], tags: Sequence[int] | None, step: int
     ) -> ProductResult:
         operation = OPERATIONS[name]
+        # Read arrays as float32, and check tensors of this device.
         named = zip(operation.operand_names, given, strict=True)
         held = {each: self._held(each, operand) for each, operand in named}
         shapes = {each: _shape(operand) for each, operand in held.items()}
         sizes = sizes_of({each: (shape[-2], shape[-1]) for each, shape in shapes.items()})
         leading = broadcast({each: shape[:-2] for each, shape in shapes.items()})
+        # Assign tags: a product without arrays takes no automatic tags.
         self._check_sizes(operation, sizes)
         count = math.prod(leading)
         arrays = [each for each, operand in held.items() if isinstance(operand, Taken)]
         first: Sequence[int] = (0,) * len(held)
         if tags is not None or arrays:
             first = self._tags(operation.operand_names, tags, count)
+        # Multiply a stack, or convert the arrays and multiply two matrices.
         numbered = dict(zip(operation.operand_names, first, strict=True))
         if leading:
             result = self._run_stack(operation, held, sizes, leading, numbered, step)
@@ -241,7 +251,7 @@ class Products(ABC, Generic[Own]):
     def _converted(
         self, name: str, operand: "Taken | Own | Stack[Own]", tag: int, step: int
     ) -> Own:
-        """An operand of a product of matrices alone."""
+        """Return an operand of a product without leading axes as a converted tensor."""
         if isinstance(operand, Taken):
             return self._convert(operand.array, Conversion(CLASSES[name], tag=tag, step=step))
         return cast(Own, operand)
@@ -255,8 +265,8 @@ class Products(ABC, Generic[Own]):
         tags: Mapping[str, int],
         step: int,
     ) -> ProductResult:
-        """A product of every matrix of a stack; those that some operand has fewer of are converted
-        with the tags of the first product that takes them."""
+        """Multiply every matrix of a stack. A matrix of several products is converted once, with
+        the tag of the first product."""
         operands: dict[str, Own | Stack[Own]] = {}
         used: dict[str, Sequence[int]] = {}
         tensors: dict[str, Sequence[Own]] = {}
@@ -290,8 +300,8 @@ class Products(ABC, Generic[Own]):
         )
 
     def _held(self, name: str, operand: Operand) -> "Taken | Own | Stack[Own]":
-        """The operand as an array in float32, or as a tensor or a stack of tensors of this device
-        that have its class; ValueError if it is neither."""
+        """Return the operand as a float32 array, or as a tensor or a stack of tensors of this
+        device. ValueError if the operand is neither or has another class."""
         if _is_stack(operand):
             own = [self._own(tensor) for tensor in operand.tensors]
             found = [tensor for tensor in own if tensor is not None]
@@ -323,5 +333,5 @@ def _shape(operand: "Taken | ConvertedTensor") -> tuple[int, ...]:
 
 
 def _name_of(tensor_class: str) -> str:
-    """The operand of a class; ValueError if there is no such class."""
+    """Return the name of the operand of a class; ValueError if the class does not exist."""
     return OPERAND_OF[require_choice("tensor class", tensor_class, CLASS_NAMES)].name

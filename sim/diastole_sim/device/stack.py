@@ -1,4 +1,4 @@
-"""Stacks of matrices: how they broadcast, and what is converted or multiplied of one, as one."""
+"""Broadcast stacks of matrices, and store a converted or multiplied stack as one tensor."""
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
@@ -10,17 +10,17 @@ import numpy as np
 from diastole_sim.device.interface import CommandCounters, ConvertedTensor, Floats
 
 Own = TypeVar("Own", bound=ConvertedTensor, covariant=True)
-"""A converted matrix as a device has it."""
+"""Type of a converted matrix of a device."""
 
 Leading = tuple[int, ...]
-"""The axes of a stack in front of rows and columns; none for a matrix alone."""
+"""Axes of a stack in front of rows and columns; empty for a single matrix."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Stack(Generic[Own]):
     """Converted matrices of one class; a :class:`diastole_sim.device.interface.ConvertedTensor`.
 
-    ``leading``: the axes in front of rows and columns. ``tensors``: the matrices, row by row.
+    ``leading``: axes in front of rows and columns. ``tensors``: the matrices, row by row.
     """
 
     leading: Leading
@@ -55,25 +55,27 @@ class Stack(Generic[Own]):
         return sum(tensor.stored for tensor in self.tensors)
 
     def values(self, copy: int = 0) -> Floats:
-        """The stored numbers of a copy, of the stack's shape."""
+        """Return the stored numbers of a copy, in the stack's shape."""
         return stacked([tensor.values(copy) for tensor in self.tensors], self.leading)
 
     def copy_values(self) -> dict[str, Floats]:
-        """:meth:`values` of every copy, by the axis of its groups; ``""`` where there is one."""
+        """Return :meth:`values` of every copy, by the axis of the copy's groups. The key is ``""``
+        if only one copy exists."""
         each = [tensor.copy_values() for tensor in self.tensors]
         return {name: stacked([values[name] for values in each], self.leading) for name in each[0]}
 
 
 def stacked(matrices: Sequence[Floats], leading: Leading) -> Floats:
-    """Matrices, row by row, as one array with these axes in front."""
+    """Return matrices, listed row by row, as one array with the leading axes in front."""
     together = np.stack(matrices)
     return together.reshape(*leading, *together.shape[1:])
 
 
 def broadcast(leading: Mapping[str, Leading]) -> Leading:
-    """The axes of a stack of products from those of its operands, by name.
+    """Return the leading axes of a stack of products from the leading axes of the operands, by
+    name.
 
-    ValueError if they do not broadcast as those of ``numpy.matmul`` do.
+    ValueError if the axes do not broadcast by the rules of ``numpy.matmul``.
     """
     try:
         return np.broadcast_shapes(*leading.values())
@@ -86,15 +88,16 @@ def broadcast(leading: Mapping[str, Leading]) -> Leading:
 
 
 def uses(own: Leading, whole: Leading) -> tuple[list[int], list[int]]:
-    """For every product of a stack the number of the matrix that it takes of an operand with the
-    axes ``own``; for every matrix the first product that does."""
+    """Return two lists for an operand with the axes ``own``. The first list has, for every product
+    of the stack ``whole``, the number of the operand's matrix. The second list has, for every
+    matrix, the first product that takes the matrix."""
     numbers = np.broadcast_to(np.arange(math.prod(own)).reshape(own), whole).ravel()
     _, first = np.unique(numbers, return_index=True)
     return numbers.tolist(), first.tolist()
 
 
 def added(counters: Iterable[CommandCounters | None]) -> CommandCounters | None:
-    """The sums of what several commands counted; None without a clock."""
+    """Return the sums of the counters of several commands; None without a clock."""
     each = [one for one in counters if one is not None]
     if not each:
         return None

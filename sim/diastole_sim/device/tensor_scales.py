@@ -1,4 +1,4 @@
-"""The scales of whole tensors, as far as a host chooses them."""
+"""Choose the scales of whole tensors, as far as the host chooses scales."""
 
 from collections import deque
 
@@ -8,8 +8,8 @@ from diastole_sim.spec.scales import amax_exponent, delayed_exponent
 
 
 class Magnitudes:
-    """The largest magnitudes of one tensor, binary32 bits: in ``step``, and in the ``history``
-    steps before that converted the tensor."""
+    """Largest magnitudes of one tensor as binary32 bits: the magnitude of ``step``, and the
+    magnitudes of the last ``history`` earlier steps with a conversion of the tensor."""
 
     def __init__(self, step: int, history: int):
         self.step, self.history = step, history
@@ -17,12 +17,12 @@ class Magnitudes:
         self.before: deque[int] = deque([0], maxlen=history)
 
     def steps_before(self, step: int) -> list[int]:
-        """The largest magnitude of each step before ``step``."""
+        """Return the largest magnitude of every step before ``step``."""
         ended = [] if step == self.step else [self.largest]
         return [*self.before, *ended][-self.history :]
 
     def note(self, step: int, amax: int) -> None:
-        """A tensor was converted in ``step``."""
+        """Record the largest magnitude ``amax`` of a tensor converted in ``step``."""
         if step != self.step:
             self.before.append(self.largest)
             self.step, self.largest = step, 0
@@ -30,11 +30,12 @@ class Magnitudes:
 
 
 class TensorScales:
-    """The host's part of tensor scales: what a conversion is told, and what is kept of it.
+    """Choose the scale of every conversion and record largest magnitudes: the host's part of tensor
+    scales.
 
-    One per device, for ``numerics``. Where scales are ``delayed``, it remembers the largest
-    magnitude of all conversions with the same class, tag and step, in this step and in
-    ``numerics.history`` steps before.
+    A device has one instance, for ``numerics``. Where scales are ``delayed``, the instance keeps
+    the largest magnitude of all conversions of equal class, tag and step, for the current step and
+    for ``numerics.history`` steps before.
     """
 
     def __init__(self, numerics: Numerics):
@@ -42,9 +43,8 @@ class TensorScales:
         self._magnitudes: dict[tuple[str, int], Magnitudes] = {}
 
     def choose(self, asked: Conversion) -> int | None:
-        """The scale to convert with, None to measure it. ValueError if the caller asks for one that
-        has no place here.
-        """
+        """Return the exponent of the scale to convert with, None to measure the scale. ValueError
+        if the caller gives a scale for a class or a source that accepts none."""
         tensor_class, given = asked.tensor_class, asked.scale
         chosen, source = self.numerics.tensor_class(tensor_class), self.numerics.source
         if given is not None and not (source == "given" and chosen.has_tensor_scale):
@@ -62,7 +62,7 @@ class TensorScales:
         return delayed_exponent(kept.steps_before(asked.step), chosen, self.numerics.margin)
 
     def remember(self, asked: Conversion, amax: int) -> None:
-        """A tensor was converted whose largest finite magnitude has these bits as binary32."""
+        """Record ``amax``, the largest finite magnitude of a converted tensor as binary32 bits."""
         if self.numerics.source == "delayed":
             made = Magnitudes(asked.step, self.numerics.history)
             key = asked.tensor_class, asked.tag
