@@ -1,1 +1,2 @@
-"""Programs of the vector unit: their text, those of the layers and optimisers, and whole runs."""
+"""Programs of the vector unit: texts of chains, programs of layers and optimisers, and whole
+runs."""

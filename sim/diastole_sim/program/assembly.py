@@ -1,19 +1,26 @@
-"""Text of programs of the vector unit: an assembler and its inverse.
+"""Assemble and disassemble the text of programs of the vector unit.
 
-An instruction stands on a line, what follows ``#`` is a comment::
+An instruction is a line. A comment begins with ``#``::
 
     r0 = add s0 -r1 fresh keep -> o0
 
-A register and ``=`` if one is written; the operation; its operands in the order a, b, c (of
-``sel`` b, a, c); flags in any order: ``fresh``, ``keep``, ``turn lanes 2``, ``turn rows 1``,
-``when first``, ``when last``, ``when not last``; ``->`` and an output if one is written. An operand
-is a register ``r0`` to ``r15``, an input stream ``s0`` to ``s3``, ``0``, ``1``, ``column``,
-``row``, ``inside``, or a constant ``K[5]`` or ``K[name]``; a minus before it flips its sign.
+A line has the following parts, in order:
 
-``turned add r1 lanes`` (or ``rows``; also ``max`` and the like) stands for log2 B instructions
-``r1 = add r1 r1 turn lanes log2 B``, .., ``1``, after which every lane has the sum. It takes
-``when`` and an output, which the last of them writes; for B = 1 nothing is left of it but that
-output.
+- a register and ``=``, if the instruction writes a register;
+- the operation;
+- the operands in the order a, b, c (``sel``: b, a, c);
+- flags in any order: ``fresh``, ``keep``, ``turn lanes 2``, ``turn rows 1``, ``when first``,
+  ``when last``, ``when not last``;
+- ``->`` and an output, if the instruction writes an output stream.
+
+An operand is a register ``r0`` to ``r15``, an input stream ``s0`` to ``s3``, ``0``, ``1``,
+``column``, ``row``, ``inside``, or a constant ``K[5]`` or ``K[name]``. A minus before an operand
+flips the sign.
+
+``turned add r1 lanes`` (or ``rows``; also ``max`` and similar operations) stands for the log2 B
+instructions ``r1 = add r1 r1 turn lanes log2 B``, .., ``1``, after which every lane has the sum.
+``turned`` takes ``when`` and an output, which the last instruction writes. For B = 1 only the write
+of the output remains.
 """
 
 import re
@@ -37,7 +44,7 @@ from diastole_sim.spec.micro import (
 from diastole_sim.spec.require import whole_number
 
 OPERAND_ORDER = {MicroOp.SEL: "bac"}
-"""Where the text does not have operands as a, b, c."""
+"""Order of the operands in the text, for operations without the order a, b, c."""
 WHEN_WORDS = {
     ("first",): When.FIRST,
     ("last",): When.LAST,
@@ -60,7 +67,8 @@ _LARGEST_BLOCK = 1 << 7
 
 @dataclass(frozen=True, kw_only=True)
 class TextProblem:
-    """``line``: number from 1, and its ``text``; both None if a rule is about the whole program."""
+    """Broken rule of a program. ``line``: number of the line from 1, ``text``: text of the line.
+    Both are None for a rule about the whole program."""
 
     line: int | None
     text: str | None
@@ -73,7 +81,7 @@ class TextProblem:
 
 
 class AssemblyError(ValueError):
-    """A text that is no valid program: all that is wrong with it, a line each."""
+    """Report all errors of a text that is no valid program, a line for each error."""
 
     def __init__(self, problems: Sequence[TextProblem]):
         self.problems = tuple(problems)
@@ -81,7 +89,7 @@ class AssemblyError(ValueError):
 
 
 class _WrongLine(Exception):
-    """Of one line; the rule as text."""
+    """Report an error of one line. The message is the rule."""
 
 
 def assemble(
@@ -92,11 +100,13 @@ def assemble(
     panels: Sequence[int] = (),
     always_written: Sequence[int] = (),
 ) -> tuple[Instruction, ...]:
-    """The instructions of a text, for a machine with B = ``block``.
+    """Return the instructions of a text, for a machine with B = ``block``.
 
-    ``constants``: the number of each that the text calls by a name. ``panels``, ``always_written``:
-    numbers of streams, as :func:`diastole_sim.spec.micro.program_problems` has them.
-    AssemblyError if a line cannot be read, or the program breaks a rule of the machine.
+    - ``constants``: numbers of the constants that the text names, by name.
+    - ``panels``, ``always_written``: numbers of streams, as in
+      :func:`diastole_sim.spec.micro.program_problems`.
+
+    AssemblyError if a line cannot be read, or if the program breaks a rule of the machine.
     """
     program: list[Instruction] = []
     places: list[tuple[int, str]] = []
@@ -124,7 +134,7 @@ def assemble(
 
 
 class _Line:
-    """Words of a line, taken from the front."""
+    """Parser of one line, which takes words from the front."""
 
     def __init__(self, words: list[str], constants: Mapping[str, int], block: int):
         self.words = words
@@ -132,7 +142,7 @@ class _Line:
         self.turns = block.bit_length() - 1
 
     def instructions(self) -> Iterator[Instruction]:
-        """What the line stands for."""
+        """Yield the instructions of the line."""
         if self.words[0] == "turned":
             self._take("")
             yield from self._turned()
@@ -161,7 +171,7 @@ class _Line:
         return _OPERATIONS[word]
 
     def _numbered(self, word: str, kinds: str, otherwise: str) -> tuple[str, int]:
-        """The letter and the number of a register (r), an input (s) or an output (o)."""
+        """Return the letter and the number of a register (r), an input (s) or an output (o)."""
         match = _NUMBERED.fullmatch(word)
         if match is None or match[1] not in kinds:
             raise _WrongLine(f"{otherwise}: {word}")
@@ -190,7 +200,7 @@ class _Line:
         return fields
 
     def _source(self, word: str, wanted: str) -> tuple[int, int | None]:
-        """An operand's field, and of a constant its number."""
+        """Return the field of an operand, and the number of a constant."""
         if word in _NAMED:
             return _NAMED[word], None
         constant = _CONSTANT.fullmatch(word)
@@ -221,7 +231,7 @@ class _Line:
         return fields | {"o": output}
 
     def _flag(self, word: str) -> tuple[str, int]:
-        """Its field and value."""
+        """Return the field and the value of a flag."""
         if word in ("fresh", "keep"):
             return word, 1
         if word == "->":
@@ -274,9 +284,10 @@ class _Line:
 
 
 def disassemble(program: Sequence[Instruction], names: Mapping[int, str] | None = None) -> str:
-    """The text of a program, a line each. ``names``: of constants, by number.
+    """Return the text of a program, a line for each instruction. ``names``: names of constants, by
+    number.
 
-    ValueError if an instruction breaks a rule that it has whatever the machine and the streams are.
+    ValueError if an instruction breaks a rule that holds for every machine and all streams.
     """
     lines: list[str] = []
     for number, it in enumerate(program):

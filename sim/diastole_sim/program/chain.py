@@ -1,4 +1,4 @@
-"""What a chain of the vector unit is to people: a text, and names for its streams and constants."""
+"""Describe a chain of the vector unit: a text, and names for streams and constants."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -9,14 +9,18 @@ from diastole_sim.spec.micro import Instruction
 from diastole_sim.spec.stream_table import ONCE_A_BLOCK, Kind, PanelOrder
 
 LOSS_SCALE, INVERSE_LOSS_SCALE = 252, 253
-"""Constants that the machine itself writes: 2^x and 2^-x of loss scaling, 1.0 while it is off."""
+"""Constants that the machine itself writes: 2^x and 2^-x of loss scaling, 1.0 while loss scaling is
+off."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Port:
-    """A stream of a chain. ``number``: of the input s0 to s3, or output o0 to o3, that it is in
-    the text. ``kinds``: those that it may be, the usual one first. ``order``: which vectors it is
-    where it is in the panel."""
+    """Stream of a chain.
+
+    - ``number``: number of the input s0 to s3, or of the output o0 to o3, in the text.
+    - ``kinds``: accepted kinds, the usual kind first.
+    - ``order``: order of the vectors if the stream is in the panel.
+    """
 
     number: int
     kinds: tuple[Kind, ...]
@@ -26,11 +30,14 @@ class Port:
 
 @dataclass(frozen=True, kw_only=True)
 class Chain:
-    """One program that is run over every block of a tensor.
+    """Program that the vector unit runs over every block of a tensor.
 
-    ``text``: as :mod:`diastole_sim.program.assembly` reads it. ``inputs``, ``outputs``: by name;
-    what is in both is of one kind and written in place. ``constants``: by the name that the text
-    has for it, its value, or None where each use gives one. ``by_columns``: how it walks.
+    - ``text``: text for :mod:`diastole_sim.program.assembly`.
+    - ``inputs``, ``outputs``: streams by name. A stream with a name in both has one kind and is
+      updated in place.
+    - ``constants``: values of the constants by their names in the text, None if every use gives a
+      value.
+    - ``by_columns``: True if the walk goes by columns of blocks.
     """
 
     name: str
@@ -41,7 +48,7 @@ class Chain:
     by_columns: bool = False
 
     def numbered(self, first: int = 0) -> dict[str, int]:
-        """A number for each constant, from ``first`` on."""
+        """Return a number for each constant, from ``first`` on."""
         return {name: first + place for place, name in enumerate(self.constants)}
 
     def assembled(
@@ -50,11 +57,13 @@ class Chain:
         numbers: Mapping[str, int] | None = None,
         kinds: Mapping[str, Kind] | None = None,
     ) -> tuple[Instruction, ...]:
-        """Its instructions for B = ``block``.
+        """Return the instructions for B = ``block``.
 
-        ``numbers``: of its constants by name, from 0 on if None. ``kinds``: of streams by name,
-        where they are not the usual. AssemblyError if the program then breaks a rule; ValueError
-        for a kind that a stream cannot be, and a name that none has.
+        - ``numbers``: numbers of the constants by name; None for numbers from 0 on.
+        - ``kinds``: kinds of streams by name, where a stream does not have the usual kind.
+
+        AssemblyError if the program with these kinds breaks a rule. ValueError for a kind that a
+        stream does not accept, and for an unknown name of a stream.
         """
         chosen = self.kinds(kinds or {})
         return assemble(
@@ -70,7 +79,8 @@ class Chain:
         )
 
     def kinds(self, others: Mapping[str, Kind]) -> dict[str, Kind]:
-        """By name of its streams what each is; ``others``: where that is not the usual one."""
+        """Return the kind of every stream by name. ``others``: kinds that differ from the usual
+        kind."""
         ports = {**self.outputs, **self.inputs}
         for name, kind in others.items():
             if name not in ports:
@@ -81,7 +91,8 @@ class Chain:
 
 
 def holds_what_is_written(text: str, register: str, output: str) -> bool:
-    """Return whether a register has at the end of a text what is written to an output."""
+    """Return whether a register, at the end of a text, holds the value that was written to an
+    output."""
     found = False
     for line in text.splitlines():
         words = line.partition("#")[0].replace("->", " -> ").split()
@@ -94,6 +105,6 @@ def holds_what_is_written(text: str, register: str, output: str) -> bool:
 
 
 def lines(*parts: str) -> str:
-    """A text of those parts that are not empty, without the margin of this file's lines."""
+    """Return a text of all parts that are not empty, without indentation."""
     found = [line.strip() for part in parts for line in part.splitlines()]
     return "".join(f"{line}\n" for line in found if line)

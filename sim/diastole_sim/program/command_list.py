@@ -1,4 +1,5 @@
-"""Commands in their order, each with what it reads and writes, so that some may begin early."""
+"""Collect commands with the areas that each command reads and writes, so that some may begin
+early."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
@@ -9,8 +10,9 @@ from diastole_sim.spec.command_table import VECTOR_OPCODES
 
 @dataclass(frozen=True, kw_only=True)
 class ListedCommand:
-    """``reads``, ``writes``: names of areas, pieces of the panel, constants and slots. ``alone``:
-    nothing begins before it is done, nor it before all is done that came before."""
+    """Listed command. ``reads``, ``writes``: names of areas, parts of the panel, constants and
+    slots. ``alone``: the command begins after all earlier commands are done, and no later command
+    begins before the command is done."""
 
     command: Command
     reads: frozenset[str]
@@ -18,9 +20,13 @@ class ListedCommand:
     alone: bool
 
     def may_begin_before_the_end_of(self, other: "ListedCommand") -> bool:
-        """Whether it touches nothing that the command before it writes, and writes nothing that
-        that one touches; of two commands of the vector unit the second one writes when the first
-        has read all."""
+        """Return whether the command may begin while the previous command runs.
+
+        The command must read and write nothing that the previous command writes, and write nothing
+        that the previous command reads. With two commands of the vector unit, the second may write
+        what the first reads, since it writes after the first has read everything. A command that is
+        ``alone`` or may be skipped never begins early.
+        """
         if self.alone or other.alone or self.command.skip:
             return False
         in_turn = {self.command.opcode, other.command.opcode} <= set(VECTOR_OPCODES)
@@ -29,7 +35,7 @@ class ListedCommand:
 
 
 class CommandList:
-    """Collects commands."""
+    """List of commands in order."""
 
     def __init__(self) -> None:
         self._listed: list[ListedCommand] = []
@@ -45,20 +51,20 @@ class CommandList:
         writes: Iterable[str] = (),
         alone: bool = False,
     ) -> None:
-        """Behind those that there are."""
+        """Append a command."""
         listed = ListedCommand(
             command=command, reads=frozenset(reads), writes=frozenset(writes), alone=alone
         )
         self._listed.append(listed)
 
     def extend(self, *others: "CommandList") -> None:
-        """Those of other lists behind them."""
+        """Append the commands of further lists."""
         for other in others:
             self._listed += other._listed
 
     def commands(self, entries: Iterable[int] = ()) -> tuple[Command, ...]:
-        """All, those ``ahead`` that may be. ``entries``: numbers where a run begins or goes on: no
-        command there is ahead."""
+        """Return all commands, with ``ahead`` set wherever a command may begin early. ``entries``:
+        numbers of the commands at which a run begins or continues; commands there are not ahead."""
         starts = {0, *entries}
         found: list[Command] = []
         for number, listed in enumerate(self._listed):

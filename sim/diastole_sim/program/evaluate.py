@@ -1,4 +1,4 @@
-"""Chains in float64: their mathematics, without a machine and its rounding."""
+"""Evaluate chains in float64, to test their mathematics without a machine's rounding."""
 
 from collections.abc import Mapping
 
@@ -26,13 +26,17 @@ def in_float64(
     kinds: Mapping[str, Kind] | None = None,
     loss_scale: float = 1.0,
 ) -> dict[str, Doubles]:
-    """What a chain writes, by the name of the output, computed in float64.
+    """Return the outputs of a chain by name, computed in float64.
 
-    ``shape``: of the chain's tensor. ``inputs``: by name (rows, cols); of a vector of columns
-    (cols,), of rows or labels (rows,); of what the panel has a number for every row slot of a
-    column of blocks (B, cols). Outputs likewise, a constant as (). Sums of columns that begin in
-    the chain need no input. ``constants``: those without a value of their own. ``kinds``: as in
-    :meth:`Chain.assembled`. KeyError if an input or a constant is missing.
+    - ``shape``: shape of the chain's tensor.
+    - ``inputs``: arrays by name. A tensor has (rows, cols), a vector of columns (cols,), a vector
+      of rows or labels (rows,). A panel stream with a number for every row slot of a column of
+      blocks has (B, cols). Column sums that begin in the chain need no input.
+    - ``constants``: values of the constants without a value in the chain.
+    - ``kinds``: kinds of streams as in :meth:`Chain.assembled`.
+
+    Shapes of outputs follow the rules for inputs; a constant has the shape (). KeyError if an input
+    or a constant is missing.
     """
     chosen = chain.kinds(kinds or {})
     walk = Walk(rows=shape[0], cols=shape[1], block=block, by_columns=chain.by_columns)
@@ -80,7 +84,7 @@ def _constants(chain: Chain, given: Mapping[str, float], loss_scale: float) -> D
 
 
 class _Places:
-    """Where streams are in the panel: each name has a place of its own."""
+    """Places of streams in the panel. Every name has its own place."""
 
     def __init__(self, chain: Chain, chosen: Mapping[str, Kind], walk: Walk):
         self.chain, self.chosen, self.walk = chain, chosen, walk
@@ -92,7 +96,7 @@ class _Places:
                 self.vectors += block_count(port.order, walk) * walk.block
 
     def descriptor(self, name: str, port: Port) -> Descriptor:
-        """Of the kind, and in the panel of the place."""
+        """Return the descriptor of a stream, with the kind and the place in the panel."""
         kind = self.chosen[name]
         if kind != Kind.PANEL:
             return Descriptor(kind=kind)
@@ -101,7 +105,7 @@ class _Places:
 
 
 def block_count(order: PanelOrder, walk: Walk) -> int:
-    """Blocks of the panel that a stream takes, of B vectors each."""
+    """Return the number of blocks, of B vectors each, that a stream takes in the panel."""
     if order == PanelOrder.BLOCK:
         return walk.block_rows * walk.block_cols
     return walk.block_rows if order == PanelOrder.BLOCK_ROW else walk.block_cols
@@ -114,7 +118,7 @@ def _broadcast(values: Doubles, kind: Kind) -> Doubles:
 
 
 def _split(values: Doubles, order: PanelOrder, walk: Walk) -> Doubles:
-    """Blocks (blocks, B, B) of the panel."""
+    """Return a tensor or vector as blocks of the panel, (blocks, B, B)."""
     side = walk.block
     if order == PanelOrder.BLOCK_ROW:
         values = np.repeat(values[:, None], side, axis=1)

@@ -1,4 +1,4 @@
-"""A perceptron in float32: what a program would learn in numbers that are not quantised."""
+"""Train a perceptron in float32: the result of a program without quantisation."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -17,13 +17,15 @@ from diastole_sim.train.draws import initial_weights
 from diastole_sim.train.samples import Samples
 
 BLOCK = 32
-"""Side of the blocks that chains go over: no number depends on it but by the order of sums."""
+"""Side of the blocks of chains. Only the order of sums depends on the side."""
 
 
 class FloatRun:
-    """Network, optimiser, data and order of a recipe; products are numpy's, chains those of the
-    program, computed in float64; whatever lies between two of them is float32. Losses have no
-    scale."""
+    """Training run with the network, optimiser, data and order of a recipe.
+
+    Products are computed by numpy. Chains are the program's chains, computed in float64. All values
+    between products and chains are float32. Losses have no scale.
+    """
 
     def __init__(self, recipe: PerceptronRecipe, training: Samples):
         self.recipe, self.training = replace(recipe, loss_scaling=None), training
@@ -42,11 +44,12 @@ class FloatRun:
                 place.append({"w": first} | {name: np.zeros_like(first) for name in kept})
 
     def step(self, number: int) -> float:
-        """One step: the loss before the update."""
+        """Do one step and return the loss before the update."""
         batch = self.training.take(self.recipe.batches[number])
         inputs, kept = self._forward(batch.inputs)
         loss, dy = host.softmax_cross_entropy(inputs[-1], batch.labels)
         gradients: list[tuple[Floats, Floats]] = []
+        # Backward pass, from the last layer to the first.
         for layer in reversed(range(len(self.layers))):
             gradients.append((inputs[layer].T @ dy, dy.sum(axis=0, keepdims=True)))
             if layer:
@@ -57,13 +60,14 @@ class FloatRun:
         constants = {**self.recipe.optimiser.constants(), **self.recipe.optimiser.of_step(number)}
         if self.recipe.clip is not None:
             constants[CLIP_FACTOR] = self._clip_factor(self.recipe.clip, gradients)
+        # Updates of weights and biases.
         for place, (dw, db) in enumerate(reversed(gradients)):
             self.layers[place] = self._updated(self.layers[place], dw, constants)
             self.biases[place] = self._updated(self.biases[place], db, constants)
         return float(loss)
 
     def parameters(self) -> dict[str, Floats]:
-        """Weights, then bias of every layer in order, by the names that a program has for them."""
+        """Return weights, then bias of every layer in order, by their names in a program."""
         pairs = enumerate(zip(self.layers, self.biases, strict=True))
         return {
             f"layer {layer} {name}": each["w"]
@@ -72,13 +76,14 @@ class FloatRun:
         }
 
     def evaluate(self, samples: Samples) -> tuple[float, float]:
-        """Loss and accuracy."""
+        """Return loss and accuracy on samples."""
         z = self._forward(samples.inputs)[0][-1]
         loss, _ = host.softmax_cross_entropy(z, samples.labels)
         return float(loss), host.accuracy(z, samples.labels)
 
     def _forward(self, x: Floats) -> tuple[list[Floats], list[Floats]]:
-        """The inputs of every layer and the logits, and what activations keep."""
+        """Return the inputs of every layer followed by the logits, and the values kept by
+        activations."""
         found, kept = [x.astype(np.float32)], list[Floats]()
         for layer, bias in zip(self.layers, self.biases, strict=True):
             y = found[-1] @ layer["w"]
@@ -92,7 +97,7 @@ class FloatRun:
         return found, kept
 
     def _clip_factor(self, norm: float, gradients: Sequence[tuple[Floats, Floats]]) -> float:
-        """Of all gradients."""
+        """Return the clip factor of all gradients."""
         squares = [[float(np.square(each).sum()) for pair in gradients for each in pair]]
         given = {"squares": np.array(squares, np.float32)}
         shape, constants = (1, len(squares[0])), {"max_norm": norm}

@@ -1,4 +1,5 @@
-"""The training job of a machine that does all of it: a task's program, and what came back."""
+"""Run the training job of a machine that does whole steps: run a task's program and collect the
+results."""
 
 import hashlib
 import math
@@ -31,15 +32,22 @@ from diastole_sim.train.precision import Widths
 
 @dataclass(frozen=True, kw_only=True)
 class ProgramResult(TrainResult):
-    """What is of a program besides.
+    """Result of a training by a program: a :class:`TrainResult` with further members.
 
-    ``optimizer``, ``rate``, ``hidden``, ``activation``, ``clip``: as of
-    :class:`diastole_sim.program.options.ProgramOptions`; so ``momentum``, ``betas``,
-    ``weight_decay``, None where the optimiser has no such; ``optimizer_sha256``,
-    ``activation_sha256`` of the file of a user that has it. ``cycles_total`` of all training steps,
-    ``waits`` of them by cause, ``busy_slots`` the rest: None without a clock, as ``cycles`` and
-    ``total_cycles``, which are of evaluations too. ``commands``: of a verified run with a clock,
-    what each command of the training took. ``inexact_products`` is None: no machine counts them.
+    - ``optimizer``, ``rate``, ``hidden``, ``activation``, ``clip``: options as in
+      :class:`diastole_sim.program.options.ProgramOptions`.
+    - ``momentum``, ``betas``, ``weight_decay``: options of the optimiser, None if the optimiser
+      lacks the option.
+    - ``optimizer_sha256``, ``activation_sha256``: SHA-256 of the user's file with the optimiser or
+      the activation.
+    - ``cycles_total``: cycles of all training steps.
+    - ``waits``: waiting cycles of the training by cause. ``busy_slots``: all remaining cycles of
+      the training.
+    - ``commands``: costs of every command of the training, for a verified run with a clock.
+
+    ``cycles_total``, ``waits``, ``busy_slots``, ``cycles`` and ``total_cycles`` are None without a
+    clock. ``cycles`` and ``total_cycles`` include evaluations. ``inexact_products`` is None, since
+    no machine counts inexact products.
     """
 
     optimizer: str
@@ -58,7 +66,7 @@ class ProgramResult(TrainResult):
     commands: list[CommandCost] | None
 
     def to_json(self) -> dict[str, Any]:
-        """All but the curves, as plain values."""
+        """Return everything except the curves as plain values."""
         values = super().to_json()
         if self.commands is not None:
             values["commands"] = [each.to_json() for each in self.commands]
@@ -68,7 +76,7 @@ class ProgramResult(TrainResult):
 
 @dataclass(kw_only=True)
 class _Learnt:
-    """What a run gave."""
+    """Curves, number of evaluations and wall time of a run."""
 
     history: History = field(default_factory=History)
     evaluations: int = 0
@@ -86,13 +94,13 @@ def run_program(
     progress: Progress | None = None,
     float_run: bool = True,
 ) -> ProgramResult:
-    """Train to the last step of ``made``, and look at the held-out samples as its task says; the
-    host rings once for each of these stretches.
+    """Train to the last step of ``made``, and evaluate the held-out samples as often as the task
+    says. The host starts the machine once for each stretch of steps between two evaluations.
 
-    ``backend``, ``seed``, ``multipliers``, ``progress``, which is called after each stretch, and
-    ``float_run``: as of :func:`diastole_sim.train.job.run_task`.
-    :class:`diastole_sim.program.run.MachineStoppedError` if the machine stops, as it does where the
-    loss is not finite.
+    ``progress`` is called after each stretch. ``backend``, ``seed``, ``multipliers``, ``progress``
+    and ``float_run`` are arguments of :func:`diastole_sim.train.job.run_task`.
+    :class:`diastole_sim.program.run.MachineStoppedError` if the machine stops, for example because
+    the loss is not finite.
     """
     learnt = _train(run, made, seed, progress)
     float_history = train_in_float32(made)[1] if float_run else History()
@@ -150,8 +158,9 @@ def run_program(
 
 
 def weights_sha256(run: ProgramRun | FloatRun) -> str:
-    """Over weights, then bias of every layer in order, as the host has them, of what
-    the machine left in memory, or a run in float32."""
+    """Return the SHA-256 of the weights, then the bias, of every layer in order. The bytes are the
+    parameters as the host reads them from the machine's memory, or the parameters of a float32
+    run."""
     digest = hashlib.sha256()
     for values in run.parameters().values():
         digest.update(values.tobytes())
@@ -171,7 +180,7 @@ def _train(run: ProgramRun, made: TaskProgram, seed: int, progress: Progress | N
                 stopped.not_finite = _first(run, made, stopped.step + 1, seed)
             raise
         learnt.evaluations += 1
-        with np.errstate(all="ignore"):  # what a faulty machine returns is to be compared
+        with np.errstate(all="ignore"):  # a faulty machine may return any number
             z = run.evaluate()
             loss, _ = host.softmax_cross_entropy(z, made.labels)
             found = float(loss), host.accuracy(z, made.labels)
@@ -183,15 +192,16 @@ def _train(run: ProgramRun, made: TaskProgram, seed: int, progress: Progress | N
         if progress is not None:
             progress(run.done, steps, float(run.losses()[-1]))
     history.losses.extend(map(float, run.losses()))
-    for step, each in enumerate(history.losses):  # only of a faulty machine: others have stopped
+    for step, each in enumerate(history.losses):  # a correct machine has stopped
         history.look_at(MINIBATCH_LOSS, each, f"step {step}")
     learnt.seconds = time.monotonic() - started
     return learnt
 
 
 def _first(run: ProgramRun, made: TaskProgram, steps: int, seed: int) -> str | None:
-    """Return where a machine that stopped first had a NaN or an Inf; of a machine that does not do
-    what the golden one does, what its parameters hold now."""
+    """Return a text about the first tensor with a NaN or an Inf on a machine that stopped. If the
+    golden machine finds no NaN or Inf, because the machine differs from the golden machine, the
+    text is about the first parameter that is not finite."""
     golden = golden_machine(made.program, made.numerics, made.limits, seed=seed)
     first = first_not_finite(made.program, golden, steps)
     if first is not None:
@@ -202,8 +212,8 @@ def _first(run: ProgramRun, made: TaskProgram, steps: int, seed: int) -> str | N
 
 
 def _look(history: History, run: ProgramRun, before: int, made: TaskProgram, seed: int) -> None:
-    """Note which parameters are not finite behind a stretch of steps. A golden machine does the
-    stretch again step by step, to say in which step they ceased to be."""
+    """Note which parameters are not finite after a stretch of steps. A golden machine repeats the
+    stretch step by step to find the step in which a parameter became NaN or Inf."""
     if all(np.isfinite(values).all() for values in run.parameters().values()):
         return
     golden = golden_machine(made.program, made.numerics, made.limits, seed=seed)
@@ -221,8 +231,8 @@ def _note(history: History, run: ProgramRun, steps: str) -> None:
 
 
 def train_in_float32(made: TaskRecipe) -> tuple[FloatRun, History]:
-    """Train the same network by the same recipe and samples, with numbers that are not quantised;
-    its curves."""
+    """Train the same network without quantisation, by the same recipe and on the same samples.
+    Return the run and the curves."""
     history, run, steps = History(), FloatRun(made.recipe, made.training), made.recipe.steps
     with np.errstate(all="ignore"):
         for step in range(steps):
@@ -239,7 +249,8 @@ def train_in_float32(made: TaskRecipe) -> tuple[FloatRun, History]:
 
 
 def _work(made: TaskProgram, evaluations: int) -> tuple[int, int]:
-    """Products, and their MACs without padding, of a training with so many evaluations."""
+    """Return the number of products, and of MACs without padding, of a training with
+    ``evaluations`` evaluations."""
     program = made.program
     step = _products(_step_of(made))
     evaluation = _products(program.evaluation)
@@ -251,14 +262,14 @@ def _work(made: TaskProgram, evaluations: int) -> tuple[int, int]:
 
 
 def _step_of(made: TaskProgram) -> tuple[Command, ...]:
-    """The commands of a step."""
+    """Return the commands of a step."""
     training = made.program.training
     (end,) = (n for n, each in enumerate(training) if each.opcode == Opcode.NEXT)
     return training[training[end].target : end]
 
 
 def _widths(run: ProgramRun, made: TaskProgram, options: ProgramOptions) -> Widths | None:
-    """Those that the machine has chosen, if it does."""
+    """Return the widths that the machine chose; None if the machine chooses no widths."""
     if options.precision is None:
         return None
     return widths_of(
@@ -277,8 +288,8 @@ def _products(commands: Iterable[Command]) -> tuple[int, int]:
 
 
 def _converted(made: TaskProgram, evaluations: int) -> int:
-    """Elements over all copies: every image is made once in a step, or an evaluation, and the first
-    weights' besides."""
+    """Return the number of converted elements over all copies. Every image is converted once in
+    each step, or in each evaluation. Weights are converted once more before the first step."""
     first = step = evaluation = 0
     for area in made.program.areas.values():
         if area.kind.startswith("image"):

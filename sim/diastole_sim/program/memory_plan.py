@@ -1,4 +1,4 @@
-"""Where a program has its tensors: in memory, and in the panel of the vector unit."""
+"""Plan the places of a program's tensors in memory and in the panel of the vector unit."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -9,16 +9,20 @@ from diastole_sim.spec.numerics import CLASS_NAMES, Numerics
 from diastole_sim.spec.stream_table import ELEMENT_BITS, ROWS, Descriptor, Kind, PanelOrder
 
 LINE_BYTES = 64
-"""Areas begin on such a multiple: on a beat of every bus."""
+"""Alignment of areas in bytes: every area begins on a beat of every bus."""
 INT32 = "int32"
-"""Kind of an area of integers; the others are those of streams in small letters, ``image x`` and
-the like, ``table`` and ``commands``."""
+"""Kind of an area of integers. Further kinds are the names of stream kinds in small letters,
+``image x`` and similar names, ``table`` and ``commands``."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class PlannedArea:
-    """``length`` bytes from ``address`` on. ``kind``: see :data:`INT32`. ``shape``: of the tensor.
-    ``pitch``: bytes from a row to the next, of a mask from a row of blocks."""
+    """Area of ``length`` bytes from ``address`` on.
+
+    - ``kind``: kind of the contents; see :data:`INT32`.
+    - ``shape``: shape of the tensor.
+    - ``pitch``: bytes from a row to the next row; for a mask, from a row of blocks to the next.
+    """
 
     name: str
     address: int
@@ -34,9 +38,15 @@ class PlannedArea:
 
 @dataclass(frozen=True, kw_only=True)
 class PlannedImage:
-    """A tensor that products read: ``addresses`` of its copies, of one twice. ``tag``: of its
-    draws. ``slot``: of its scale, None where it has none of its own. ``by_slot``: its width is the
-    one that the slot says, and with ``decides`` it decides the next."""
+    """Image: a quantised tensor in memory, which products read.
+
+    - ``addresses``: addresses of the two copies, equal if the tensor has a single copy.
+    - ``tag``: tag of the random bits.
+    - ``slot``: slot of the tensor's scale or width, None without a slot.
+    - ``by_slot``: the slot gives the width of the tensor.
+    - ``decides``: with ``by_slot``, the monitor's counts of this tensor decide the width of the
+      next tensor.
+    """
 
     name: str
     tensor_class: str
@@ -49,7 +59,7 @@ class PlannedImage:
     decides: bool = False
 
     def descriptor(self) -> Descriptor:
-        """As the output of a chain."""
+        """Return the descriptor of the image as the output of a chain."""
         return Descriptor(
             kind=Kind.IMAGE,
             address=self.addresses[0],
@@ -64,7 +74,7 @@ class PlannedImage:
 
 @dataclass(frozen=True, kw_only=True)
 class BoundStream:
-    """A stream and the ``name`` of what it reads or writes."""
+    """Stream and the ``name`` of the tensor that the stream reads or writes."""
 
     name: str
     descriptor: Descriptor
@@ -72,10 +82,14 @@ class BoundStream:
 
 @dataclass(kw_only=True)
 class MemoryPlan:
-    """Hands out memory from address 0 on, and vectors of the panel. ``data_width``: bits of a beat;
-    ``panel_vectors`` of ``block`` numbers each; ``in_panel``: by name the first vector of each, and
-    the one behind its last. ``slots``: of scales, up to the last that an image has. ``by_slot``:
-    classes whose images have the width that their slot says."""
+    """Allocate memory from address 0 on, and vectors of the panel.
+
+    - ``data_width``: bits of a beat.
+    - ``panel_vectors``: number of vectors in the panel, of ``block`` numbers each.
+    - ``in_panel``: by name, the first vector of a tensor and the vector after the last.
+    - ``slots``: number of slots of scales, up to the last slot of an image.
+    - ``by_slot``: classes whose images have the width given by their slots.
+    """
 
     numerics: Numerics
     data_width: int
@@ -98,7 +112,7 @@ class MemoryPlan:
     def take(
         self, name: str, kind: str, shape: tuple[int, ...], length: int, pitch: int = 0
     ) -> PlannedArea:
-        """So many bytes. ValueError if the name is taken."""
+        """Allocate ``length`` bytes. ValueError if the name is in use."""
         if name in self.areas:
             raise ValueError(f"there is an area {name} already")
         area = PlannedArea(
@@ -109,12 +123,12 @@ class MemoryPlan:
         return area
 
     def commands(self, name: str, commands: Sequence[Command]) -> tuple[PlannedArea, bytes]:
-        """A place for them, and the bytes that they are there."""
+        """Allocate an area for commands. Return the area and the bytes of the commands."""
         data = b"".join(command.encode() for command in commands)
         return self.take(name, "commands", (len(commands),), len(data)), data
 
     def tensor(self, name: str, kind: Kind, rows: int, cols: int) -> PlannedArea:
-        """Rows of a kind that has a pitch."""
+        """Allocate a tensor of a kind with a pitch."""
         if kind == Kind.MASK:
             high, wide = -(-rows // self.block), -(-cols // self.block)
             pitch = round_up(-(-wide * self.block**2 // 8), self.beat_bytes)
@@ -123,19 +137,21 @@ class MemoryPlan:
         return self.take(name, _kind(kind), (rows, cols), rows * pitch, pitch)
 
     def vector(self, name: str, kind: Kind, size: int) -> PlannedArea:
-        """A float per column or row; where it ends, zeros until :meth:`folded` has no more rows."""
+        """Allocate a vector of one float per column or row. Zeros fill the rows of :meth:`folded`
+        behind the end of the vector."""
         rows, columns = self.folded(size)
         return self.take(name, _kind(kind), (size,), 4 * rows * columns)
 
     def folded(self, size: int) -> tuple[int, int]:
-        """Rows and columns of a tensor that has a vector's numbers row after row, rows of whole
-        blocks and beats, and at most as many as a block."""
+        """Return the rows and columns of a tensor that holds the numbers of a vector row after row.
+        A row is whole blocks and whole beats. The tensor has at most as many rows as a block."""
         unit = max(self.block, self.beat_bytes // 4)
         columns = round_up(-(-size // self.block), unit)
         return -(-size // columns), columns
 
     def by_step(self, name: str, kind: str, steps: int, size: int) -> PlannedArea:
-        """``size`` words of 32 bits for every step, each on a beat."""
+        """Allocate ``size`` words of 32 bits for every step. The words of a step begin on a
+        beat."""
         pitch = round_up(4 * size, self.beat_bytes)
         return self.take(name, kind, (steps, size), steps * pitch, pitch)
 
@@ -149,8 +165,8 @@ class MemoryPlan:
         slot: int | None,
         decides: bool = False,
     ) -> PlannedImage:
-        """A quantised tensor, all its copies. ``decides``: as of :class:`PlannedImage`, where its
-        class is one whose slots say widths."""
+        """Allocate a quantised tensor with all copies. ``decides``: as in :class:`PlannedImage`, if
+        the width of the class is given by slots."""
         rows, cols = shape
         chosen = self.numerics.converted_class(tensor_class)
         layouts = image_layouts(chosen, shape, block=self.block, data_width=self.data_width)
@@ -179,8 +195,8 @@ class MemoryPlan:
         )
 
     def panel(self, name: str, order: PanelOrder, rows: int, cols: int) -> BoundStream | None:
-        """A tensor of ``rows`` x ``cols``, or a vector along them, in the panel; None if there is
-        no room left."""
+        """Allocate a tensor of ``rows`` x ``cols`` in the panel, or a vector along the rows or
+        columns. Return None if the panel has too few free vectors."""
         high, wide = -(-rows // self.block), -(-cols // self.block)
         blocks = {PanelOrder.BLOCK: high * wide, PanelOrder.BLOCK_ROW: high}.get(order, wide)
         first, end = self.panel_end, self.panel_end + blocks * self.block
@@ -193,7 +209,7 @@ class MemoryPlan:
         return BoundStream(name=name, descriptor=placed)
 
     def empty_panel(self, first: int) -> None:
-        """Take back what lies there from a vector on."""
+        """Free the panel from vector ``first`` on."""
         self.panel_end = first
         self.in_panel = {name: place for name, place in self.in_panel.items() if place[0] < first}
 
@@ -201,8 +217,11 @@ class MemoryPlan:
 def stream_of(
     area: PlannedArea, kind: Kind | None = None, *, per_step: bool = False
 ) -> BoundStream:
-    """The stream of an area. ``kind``: where it is read as another than it is. ``per_step``: a row
-    of it in every step, of kinds that have no pitch."""
+    """Return the stream of an area.
+
+    - ``kind``: kind of the stream, if different from the kind of the area.
+    - ``per_step``: the stream is a row of the area for every step; for kinds without a pitch.
+    """
     chosen = Kind[area.kind.upper()] if kind is None else kind
     offset = {"per_step": 1, "offset": area.pitch} if per_step else {}
     pitch = area.pitch if chosen in ROWS else 0
@@ -211,7 +230,7 @@ def stream_of(
 
 
 def folded_stream(area: PlannedArea, columns: int) -> BoundStream:
-    """The numbers of a vector as a tensor of so many columns."""
+    """Return a stream that reads or writes a vector as a tensor of ``columns`` columns."""
     placed = Descriptor(kind=Kind.F32, address=area.address, pitch=4 * columns)
     return BoundStream(name=area.name, descriptor=placed)
 

@@ -1,5 +1,5 @@
-"""Where a training first had a NaN or an Inf: it is done again on the golden machine, command by
-command, and all that a command writes is looked at."""
+"""Find the first NaN or Inf of a training: repeat the training on the golden machine command by
+command, and check everything that a command writes."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -20,15 +20,18 @@ from diastole_sim.train.history import content
 
 @dataclass(kw_only=True)
 class WatchedRun(ProgramRun):
-    """``golden`` is the machine itself. ``first``: the step, the command and the tensor that had
-    the first NaN or Inf, in words; None while there was none. A step that loss scaling skips has
-    none."""
+    """Run that checks the numbers after every command.
+
+    - ``golden``: the machine of the run.
+    - ``first``: text with the step, the command and the tensor of the first NaN or Inf, None if all
+      numbers are finite. Steps that loss scaling skips do not count.
+    """
 
     golden: GoldenMachine
     first: str | None = None
 
     def ring(self, name: str, first: int, step_end: int, counters: Counter[str]) -> None:
-        """As that of any run, but one command at a time."""
+        """Run as :meth:`ProgramRun.ring` does, one command at a time."""
         machine, area = self.golden, self.program.areas[name]
         commands = self.program.training if name == TRAINING else self.program.evaluation
         machine.step_end = step_end
@@ -49,7 +52,8 @@ class WatchedRun(ProgramRun):
                 self.first = f"{place}: {name} {content(values)}"
 
     def _floats(self, areas: list[Area]) -> Iterator[tuple[str, Floats]]:
-        """The numbers in memory and in the panel; constants may be Inf by intention."""
+        """Yield the numbers in memory and in the panel. Constants are left out, since a constant
+        may be Inf on purpose."""
         for area in areas:
             if area.which not in (None, VectorTable.PANEL):
                 continue
@@ -60,8 +64,8 @@ class WatchedRun(ProgramRun):
 
 
 def first_not_finite(program: TrainingProgram, golden: GoldenMachine, steps: int) -> str | None:
-    """Return where the first ``steps`` first have a number that is not finite, in words; None where
-    they have none. ``golden``: a new machine for the program."""
+    """Return a text with the step, command and tensor of the first number that is not finite in the
+    first ``steps`` steps; None if all are finite. ``golden``: a new machine for the program."""
     run = WatchedRun(program=program, machine=golden, golden=golden)
     with suppress(MachineStoppedError):
         while run.done < steps and run.first is None:

@@ -1,4 +1,4 @@
-"""What updates weights, by the names that people give."""
+"""List the optimisers by the names that users give."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -8,22 +8,26 @@ from typing import Any
 from diastole_sim.program.recipe import Adam, Optimiser, RmsProp, Sgd
 
 FIRST_RATE = 0.01
-"""Of step 0, of optimisers whose updates do not grow with the gradient."""
+"""Default learning rate in step 0, for optimisers whose updates do not grow with the gradient."""
 BETAS = (0.9, 0.999)
 DECOUPLED_DECAY = 0.01
-"""Of ``adamw``, as torch has it."""
+"""Default weight decay of ``adamw``, as in torch."""
 OF_OPTIMIZERS = ("momentum", "betas", "weight_decay")
 """Options that not every optimiser has."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class OptimizerChoice:
-    """``make``: gives the optimiser, from ``rate`` and options. ``takes``: those of
-    :data:`OF_OPTIMIZERS` that it has. ``defaults``: of its rate in step 0 and of these, where they
-    are known; ``of_task``: those whose default is the task's. ``layers``: so many hidden
-    layers fit whatever else is chosen, since every tensor that a chain of a step reads or writes is
-    a stream in a table of :data:`diastole_sim.spec.stream_table.SLOTS`, and an optimiser that keeps
-    more of a weight needs more of them; None where nobody has counted.
+    """Optimiser that a user can choose.
+
+    - ``make``: function that returns the optimiser, from ``rate`` and options.
+    - ``takes``: accepted options, of :data:`OF_OPTIMIZERS`.
+    - ``defaults``: defaults of the rate in step 0 and of the accepted options, as far as known.
+    - ``of_task``: options whose default comes from the task.
+    - ``layers``: number of hidden layers that fit whatever the further options are, None if not
+      counted. Every tensor that a chain of a step reads or writes is a stream in a table of
+      :data:`diastole_sim.spec.stream_table.SLOTS` entries. An optimiser that keeps more numbers per
+      weight needs more streams.
     """
 
     make: Callable[..., Optimiser]
@@ -60,10 +64,10 @@ OPTIMIZERS: Mapping[str, OptimizerChoice] = {
 
 
 def with_option(option: str) -> list[str]:
-    """Return the names of those that have an option of :data:`OF_OPTIMIZERS`."""
+    """Return the names of the optimisers with an option of :data:`OF_OPTIMIZERS`."""
     return [name for name, choice in OPTIMIZERS.items() if option in choice.takes]
 
 
 def fitting_layers() -> dict[str, int]:
-    """Return how many hidden layers always fit, by name."""
+    """Return how many hidden layers always fit, by name of the optimiser."""
     return {name: choice.layers for name, choice in OPTIMIZERS.items() if choice.layers is not None}

@@ -1,4 +1,4 @@
-"""How a perceptron is trained by a program, by the names that people give."""
+"""Hold the options of a perceptron's training by a program, by the names that users give."""
 
 from contextlib import suppress
 from dataclasses import dataclass, fields, replace
@@ -27,7 +27,7 @@ from diastole_sim.train.precision import Precision
 from diastole_sim.train.tasks import HIDDEN, Task
 
 MOST_LAYERS, MOST_UNITS = 5, 4096
-"""Hidden layers that fit at most, of ``sgd`` without momentum, and units of each."""
+"""Most hidden layers that fit, with ``sgd`` without momentum, and most units of a hidden layer."""
 MOST_DECAY = 1000.0
 MOST_CLIP = 1e30
 DEFAULT_SCALING = LossScaling()
@@ -35,13 +35,18 @@ DEFAULT_SCALING = LossScaling()
 
 @dataclass(frozen=True, kw_only=True)
 class RecipeOptions:
-    """What a perceptron learns by, in whatever numbers.
+    """Options of the training of a perceptron, independent of the number formats.
 
-    ``optimizer``, ``activation``: a name of :data:`OPTIMIZERS`, of :data:`ACTIVATIONS`, or what a
-    user wrote. ``rate``: of step 0, None for that of the optimiser. ``momentum``, ``betas``,
-    ``weight_decay``: None for that of the optimiser, or of the task; only of optimisers that have
-    them. ``hidden``: units of every hidden layer. ``clip``: the largest norm of all gradients
-    together, None for any. ValueError if one is not accepted."""
+    - ``optimizer``, ``activation``: a name of :data:`OPTIMIZERS` or :data:`ACTIVATIONS`, or code of
+      a user.
+    - ``rate``: learning rate in step 0, None for the optimiser's default.
+    - ``momentum``, ``betas``, ``weight_decay``: None for the default of the optimiser or of the
+      task. Only for optimisers with the option.
+    - ``hidden``: units of every hidden layer.
+    - ``clip``: largest norm of all gradients together, None for no limit.
+
+    ValueError if an option is not accepted.
+    """
 
     optimizer: str | OwnCode = "sgd"
     rate: float | None = None
@@ -67,13 +72,13 @@ class RecipeOptions:
 
     @property
     def choice(self) -> OptimizerChoice:
-        """Its optimiser."""
+        """Table entry of the optimiser."""
         if isinstance(self.optimizer, OwnCode):
             return own_optimizer(self.optimizer)
         return OPTIMIZERS[self.optimizer]
 
     def check_own(self) -> None:
-        """OwnCodeError if what a user wrote cannot be used."""
+        """Check the code of a user; OwnCodeError if the code cannot be used."""
         if isinstance(self.activation, OwnCode):
             own_activation(self.activation)
         made = self.choice.make(rate=falling(FIRST_RATE, 2), **self._given_options)
@@ -81,15 +86,16 @@ class RecipeOptions:
             made.check()
 
     def first_rate(self, task: Task) -> float:
-        """Of step 0."""
+        """Return the learning rate of step 0."""
         return self._value("rate", task)
 
     def recipe(self, task: Task, *, steps: int, seed: int) -> TaskRecipe:
-        """The recipe of a task, for so many steps."""
+        """Return the recipe of a task, for ``steps`` steps."""
         return task_recipe(task, **self.how(task, steps=steps, seed=seed))
 
     def how(self, task: Task, *, steps: int, seed: int) -> dict[str, Any]:
-        """The arguments of :func:`diastole_sim.program.tasks.task_recipe` besides the task."""
+        """Return the arguments of :func:`diastole_sim.program.tasks.task_recipe`, except the
+        task."""
         return {
             "steps": steps,
             "seed": seed,
@@ -100,7 +106,7 @@ class RecipeOptions:
         }
 
     def described(self, task: Task) -> dict[str, Any]:
-        """As a result has them."""
+        """Return the options as a result reports them."""
         found = {each.name: getattr(self, each.name) for each in fields(RecipeOptions)}
         options = {name: self._value(name, task) for name in OF_OPTIMIZERS}
         return found | {"rate": self.first_rate(task)} | options | self._own_described()
@@ -123,12 +129,13 @@ class RecipeOptions:
 
     @property
     def _given_options(self) -> dict[str, Any]:
-        """Of those that not every optimiser has, what was given."""
+        """Return the options of :data:`OF_OPTIMIZERS` that the user gave."""
         given = {name: getattr(self, name) for name in OF_OPTIMIZERS}
         return {name: value for name, value in given.items() if value is not None}
 
     def _value(self, name: str, task: Task) -> Any:
-        """What was given, else the optimiser's, else the task's; None for what it has not."""
+        """Return the value of an option: the user's value, else the default of the task or of the
+        optimiser. None for an option that the optimiser lacks."""
         given, choice = getattr(self, name), self.choice
         if given is not None:
             return given
@@ -146,7 +153,8 @@ class RecipeOptions:
         return ACTIVATIONS[self.activation]()
 
     def _own_described(self) -> dict[str, Any]:
-        """What is written by a user, by file and name, with the hash of the file."""
+        """Return optimiser and activation by name, or by file and name with the hash of the user's
+        file."""
         found: dict[str, Any] = {}
         for name in ("optimizer", "activation"):
             code = getattr(self, name)
@@ -156,7 +164,8 @@ class RecipeOptions:
 
 
 class TooManyLayersError(ValueError):
-    """Of these options only so many hidden layers are a program as are ``fitting``."""
+    """Report too many hidden layers. With these options, at most ``fitting`` hidden layers make a
+    program."""
 
     def __init__(self, options: "ProgramOptions", fitting: int):
         self.fitting = fitting
@@ -178,10 +187,15 @@ class TooManyLayersError(ValueError):
 
 @dataclass(frozen=True, kw_only=True)
 class ProgramOptions(RecipeOptions):
-    """A recipe on a machine. ``loss_scale``: exponent of the first scale of the loss, None for
-    none. ``loss_scale_floor``: steps, and the smallest exponent from each of them on.
-    ``precision``: as of a recipe. ``limits``: of the machine. ValueError if one is not
-    accepted."""
+    """Options of a training on a machine.
+
+    - ``loss_scale``: exponent of the first scale of the loss, None without loss scaling.
+    - ``loss_scale_floor``: pairs of a step and the smallest exponent from the step on.
+    - ``precision``: as in a recipe.
+    - ``limits``: limits of the machine.
+
+    ValueError if an option is not accepted.
+    """
 
     limits: Limits
     loss_scale: int | None = None
@@ -199,25 +213,25 @@ class ProgramOptions(RecipeOptions):
 
     @property
     def loss_scaling(self) -> LossScaling | None:
-        """As a recipe has it."""
+        """Loss scaling for a recipe."""
         if self.loss_scale is None:
             return None
         return LossScaling(exponent=self.loss_scale, floors=self.loss_scale_floor)
 
     @property
     def in_float32(self) -> RecipeOptions:
-        """The same recipe without what is of the machine's numbers."""
+        """Options without the members about the machine's numbers."""
         shared = {each.name: getattr(self, each.name) for each in fields(RecipeOptions)}
         return RecipeOptions(**shared)
 
     def how(self, task: Task, *, steps: int, seed: int) -> dict[str, Any]:
-        """As that of the recipe, with what is of the machine's numbers."""
+        """Return the arguments of :meth:`RecipeOptions.how`, with loss scaling and precision."""
         own = {"loss_scaling": self.loss_scaling, "precision": self.precision}
         return super().how(task, steps=steps, seed=seed) | own
 
     def program(self, task: Task, numerics: Numerics, *, steps: int, seed: int) -> TaskProgram:
-        """Of a task, for so many steps. ValueError if the machine is too small for it:
-        :class:`TooManyLayersError` where its table of streams is."""
+        """Return the program of a task, for ``steps`` steps. ValueError if the machine is too small
+        for the program: :class:`TooManyLayersError` if the table of streams is too small."""
         machine = {"numerics": numerics, "limits": self.limits}
         try:
             return task_program(task, **machine, **self.how(task, steps=steps, seed=seed))
@@ -225,7 +239,7 @@ class ProgramOptions(RecipeOptions):
             raise TooManyLayersError(self, self._fitting(task, numerics)) from error
 
     def _fitting(self, task: Task, numerics: Numerics) -> int:
-        """How many of its hidden layers fit, from the first on."""
+        """Return how many hidden layers fit, from the first layer on."""
         machine = {"numerics": numerics, "limits": self.limits}
         for count in range(len(self.hidden) - 1, 0, -1):
             fewer = replace(self, hidden=self.hidden[:count])
@@ -235,6 +249,6 @@ class ProgramOptions(RecipeOptions):
         return 0
 
     def described(self, task: Task) -> dict[str, Any]:
-        """As a result has them."""
+        """Return the options as a result reports them."""
         scaling = {"loss_scale": self.loss_scale, "loss_scale_floor": self.loss_scale_floor}
         return super().described(task) | scaling

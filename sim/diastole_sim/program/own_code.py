@@ -1,4 +1,4 @@
-"""A name in a Python file of a user: what it is there, and what goes wrong in it, in words."""
+"""Load a function or class from a Python file of a user, and report errors of the file in words."""
 
 import hashlib
 import linecache
@@ -18,20 +18,21 @@ from diastole_sim.reading import TooLargeError, read_bytes, require_readable
 from diastole_sim.spec.require import shown
 
 FORM = "FILE.py:NAME"
-"""How such a name is written."""
+"""Form of a reference to a user's code."""
 MAX_BYTES = 1 << 20
-"""Of a file: far more than anybody writes."""
+"""Largest accepted size of a file, far above any sensible file."""
 _BRACES = re.compile(r"\{[^{}]*\}")
 MOST_NAMES = 8
-"""That a message shows."""
+"""Most names in a message."""
 
 
 class OwnCodeError(ValueError):
-    """What a user wrote cannot be used; one line says where and why."""
+    """Report that a user's code cannot be used. The message is one line with the place and the
+    reason."""
 
 
 class OwnNameError(OwnCodeError):
-    """A file defines no ``name``; ``names`` are the names that the file defines."""
+    """Report that a file does not define ``name``. ``names``: names that the file defines."""
 
     def __init__(self, file: str, name: str, names: Sequence[str]):
         self.name, self.names = name, tuple(names)
@@ -42,8 +43,12 @@ class OwnNameError(OwnCodeError):
 
 @dataclass(frozen=True, kw_only=True)
 class OwnCode:
-    """``name`` in ``file``, as it was given, which held ``source`` when it was read: that is what
-    runs, in this process and in others, even if the file changes. ``sha256``: of its bytes."""
+    """Reference to ``name`` in ``file``, as the user gave the two.
+
+    - ``source``: text of the file when it was read. All processes run this text, even if the file
+      changes.
+    - ``sha256``: SHA-256 of the bytes of the file.
+    """
 
     file: str
     name: str
@@ -52,8 +57,8 @@ class OwnCode:
 
     @classmethod
     def read(cls, text: str) -> "OwnCode":
-        """Return what :data:`FORM` says: the last colon ends the file. OwnCodeError if there is no
-        such file, or it is no text of Python."""
+        """Return the code of a reference in the form :data:`FORM`. The last colon ends the name of
+        the file. OwnCodeError if the file does not exist or is no Python text."""
         file, _, name = text.rpartition(":")
         if not file or not name.isidentifier():
             raise OwnCodeError(
@@ -80,7 +85,8 @@ class OwnCode:
         return f"{self.file}:{self.name}"
 
     def load(self) -> Any:
-        """Return what the name is. OwnCodeError if the file fails, or has no such name."""
+        """Return the object with the name. OwnCodeError if the file fails or does not define the
+        name."""
         module = _module(self.file, self.source)
         try:
             return vars(module)[self.name]
@@ -89,8 +95,9 @@ class OwnCode:
 
     @contextmanager
     def running(self, what: str) -> Generator[None]:
-        """Turn whatever fails in the block, which runs code of the file, into an OwnCodeError.
-        ``what``: is called, for people. What it prints goes to standard error."""
+        """Turn every error in the block, which runs code of the file, into an OwnCodeError.
+        ``what``: description of the block for messages. Text that the code prints goes to standard
+        error."""
         try:
             with redirect_stdout(sys.stderr):
                 yield
@@ -102,8 +109,9 @@ class OwnCode:
             raise OwnCodeError(f"{where}{said}") from error
 
     def line_of(self, text: str) -> int | None:
-        """Return the number of the line that has this text and nothing else but a comment, or
-        becomes this text where it is one of an f-string; None where there is none, or several."""
+        """Return the number of the line with this text, apart from a comment. A line of an f-string
+        matches if its braces can be filled to give the text. None if no line or several lines
+        match."""
         wanted = " ".join(text.partition("#")[0].split())
         lines = [" ".join(line.partition("#")[0].split()) for line in self.source.splitlines()]
         found = [n for n, line in enumerate(lines, 1) if line and _pattern(line).fullmatch(wanted)]
@@ -111,7 +119,7 @@ class OwnCode:
 
 
 def _pattern(line: str) -> re.Pattern[str]:
-    """Return what texts a line may become where its braces are filled in."""
+    """Return a pattern of all texts that a line can become when its braces are filled in."""
     parts = _BRACES.split(line)
     return re.compile(".*".join(map(re.escape, parts)) if any(parts) else re.escape(line))
 
@@ -119,14 +127,15 @@ def _pattern(line: str) -> re.Pattern[str]:
 def guarded(
     code: OwnCode, what: str, function: Callable[..., Any], *args: Any, **named: Any
 ) -> Any:
-    """Return what a function of the file returns. OwnCodeError if it fails."""
+    """Return the result of a function of the file. OwnCodeError if the function fails."""
     with code.running(f"{code}: {what} fails: "):
         return function(*args, **named)
 
 
 @cache
 def _module(file: str, source: str) -> ModuleType:
-    """Return the file as a module: under a name of its own, since dataclasses ask for it."""
+    """Run the file and return the module. The module has a unique name in ``sys.modules``, since
+    dataclasses look up the module by name."""
     digest = hashlib.sha256(f"{file}\0{source}".encode()).hexdigest()
     module = ModuleType(f"own_code_{digest[:16]}")
     module.__file__ = str(Path(file).absolute())
@@ -143,7 +152,7 @@ def _module(file: str, source: str) -> ModuleType:
 
 
 def _failure(error: BaseException, file: str) -> str:
-    """Return where in a file something went wrong, and what."""
+    """Return a text with the place of an error in a file, and the message."""
     if isinstance(error, SyntaxError) and error.filename == file:
         line, said = error.lineno, error.msg
     else:
@@ -158,7 +167,7 @@ def _failure(error: BaseException, file: str) -> str:
 
 
 def _names_of(module: ModuleType) -> list[str]:
-    """Return what a module defines itself."""
+    """Return the public names that the module itself defines."""
     return [
         name
         for name, value in vars(module).items()

@@ -1,6 +1,6 @@
-"""Activations and optimisers in files of users: whether each is one, and as what a recipe takes it.
+"""Check activations and optimisers in files of users, and turn them into parts of a recipe.
 
-All that can be wrong with one is found here, before anything is trained.
+All errors of a part are found in this module, before a training starts.
 """
 
 import inspect
@@ -24,13 +24,13 @@ from diastole_sim.spec.require import shown
 from diastole_sim.spec.stream_table import Kind
 
 BLOCKS = (8, 4, 16, 32, 2, 1)
-"""Sides of blocks, one of which a chain must be a program for."""
+"""Sides of blocks to try. A chain must be a valid program for one of these sides."""
 METHODS = {
     "chain": "chain(options), which returns its update",
     "constants": "constants(), which returns those of the chain that stay",
     "of_step": "of_step(step), which returns those that change",
 }
-"""Of an optimiser."""
+"""Methods of an optimiser."""
 _STREAM = re.compile(r"\b[so]\d\b")
 _CONSTANT = re.compile(r"K\[([^\]\s]+)\]")
 _OF_THE_MACHINE = {str(LOSS_SCALE), str(INVERSE_LOSS_SCALE)}
@@ -38,7 +38,8 @@ _OF_THE_MACHINE = {str(LOSS_SCALE), str(INVERSE_LOSS_SCALE)}
 
 @cache
 def own_activation(code: OwnCode) -> Activation:
-    """Return the activation of that name. OwnCodeError if it is none, or its texts break a rule."""
+    """Return the activation with the name. OwnCodeError if the object is no activation, or if a
+    text of the activation breaks a rule."""
     found = code.load()
     if callable(found) and not isinstance(found, Activation):
         needed = _needed(found, ())
@@ -63,7 +64,7 @@ def own_activation(code: OwnCode) -> Activation:
 
 
 def _problem_of(activation: Activation) -> str | None:
-    """Return what is wrong with its fields, if anything is."""
+    """Return the first error in an activation's members, if any."""
     for name in ("name", "forward", "backward", "keeps"):
         value = getattr(activation, name)
         if not isinstance(value, str):
@@ -82,7 +83,7 @@ def _problem_of(activation: Activation) -> str | None:
 
 
 def _problem_of_constants(what: str, given: Any) -> str | None:
-    """Return why these are no constants, if they are none."""
+    """Return why a value is not a dict of constants by name; None for a correct dict."""
     if not isinstance(given, Mapping):
         return f"{what} must be a dict of numbers by name, not {_kind(given)}"
     for name, value in cast(Mapping[Any, Any], given).items():
@@ -100,8 +101,8 @@ def _problem_of_constants(what: str, given: Any) -> str | None:
 
 
 def _check_chain(code: OwnCode, chain: Chain, what: str, kinds: Mapping[str, Kind]) -> None:
-    """OwnCodeError if a chain breaks a rule, or reads or writes other streams than it has.
-    ``kinds``: of streams, where they are not the usual."""
+    """Check a chain. OwnCodeError if the chain breaks a rule, or if text, streams and constants do
+    not agree. ``kinds``: kinds of streams, where a stream does not have the usual kind."""
     ports = {f"s{port.number}": name for name, port in chain.inputs.items()}
     outputs = {f"o{port.number}": name for name, port in chain.outputs.items()}
     used = {
@@ -133,7 +134,8 @@ def _check_chain(code: OwnCode, chain: Chain, what: str, kinds: Mapping[str, Kin
 
 
 def _refused(chain: Chain, block: int, kinds: Mapping[str, Kind]) -> ValueError | None:
-    """Return why a chain is no program for such blocks; None if it is one."""
+    """Return the reason why a chain is no program for blocks of side ``block``; None if the chain
+    is a program."""
     try:
         chain.assembled(block, kinds=kinds)
     except ValueError as error:
@@ -147,7 +149,7 @@ def _lines(text: str) -> list[str]:
 
 
 def _wrong(code: OwnCode, what: str, line: str | None, rule: str) -> OwnCodeError:
-    """The error of a line of a chain, with its number in the file if that is known."""
+    """Return the error of a line of a chain, with the number of the line in the file if known."""
     if line is None:
         return OwnCodeError(f"{code}: {what}the program {rule}")
     number = code.line_of(line)
@@ -157,8 +159,9 @@ def _wrong(code: OwnCode, what: str, line: str | None, rule: str) -> OwnCodeErro
 
 @cache
 def own_optimizer(code: OwnCode) -> OptimizerChoice:
-    """Return the optimiser of that name as a choice; its options are parameters of those names.
-    OwnCodeError if it cannot be made as the others are, from ``rate`` and options."""
+    """Return the optimiser with the name as a choice. Options of the choice are the parameters with
+    the names of options. OwnCodeError if the optimiser cannot be made from ``rate`` and options, as
+    listed optimisers are."""
     made = code.load()
     if not callable(made):
         raise OwnCodeError(
@@ -188,7 +191,7 @@ def own_optimizer(code: OwnCode) -> OptimizerChoice:
 
 
 def _is_plain(name: str, value: object) -> bool:
-    """Return whether the default of an option is what a result can say."""
+    """Return whether a result can report the default of an option."""
     if name != "betas":
         return isinstance(value, int | float)
     pair = isinstance(value, tuple) and len(cast(tuple[Any, ...], value)) == 2
@@ -196,8 +199,8 @@ def _is_plain(name: str, value: object) -> bool:
 
 
 class OwnOptimiser:
-    """An optimiser of a user: each of its methods is called once for the same arguments, and what
-    it returns is looked at."""
+    """Optimiser of a user. Each method is called once for equal arguments, and the returned value
+    is checked."""
 
     def __init__(self, code: OwnCode, made: object):
         self._code, self._made = code, made
@@ -233,7 +236,8 @@ class OwnOptimiser:
         return self._steps[step]
 
     def check(self) -> None:
-        """OwnCodeError if one of its updates is none, whatever the recipe is."""
+        """Check the updates of the optimiser for all recipes; OwnCodeError if an update is
+        invalid."""
         for bias, image, clipped, scaled in product((False, True), repeat=4):
             self.chain(Options(bias=bias, image=image, clipped=clipped, scaled=scaled))
         first, second = self.of_step(0), self.of_step(1)
@@ -290,7 +294,8 @@ class OwnOptimiser:
 
 
 def _parameters(made: Callable[..., Any]) -> Mapping[str, inspect.Parameter]:
-    """Return those that can be given by name; none where Python does not say."""
+    """Return the parameters that can be passed by name; none if Python does not know the
+    parameters."""
     try:
         found = inspect.signature(made).parameters
     except (TypeError, ValueError):
@@ -300,7 +305,7 @@ def _parameters(made: Callable[..., Any]) -> Mapping[str, inspect.Parameter]:
 
 
 def _needed(made: Callable[..., Any], given: Sequence[str]) -> list[str]:
-    """Return the names of parameters without default that are not ``given``."""
+    """Return the names of parameters without a default that are not in ``given``."""
     empty = inspect.Parameter.empty
     parameters = _parameters(made)
     return [n for n, each in parameters.items() if each.default is empty and n not in given]
@@ -311,7 +316,7 @@ def _listed(names: Any) -> str:
 
 
 def _kind(value: object) -> str:
-    """Return what a value is, for people."""
+    """Return a description of a value for messages."""
     if isinstance(value, type):
         return f"the class {value.__name__}"
     if inspect.isroutine(value):

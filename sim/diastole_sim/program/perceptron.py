@@ -1,10 +1,14 @@
-"""The program that trains a perceptron: every operation of a step on the chip.
+"""Build the program that trains a perceptron, with every operation of a step on the chip.
 
-A step: the samples' bytes become the first layer's X; each layer's product goes through bias and
-activation into the next one's X; softmax, loss and gradient in three chains; then layer by layer
-from the last dX, through the derivative, into the dY below, and dW into the update of the weights,
-which makes the image of W that the next step reads. Tags are 4 * layer + class; nothing is
-converted twice.
+A step has the following parts:
+
+- The samples become the first layer's X.
+- The product of each layer passes through bias and activation and becomes the next layer's X.
+- Three chains compute softmax, loss and gradient.
+- From the last layer to the first, dX passes through the derivative and becomes the dY of the layer
+  below. dW enters the update of the weights, which also makes the image of W for the next step.
+
+Tags are 4 * layer + class. No tensor is converted twice.
 """
 
 from collections.abc import Sequence
@@ -42,11 +46,11 @@ from diastole_sim.spec.numerics import CLASS_NAMES, Numerics
 from diastole_sim.spec.stream_table import Descriptor, Kind
 
 LOSS, CLIP = FIRST_WRITTEN, FIRST_WRITTEN + 1
-"""Constants that chains write: the loss of the step, and the factor of gradients."""
+"""Constants that chains write: the loss of the step, and the clip factor of the gradients."""
 _SCALES = [f"K[{number}]" for number in (SCALE, INVERSE, FLOOR)]
-"""What a load of the floor of the loss's scale writes."""
+"""Constants that a load of the loss scale's floor writes."""
 BEFORE_THE_FIRST = 2**32 - 1
-"""The step that the draws of the first weights' conversion are of."""
+"""Step of the random bits for the first conversion of the weights."""
 
 
 def perceptron_program(
@@ -57,8 +61,9 @@ def perceptron_program(
     numerics: Numerics,
     limits: Limits,
 ) -> TrainingProgram:
-    """The program for a machine of these numerics and limits. ValueError if it has no vector unit,
-    if the host is to give scales, or if the unit's tables or panel are too small."""
+    """Return the program for a machine with these numerics and limits. ValueError if the machine
+    has no vector unit, if scales must be given by the host, or if tables or panel of the vector
+    unit are too small."""
     if limits.vector is None:
         raise ValueError("a program is for a machine with a vector unit")
     if numerics.source == "given":
@@ -69,12 +74,14 @@ def perceptron_program(
         panel_vectors=limits.vector.panel_vectors,
         by_slot=recipe.precision.classes if recipe.precision else (),
     )
+    # Places of all tensors, and the commands of a step.
     tensors = PerceptronTensors(recipe, training, held_out, plan)
     widths = _widths(recipe, plan, limits, tensors.initial)
     writer = Writer(plan, limits)
     step = _Step(tensors, writer, training, widths)
     body = writer.segment(step.write)
     evaluation = evaluation_commands(tensors, held_out, limits)
+    # Commands before the first step; a later run continues at ``resume``.
     commands = _empty_slots(plan, tensors.initial)
     if widths is not None:
         commands.extend(widths.begin())
@@ -87,11 +94,12 @@ def perceptron_program(
     )
     loads = moves.load_tables(tensors.initial, "copies")
     commands.extend(loads, into_panel, writer.load_tables(tensors.initial, "training"))
+    # The step, which ``next`` repeats, and the copies back to memory.
     target = len(commands)
     commands.extend(body)
     commands.add(Command.next(target), alone=True)
     commands.extend(loads, back)
-    for layer in tensors.layers:  # what an update would have written, if the first one is skipped
+    for layer in tensors.layers:  # floats for the conversion after a skipped first update
         if layer.w.name in writer.floats:
             first = tensors.initial[layer.parameters["w"].name]
             tensors.initial[writer.floats[layer.w.name].name] = first
@@ -114,7 +122,8 @@ def perceptron_program(
 def _widths(
     recipe: PerceptronRecipe, plan: MemoryPlan, limits: Limits, initial: dict[str, bytes]
 ) -> StepWidths | None:
-    """Those that the machine decides. ValueError if it decides none of their classes."""
+    """Return the widths that the machine decides, None without ``precision``. ValueError if the
+    machine decides no widths of a class."""
     if recipe.precision is None:
         return None
     for name in recipe.precision.classes:
@@ -126,7 +135,8 @@ def _widths(
 
 
 def _empty_slots(plan: MemoryPlan, initial: dict[str, bytes]) -> CommandList:
-    """Slots of scales hold anything when a machine begins, or those of a run before."""
+    """Return commands that clear the slots of scales, which at first hold arbitrary values or
+    values of an earlier run."""
     commands = CommandList()
     if plan.slots:
         words = plan.slots * slot_words(plan.numerics)
@@ -138,7 +148,8 @@ def _empty_slots(plan: MemoryPlan, initial: dict[str, bytes]) -> CommandList:
 
 
 def _copy(writer: Writer, layers: Sequence[PerceptronLayer], *, into_panel: bool) -> None:
-    """Parameters that a step has in the panel, between there and memory."""
+    """Append copies of the parameters that a step has in the panel, from memory to the panel or
+    back."""
     block = writer.plan.block
     for layer in layers:
         for chain, rows, parameters, state in (
@@ -158,7 +169,7 @@ def _copy(writer: Writer, layers: Sequence[PerceptronLayer], *, into_panel: bool
 
 
 class _Step:
-    """Writes the commands of a step, and those before the first."""
+    """Writer of the commands of a step and before the first step."""
 
     def __init__(
         self,
@@ -173,12 +184,12 @@ class _Step:
         self.skip = self.recipe.loss_scaling is not None
 
     def convert_weights(self) -> None:
-        """Their first images."""
+        """Append the first conversions of the weights."""
         for layer in self.layers:
             self.writer.convert(layer.parameters["w"], layer.w, step=BEFORE_THE_FIRST)
 
     def write(self) -> None:
-        """A step, from its constants to the update."""
+        """Append the commands of a step, from the constants to the updates."""
         tensors = self.tensors
         self._load_constants()
         if self.widths is not None:
@@ -206,7 +217,8 @@ class _Step:
             self.widths.end_step(self.writer.commands)
 
     def _load_constants(self) -> None:
-        """Those of the step: of an optimiser that has any, and the smallest scale of the loss."""
+        """Append loads of the constants of the step: constants of the optimiser, if any, and the
+        smallest scale of the loss."""
         tensors = self.tensors
         numbers = [f"K[{number}]" for number in tensors.step_numbers.values()]
         for table, first, writes in (
@@ -290,13 +302,15 @@ class _Step:
         self.writer.chain(mean)
 
     def _watched(self, stream: BoundStream) -> BoundStream:
-        """Under loss scaling, what is not finite there is an overflow."""
+        """Return the stream, with the watch bit set under loss scaling: a number that is not finite
+        is then an overflow."""
         watched = replace(stream.descriptor, watch=int(self.skip))
         return BoundStream(name=stream.name, descriptor=watched)
 
     def _backward(self, layer: PerceptronLayer) -> None:
-        """dX and what is before it, then dW, since the update makes another W. The bias is updated
-        behind the next dW, which loads its operands in the meantime."""
+        """Append dX with the derivative's chain, then dW. dW comes last, since the update makes a
+        new W and dX reads the old W. The bias is updated after the next dW, which loads operands in
+        the meantime."""
         if layer.number:
             below = self.layers[layer.number - 1]
             assert below.kept is not None
@@ -354,7 +368,8 @@ class _Step:
         self.writer.chain(use)
 
     def _sum_bias(self, layer: PerceptronLayer) -> None:
-        """The gradient by a bias, where its update reads the sum; an overflow in it is noted."""
+        """Append the sum of a bias's gradient, if the update of the bias reads the sum. An overflow
+        of the sum is noted."""
         if layer.summed is None:
             return
         use = ChainUse(
@@ -368,12 +383,13 @@ class _Step:
         self.writer.chain(use)
 
     def _numbers(self) -> dict[str, int]:
-        """Of the constants that change."""
+        """Return the numbers of the constants that change."""
         return self.tensors.step_numbers | ({CLIP_FACTOR: CLIP} if self.recipe.clip else {})
 
     def _waiting_updates(self) -> None:
-        """Everything that may overflow is computed before the first update, so that a step is
-        skipped whole: sums of biases too, unless that of all squares has them."""
+        """Append the updates that wait for all gradients. Everything that may overflow is computed
+        before the first update, so a step is skipped as a whole. Sums of biases come first too,
+        unless the sum of all squares covers them."""
         for layer in self.layers:
             self._sum_bias(layer)
         if self.recipe.clip is not None:
@@ -384,7 +400,8 @@ class _Step:
             self._update_bias(layer)
 
     def _clip(self, norm: float) -> None:
-        """The factor of all gradients, from the squares of every column of each."""
+        """Append the clip factor of all gradients, from the squares of every column of each
+        gradient."""
         plan = self.writer.plan
         pieces = [round_up(4 * layer.outputs, plan.beat_bytes) for layer in self.layers]
         size = 2 * sum(pieces) // 4

@@ -1,4 +1,4 @@
-"""The forward pass of a perceptron as commands: in training, and on held-out samples."""
+"""Write the forward pass of a perceptron as commands, in training and on held-out samples."""
 
 from diastole_sim.program.chains.inputs import add_bias_alone, input_bytes, input_floats
 from diastole_sim.program.memory_plan import BoundStream, PlannedImage, stream_of
@@ -14,7 +14,7 @@ from diastole_sim.spec.limits import Limits
 from diastole_sim.spec.stream_table import Descriptor, Kind
 
 PRODUCT = BoundStream(name="product", descriptor=Descriptor(kind=Kind.PRODUCT))
-"""The result of the product at whose drain a chain stands."""
+"""Stream of the product's result, for a chain at the drain of the product."""
 
 
 def input_use(
@@ -23,7 +23,8 @@ def input_use(
     x: PlannedImage,
     row_list: BoundStream | None = None,
 ) -> ChainUse:
-    """The first layer's X, of samples; ``row_list``: of those that are gathered."""
+    """Return the chain that makes the first layer's X from samples. ``row_list``: list of the rows
+    to gather."""
     name = "bytes" if samples.are_bytes else "values"
     return ChainUse(
         chain=input_bytes() if samples.are_bytes else input_floats(),
@@ -44,7 +45,8 @@ def forward_chain(
     x: PlannedImage,
     kept: BoundStream,
 ) -> None:
-    """A hidden layer: the product through bias and activation into the next layer's X."""
+    """Append a hidden layer: the product passes through bias and activation into the next layer's
+    X."""
     use = ChainUse(
         chain=recipe.activation.forward_chain(),
         shape=product.shape,
@@ -57,8 +59,8 @@ def forward_chain(
 def evaluation_commands(
     tensors: PerceptronTensors, held_out: StoredSamples, limits: Limits
 ) -> tuple[Command, ...]:
-    """All layers on the held-out samples, with tables of its own: the layers are counted behind the
-    last, so that no draw is shared with training."""
+    """Return the commands of all layers on the held-out samples, with separate tables. The layers
+    are numbered after the last layer, so no random bits are shared with training."""
     plan, recipe, rows = tensors.plan, tensors.recipe, len(held_out.inputs)
     writer = Writer(plan, limits)
     depth, layers = len(tensors.layers), tensors.layers

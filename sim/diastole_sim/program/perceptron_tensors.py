@@ -1,4 +1,4 @@
-"""Where a perceptron in training has its tensors, and what they hold at first."""
+"""Place the tensors of a perceptron in training, and fill the initial contents."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -31,16 +31,17 @@ from diastole_sim.train.precision import MACHINE_PRECISIONS, Precision
 from diastole_sim.train.samples import Samples
 
 STEP_TABLE, LOSSES, LOGITS = "step table", "losses", "logits"
-"""Areas by name: constants of every step, its loss, and what an evaluation leaves."""
+"""Names of areas: constants of every step, losses of every step, and the logits of an
+evaluation."""
 FLOORS = "floors of the loss scale"
-"""The area with the smallest scale of the loss in every step."""
+"""Name of the area with the smallest scale of the loss in every step."""
 LONGEST_WITH_SUM = 8
-"""Lines of the update of a bias that is done with the sum of its gradient."""
+"""Most lines of the update of a bias, for an update in one chain with the sum of the gradient."""
 
 
 class PanelTooSmallError(ValueError):
-    """The panel has ``available`` vectors of ``block`` numbers, and a perceptron of ``layers``
-    needs so many as are ``needed``."""
+    """Report a panel that is too small: ``available`` vectors of ``block`` numbers, where a
+    perceptron of ``layers`` needs ``needed`` vectors."""
 
     def __init__(self, widths: tuple[int, ...], plan: MemoryPlan):
         self.block, self.available = plan.block, plan.panel_vectors
@@ -53,14 +54,18 @@ class PanelTooSmallError(ValueError):
 
     @property
     def kib(self) -> int:
-        """The smallest power of two that is enough."""
+        """Smallest sufficient power of two, in KiB."""
         return 1 << max(0, (self.needed * 4 * self.block - 1) // 1024).bit_length()
 
 
 @dataclass(frozen=True, kw_only=True)
 class StoredSamples:
-    """As memory has them. ``inputs``: (samples, features), bytes, which times ``scale`` are the
-    numbers, or float32. ``labels``: (samples,), from 0 on."""
+    """Samples as memory holds them.
+
+    - ``inputs``: (samples, features), either float32 or bytes. Bytes times ``scale`` are the
+      numbers.
+    - ``labels``: (samples,), from 0 on.
+    """
 
     inputs: NDArray[np.uint8] | NDArray[np.float32]
     labels: NDArray[np.int64]
@@ -68,8 +73,8 @@ class StoredSamples:
 
     @classmethod
     def of(cls, samples: Samples, scale: float | None = None) -> "StoredSamples":
-        """``scale``: of bytes; None for floats. ValueError if the bytes would be others than the
-        samples are."""
+        """Return the samples in the form for memory. ``scale``: scale of bytes, None for floats.
+        ValueError if bytes times ``scale`` would change the samples."""
         if scale is None:
             inputs = np.ascontiguousarray(samples.inputs, np.float32)
             return cls(inputs=inputs, labels=samples.labels)
@@ -86,11 +91,16 @@ class StoredSamples:
 
 @dataclass(frozen=True, kw_only=True)
 class PerceptronRecipe:
-    """``widths``: features, units of each hidden layer, classes. ``batches``: the rows of the
-    training samples that each step takes, (steps, batch). ``clip``: the largest norm of all
-    gradients together. ``precision``: how widths are chosen of the classes that it names, which the
-    machine decides; None for the widest. ``seed``: of the initial weights. ValueError if there is
-    no layer or step, or for a ``precision`` that no machine has.
+    """Recipe for the training of a perceptron.
+
+    - ``widths``: number of features, units of each hidden layer, number of classes.
+    - ``batches``: rows of the training samples for each step, (steps, batch).
+    - ``clip``: largest norm of all gradients together.
+    - ``precision``: rule for the widths of the named classes, which the machine decides; None for
+      the widest.
+    - ``seed``: seed of the initial weights.
+
+    ValueError without a layer or a step, or for a ``precision`` that no machine has.
     """
 
     widths: tuple[int, ...]
@@ -118,31 +128,34 @@ class PerceptronRecipe:
 
     @property
     def depth(self) -> int:
-        """Layers."""
+        """Number of layers."""
         return len(self.widths) - 1
 
     @property
     def decides(self) -> bool:
-        """Whether what the monitor counts decides widths."""
+        """True if the counts of the monitor decide widths."""
         return self.precision is not None and self.precision.kind == "fast"
 
     @property
     def waits(self) -> bool:
-        """Whether updates wait until all gradients are there."""
+        """True if updates wait for all gradients."""
         return self.clip is not None or self.loss_scaling is not None
 
     @property
     def sums_first(self) -> bool:
-        """Whether a bias is updated as a tensor of whole blocks, once its gradient is summed: an
-        update of one row does so little in a block that only a short one is done with the sum.
-        Under loss scaling the sum is known before the first update, since it may overflow; where
-        gradients are clipped the sum of all squares says so."""
+        """True if the gradient of a bias is summed first, and the bias is then updated as a tensor
+        of whole blocks.
+
+        An update of one row uses little of a block, so only a short update is done together with
+        the sum. Under loss scaling the sum must be known before the first update, since the sum may
+        overflow. If gradients are clipped, the sum of all squares shows the overflow.
+        """
         if self.loss_scaling is not None and self.clip is None:
             return True
         return self.update(bias=True).text.count("\n") > LONGEST_WITH_SUM
 
     def update(self, *, bias: bool, image: bool = True) -> Chain:
-        """The optimiser's."""
+        """Return the chain of the optimiser."""
         return self.optimiser.chain(
             Options(
                 bias=bias,
@@ -155,15 +168,19 @@ class PerceptronRecipe:
 
 @dataclass(frozen=True, kw_only=True)
 class PerceptronLayer:
-    """Of ``inputs`` x ``outputs`` weights.
+    """Layer of ``inputs`` x ``outputs`` weights.
 
-    ``parameters``: in memory, w and what the optimiser keeps of it, by name; ``state``: where a
-    step has them, in the panel or there. ``bias``: b, as w, and what is kept of it, each a number
-    for every column; ``bias_state``: where a step has them. ``folded``: the same as tensors of
-    whole blocks, with the gradient's sum, g, where the recipe ``sums_first``, which is ``summed`` a
-    number for every column. ``db``: sums over columns, and ``db_before`` as a chain reads them that
-    makes them. ``kept``: what the activation behind it keeps; absent in the last. ``dw``: gradient,
-    where updates wait.
+    - ``parameters``: w and the state of the optimiser in memory, by name.
+    - ``state``: places of ``parameters`` during a step, in the panel or in memory.
+    - ``bias``: the bias, named w, and the state of the optimiser, with a number for every column.
+    - ``bias_state``: places of ``bias`` during a step.
+    - ``folded``: ``bias`` as tensors of whole blocks, if the recipe ``sums_first``, with the sum of
+      the gradient as g.
+    - ``summed``: sum of the gradient, with a number for every column, if the recipe ``sums_first``.
+    - ``db``: sums over columns. ``db_before``: ``db`` as the input of the chain that computes the
+      sums.
+    - ``kept``: values that the activation after the layer keeps; None in the last layer.
+    - ``dw``: gradient, if updates wait.
     """
 
     number: int
@@ -185,21 +202,24 @@ class PerceptronLayer:
 
 
 def in_panel(state: Mapping[str, BoundStream]) -> bool:
-    """Whether a step has parameters there."""
+    """Return whether a step has the parameters in the panel."""
     return state["w"].descriptor.kind == Kind.PANEL
 
 
 def _parameter(name: str) -> str:
-    """The name of its area in a layer: what an optimiser keeps may be called like anything."""
+    """Return the name of a parameter's area in a layer. The prefix allows any name for the state of
+    an optimiser."""
     return name if name == "w" else f"state {name}"
 
 
 class PerceptronTensors:
-    """All of a recipe; ``initial``: bytes of areas that do not begin as zeros.
+    """All tensors of a recipe, placed in memory and in the panel.
 
-    ``floors``: the smallest scale of the loss in every step, None where it is no table.
-    ``samples``, ``rows``, ``labels``: of a step. ``z``, ``m``: of the softmax, in the panel if
-    there is room. ``step_numbers``: of the constants of a step, by name.
+    - ``initial``: bytes of the areas that do not begin as zeros.
+    - ``floors``: smallest scale of the loss in every step, None without a table of floors.
+    - ``samples``, ``rows``, ``labels``: samples, and the rows and labels of every step.
+    - ``z``, ``m``: tensors of the softmax, in the panel if enough vectors are free.
+    - ``step_numbers``: numbers of the constants of a step, by name.
     """
 
     def __init__(
@@ -245,14 +265,14 @@ class PerceptronTensors:
         return area
 
     def _fill(self, area: PlannedArea, rows: NDArray[np.generic]) -> None:
-        """Rows of numbers, ``pitch`` apart."""
+        """Fill an area with rows of numbers, ``pitch`` bytes apart."""
         data = np.ascontiguousarray(rows).view(np.uint8)
         padded = np.zeros((len(data), area.pitch), np.uint8)
         padded[:, : data.shape[1]] = data
         self.initial[area.name] = padded.tobytes()
 
     def _lists(self, name: str, values: NDArray[np.int64]) -> BoundStream:
-        """Integers of every step."""
+        """Place the integers of every step and return the stream."""
         area = self.plan.by_step(name, INT32, *values.shape)
         self._fill(area, values.astype("<i4"))
         return stream_of(area, Kind.LABELS, per_step=True)
@@ -265,7 +285,7 @@ class PerceptronTensors:
         return area
 
     def _of_step(self, step: int) -> list[float]:
-        """Constants in the order of their numbers."""
+        """Return the constants of a step in the order of their numbers."""
         found = self.recipe.optimiser.of_step(step)
         if set(found) != set(self.step_numbers):
             raise ValueError(
@@ -275,7 +295,7 @@ class PerceptronTensors:
         return [found[name] for name in self.step_numbers]
 
     def _floors(self) -> PlannedArea | None:
-        """The smallest scale of the loss in every step, where it is a table."""
+        """Place the smallest scale of the loss in every step; None without a table of floors."""
         scaling = self.recipe.loss_scaling
         if scaling is None or not scaling.floors:
             return None
@@ -341,10 +361,10 @@ class PerceptronTensors:
         )
 
     def image(self, tensor_class: str, name: str, layer: int, rows: int, cols: int) -> PlannedImage:
-        """An operand of a layer's products, with the tag that it has everywhere."""
+        """Place an operand of a layer's products, with the tag of the operand in all commands."""
         tag = slot = TAGS_PER_LAYER * layer + CLASS_NAMES.index(tensor_class)
         trains = layer < self.recipe.depth
-        if tensor_class in self.plan.by_slot:  # those of evaluations have the widths of training
+        if tensor_class in self.plan.by_slot:  # images of evaluations have the widths of training
             slot %= TAGS_PER_LAYER * self.recipe.depth
         return self.plan.image(
             f"{name} image",
@@ -356,7 +376,7 @@ class PerceptronTensors:
         )
 
     def _kept_names(self, *, bias: bool) -> list[str]:
-        """w, and what the optimiser keeps of it."""
+        """Return ``w`` and the names of the optimiser's state."""
         return [name for name in self.recipe.update(bias=bias).outputs if name != "image"]
 
     def _parameters(self, name: str, rows: int, cols: int) -> dict[str, BoundStream]:
@@ -366,7 +386,8 @@ class PerceptronTensors:
         }
 
     def _with_bias_in_panel(self, layer: PerceptronLayer) -> PerceptronLayer:
-        """If there is room behind all weights, and it is updated as columns."""
+        """Return the layer with the bias in the panel, if the bias is updated as columns and the
+        panel has free vectors after all weights."""
         if layer.summed is not None:
             return layer
         placed = self._in_panel(layer.bias, PanelOrder.BLOCK_COLUMN, 1, layer.outputs)
@@ -375,7 +396,7 @@ class PerceptronTensors:
     def _in_panel(
         self, parameters: Mapping[str, BoundStream], order: PanelOrder, rows: int, cols: int
     ) -> Mapping[str, BoundStream]:
-        """The same in the panel, if all of it fits there."""
+        """Return the parameters in the panel, if all of them fit, else in memory."""
         before, found = self.plan.panel_end, dict[str, BoundStream]()
         for name, stream in parameters.items():
             placed = self.plan.panel(f"{stream.name}, panel", order, rows, cols)

@@ -1,4 +1,4 @@
-"""A whole run as a machine gets it: memory, and commands that need no host."""
+"""Describe a whole run for a machine: memory contents, and commands that need no host."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -8,20 +8,25 @@ from diastole_sim.spec.command import Command
 from diastole_sim.train.loss_scaling import LossScaling
 
 TRAINING, EVALUATION = "commands of training", "commands of evaluation"
-"""Areas of commands."""
+"""Names of the areas of commands."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class TrainingProgram:
-    """``training``: commands; a run begins at number 0, and goes on later at ``resume``; it ends
-    when the register ``step`` is ``step_end``, at most ``steps``. ``evaluation``: commands that
-    make the logits of the held-out samples, at any time between runs.
+    """Program of a training and of evaluations.
 
-    ``areas``: by name, all of memory that is used, from address 0 to ``memory_bytes``. ``initial``:
-    the bytes of those that the host fills before the first run, commands among them; the rest
-    begins as zeros. ``panel``: by name, what chains keep there: its first vector, and the one
-    behind its last. After a run ``layer 0 w`` and so on have the weights, ``losses`` one of every
-    step; after an evaluation ``logits`` has those.
+    - ``training``: commands of the training. A run begins at number 0 and later continues at
+      ``resume``. The run ends when the register ``step`` equals ``step_end``, at most ``steps``.
+    - ``evaluation``: commands that compute the logits of the held-out samples, at any time between
+      runs.
+    - ``areas``: all used memory by name, from address 0 to ``memory_bytes``.
+    - ``initial``: bytes of the areas that the host fills before the first run, including commands.
+      All further areas begin as zeros.
+    - ``panel``: vectors that chains keep in the panel, by name: the first vector and the vector
+      after the last.
+
+    After a run, ``layer 0 w`` and similar areas have the weights, and ``losses`` has the loss of
+    every step. After an evaluation ``logits`` has the logits.
     """
 
     training: tuple[Command, ...]

@@ -1,4 +1,4 @@
-"""The tables of the vector unit that a program fills: instructions, constants, descriptors."""
+"""Collect the vector unit's tables of a program: instructions, constants, descriptors."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -14,18 +14,18 @@ from diastole_sim.spec.micro import INPUTS, Instruction
 from diastole_sim.spec.stream_table import GATHERED, SLOTS, STREAMS, Descriptor, Kind
 
 OWN_CONSTANTS = 128
-"""K[0] to K[127] are the program's; behind them are those of a step."""
+"""Number of constants of the program, K[0] to K[127]. The constants of a step follow."""
 STEP_CONSTANTS = 64
 FIRST_WRITTEN = OWN_CONSTANTS + STEP_CONSTANTS
-"""From here on those that chains write."""
+"""Number of the first constant that chains write."""
 
 
 class TooManyStreamsError(ValueError):
-    """The chains of a program name more streams than the machine's table has."""
+    """Report that the chains of a program need more streams than the machine's table has."""
 
 
 class ProgramTables:
-    """What chains need, each thing once. ``block``: B."""
+    """Tables of everything that chains need, without duplicates. ``block``: B."""
 
     def __init__(self, block: int):
         self.block = block
@@ -35,7 +35,8 @@ class ProgramTables:
         self._programs: dict[tuple[Instruction, ...], int] = {}
 
     def constant(self, value: float) -> int:
-        """The number of a constant, rounded to binary32. ValueError if there are too many."""
+        """Return the number of a constant, rounded to binary32. ValueError if the program has too
+        many constants."""
         bits = np.float32(value).tobytes()
         number = self._constants.setdefault(bits, len(self._constants))
         if number >= OWN_CONSTANTS:
@@ -52,9 +53,15 @@ class ProgramTables:
         numbers: Mapping[str, int],
         row_list: BoundStream | None = None,
     ) -> ProgramPlace:
-        """Where a chain then is. ``inputs``, ``outputs``: its streams by name. ``values``,
-        ``numbers``: of its constants that have no value of their own, the value or the number.
-        ``row_list``: that of gathered rows. ValueError if a table is full."""
+        """Add a chain to the tables and return its place.
+
+        - ``inputs``, ``outputs``: streams of the chain by name.
+        - ``values``, ``numbers``: values or numbers of the constants that have no value in the
+          chain.
+        - ``row_list``: list of the gathered rows.
+
+        ValueError if a table is full.
+        """
         program = self.assembled(chain, inputs, outputs, values=values, numbers=numbers)
         streams: dict[int, Descriptor] = {}
         for name, port in chain.inputs.items():
@@ -82,7 +89,7 @@ class ProgramTables:
         values: Mapping[str, float],
         numbers: Mapping[str, int],
     ) -> tuple[Instruction, ...]:
-        """The instructions of a chain with these streams and constants."""
+        """Return the instructions of a chain with these streams and constants."""
         known = dict(numbers)
         for name, value in chain.constants.items():
             if name not in known:
@@ -92,7 +99,8 @@ class ProgramTables:
         return chain.assembled(self.block, known, kinds)
 
     def _slots(self, streams: Mapping[int, Descriptor], count: int) -> int:
-        """The first slot S such that slots S + number are free, or have those descriptors."""
+        """Fill slots S + number with the descriptors, and return the first S for which all slots
+        are free or already hold the descriptors."""
         for first in range(SLOTS - count + 1):
             if all(
                 self._descriptors.get(first + number, each) == each
@@ -102,7 +110,7 @@ class ProgramTables:
                 return first
         raise TooManyStreamsError(f"the chains need more than {SLOTS} slots of streams")
 
-    # As memory has them.
+    # Tables in the format of memory.
 
     def instruction_bytes(self) -> bytes:
         return b"".join(each.encode().to_bytes(8, "little") for each in self.instructions)
@@ -111,7 +119,7 @@ class ProgramTables:
         return np.frombuffer(b"".join(self._constants), np.float32)
 
     def descriptors(self) -> list[Descriptor]:
-        """From slot 0 on."""
+        """Return the descriptors from slot 0 on."""
         last = max(self._descriptors, default=-1)
         return [self._descriptors.get(slot, Descriptor()) for slot in range(last + 1)]
 
@@ -120,7 +128,7 @@ class ProgramTables:
 
 
 def _value(chain: Chain, name: str, values: Mapping[str, float]) -> float:
-    """What a use gives for a constant; ValueError where it gives none."""
+    """Return the value of a constant; ValueError if the use of the chain gives no value."""
     if name not in values:
         known = ", ".join(values) or "none"
         raise ValueError(f"{chain.name} has K[{name}] without a value; there are {known}")

@@ -1,4 +1,4 @@
-"""How a network is trained: its optimiser, and what is done to its gradients."""
+"""Define the optimisers of a training: learning rates, constants and chains."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -12,38 +12,39 @@ from diastole_sim.program.chains.updates import Options
 from diastole_sim.train.host import learning_rate
 
 Rate = Callable[[int], float]
-"""The learning rate of step 0, 1, .. ."""
+"""Learning rate of step 0, 1, .. ."""
 
 
 def falling(rate: float, steps: int) -> Rate:
-    """From its full value in step 0 linearly towards 0 in step ``steps``."""
+    """Return a rate that falls linearly from ``rate`` in step 0 towards 0 in step ``steps``."""
     return lambda step: float(learning_rate(rate, step, steps))
 
 
 class Optimiser(Protocol):
-    """These three methods are all that is asked of an optimiser: its fields are its own."""
+    """Interface of an optimiser: three methods. Further members are free."""
 
     def chain(self, options: Options) -> Chain:
-        """Return its update."""
+        """Return the chain of the update."""
         ...
 
     def constants(self) -> Mapping[str, float]:
-        """Return the constants of the chain that stay, by name; more than those do no harm."""
+        """Return the constants of the chain that do not change, by name. Unused names are
+        allowed."""
         ...
 
     def of_step(self, step: int) -> Mapping[str, float]:
-        """Return those that change, in step 0, 1, .. ; of the same names in each."""
+        """Return the constants that change, in step 0, 1, .. . Every step has the same names."""
         ...
 
 
 def _with_decay(options: Options, decay: float) -> Options:
-    """Return these, with K[decay] w added to the gradient if that is not 0."""
+    """Return the options, with K[decay] w added to the gradient if ``decay`` is not 0."""
     return replace(options, decay=decay != 0)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Sgd:
-    """As torch.optim.SGD, dampening 0."""
+    """Optimiser equal to torch.optim.SGD with dampening 0."""
 
     rate: Rate
     momentum: float = 0.0
@@ -63,7 +64,7 @@ class Sgd:
 
 @dataclass(frozen=True, kw_only=True)
 class RmsProp:
-    """As torch.optim.RMSprop, not centred."""
+    """Optimiser equal to torch.optim.RMSprop, not centred."""
 
     rate: Rate
     alpha: float = 0.99
@@ -90,8 +91,8 @@ class RmsProp:
 
 @dataclass(frozen=True, kw_only=True)
 class Adam:
-    """As torch.optim.Adam; ``decoupled``: as torch.optim.AdamW, with ``weight_decay`` apart from
-    the gradient."""
+    """Optimiser equal to torch.optim.Adam. ``decoupled``: equal to torch.optim.AdamW, with
+    ``weight_decay`` apart from the gradient."""
 
     rate: Rate
     betas: tuple[float, float] = (0.9, 0.999)
@@ -126,11 +127,12 @@ class Adam:
 
 
 _POWERS: dict[float, list[float]] = {}
-"""By base, those that were asked for so far, from exponent 0 on."""
+"""Computed powers by base, from exponent 0 on."""
 
 
 def _power(base: float, exponent: int) -> float:
-    """One product after the other in float64: the same bits on every computer."""
+    """Return a power, computed by one product after another in float64: the bits are equal on every
+    computer."""
     known = _POWERS.setdefault(base, [1.0])
     while len(known) <= exponent:
         known.append(known[-1] * base)

@@ -1,4 +1,4 @@
-"""A program on a machine, as a host runs it: it fills memory, and rings."""
+"""Run a program on a machine as a host does: fill memory and start the machine."""
 
 import itertools
 from collections import Counter
@@ -25,13 +25,16 @@ Words = NDArray[np.uint32]
 
 
 class ProgramMachine(Protocol):
-    """A machine with a vector unit, to its host:
+    """Interface of a machine with a vector unit to a host.
     :class:`diastole_sim.golden.golden_machine.GoldenMachine` and
-    :class:`diastole_sim.host.bell.BellMachine` are such.
+    :class:`diastole_sim.host.bell.BellMachine` have the interface.
 
-    ``step``, ``step_end``, ``command_first``: registers, as a run begins, and ``step`` as it ends.
-    ``loss``: the registers of the loss's scale. Of the last run, ``counters``, none without a
-    clock, and what is ``reported`` of conversions.
+    - ``step``, ``step_end``, ``command_first``: registers at the start of a run. After a run
+      ``step`` has the final value.
+    - ``loss``: registers of the loss's scale.
+
+    ``counters`` returns the counters of the last run, none without a clock. ``reported`` returns
+    the counts of conversions in the last run.
     """
 
     step: int
@@ -50,9 +53,14 @@ class ProgramMachine(Protocol):
 
 
 class MachineStoppedError(Exception):
-    """A run ended with an error of the machine, ``code``, in ``step``, at the command of that
-    ``index``. ``counters``: of the run. ``not_finite``: for the code of that name, in words, which
-    tensor first had a NaN or an Inf, where that was found."""
+    """Report that a run ended with an error of the machine.
+
+    - ``code``: error of the machine.
+    - ``step``, ``index``: step and number of the command that stopped the machine.
+    - ``counters``: counters of the run.
+    - ``not_finite``: for the code NOT_FINITE, text about the tensor with the first NaN or Inf, if
+      found.
+    """
 
     not_finite: str | None = None
 
@@ -69,8 +77,9 @@ class MachineStoppedError(Exception):
 
 @dataclass(kw_only=True)
 class ProgramRun:
-    """A program on a machine whose memory holds it. ``done``: steps so far. ``training``,
-    ``evaluating``: counters of all runs so far, added up; ``reported`` likewise."""
+    """Run of a program on a machine whose memory holds the program. ``done``: number of steps done.
+    ``training``, ``evaluating``, ``reported``: sums of counters and of reported counts over all
+    runs so far."""
 
     program: TrainingProgram
     machine: ProgramMachine
@@ -83,7 +92,7 @@ class ProgramRun:
         self.fill(self.machine)
 
     def fill(self, machine: ProgramMachine) -> None:
-        """Memory and registers of a new machine, as the first step finds them."""
+        """Write memory and registers of a new machine for the first step."""
         for name, data in self.program.initial.items():
             machine.write(self.program.areas[name].address, np.frombuffer(data, np.uint8))
         scaling = self.program.loss_scaling
@@ -91,37 +100,38 @@ class ProgramRun:
             machine.loss = scaling.begin()
 
     def train(self, steps: int) -> None:
-        """Go on for so many steps. MachineStoppedError if one fails."""
+        """Continue for ``steps`` steps. MachineStoppedError if a step fails."""
         first = self.program.resume if self.done else 0
         self.ring(TRAINING, first, self.done + steps, self.training)
         self.done = self.machine.step
 
     def evaluate(self) -> Floats:
-        """The logits of the held-out samples."""
+        """Return the logits of the held-out samples."""
         self.ring(EVALUATION, 0, self.machine.step_end, self.evaluating)
         return self.floats(LOGITS)
 
     def losses(self) -> Floats:
-        """Of every step that was done."""
+        """Return the losses of all steps done."""
         return self.floats(LOSSES)[: self.done, 0]
 
     def floats(self, name: str) -> Floats:
-        """What an area of floats holds now: a tensor, or a vector."""
+        """Return the present contents of an area of floats: a tensor or a vector."""
         return self._words(name).view("<f4")
 
     def parameters(self) -> dict[str, Floats]:
-        """Weights, then bias of every layer in order, by name, as the last run left them."""
+        """Return the weights, then the bias, of every layer in order, by name, after the last
+        run."""
         layers = itertools.count()
         names = (f"layer {layer} {each}" for layer in layers for each in ("w", "bias w"))
         found = itertools.takewhile(lambda name: name in self.program.areas, names)
         return {name: self.floats(name) for name in found}
 
     def widths(self) -> Words:
-        """Of every step that was done, what slots then said of widths, by slot."""
+        """Return the widths in the slots at the end of all steps done, (steps, slots)."""
         return self._words(LOGGED)[: self.done]
 
     def _words(self, name: str) -> Words:
-        """What an area of words holds now."""
+        """Return the present contents of an area of words."""
         area = self.program.areas[name]
         columns = area.shape[-1]
         rows = area.length // area.pitch if area.pitch else 1
@@ -129,18 +139,18 @@ class ProgramRun:
         return np.ascontiguousarray(found).view("<u4").reshape(area.shape)
 
     def ring(self, name: str, first: int, step_end: int, counters: Counter[str]) -> None:
-        """Run the commands of an area from number ``first`` on, until they end, or the register
-        ``step`` is ``step_end``."""
+        """Run the commands of an area from number ``first`` on, until the commands end or the
+        register ``step`` equals ``step_end``."""
         machine = self.machine
         machine.command_first, machine.step_end = first, step_end
         self.require_done(self.run(self.program.areas[name]), counters)
 
     def run(self, commands: PlannedArea) -> Outcome:
-        """Of an area, as the registers are."""
+        """Run the commands of an area with the present registers."""
         return self.machine.run_at(commands.address, commands.length // COMMAND_BYTES)
 
     def require_done(self, outcome: Outcome, counters: Counter[str]) -> None:
-        """Count what the machine counted. MachineStoppedError if it stopped."""
+        """Add the machine's counts to the sums. MachineStoppedError if the machine stopped."""
         found = self.machine.counters()
         counters.update(found)
         self.reported.update(self.machine.reported())
@@ -151,5 +161,5 @@ class ProgramRun:
 def golden_machine(
     program: TrainingProgram, numerics: Numerics, limits: Limits, *, seed: int
 ) -> GoldenMachine:
-    """A golden machine with as much memory as a program needs."""
+    """Return a golden machine with the memory that a program needs."""
     return GoldenMachine(numerics, limits, memory_bytes=program.memory_bytes, seed=seed)

@@ -1,4 +1,4 @@
-"""Widths that the machine decides while a perceptron trains: what it decides by, and their log."""
+"""Control and log the widths that the machine decides while a perceptron trains."""
 
 from collections.abc import Callable, Sequence
 
@@ -20,17 +20,18 @@ from diastole_sim.train.precision import HIGH, LOW, Precision, Widths
 
 Words = NDArray[np.uint32]
 LOGGED = "widths"
-"""The area that has what slots say of widths at the end of every step."""
+"""Name of the area with the widths in the slots at the end of every step."""
 WIDE = 3
-"""Of a slot of which nothing is decided yet: two planes, of its last tensor and of its next."""
+"""Widths of a slot before the first decision: two planes for the last tensor and for the next
+tensor."""
 
 
 class StepWidths:
-    """Of ``precision``, in a training of so many steps and layers; ``initial``: bytes of the areas
-    that it takes are added there.
+    """Widths in a training of ``steps`` steps and ``layers`` layers, by the rule ``precision``.
 
-    The first tensor of every slot has 4 bits, or 2 where they are always ``low``. The weights that
-    a step converts are those that the next one reads: their thresholds are of that.
+    The first tensor of every slot has 4 bits, or 2 bits if widths are always ``low``. The weights
+    that a step converts are read by the next step, and their thresholds belong to the next step.
+    ``initial``: receives the bytes of the areas that the object allocates.
     """
 
     def __init__(
@@ -54,7 +55,8 @@ class StepWidths:
         self._log = plan.by_step(LOGGED, INT32, steps, self.slots)
 
     def thresholds(self, step: int, of_weights: int) -> Words:
-        """By slot; ``of_weights``: the step that theirs are of. ValueError if one is too large."""
+        """Return the thresholds by slot. ``of_weights``: step of the thresholds of weights.
+        ValueError if a threshold is too large."""
         found = np.zeros(self.slots, "<u4")
         for layer in range(self.layers):
             for number, name in enumerate(CLASS_NAMES):
@@ -65,7 +67,8 @@ class StepWidths:
         return found
 
     def begin(self) -> CommandList:
-        """Before the first conversion."""
+        """Return the commands before the first conversion: loads of initial widths and
+        thresholds."""
         commands = CommandList()
         wide = 0 if self.precision.kind == "low" else WIDE
         for table, values in (
@@ -79,13 +82,13 @@ class StepWidths:
         return commands
 
     def begin_step(self, commands: CommandList) -> None:
-        """Thresholds of the step."""
+        """Append the load of the thresholds of the step."""
         if self.decides:
             load = self._moved(Command.load, VectorTable.EPS, self._table)
             commands.add(load, writes=[THRESHOLDS])
 
     def end_step(self, commands: CommandList) -> None:
-        """What was decided."""
+        """Append the store of the decided widths."""
         store = self._moved(Command.store, VectorTable.WIDTHS, self._log)
         commands.add(store, alone=True)
 
@@ -98,8 +101,12 @@ class StepWidths:
 def widths_of(
     log: Words, step: Sequence[Command], precision: Precision, *, steps: int, layers: int
 ) -> Widths:
-    """What was chosen in the steps that were done, of ``steps``, and the passes of their products.
-    ``log``: (done, slots), of the area. ``step``: commands of one."""
+    """Return the widths of all steps done, and the passes of their products.
+
+    - ``log``: contents of the area :data:`LOGGED`, (steps done, slots).
+    - ``step``: commands of a step.
+    - ``steps``, ``layers``: sizes of the training.
+    """
     found = Widths(precision=precision, steps=steps, layers=layers)
     found.chosen = chosen_widths(log, precision, layers)
     for number in range(len(log)):
@@ -110,7 +117,7 @@ def widths_of(
 
 
 def _count(widths: Widths, command: Command, step: int) -> None:
-    """The passes of a product."""
+    """Count the passes of a product."""
     operation, chosen = MULTIPLYING[Opcode(command.opcode)], widths.chosen
     slots = {
         tensor.name: getattr(command, SLOT_FIELDS[tensor.tensor_class])
@@ -126,8 +133,9 @@ def _count(widths: Widths, command: Command, step: int) -> None:
 
 
 def chosen_widths(log: Words, precision: Precision, layers: int) -> dict[str, list[int]]:
-    """By tensor the width of its conversion in every step that was done, as
-    :class:`diastole_sim.train.precision.Widths` has them; ``log``: (steps, slots), of the area."""
+    """Return the width of every tensor's conversion in all steps done, by tensor, as
+    :class:`diastole_sim.train.precision.Widths` does. ``log``: contents of the area :data:`LOGGED`,
+    (steps, slots)."""
     first = LOW if precision.kind == "low" else HIGH
     found: dict[str, list[int]] = {}
     for layer in range(layers):
@@ -136,7 +144,7 @@ def chosen_widths(log: Words, precision: Precision, layers: int) -> dict[str, li
                 continue
             last = (log[:, TAGS_PER_LAYER * layer + number] & 1) + 1
             widths = (PLANE_BITS * last).tolist()
-            if name == "w":  # a step reads what the one before has made
+            if name == "w":  # a step reads the weights of the previous step
                 widths = [first, *widths[:-1]]
             found[f"layer{layer}.{OPERAND_OF[name].name}"] = widths
     return found

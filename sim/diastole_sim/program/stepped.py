@@ -1,4 +1,5 @@
-"""A program command by command: their order, what each of them writes, and how that is called."""
+"""Step through a program: the order of commands, and the areas that each command writes, with
+names."""
 
 from collections.abc import Iterator, Sequence
 
@@ -13,17 +14,17 @@ from diastole_sim.spec.command_table import Opcode
 from diastole_sim.spec.limits import STORED, VectorTable
 
 ELEMENTS = {"f32": "<f4", "row": "<f4", "column": "<f4", "bf16": "<u2", "int32": "<i4"}
-"""By the kind of an area, the type of its elements; bytes for others."""
+"""Types of elements by the kind of an area; bytes for further kinds."""
 OF_TABLES = {VectorTable.AMAX: "<u4", VectorTable.WIDTHS: "<u4"}
-"""By the table, the type of its elements; floats for others."""
+"""Types of elements by table; floats for further tables."""
 FLOATS = "<f4"
 
 
 def in_their_order(
     commands: Sequence[Command], machine: ProgramMachine, first: int, step_end: int
 ) -> Iterator[tuple[int, Command]]:
-    """Yield every command with its number, as a machine does them from ``first`` on, until they
-    end. The caller does the command before it asks for the next one."""
+    """Yield every command and the number of the command, in the machine's order from ``first`` on,
+    until the commands end. The caller must run each command before the next."""
     number = first
     while number < len(commands):
         command = commands[number]
@@ -33,16 +34,16 @@ def in_their_order(
 
 
 def areas_written(machine: GoldenMachine, command: Command) -> list[Area]:
-    """Return what a command writes that is about to be done, as far as it can be read."""
+    """Return the areas that a command is about to write, as far as the areas can be read."""
     try:
         found = machine.written(command)
-    except StoppedError:  # is refused: nothing is written
+    except StoppedError:  # a refused command writes nothing
         return []
     return [area for area in found if area.which is None or area.which in STORED]
 
 
 def described(program: TrainingProgram, block: int, area: Area) -> tuple[str, str, int]:
-    """Return the name of an area, the type of its elements, and how many a row has."""
+    """Return the name of an area, the type of the elements, and the number of elements in a row."""
     if area.which == VectorTable.PANEL:
         for name, (first, end) in program.panel.items():
             if first <= area.first < end:

@@ -1,4 +1,4 @@
-"""The tasks that are trained by a program, as they are trained by a host."""
+"""Turn tasks, which a host can also train, into recipes and programs."""
 
 from dataclasses import dataclass
 from itertools import islice
@@ -21,13 +21,13 @@ from diastole_sim.train.samples import Samples
 from diastole_sim.train.tasks import HIDDEN, Task
 
 BYTE_SCALES = {"digits": 1 / 16}
-"""By task, what a byte counts where its samples are bytes."""
+"""Value of a byte by name of the task, for tasks with samples in bytes."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class TaskRecipe:
-    """How a task is learnt. ``training``, ``held_out``: samples, of which a step takes those that
-    the recipe says; the others are for evaluations."""
+    """Task with a recipe. ``training``, ``held_out``: samples. A step takes the training samples
+    that the recipe names. Evaluations use the held-out samples."""
 
     task: Task
     recipe: PerceptronRecipe
@@ -36,13 +36,13 @@ class TaskRecipe:
 
     @property
     def labels(self) -> NDArray[np.int64]:
-        """Of the held-out samples."""
+        """Labels of the held-out samples."""
         return self.held_out.labels
 
 
 @dataclass(frozen=True, kw_only=True)
 class TaskProgram(TaskRecipe):
-    """The same as a program. ``numerics``, ``limits``: of the machine that the program is for."""
+    """Recipe of a task with the program. ``numerics``, ``limits``: parameters of the machine."""
 
     numerics: Numerics
     limits: Limits
@@ -61,12 +61,15 @@ def task_recipe(
     loss_scaling: LossScaling | None = None,
     precision: Precision | None = None,
 ) -> TaskRecipe:
-    """A task of features and labels, learnt by a perceptron.
+    """Return the recipe of a task of features and labels for a perceptron.
 
-    Split, order of samples, initial weights, and if ``optimiser`` is None rate and momentum, are
-    those of :func:`diastole_sim.train.job.run_task` with the same ``seed``. ``hidden``: units of
-    hidden layers. ``activation``: None for ReLU. ``clip``, ``loss_scaling``, ``precision``: as in
-    :class:`PerceptronRecipe`.
+    Split, order of samples and initial weights equal those of
+    :func:`diastole_sim.train.job.run_task` with the same ``seed``. Without ``optimiser``, learning
+    rate and momentum are equal too.
+
+    - ``hidden``: units of hidden layers.
+    - ``activation``: None for ReLU.
+    - ``clip``, ``loss_scaling``, ``precision``: as in :class:`PerceptronRecipe`.
     """
     count = task.steps if steps is None else steps
     training, held_out = task.split(task.load(), seed=seed)
@@ -87,11 +90,11 @@ def task_recipe(
 
 
 def task_program(task: Task, *, numerics: Numerics, limits: Limits, **how: Any) -> TaskProgram:
-    """The program of a task for a machine of these numerics and limits. ``how``: as
-    :func:`task_recipe` takes it.
+    """Return the program of a task for a machine with these numerics and limits. ``how``: arguments
+    of :func:`task_recipe`.
 
-    The numbers are those of :func:`diastole_sim.train.job.run_task` with the same ``seed``, but for
-    the roundings of functions and sums.
+    The numbers equal the numbers of :func:`diastole_sim.train.job.run_task` with the same ``seed``,
+    apart from the roundings of functions and sums.
     """
     made = task_recipe(task, **how)
     scale = BYTE_SCALES.get(task.name)

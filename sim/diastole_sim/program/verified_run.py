@@ -1,4 +1,5 @@
-"""A program on two machines, command by command: all that one writes is compared."""
+"""Run a program on two machines command by command, and compare everything that a command
+writes."""
 
 from collections import Counter
 from dataclasses import dataclass, field
@@ -23,7 +24,8 @@ from diastole_sim.spec.registers import WAIT_REGISTERS
 
 @dataclass(kw_only=True)
 class CommandCost:
-    """What the command of that ``number`` took in all its ``runs``, by counter."""
+    """Counters of the command with the number ``number``, summed over all ``runs`` of the
+    command."""
 
     number: int
     opcode: str
@@ -31,7 +33,7 @@ class CommandCost:
     counters: Counter[str] = field(default_factory=Counter[str])
 
     def to_json(self) -> dict[str, Any]:
-        """As plain values."""
+        """Return the costs as plain values."""
         waits = {cause: self.counters[name] for cause, name in WAIT_REGISTERS.items()}
         found = {"number": self.number, "opcode": self.opcode, "runs": self.runs}
         counted = {name: self.counters[name] for name in ("cycles_total", "busy_slots")}
@@ -39,8 +41,8 @@ class CommandCost:
 
 
 def memory_needed(program: TrainingProgram, limits: Limits) -> int:
-    """Bytes of memory of a machine whose run is verified: those of the program, and room behind for
-    a command that stores a table, and for the longest of these."""
+    """Return the bytes of memory for a machine whose run is verified. Memory of the program is
+    followed by space for a command that stores a table, and for the longest table."""
     longest = max(
         limits.entries(Opcode.STORE, each) * 4 * entry_words(each, limits.block) for each in STORED
     )
@@ -49,11 +51,15 @@ def memory_needed(program: TrainingProgram, limits: Limits) -> int:
 
 @dataclass(kw_only=True)
 class VerifiedRun(ProgramRun):
-    """``machine``, with memory as :func:`memory_needed` says, and ``reference`` do every command in
-    turn, and what it wrote must be the same on both: images, masks, floats, what is in the panel,
-    constants, scale slots; so must the errors, and what is reported of conversions.
+    """Run that executes every command on ``machine`` and on ``reference``, and compares all
+    results.
 
-    ``comparison``: what was found so far. ``costs``: of the commands of the training, by number.
+    Everything that a command wrote must be equal on the two machines: images, masks, floats,
+    vectors in the panel, constants, scale slots. Errors and the counts of conversions must be equal
+    too. The memory of ``machine`` must have the size of :func:`memory_needed`.
+
+    - ``comparison``: result of the comparison so far.
+    - ``costs``: costs of the commands of the training, by number.
     """
 
     reference: GoldenMachine
@@ -65,13 +71,14 @@ class VerifiedRun(ProgramRun):
         self.fill(self.reference)
 
     def ring(self, name: str, first: int, step_end: int, counters: Counter[str]) -> None:
-        """As that of any run, but one command at a time."""
+        """Run as :meth:`ProgramRun.ring` does, one command at a time."""
         program = self.program
         commands = program.training if name == TRAINING else program.evaluation
         self.machine.step_end = self.reference.step_end = step_end
         for number, command in in_their_order(commands, self.machine, first, step_end):
             step = self.machine.step
             before = counters.copy()
+            # The areas must be found before the command runs.
             areas = areas_written(self.reference, command)
             self._do(program.areas[name], number, counters)
             if name == TRAINING:
@@ -85,7 +92,7 @@ class VerifiedRun(ProgramRun):
             self._same("step", f"command {number}", self.machine.step, self.reference.step, step)
 
     def _do(self, area: PlannedArea, number: int, counters: Counter[str]) -> None:
-        """A command on both machines. MachineStoppedError if one stopped."""
+        """Run a command on the two machines. MachineStoppedError if a machine stopped."""
         outcomes: list[Outcome] = []
         step = self.machine.step
         for machine in (self.machine, self.reference):
@@ -112,7 +119,8 @@ class VerifiedRun(ProgramRun):
         self.comparison.array(name, got, expected, step)
 
     def _contents(self, area: Area) -> Bytes:
-        """What the machine has there, side by side; of a table by way of memory."""
+        """Return the contents of an area of the machine, side by side. A table is first stored to
+        memory."""
         if area.which is None:
             found = self.machine.read_rows(area.first, area.count, area.pitch, area.length)
             return found.reshape(-1)

@@ -1,4 +1,4 @@
-"""Writes commands: products and chains by the names of what they read and write."""
+"""Write commands of products and chains, by the names of the tensors that they read and write."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -22,15 +22,16 @@ OPERATION_OPCODES = {operation.name: opcode for opcode, operation in PRODUCTS.it
 CHAINED_OPCODES = {operation.name: opcode for opcode, operation in CHAINED.items()}
 Output = BoundStream | PlannedImage
 THRESHOLDS = "thresholds"
-"""By name, what widths are decided by."""
+"""Name of the thresholds that decide widths."""
 SHORTEST_TILE = 2
-"""Blocks of a product's tile in which a chain begins early, and passes still hide the next ones."""
+"""Blocks of the streaming operand in the shortest tile of a product. A chain begins early with
+short tiles, and passes of this length still hide the loads of the next pass."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ProductOf:
-    """A product whose result a chain takes, or memory: ``operation`` by name, its sizes M, N and K,
-    its operands by class."""
+    """Product whose result goes to a chain or to memory. ``operation``: name of the operation.
+    ``m``, ``n``, ``k``: sizes. ``operands``: operands by class."""
 
     operation: str
     m: int
@@ -44,12 +45,12 @@ class ProductOf:
 
     @property
     def shape(self) -> tuple[int, int]:
-        """Of its result."""
+        """Shape of the result."""
         rows, cols = self.described.results[0].axes
         return getattr(self, rows), getattr(self, cols)
 
     def addresses(self) -> dict[str, int]:
-        """Of the copies that it reads."""
+        """Return the addresses of the copies that the product reads, by field of the command."""
         return {
             read.field: self.operands[read.operand.tensor_class].addresses[read.copy]
             for read in self.described.reads
@@ -59,10 +60,12 @@ class ProductOf:
 
 @dataclass(frozen=True, kw_only=True)
 class ChainUse:
-    """A chain and what it is used on.
+    """Chain and its arguments.
 
-    ``shape``: of its tensor; at a product's drain that of the result. ``values``, ``numbers``: of
-    its constants, as :meth:`ProgramTables.place` has them. ``skip``, ``update``: as in commands.
+    - ``shape``: shape of the chain's tensor; at the drain of a product the shape of the result.
+    - ``values``, ``numbers``: constants as in :meth:`ProgramTables.place`.
+    - ``row_list``: list of gathered rows.
+    - ``skip``, ``update``: fields of the command.
     """
 
     chain: Chain
@@ -77,8 +80,8 @@ class ChainUse:
 
 
 class Writer:
-    """Appends to ``commands`` what is asked for; its tables and memory are those of one program.
-    ``floats``: by the name of an image that chains may not make, where they write its numbers."""
+    """Append commands to ``commands``. Tables and memory belong to one program. ``floats``: streams
+    of floats by the name of an image that a chain may not make, or of a product."""
 
     def __init__(self, plan: MemoryPlan, limits: Limits):
         self.plan, self.limits = plan, limits
@@ -87,15 +90,15 @@ class Writer:
         self.floats: dict[str, BoundStream] = {}
 
     def segment(self, write: Callable[[], None]) -> CommandList:
-        """The commands that ``write`` appends, apart from all others."""
+        """Return the commands that ``write`` appends, as a separate list."""
         before, self.commands = self.commands, CommandList()
         write()
         found, self.commands = self.commands, before
         return found
 
     def load_tables(self, initial: dict[str, bytes], name: str) -> CommandList:
-        """Commands that fill the tables with what the chains need; what they load is added to
-        ``initial``, and ``name`` to the names of its areas."""
+        """Return commands that fill the tables of the chains. The bytes of the tables are added to
+        ``initial``, in areas whose names end in ``name``."""
         tables, commands = self.tables, CommandList()
         constants = tables.constant_values()
         for which, data, count in (
@@ -112,7 +115,8 @@ class Writer:
         return commands
 
     def convert(self, source: BoundStream, image: PlannedImage, *, step: int = 0) -> None:
-        """``step``: is added to the register, modulo 2^32."""
+        """Append the conversion of a tensor. ``step``: number added to the register ``step``,
+        modulo 2^32."""
         first, second = image.addresses
         command = Command.convert(
             image.tensor_class,
@@ -133,7 +137,7 @@ class Writer:
         self.commands.add(command, reads=reads, writes=[image.name, *slot])
 
     def product(self, product: ProductOf, result: BoundStream) -> None:
-        """A product into memory."""
+        """Append a product with the result in memory."""
         command = Command.product(
             OPERATION_OPCODES[product.operation],
             m=product.m,
@@ -149,8 +153,8 @@ class Writer:
         self.commands.add(command, reads=reads, writes=[result.name])
 
     def chain(self, use: ChainUse, product: ProductOf | None = None) -> None:
-        """A chain, over memory or at the drain of a product. An image that it may not make there is
-        written as floats, and converted."""
+        """Append a chain over memory or at the drain of a product. An image that the chain may not
+        make is written as floats and then converted."""
         assert self.limits.vector is not None
         if product is not None and not self.limits.vector.drains:
             use, product = self._apart(use, product), None
@@ -181,7 +185,8 @@ class Writer:
             self.convert(source, image)
 
     def _apart(self, use: ChainUse, product: ProductOf) -> ChainUse:
-        """The product written to memory, and its chain over that."""
+        """Append the product with the result in memory, and return the chain over the stored
+        result."""
         rows, cols = product.shape
         name = f"{product.operation} {rows} x {cols}"
         if name not in self.floats:
@@ -206,7 +211,7 @@ class Writer:
         return nests
 
     def whole_rows(self, product: ProductOf) -> bool:
-        """Whether the tiles of a product hold whole rows of its result."""
+        """Return whether the tiles of a product hold whole rows of the result."""
         nests = self._nests(product)
         return nests.groups[-1] * nests.lane_side >= -(-product.shape[1] // self.plan.block)
 
@@ -214,7 +219,8 @@ class Writer:
         return self.plan.numerics.converted_class(tensor_class).format.plane_count
 
     def _planes_of(self, product: ProductOf) -> dict[str, int]:
-        """Of its operands, where there are several and no slot says how many."""
+        """Return the number of planes by operand, for operands with several planes whose slot does
+        not give the number."""
         found = {
             name: self._planes(name)
             for name, image in product.operands.items()
@@ -225,7 +231,8 @@ class Writer:
     def _outputs(
         self, use: ChainUse, product: ProductOf | None
     ) -> tuple[dict[str, BoundStream], dict[str, BoundStream]]:
-        """Its outputs as streams, and which of them are floats that are converted."""
+        """Return the outputs of a chain as streams, and the streams of floats that are converted
+        afterwards."""
         found: dict[str, BoundStream] = {}
         for name, output in use.outputs.items():
             if isinstance(output, PlannedImage):
@@ -244,8 +251,9 @@ class Writer:
         return found | as_floats, as_floats
 
     def _apart_from(self, image: PlannedImage, product: ProductOf | None) -> bool:
-        """Whether no chain makes it: over memory none so wide of its class; or its scale comes from
-        its own numbers, which no chain can know."""
+        """Return whether no chain can make an image. Over memory a chain makes no image wider than
+        the limit of the class. A chain cannot know a scale that is measured from the image's own
+        numbers."""
         assert self.limits.vector is not None
         chosen = self.plan.numerics.converted_class(image.tensor_class)
         measured = chosen.has_tensor_scale and self.plan.numerics.source == "current"
@@ -253,7 +261,8 @@ class Writer:
         return measured or (product is None and image.cols > widest)
 
     def _fits(self, use: ChainUse, outputs: Mapping[str, BoundStream], product: ProductOf) -> bool:
-        """Whether the product's tiles are what the converter takes, by the machine's rules."""
+        """Return whether the converter takes the tiles of the product, by the rules of the
+        machine."""
         program = self.tables.assembled(
             use.chain, use.inputs, outputs, values=use.values, numbers=use.numbers
         )
@@ -297,8 +306,8 @@ class Writer:
         )
 
     def _tile(self, outputs: Mapping[str, BoundStream], product: ProductOf) -> Nest:
-        """Of few rows, so that the chain begins early; and what the converter takes of an image, if
-        there is one: whole tiles of its own."""
+        """Return a tile of few rows, with which the chain begins early. If the chain makes an
+        image, the tile consists of whole tiles of the converter."""
         nests = self._nests(product)
         rows, groups, patches = SHORTEST_TILE, 0, self.limits.vector and self.limits.vector.patches
         streams = (output.descriptor for output in outputs.values())
@@ -306,7 +315,7 @@ class Writer:
         if classes and patches is not None and not self.whole_rows(product):
             high, wide = patches.tiles[classes[0]]
             rows = max(rows, high)
-            if high > 1:  # one beside the other would begin anew before it is complete
+            if high > 1:  # a neighbouring tile would begin before the first tile is complete
                 groups = next((each for each in nests.groups if each * nests.lane_side == wide), 0)
         return Nest(
             t_blocks=min((each for each in nests.t_blocks if each >= rows), default=0),
@@ -314,8 +323,8 @@ class Writer:
         )
 
     def _short_tiles(self, product: ProductOf, tile: Nest) -> Nest:
-        """Loads of little of the contraction, so that the chain begins early; what is held stays
-        for all tiles, where there is room."""
+        """Return a nest with short loads along the contraction, with which the chain begins early.
+        The stationary operand stays on chip for all tiles if a bank has enough space."""
         nests = self._nests(product)
         (multiplied,) = product.described.products
         sizes = {"m": product.m, "n": product.n, "k": product.k}
@@ -330,12 +339,12 @@ class Writer:
 
 
 def _slot_of(image: PlannedImage) -> list[str]:
-    """By name, if it has one."""
+    """Return the name of an image's slot in a list, empty without a slot."""
     return [] if image.slot is None else [f"slot {image.slot}"]
 
 
 def _slots_of(product: ProductOf) -> dict[str, int]:
-    """Of its operands whose planes a slot says."""
+    """Return the slots by operand, for operands whose planes are given by a slot."""
     return {
         name: image.slot
         for name, image in product.operands.items()
@@ -344,7 +353,7 @@ def _slots_of(product: ProductOf) -> dict[str, int]:
 
 
 def _read_by(product: ProductOf) -> list[str]:
-    """What a product reads, by name."""
+    """Return the names of everything that a product reads."""
     images = product.operands.values()
     slots = [slot for image in images if image.by_slot for slot in _slot_of(image)]
     return [image.name for image in images] + slots

@@ -1,1 +1,1 @@
-"""Programs of the layers, losses and optimisers, a file for each family."""
+"""Chains of layers, losses and optimisers, in a file for each family."""

@@ -1,9 +1,13 @@
-"""Bias and activation behind a layer's product, and their derivative before the layer below.
+"""Make chains for bias and activation after a layer's product, and for the derivative before the
+layer below.
 
-An activation is written as two texts. ``forward`` finds z = y + b in r0, writes the value to o0 and
-what the backward pass needs to o1. ``backward`` reads the gradient by the value from s0 and what
-was kept from s1, leaves the gradient by z in r0 and writes it to o0; the sums of its columns, the
-gradient by the bias, are added to it.
+An activation consists of two texts:
+
+- ``forward`` reads z = y + b from r0. The text writes the value of the activation to o0, and the
+  values for the backward pass to o1.
+- ``backward`` reads the gradient by the value from s0 and the kept values from s1. The text leaves
+  the gradient by z in r0 and writes it to o0. Instructions for the column sums of this gradient,
+  which are the gradient by the bias, are added.
 """
 
 from collections.abc import Callable, Mapping
@@ -18,15 +22,19 @@ from diastole_sim.spec.stream_table import Kind, PanelOrder
 FLOATS = (Kind.F32, Kind.BF16)
 MASK = (Kind.MASK,)
 TIMES_DERIVATIVE = "r0 = mul s0 s1 -> o0"
-"""``backward`` of those that keep their derivative."""
+"""Text ``backward`` of activations that keep the derivative."""
 GELU_LINEAR = 2 * sqrt(2 / pi)
 GELU_CUBIC = 0.044715 * GELU_LINEAR
 
 
 @dataclass(frozen=True, kw_only=True)
 class Activation:
-    """``forward``, ``backward``: see above. ``kept``: the kinds that what is kept may be, and
-    ``keeps`` its name. ``constants``: of both, as those of a chain."""
+    """Activation of a layer.
+
+    - ``forward``, ``backward``: texts as in the module's description.
+    - ``kept``: accepted kinds of the kept values. ``keeps``: name of the kept values.
+    - ``constants``: constants of the two texts, as in a chain.
+    """
 
     name: str
     forward: str
@@ -36,9 +44,9 @@ class Activation:
     constants: Mapping[str, float | None] = field(default_factory=lambda: MappingProxyType({}))
 
     def forward_chain(self) -> Chain:
-        """a = f(y + b), at the drain of a product or over memory.
+        """Return the chain a = f(y + b), at the drain of a product or over memory.
 
-        Streams: s0 y; s1 b; o0 a; o1 what is kept.
+        Streams: s0 y; s1 b; o0 a; o1 kept values.
         """
         return Chain(
             name=f"bias_{self.name}",
@@ -55,9 +63,10 @@ class Activation:
         )
 
     def backward_chain(self) -> Chain:
-        """dz = da f'(z), and db, its sums over columns, a number for every row slot of a block.
+        """Return the chain of dz = da f'(z) and of db, the sums of dz over columns. db has a number
+        for every row slot of a block.
 
-        Streams: s0 da; s1 what was kept; s2 db; o0 dz; o1 db.
+        Streams: s0 da; s1 kept values; s2 db; o0 dz; o1 db.
         """
         return Chain(
             name=f"{self.name}_gradient",
@@ -79,7 +88,8 @@ class Activation:
 
 
 def bias_gradient_before(number: int) -> Port:
-    """The sums of columns so far: +0 in the walk's first row of blocks."""
+    """Return the input with the column sums so far, which are +0 in the walk's first row of
+    blocks."""
     return Port(
         number=number,
         kinds=(Kind.PANEL,),
@@ -89,7 +99,7 @@ def bias_gradient_before(number: int) -> Port:
 
 
 def bias_gradient(number: int) -> Port:
-    """The sums of columns, of every row slot its own."""
+    """Return the output with the column sums, separate for every row slot."""
     return Port(
         number=number,
         kinds=(Kind.PANEL,),
@@ -99,7 +109,7 @@ def bias_gradient(number: int) -> Port:
 
 
 def relu() -> Activation:
-    """max(z, 0); keeps where z > 0. A NaN stays.
+    """Return the activation max(z, 0), which keeps a mask of z > 0. A NaN stays NaN.
 
     Instructions: 3 forward, 2 backward.
     """
@@ -116,7 +126,7 @@ def relu() -> Activation:
 
 
 def leaky_relu(slope: float = 0.01) -> Activation:
-    """z where z > 0, else slope z; keeps where z > 0.
+    """Return the activation z where z > 0, else slope z. A mask of z > 0 is kept.
 
     Instructions: 4 forward, 3 backward.
     """
@@ -138,7 +148,7 @@ def leaky_relu(slope: float = 0.01) -> Activation:
 
 
 def sigmoid() -> Activation:
-    """s = 1 / (1 + exp(-z)); keeps s (1 - s).
+    """Return the activation s = 1 / (1 + exp(-z)), which keeps s (1 - s).
 
     Instructions: 7 forward, 2 backward.
     """
@@ -156,7 +166,7 @@ def sigmoid() -> Activation:
 
 
 def silu() -> Activation:
-    """z s, s the sigmoid of z; keeps s + z s (1 - s).
+    """Return the activation z s, where s is the sigmoid of z. The activation keeps s + z s (1 - s).
 
     Instructions: 7 forward, 2 backward.
     """
@@ -174,8 +184,9 @@ def silu() -> Activation:
 
 
 def gelu() -> Activation:
-    """z s, s the sigmoid of u = z (p + q z^2), p = 2 sqrt(2/pi), q = 0.044715 p: the tanh form of
-    GELU; keeps s + z s (1 - s) (p + 3 q z^2). Not for |z| of 2^63 and more, whose square overflows.
+    """Return the tanh form of GELU: z s, where s is the sigmoid of u = z (p + q z^2),
+    p = 2 sqrt(2/pi) and q = 0.044715 p. The activation keeps s + z s (1 - s) (p + 3 q z^2). Not
+    valid for |z| of 2^63 and more, where the square overflows.
 
     Instructions: 13 forward, 2 backward.
     """
@@ -200,8 +211,9 @@ def gelu() -> Activation:
 
 
 def tanh() -> Activation:
-    """(1 - E) / (1 + E), E = exp(-2 |z|), with z's sign; where |z| < 1/8
-    z + z (z^2 (-1/3 + z^2 (2/15 - 17/315 z^2))), at most 1.4e-9 of the value off. Keeps 1 - tanh^2.
+    """Return the activation (1 - E) / (1 + E) with the sign of z, where E = exp(-2 |z|). For
+    |z| < 1/8 the value is z + z (z^2 (-1/3 + z^2 (2/15 - 17/315 z^2))), with a relative error of at
+    most 1.4e-9. The activation keeps 1 - tanh^2.
 
     Instructions: 21 forward, 2 backward.
     """
@@ -247,4 +259,4 @@ ACTIVATIONS: Mapping[str, Callable[[], Activation]] = {
     "sigmoid": sigmoid,
     "tanh": tanh,
 }
-"""All of them, by the names that people give."""
+"""All activations, by the names that users give."""

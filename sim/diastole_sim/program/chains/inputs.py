@@ -1,4 +1,4 @@
-"""What enters the first layer, and what is moved as it is."""
+"""Make chains for the input of the first layer, and for copies."""
 
 from dataclasses import replace
 
@@ -7,7 +7,8 @@ from diastole_sim.spec.stream_table import Kind, PanelOrder
 
 
 def input_bytes() -> Chain:
-    """x = scale * byte: rows of bytes, by a list of their numbers, become an image.
+    """Return the chain x = scale * byte. Rows of bytes, gathered by a list of row numbers, become
+    an image.
 
     Streams: s0 bytes; o0 x.
     Constants: scale.
@@ -23,7 +24,8 @@ def input_bytes() -> Chain:
 
 
 def input_floats() -> Chain:
-    """x = value: rows of floats, by a list of their numbers, become an image.
+    """Return the chain x = value. Rows of floats, gathered by a list of row numbers, become an
+    image.
 
     Streams: s0 values; o0 x.
     Constants: none.
@@ -42,8 +44,8 @@ def input_floats() -> Chain:
 
 
 def bias() -> Port:
-    """A bias, a number for every column: in memory, or in the panel, where each is in every row
-    slot of its block."""
+    """Return the stream of a bias, with a number for every column. The bias is in memory, or in the
+    panel, where every row slot of a block has the numbers of the block's columns."""
     return Port(
         number=1,
         kinds=(Kind.COLUMN, Kind.PANEL),
@@ -53,7 +55,7 @@ def bias() -> Port:
 
 
 def add_bias_alone() -> Chain:
-    """z = y + b: a layer without an activation, whose result is floats.
+    """Return the chain z = y + b for a layer without an activation, with a result of floats.
 
     Streams: s0 y; s1 b; o0 z.
     Constants: none.
@@ -71,7 +73,7 @@ def add_bias_alone() -> Chain:
 
 
 def copied() -> Chain:
-    """y = x: between memory and the panel.
+    """Return the chain y = x, a copy between memory and the panel.
 
     Streams: s0 x; o0 y.
     Constants: none.
@@ -87,8 +89,8 @@ def copied() -> Chain:
 
 
 def copied_columns() -> Chain:
-    """y = x: a number for every column, between memory and the panel; of a tensor of B rows, so
-    that all row slots are inside.
+    """Return the chain y = x for a vector with a number for every column, a copy between memory and
+    the panel. The chain's tensor has B rows, so all row slots are inside the tensor.
 
     Streams: s0 x; o0 y.
     Constants: none.

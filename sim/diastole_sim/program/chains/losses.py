@@ -1,4 +1,5 @@
-"""Losses and their gradients. With ``scaled`` the gradient is multiplied by the loss scale."""
+"""Make chains for losses and their gradients. With ``scaled`` the gradient is multiplied by the
+loss scale."""
 
 from math import log
 
@@ -30,7 +31,7 @@ def _labels(number: int) -> Port:
 
 
 def softmax_a() -> Chain:
-    """Softmax, first of three chains: z = y + b, and m, the largest of every row.
+    """Return the first of three chains of a softmax: z = y + b, and m, the maximum of every row.
 
     Streams: s0 y; s1 b; o0 z; o1 m.
     Constants: none.
@@ -52,8 +53,8 @@ def softmax_a() -> Chain:
 
 
 def softmax_b() -> Chain:
-    """Softmax, second of three chains: e = exp(z - m) in z's place, 1/t in m's, t the sum of a
-    row of e, and the loss of every row: log t - (z[label] - m).
+    """Return the second of three chains of a softmax. e = exp(z - m) replaces z, and 1/t replaces
+    m, where t is the sum of a row of e. The loss of every row is log t - (z[label] - m).
 
     Streams: s0 z; s1 m; s2 label; o0 z; o1 m; o2 loss.
     Constants: ln2_high, ln2_low.
@@ -92,8 +93,8 @@ def softmax_b() -> Chain:
 
 
 def softmax_c(*, scaled: bool = False) -> Chain:
-    """Softmax, third of three chains: dz = (e/t - one-hot of the label) / samples, the gradient of
-    the mean loss; and db, its sums over columns.
+    """Return the third of three chains of a softmax: dz = (e/t - one-hot of the label) / samples,
+    the gradient of the mean loss, and db, the sums of dz over columns.
 
     Streams: s0 z; s1 m; s2 label; s3 db; o0 dz; o1 db.
     Constants: 1/samples.
@@ -127,9 +128,9 @@ def softmax_c(*, scaled: bool = False) -> Chain:
 
 
 def squared_error(*, scaled: bool = False) -> Chain:
-    """Mean squared error of z = y + b: dz = (z - target) (2 / elements), db its sums over columns,
-    and the loss of every row, the sum of (z - target)^2, of which :func:`mean_loss` with
-    1/elements makes the mean over all elements.
+    """Return the chain of the mean squared error of z = y + b. dz = (z - target) (2 / elements),
+    and db has the sums of dz over columns. The loss of a row is the sum of (z - target)^2.
+    :func:`mean_loss` with 1/elements makes the mean over all elements from the losses of the rows.
 
     Streams: s0 y; s1 b; s2 target; s3 db; o0 dz; o1 db; o2 loss.
     Constants: 2/elements.
@@ -165,8 +166,9 @@ def squared_error(*, scaled: bool = False) -> Chain:
 
 
 def mean_loss() -> Chain:
-    """The sum of the losses of all rows, as a tensor of one row, times ``1/samples``: into memory,
-    an element for every step, and into a constant.
+    """Return the chain of the mean loss: the sum of the losses of all rows, a tensor of one row,
+    times ``1/samples``. The mean is written to memory, with an element for every step, and to a
+    constant.
 
     Streams: s0 losses; o0 loss; o1 constant.
     Constants: 1/samples.

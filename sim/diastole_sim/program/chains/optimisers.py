@@ -1,7 +1,7 @@
-"""Optimisers, as torch.optim defines them.
+"""Make chains for optimisers, as torch.optim defines the optimisers.
 
-``options``: the gradient that they take, and whether the update is of a bias. Constants whose names
-have a t change from step to step.
+``options``: treatment of the gradient, and whether the update is for a bias. Constants with a t in
+the name change from step to step.
 """
 
 from diastole_sim.program.chain import Chain, lines
@@ -11,9 +11,9 @@ PLAIN = Options()
 
 
 def sgd(options: Options = PLAIN, *, momentum: bool = True, nesterov: bool = False) -> Chain:
-    """Gradient descent: v = momentum v + g, w = w - lr_t v; v begins as zeros. ``nesterov``:
-    w = w - lr_t (g + momentum v). Without ``momentum``: w = w - lr_t g. ValueError for nesterov
-    without momentum.
+    """Return the chain of gradient descent: v = momentum v + g, w = w - lr_t v, where v begins as
+    zeros. ``nesterov``: w = w - lr_t (g + momentum v). Without ``momentum``: w = w - lr_t g.
+    ValueError for nesterov without momentum.
 
     Streams: s0 g; s1 w; s2 v; o0 w; o1 v; o2 image.
     Constants: momentum, -lr_t.
@@ -37,8 +37,8 @@ def sgd(options: Options = PLAIN, *, momentum: bool = True, nesterov: bool = Fal
 
 
 def rmsprop(options: Options = PLAIN, *, momentum: bool = False) -> Chain:
-    """v = alpha v + (1 - alpha) g^2, w = w - lr_t g / (sqrt(v) + eps). ``momentum``:
-    u = momentum u + g / (sqrt(v) + eps), w = w - lr_t u. v and u begin as zeros.
+    """Return the chain of RMSprop: v = alpha v + (1 - alpha) g^2, w = w - lr_t g / (sqrt(v) + eps).
+    ``momentum``: u = momentum u + g / (sqrt(v) + eps), w = w - lr_t u. v and u begin as zeros.
 
     Streams: s0 g; s1 w; s2 v; o0 w; o1 v; o2 image.
     Constants: 1-alpha, alpha, tiny, eps, -lr_t.
@@ -73,8 +73,9 @@ def rmsprop(options: Options = PLAIN, *, momentum: bool = False) -> Chain:
 
 
 def adam(options: Options = PLAIN) -> Chain:
-    """m = b1 m + (1 - b1) g, v = b2 v + (1 - b2) g^2, q = sqrt(v) / sqrt(1 - b2^t) + eps,
-    w = w - lr_t / (1 - b1^t) m / q; m and v begin as zeros, t counts from 1.
+    """Return the chain of Adam: m = b1 m + (1 - b1) g, v = b2 v + (1 - b2) g^2,
+    q = sqrt(v) / sqrt(1 - b2^t) + eps, w = w - lr_t / (1 - b1^t) m / q. m and v begin as zeros, and
+    t counts from 1.
 
     Streams: s0 g; s1 w; s2 m; s3 v; o0 w; o1 m; o2 v; o3 image.
     Constants: eps, 1-b1, b1, 1-b2, b2, tiny, 1/sqrt(1-b2^t), -lr_t/(1-b1^t).
@@ -84,7 +85,8 @@ def adam(options: Options = PLAIN) -> Chain:
 
 
 def adamw(options: Options = PLAIN) -> Chain:
-    """As :func:`adam`, but w decays by itself: w = (1 - lr_t decay) w - lr_t / (1 - b1^t) m / q.
+    """Return the chain of :func:`adam` with a separate decay of w:
+    w = (1 - lr_t decay) w - lr_t / (1 - b1^t) m / q.
 
     Streams: s0 g; s1 w; s2 m; s3 v; o0 w; o1 m; o2 v; o3 image.
     Constants: eps, 1-b1, b1, 1-b2, b2, tiny, 1/sqrt(1-b2^t), -lr_t/(1-b1^t), 1-lr_t*decay.

@@ -1,11 +1,13 @@
-"""Sums over columns, sums of gradients over microbatches, and clipping by their norm."""
+"""Make chains for sums over columns, for sums of gradients over microbatches, and for gradient
+clipping."""
 
 from diastole_sim.program.chain import INVERSE_LOSS_SCALE, Chain, Port, lines
 from diastole_sim.spec.stream_table import Kind, PanelOrder
 
 
 def column_sums() -> Chain:
-    """Of every column its sum: the gradient by the bias, where dY is in memory as floats.
+    """Return the chain of the sum of every column: the gradient by the bias, if memory holds dY as
+    floats.
 
     Streams: s0 values; o0 sums.
     Constants: none.
@@ -15,8 +17,8 @@ def column_sums() -> Chain:
 
 
 def column_squares() -> Chain:
-    """Of every column the sum of squares. Those of all gradients, side by side with +0 between
-    them, are what :func:`clip_factor` reads.
+    """Return the chain of the sum of squares of every column. :func:`clip_factor` reads the sums of
+    all gradients, side by side with +0 between them.
 
     Streams: s0 values; o0 sums.
     Constants: none.
@@ -36,7 +38,7 @@ def _column_sums(name: str, text: str) -> Chain:
 
 
 def bias_sums() -> Chain:
-    """Of every column the sum over the row slots: the gradient by a bias.
+    """Return the chain of the sum over the row slots of every column: the gradient by a bias.
 
     Streams: s0 db; o0 sums.
     Constants: none.
@@ -46,7 +48,8 @@ def bias_sums() -> Chain:
 
 
 def bias_squares() -> Chain:
-    """Of every column the square of the sum over the row slots: of the gradient by a bias.
+    """Return the chain of the squared sum over the row slots of every column: the square of the
+    gradient by a bias.
 
     Streams: s0 db; o0 sums.
     Constants: none.
@@ -73,12 +76,15 @@ def _of_row_slots(name: str, text: str) -> Chain:
 
 
 def clip_factor(*, scaled: bool = False) -> Chain:
-    """min(1, max_norm / (norm + 1e-6)), norm the root of the sum of a tensor of one row, as
-    torch.nn.utils.clip_grad_norm_ has it: into a constant, by which an update with ``clipped``
-    multiplies its gradient. The factor is 0 where the sum overflows, NaN where the sum is NaN.
+    """Return the chain of the clip factor min(1, max_norm / (norm + 1e-6)), as
+    ``torch.nn.utils.clip_grad_norm_`` defines the factor. norm is the square root of the sum of a
+    tensor of one row.
 
-    ``scaled``: the gradients are multiplied by the loss scale; the factor takes that back too, and
-    the sum of squares is written to o1, where a watched stream notes that it overflowed.
+    The factor is written to a constant. An update with ``clipped`` multiplies the gradient by the
+    constant. The factor is 0 if the sum overflows, NaN if the sum is NaN.
+
+    ``scaled``: the gradients are multiplied by the loss scale. The factor then also removes the
+    loss scale. The sum of squares is written to o1, where a watched stream notes an overflow.
 
     Streams: s0 squares; o0 factor.
     Constants: tiny, 1e-6, max_norm.
@@ -91,7 +97,7 @@ def clip_factor(*, scaled: bool = False) -> Chain:
         text=lines(
             "r0 = add s0 r0 fresh keep",
             "turned add r0 lanes when last" + (" -> o1" if scaled else ""),
-            # 1 / (1 / sqrt(sum)), since sum / sqrt(sum) would be NaN of a sum that is Inf
+            # 1 / (1 / sqrt(sum)), since sum / sqrt(sum) would be NaN for a sum of Inf
             """
             r0 = max r0 K[tiny] when last
             r0 = rsq r0 when last
@@ -113,7 +119,7 @@ def clip_factor(*, scaled: bool = False) -> Chain:
 
 
 def accumulate() -> Chain:
-    """sum = sum + gradient, of microbatches in their order.
+    """Return the chain sum = sum + gradient, for microbatches in order.
 
     Streams: s0 gradient; s1 sum; o0 sum.
     Constants: none.

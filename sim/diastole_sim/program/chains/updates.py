@@ -1,4 +1,5 @@
-"""What all optimisers have in common: the gradient as they take it, and their streams."""
+"""Make the parts that all optimisers share: the gradient in the form for the update, and the
+streams."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -15,29 +16,33 @@ from diastole_sim.program.chain import (
 from diastole_sim.spec.stream_table import Kind, PanelOrder
 
 TINY = {"tiny": 2.0**-126}
-"""The smallest normal number. Updates divide by sqrt(v) through y = rsq(max(v, tiny)): y is finite
-where v is 0, and 0 where v has overflowed, so that such an update is 0 as torch's, and not NaN."""
+"""Smallest normal number. Updates divide by sqrt(v) through y = rsq(max(v, tiny)). y is finite if v
+is 0, and 0 if v has overflowed. An update with an overflowed v is therefore 0 as in torch, and not
+NaN."""
 
 CLIP_FACTOR = "factor-of-clip"
-"""By name, the constant that the machine itself makes of the norm of all gradients."""
+"""Name of the constant that the machine itself computes from the norm of all gradients."""
 OWN_STREAMS = ("g", "w", "image")
-"""Of every update, besides those of the state."""
+"""Streams of every update, besides the streams of the state."""
 _NO_OPERANDS = re.compile(r"K\[[^\]]*\]|#.*")
-"""Of a text, constants and comments."""
+"""Pattern of the constants and comments of a text."""
 MOST_STATE = 2
-"""Numbers that an optimiser keeps of every weight, at most: a chain has four streams each way."""
+"""Most numbers that an optimiser keeps for every weight: a chain has four input and four output
+streams."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
-    """How an update is used.
+    """Options of an update.
 
-    ``bias``: it is of a bias: a walk by columns over one row, whose gradient is in the panel, a sum
-    for every row slot; it has no image. ``image``: whether that of other updates is made.
-    ``scaled``: the gradient is multiplied by the loss scale,
-    which is taken back. ``clipped``: the gradient is multiplied by K[:data:`CLIP_FACTOR`], which
-    takes back the loss scale too. ``decay``: K[decay] w is added to the gradient; an optimiser that
-    wants that says so, and has the constant.
+    - ``bias``: the update is for a bias. The walk goes by columns over one row. The gradient is in
+      the panel, with a sum for every row slot. The update makes no image.
+    - ``image``: an update of weights makes the image.
+    - ``scaled``: the gradient is multiplied by the loss scale. The update removes the scale.
+    - ``clipped``: the gradient is multiplied by K[:data:`CLIP_FACTOR`], which also removes the loss
+      scale.
+    - ``decay``: K[decay] w is added to the gradient. An optimiser with weight decay sets this
+      option and has the constant.
     """
 
     bias: bool = False
@@ -47,7 +52,8 @@ class Options:
     decay: bool = False
 
     def gradient(self) -> tuple[str, str]:
-        """The text that makes it, and the operand that it is then in."""
+        """Return the text that computes the gradient, and the operand that then holds the
+        gradient."""
         text, operand = ("r0 = mov s0\nturned add r0 rows", "r0") if self.bias else ("", "s0")
         if self.clipped or self.scaled:
             factor = CLIP_FACTOR if self.clipped else INVERSE_LOSS_SCALE
@@ -57,7 +63,7 @@ class Options:
         return text, operand
 
     def constants(self) -> dict[str, float | None]:
-        """Those of the gradient."""
+        """Return the constants of the gradient's text."""
         used = {CLIP_FACTOR: self.clipped, "decay": self.decay}
         return {name: None for name, is_used in used.items() if is_used}
 
@@ -70,12 +76,15 @@ def update_chain(
     state: Sequence[str],
     constants: Mapping[str, float | None],
 ) -> Chain:
-    """An update of weights w, in s1 and o0, from a gradient in s0.
+    """Return the chain of an update of weights w, in s1 and o0, from a gradient in s0.
 
-    ``text``: after that of the gradient; leaves the new w in r2, written to o0. ``state``: what the
-    optimiser keeps of every weight, in s2, s3 and o1, o2; the image is the output behind those.
-    ValueError for names that cannot be told apart, and a text that does not take the gradient as
-    ``options`` make it.
+    - ``text``: text after the text of the gradient. The text leaves the new w in r2 and writes w to
+      o0.
+    - ``state``: names of the numbers that the optimiser keeps for every weight, in s2, s3 and o1,
+      o2. The image is the next output.
+
+    ValueError for ambiguous names, and for a text that does not read the gradient in the operand
+    given by ``options`` or does not leave w in r2.
     """
     _check_names(name, state, constants)
     prepared, operand = options.gradient()
@@ -124,7 +133,8 @@ def update_chain(
 
 
 def _check_names(name: str, state: Sequence[str], constants: Mapping[str, float | None]) -> None:
-    """ValueError for state and constants of an update that are not told apart from others."""
+    """Check the names of the state and constants of an update; ValueError for too much state, or
+    for an ambiguous name."""
     if len(state) > MOST_STATE:
         raise ValueError(
             f"{name} keeps {len(state)} numbers of a weight ({', '.join(state)}), and at most "
