@@ -1,4 +1,4 @@
-"""Training jobs: tasks with their data and networks, run on any device."""
+"""Training jobs: tasks with data and networks, run on any device."""
 
 from diastole_sim.train.job import TrainResult, run_task
 from diastole_sim.train.tasks import TASKS

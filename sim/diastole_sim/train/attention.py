@@ -1,10 +1,11 @@
-"""Causal attention on the host, with its gradients: float32 in a stated order.
+"""Compute causal attention and its gradients on the host, in float32 and in a stated order.
 
-As in :mod:`diastole_sim.train.host` only ``+ - * /``, each rounded once, and its exp. A sum begins
-at +0 and adds products in ascending order of its index, whatever else is done side by side.
+As in :mod:`diastole_sim.train.host`, only ``+ - * /``, each rounded once, and the host's exp are
+used. A sum begins at +0 and adds products in ascending order of the index. Work on further indices
+in parallel does not change the order.
 
-Arrays have leading axes (sequences, heads), then (places, channels) or (places, places). All work
-in the type that they are given, so that a test may compute in float64.
+Arrays have leading axes (sequences, heads), then (places, channels) or (places, places). All
+functions compute in the type of the arguments, so a test can compute in float64.
 """
 
 from dataclasses import dataclass
@@ -20,8 +21,8 @@ Numbers = NDArray[Any]
 
 @dataclass(frozen=True, kw_only=True)
 class Attended:
-    """What the forward pass leaves for the backward pass: queries, keys and values (..., places,
-    channels), and the weights of the values (..., places, places), each row of sum 1."""
+    """Values of the forward pass for the backward pass: queries, keys and values (..., places,
+    channels), and the weights of the values (..., places, places), where each row has the sum 1."""
 
     q: Numbers
     k: Numbers
@@ -30,7 +31,7 @@ class Attended:
 
 
 def contract(a: Numbers, b: Numbers) -> Numbers:
-    """The products (..., M, K) by (..., K, N), each sum in ascending order of k."""
+    """Return the products (..., M, K) by (..., K, N), with each sum in ascending order of k."""
     total = np.zeros((*a.shape[:-1], b.shape[-1]), a.dtype)
     term = np.empty_like(total)
     for k in range(a.shape[-1]):
@@ -40,7 +41,7 @@ def contract(a: Numbers, b: Numbers) -> Numbers:
 
 
 def sum_last(x: Numbers) -> Numbers:
-    """Sum over the last axis, ascending."""
+    """Return the sum over the last axis, in ascending order."""
     total = np.zeros(x.shape[:-1], x.dtype)
     for index in range(x.shape[-1]):
         total = total + x[..., index]
@@ -48,26 +49,27 @@ def sum_last(x: Numbers) -> Numbers:
 
 
 def transposed(x: Numbers) -> Numbers:
-    """With the last two axes exchanged."""
+    """Return the array with the last two axes exchanged."""
     return np.ascontiguousarray(x.swapaxes(-1, -2))
 
 
 def split_heads(x: Numbers, sequences: int, heads: int, parts: int) -> list[Numbers]:
-    """Of (sequences * places, parts * heads * channels) each part as (sequences, heads, places,
-    channels)."""
+    """Split (sequences * places, parts * heads * channels) into parts. Return each part as
+    (sequences, heads, places, channels)."""
     divided = x.reshape(sequences, -1, parts, heads, x.shape[1] // (parts * heads))
     return [np.ascontiguousarray(divided[:, :, part].swapaxes(1, 2)) for part in range(parts)]
 
 
 def join_heads(*parts: Numbers) -> Numbers:
-    """The inverse of :func:`split_heads`."""
+    """Join parts: the inverse of :func:`split_heads`."""
     sequences, heads, places, channels = parts[0].shape
     joined = np.stack([part.swapaxes(1, 2) for part in parts], axis=2)
     return joined.reshape(sequences * places, len(parts) * heads * channels)
 
 
 def attend(q: Numbers, k: Numbers, v: Numbers) -> tuple[Numbers, Attended]:
-    """Softmax(q k^T / sqrt(channels)) v, where a place sees itself and those before it."""
+    """Return softmax(q k^T / sqrt(channels)) v, where a place attends to itself and to earlier
+    places, and the values for the backward pass."""
     places = q.shape[-2]
     scores = contract(q, transposed(k)) * _scale(q)
     seen = np.tri(places, dtype=np.bool_)
@@ -78,7 +80,8 @@ def attend(q: Numbers, k: Numbers, v: Numbers) -> tuple[Numbers, Attended]:
 
 
 def attend_gradients(passed: Attended, dy: Numbers) -> tuple[Numbers, Numbers, Numbers]:
-    """The gradients by queries, keys and values, from the one by what :func:`attend` returned."""
+    """Return the gradients by queries, keys and values, from the gradient by the result of
+    :func:`attend`."""
     weights = passed.weights
     dweights = contract(dy, transposed(passed.v))
     mean = sum_last(weights * dweights)[..., None]
@@ -89,6 +92,6 @@ def attend_gradients(passed: Attended, dy: Numbers) -> tuple[Numbers, Numbers, N
 
 
 def _scale(x: Numbers) -> Any:
-    """1 / sqrt(channels) in the type of ``x``."""
+    """Return 1 / sqrt(channels) in the type of ``x``."""
     one = x.dtype.type(1)
     return one / np.sqrt(x.dtype.type(x.shape[-1]))

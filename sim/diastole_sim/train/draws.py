@@ -1,8 +1,8 @@
-"""Random choices of the host: initial weights, the split, the order of the samples.
+"""Draw the random choices of the host: initial weights, the split, the order of the samples.
 
-All come from the counter-based generator of the hardware, under tags that no tensor of a network
-has (a tensor's tag is 4 * layer + class), so that a seed means the same on every computer and no
-choice depends on how many were made before it.
+All random bits come from the counter-based generator of the hardware, under tags that no tensor of
+a network has (a tensor's tag is 4 * layer + class). A seed therefore gives equal choices on every
+computer, and no choice depends on the number of earlier choices.
 """
 
 import numpy as np
@@ -17,13 +17,15 @@ WEIGHT_TAG = 0xFFFF0100  # plus the layer: initial weights; step 0
 
 
 def permutation(count: int, *, seed: int, tag: int, step: int) -> NDArray[np.int64]:
-    """A random order of 0..count-1: sorted by a 32-bit key each, equal keys in ascending order."""
+    """Return a random order of 0..count-1. Each number has a random 32-bit key, and the numbers are
+    sorted by key. Numbers with equal keys keep ascending order."""
     draws = tensor_draws((count, 2), seed=seed, tag=tag, step=step, bits=DRAW_BITS)
     return np.argsort(draws[:, 0] << DRAW_BITS | draws[:, 1], kind="stable")
 
 
 def initial_weights(inputs: int, outputs: int, *, seed: int, layer: int) -> NDArray[np.float32]:
-    """Uniform in [-a, a), a = sqrt(6 / inputs), in steps of a / 2**15: (inputs, outputs).
+    """Return initial weights, (inputs, outputs), uniform in [-a, a) in steps of a / 2**15, where
+    a = sqrt(6 / inputs).
 
     Source: He et al., ICCV 2015, for layers in front of a ReLU.
     """

@@ -1,7 +1,8 @@
-"""Binary32 products behind the interface of a device: what training without quantisation gives.
+"""Compute binary32 products with the interface of a device, for training without quantisation.
 
-Not a model of any hardware. A product adds in ascending order of the contraction, one rounded
-multiplication and one rounded addition per step, so that it too gives the same bits everywhere.
+The device is no model of any hardware. A product adds in ascending order of the contraction, with
+one rounded multiplication and one rounded addition per step. A product therefore gives the same
+bits on every computer.
 """
 
 from collections.abc import Mapping, Sequence
@@ -17,7 +18,7 @@ from diastole_sim.spec.operations import Operation, Tensor
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class FloatTensor:
-    """A float32 tensor kept as it is."""
+    """Float32 tensor, kept unchanged."""
 
     array: Floats
     tensor_class: str
@@ -42,14 +43,14 @@ class FloatTensor:
 
 
 class FloatDevice(Products[FloatTensor]):
-    """A :class:`diastole_sim.device.interface.DeviceProtocol` in binary32."""
+    """Device in binary32, a :class:`diastole_sim.device.interface.DeviceProtocol`."""
 
     total_cycles: int | None = None
-    """It has no clock."""
+    """Cycles, None since the device has no clock."""
 
     def _convert(self, array: Floats, asked: Conversion) -> FloatTensor:
-        """Keep the tensor; nothing is rounded or scaled, so the rest of what is asked does not
-        matter."""
+        """Keep the tensor. Nothing is rounded or scaled, so further arguments of the conversion do
+        not matter."""
         return FloatTensor(array=array, tensor_class=asked.tensor_class)
 
     def _own(self, operand: object) -> FloatTensor | None:
@@ -63,7 +64,7 @@ class FloatDevice(Products[FloatTensor]):
         converted: Sequence[FloatTensor],
     ) -> ProductResult:
         def along(tensor: Tensor, axis: str) -> Floats:
-            """An operand with that axis in its rows."""
+            """Return an operand with the axis in the rows."""
             array = operands[tensor.name].array
             return array if tensor.rows == axis else array.T
 
@@ -82,7 +83,7 @@ class FloatDevice(Products[FloatTensor]):
 
 
 def product(a: Floats, b: Floats) -> Floats:
-    """The matrix product (M, K) by (K, N), each sum in ascending order of k."""
+    """Return the matrix product (M, K) by (K, N), with each sum in ascending order of k."""
     total = np.zeros((a.shape[0], b.shape[1]), np.float32)
     term = np.empty_like(total)
     for column, row in zip(a.T, b, strict=True):

@@ -1,12 +1,12 @@
-"""The format of weight gradients on a host, between the product that makes them and the update.
+"""Round weight gradients on a host, between the product and the update.
 
 A gradient dW, scaled as the loss is, is rounded once into E5M2 of OCP's OFP8, (1,5,2): bias 15,
-subnormals, Inf from 61440 on at the latest. The rule is ``stochastic-b`` with the 16 bits that
-element number i, row by row, has in the draws of (seed, tag, step); the tag is that of the weight's
-update with bit 29 set. Gradients of biases, tables and gains stay float32.
+subnormals, Inf from 61440 on at the latest. The rule is ``stochastic-b``. Element number i, counted
+row by row, uses its 16 random bits of (seed, tag, step). The tag is the tag of the weight's update
+with bit 29 set. Gradients of biases, tables and gains stay float32.
 
 Source: Mellempudi et al., "Mixed Precision Training With 8-bit Floating Point", arXiv:1905.12334,
-whose weight gradients are in that format, rounded stochastically.
+with weight gradients in this format and stochastic rounding.
 """
 
 from diastole_sim.device.interface import Floats
@@ -16,19 +16,20 @@ from diastole_sim.spec.rounding import DRAW_BITS
 from diastole_sim.train.master import MasterFormat
 
 FORMATS = {"float32": None, "fp8_e5m2": MasterFormat(exponent_bits=5, fraction_bits=2)}
-"""By name; None where nothing is rounded."""
+"""Formats by name, None without rounding."""
 GRADIENT_TAG = 1 << 29
-"""Set in the tags of what a gradient draws; no tensor that is converted or updated has it."""
+"""Bit that is set in the tags of random bits for gradients, and in no tag of a conversion or an
+update."""
 RULE = "stochastic-b"
 
 
 def require_gradient(kind: str) -> str:
-    """Return ``kind`` if it is one of :data:`FORMATS`; ValueError otherwise."""
+    """Return ``kind`` if :data:`FORMATS` has the name; ValueError otherwise."""
     return require_choice("gradient", kind, tuple(FORMATS))
 
 
 def round_gradient(values: Floats, kind: str, *, seed: int, tag: int, step: int) -> Floats:
-    """Return a gradient of weights in a format; ``tag``: that of the weights' update."""
+    """Return a gradient of weights rounded to a format. ``tag``: tag of the weights' update."""
     chosen = FORMATS[kind]
     if chosen is None:
         return values

@@ -1,14 +1,15 @@
-"""The host's share of training: everything that is *not* computed by the hardware.
+"""Compute the host's share of training: everything that the hardware does *not* compute.
 
-The machine does every conversion and every matrix product. What lies between two products is done
-here and nowhere else: bias, ReLU, softmax, cross-entropy, their derivatives, and the update of the
-master weights. A later vector unit takes this module's place.
+The machine does every conversion and every matrix product. This module alone does all work between
+two products: bias, ReLU, softmax, cross-entropy, the derivatives, and the update of the master
+weights. A vector unit can take the place of this module.
 
-So that a run gives the same bits on every computer, only this is used: float32 ``+ - * /``, each
-rounded to nearest even as IEEE 754 demands, one numpy operation at a time (numpy contracts nothing
-to a fused multiply-add); comparisons and selections; integer operations on the bits. No
-transcendental of numpy, no BLAS product, no numpy reduction with an order of its own: sums run in
-ascending order of the index, one addition after the other. Not-a-numbers pass through as values.
+A run must give the same bits on every computer. The module therefore uses only the following
+operations: float32 ``+ - * /``, each rounded to nearest even as IEEE 754 demands, one numpy
+operation at a time (numpy contracts nothing to a fused multiply-add); comparisons and selections;
+integer operations on the bits. The module uses no transcendental function of numpy, no BLAS product
+and no numpy reduction with its own order. Sums run in ascending order of the index, one addition
+after another. NaNs pass through as values.
 
 All arrays are float32. A batch has one row per sample: ``(samples, units)``.
 """
@@ -39,7 +40,7 @@ _SQRT_HALF_BITS = 0x3F3504F3
 
 
 def exp(x: Floats) -> Floats:
-    """e**x, at most 2 units in the last place off on [-87, 88]; 0 below and Inf above.
+    """Return e**x, at most 2 units in the last place off on [-87, 88]; 0 below and Inf above.
 
     Source: Cody and Waite's reduction by multiples of ln 2, polynomial of Moshier's Cephes (expf).
     """
@@ -58,10 +59,11 @@ def exp(x: Floats) -> Floats:
 
 
 def log(x: Floats) -> Floats:
-    """Natural logarithm of positive normal numbers, at most 2 units in the last place off.
+    """Return the natural logarithm of positive normal numbers, at most 2 units in the last place
+    off.
 
     x = 2**n * v with v in [sqrt(1/2), sqrt(2)), log v = 2 artanh((v - 1) / (v + 1)). Inf and NaN
-    are returned as they are; zero, negative and subnormal numbers are not checked for.
+    are returned unchanged. Zero, negative and subnormal numbers are not checked for.
     """
     bits = np.ascontiguousarray(x).view(np.int32)
     n = (bits - _SQRT_HALF_BITS) >> 23
@@ -78,7 +80,7 @@ def log(x: Floats) -> Floats:
 
 
 def sum_rows(x: Floats) -> Floats:
-    """Sum over the rows, ascending: (rows, columns) -> (columns,)."""
+    """Return the sum over the rows, in ascending order: (rows, columns) -> (columns,)."""
     total = np.zeros(x.shape[1], np.float32)
     for row in x:
         total = total + row
@@ -86,29 +88,30 @@ def sum_rows(x: Floats) -> Floats:
 
 
 def sum_columns(x: Floats) -> Floats:
-    """Sum over the columns, ascending: (rows, columns) -> (rows,)."""
+    """Return the sum over the columns, in ascending order: (rows, columns) -> (rows,)."""
     return sum_rows(x.T)
 
 
 def add_bias(y: Floats, bias: Floats) -> Floats:
-    """A layer's product plus its bias: (samples, units) + (units,)."""
+    """Return a layer's product plus the bias: (samples, units) + (units,)."""
     return y + bias
 
 
 def relu(z: Floats) -> Floats:
-    """The positive part of ``z``; +0 elsewhere."""
+    """Return the positive part of ``z``, +0 elsewhere."""
     return np.where(z > 0, z, z.dtype.type(0))
 
 
 def relu_gradient(dh: Floats, z: Floats) -> Floats:
-    """Gradient in front of the ReLU: ``dh`` where ``z`` was positive, +0 elsewhere."""
+    """Return the gradient in front of the ReLU: ``dh`` where ``z`` was positive, +0 elsewhere."""
     return np.where(z > 0, dh, dh.dtype.type(0))
 
 
 def softmax_cross_entropy(z: Floats, labels: Labels) -> tuple[np.float32, Floats]:
-    """Mean cross-entropy of the softmax of ``z`` (samples, classes), and its gradient by ``z``.
+    """Return the mean cross-entropy of the softmax of ``z`` (samples, classes), and the gradient by
+    ``z``.
 
-    ``labels`` (samples,) in 0..classes-1. The gradient is (softmax - one_hot) / samples.
+    ``labels``: (samples,) in 0..classes-1. The gradient is (softmax - one_hot) / samples.
     """
     samples = np.arange(len(z))
     shifted = z - z.max(axis=1, keepdims=True)
@@ -122,19 +125,20 @@ def softmax_cross_entropy(z: Floats, labels: Labels) -> tuple[np.float32, Floats
 
 
 def accuracy(z: Floats, labels: Labels) -> float:
-    """Fraction of rows of ``z`` whose largest entry (the first of equals) is at the label."""
+    """Return the fraction of rows of ``z`` whose largest entry is at the label. The first of equal
+    entries counts."""
     return int((z.argmax(axis=1) == labels).sum()) / len(z)
 
 
 def learning_rate(rate: float, step: int, steps: int) -> np.float32:
-    """``rate`` falling linearly from its full value in step 0 towards 0 in step ``steps``."""
+    """Return a rate that falls linearly from ``rate`` in step 0 towards 0 in step ``steps``."""
     return np.float32(rate) * (np.float32(steps - step) / np.float32(steps))
 
 
 def descend(
     value: Floats, velocity: Floats, gradient: Floats, rate: np.float32, momentum: float
 ) -> tuple[Floats, Floats]:
-    """One update by gradient descent with momentum: the new value and the new velocity.
+    """Do one update by gradient descent with momentum. Return the new value and the new velocity.
 
     velocity' = momentum * velocity + gradient; value' = value - rate * velocity'.
     """

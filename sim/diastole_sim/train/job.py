@@ -1,4 +1,5 @@
-"""The training job: one task on one device, compared with a second one and with a float run."""
+"""Run a training job: one task on one device, compared with a second device and with a float
+run."""
 
 import itertools
 import math
@@ -28,34 +29,45 @@ from diastole_sim.train.tasks import Task, find_task
 MAX_STEPS = 1_000_000
 
 Progress = Callable[[int, int, float], None]
-"""Called after every step with the steps done, all steps, and the loss of the last minibatch."""
+"""Callback after every step. The arguments are the steps done, all steps, and the loss of the last
+minibatch."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class TrainResult:
-    """What a training run found; :meth:`to_json` gives the keys of ``diastole train --json``.
+    """Results of a training run. :meth:`to_json` gives the keys of ``diastole train --json``.
 
-    ``loss`` and ``accuracy`` are of the held-out samples after the last step, by products of the
-    device; ``float_loss`` and ``float_accuracy`` those of the same network, data and order with
-    binary32 products, NaN where that was not asked for.
-    ``cycles`` of all product commands, training and held-out samples; ``macs`` are theirs,
-    unpadded; ``utilisation`` their share of what the multipliers could have done in these cycles;
-    ``total_cycles``: of all commands, conversions included, and what runs side by side once. These
-    are None without a clock. ``verified``: compared with a reference, without a mismatch.
-    ``compared``, ``mismatches``, ``first_mismatch``, ``reports_differ``: as
-    :class:`diastole_sim.golden.compare.GoldenComparison` counts them, elements and reported values.
-    ``master``: the format of the master weights, whose bytes ``weights_sha256`` is of;
-    ``master_rounding`` and ``master_bits``: how updates were rounded to it, and with how many
-    random bits, None where they were not. ``gradient``: the format of weight gradients.
-    ``loss_scale``: exponent of the first scale of the loss, None without one;
-    ``loss_scale_floor``: steps, and the smallest exponent from each of them on;
-    ``last_loss_scale``: the exponent after the last step; ``skipped_steps`` that overflowed, None
-    where nobody counts them.
-    ``precision``: how widths were chosen, where the machine has the format ``fast``; then
-    ``mean_passes`` of the training products by MACs, ``pass_shares``, of all of them those of so
-    many passes, and ``widths``, by tensor that of every conversion, a digit each.
-    ``inexact_products`` of ``products``; ``saturated`` and ``underflowed`` elements of those that
-    were ``converted``, over all copies. ``seconds`` of wall time, float run excluded.
+    - ``loss``, ``accuracy``: results on the held-out samples after the last step, by products of
+      the device.
+    - ``float_loss``, ``float_accuracy``: results of the same network, data and order with binary32
+      products, NaN without a float run.
+    - ``cycles``: cycles of all product commands, in training and on held-out samples.
+    - ``macs``: MACs of these products, without padding.
+    - ``utilisation``: ``macs`` as a fraction of the MACs that the multipliers can do in ``cycles``.
+    - ``total_cycles``: cycles of all commands, including conversions. Cycles of commands side by
+      side count once.
+    - ``verified``: True after a comparison with a reference without a mismatch.
+    - ``compared``, ``mismatches``, ``first_mismatch``, ``reports_differ``: elements and reported
+      values as :class:`diastole_sim.golden.compare.GoldenComparison` counts them.
+    - ``master``: format of the master weights. ``weights_sha256``: SHA-256 of the weights' bytes in
+      this format.
+    - ``master_rounding``: rounding rule of updates, None without rounding. ``master_bits``: number
+      of random bits, None without random bits.
+    - ``gradient``: format of weight gradients.
+    - ``loss_scale``: exponent of the first scale of the loss, None without loss scaling.
+    - ``loss_scale_floor``: pairs of a step and the smallest exponent from the step on.
+    - ``last_loss_scale``: exponent after the last step.
+    - ``skipped_steps``: number of steps that overflowed, None if not counted.
+    - ``precision``: rule for widths with the format ``fast``, else None, like the next three
+      members.
+    - ``mean_passes``: mean passes of the training products, weighted by MACs.
+    - ``pass_shares``: fraction of all products by number of passes.
+    - ``widths``: widths of every conversion by tensor, a digit each.
+    - ``inexact_products``: inexact products among ``products``.
+    - ``saturated``, ``underflowed``: elements among the ``converted`` elements, over all copies.
+    - ``seconds``: wall time without the float run.
+
+    ``cycles``, ``utilisation`` and ``total_cycles`` are None without a clock.
     """
 
     task: str
@@ -99,14 +111,14 @@ class TrainResult:
 
     @property
     def not_finite(self) -> list[str]:
-        """Where the training, and after that the float run, held a NaN or an Inf, a text for each
-        tensor and loss: a result with such is no success."""
+        """Texts about every tensor and loss that held a NaN or an Inf, of the training and then of
+        the float run. A result with a text is no success."""
         of_floats = [f"float32: {text}" for text in self.float_history.not_finite.values()]
         return [*self.history.not_finite.values(), *of_floats]
 
     def to_json(self) -> dict[str, Any]:
-        """All but the curves, as plain values; what is not finite is None, and said in
-        ``not_finite``."""
+        """Return everything except the curves as plain values. Numbers that are not finite are
+        None; ``not_finite`` has texts about them."""
         values = {
             name: value
             for name, value in vars(self).items()
@@ -139,21 +151,26 @@ def run_task(
     float_run: bool = True,
     keeper: StateKeeper | None = None,
 ) -> TrainResult:
-    """Train a task, or the one of that name, on ``device``.
+    """Train a task, given by name or as an object, on ``device``.
 
-    ``backend`` names the device in the result. ``seed`` decides initial weights, split and order;
-    the draws of roundings come from the seed that the devices were made with, to be the same.
-    ``steps``: 1 to 1 000 000, the task's own number by default. ``reference``: a second device;
-    every converted operand and every product of every step must have the same bits on both, and
-    what is reported of them be the same. ``master``: in what the weights are kept, those of the
-    float run apart; its roundings draw from ``seed``. ``loss_scaling``: of the loss, that of the
-    float run apart. ``gradient``: the format of weight gradients, of
-    :data:`diastole_sim.train.gradient.FORMATS`, likewise. ``precision``: how the widths of classes
-    in the format ``fast`` are chosen. ``multipliers`` of the array, for the utilisation.
-    ``float_run``: train with binary32 products too. ``keeper``: has the state after every step,
-    and a run goes on from the one that it has; what is ``compared`` is of this run alone, and what
-    was being converted ahead of a step is converted, and counted, again. Widths and delayed scales
-    are no part of it: with them it must be None.
+    - ``backend``: name of the device in the result.
+    - ``seed``: seed of initial weights, split and order. Roundings draw random bits from the seed
+      of the devices, which must be equal for all devices.
+    - ``steps``: 1 to 1 000 000, the task's own number by default.
+    - ``reference``: a second device. Every converted operand and every product of every step must
+      have the same bits on both devices, and equal reports.
+    - ``master``: format of the weights, except in the float run. Roundings of the format draw
+      random bits from ``seed``.
+    - ``loss_scaling``: scaling of the loss, except in the float run.
+    - ``gradient``: format of weight gradients, of :data:`diastole_sim.train.gradient.FORMATS`,
+      except in the float run.
+    - ``precision``: rule for the widths of classes in the format ``fast``.
+    - ``multipliers``: number of multipliers in the array, for the utilisation.
+    - ``float_run``: True to train with binary32 products too.
+    - ``keeper``: keeps the state after every step. A run continues from the state in the keeper.
+      ``compared`` counts this run only. A conversion ahead of a step is repeated and counted again.
+      Must be None with chosen widths or delayed scales, which are no part of the state.
+
     ValueError for an unknown task or number of steps.
     """
     chosen = find_task(task) if isinstance(task, str) else task
@@ -176,6 +193,7 @@ def run_task(
     if precision is not None:
         layers = chosen.network(training, seed=seed).depth
         widths = Widths(precision=precision, steps=count, layers=layers)
+    # The run on the device, then the float run.
     session = Session(device, reference, widths)
     started = time.monotonic()
     scale = HostScale(loss_scaling, gradient=gradient, seed=seed)
@@ -228,8 +246,8 @@ def run_task(
 
 
 def batch_rows(count: int, size: int, *, seed: int) -> Iterator[NDArray[np.int64]]:
-    """The numbers of the samples of each minibatch, without end: of ``count`` samples, every epoch
-    in a new order, its last incomplete minibatch left out."""
+    """Yield the numbers of the samples of each minibatch, without end. Every epoch has a new order
+    of ``count`` samples, without the last incomplete minibatch."""
     epoch = 0
     while True:
         order = permutation(count, seed=seed, tag=ORDER_TAG, step=epoch)
@@ -239,7 +257,7 @@ def batch_rows(count: int, size: int, *, seed: int) -> Iterator[NDArray[np.int64
 
 
 def minibatches(samples: Samples, size: int, *, seed: int) -> Iterator[Samples]:
-    """As :func:`batch_rows` has them."""
+    """Yield the minibatches of :func:`batch_rows`."""
     return map(samples.take, batch_rows(len(samples.labels), size, seed=seed))
 
 
@@ -266,7 +284,7 @@ def _train(
             rate = host.learning_rate(task.rate, step, steps)
             done = step + 1
             scale.begin_step(step)
-            session.overflowed = False  # that of an evaluation
+            session.overflowed = False  # an evaluation may have set the flag
             skipped, noted = scale.skipped, set(history.not_finite)
             loss, accuracy = network.train_step(
                 session,
@@ -277,7 +295,7 @@ def _train(
                 following=following if done < steps else None,
                 scale=scale,
             )
-            if scale.skipped > skipped:  # nothing of this step stays
+            if scale.skipped > skipped:  # a skipped step leaves no NaN or Inf
                 history.forget_all_but(noted)
             history.losses.append(loss)
             history.accuracies.append(accuracy)
@@ -294,7 +312,7 @@ def _train(
 
 
 def _look(history: History, network: Network, loss: float, step: str) -> None:
-    """Note what a step left that is not finite, in the order of its work."""
+    """Note the results of a step that are not finite, in the order of the step's work."""
     history.look_at(MINIBATCH_LOSS, loss, step)
     for name, parameters in network.learnt.items():
         for number, parameter in enumerate(parameters):

@@ -1,11 +1,12 @@
-"""The scale of the loss of a training, and what a host that trains does with it.
+"""Scale the loss of a training on a host.
 
 A step's gradient of the loss is multiplied by 2^x. The gradients of the parameters are divided by
-2^x before the update, which is exact unless a gradient is subnormal. If one of them is NaN or Inf,
-or a tensor dY that was converted had a NaN or Inf, or the result of a product was too large, the
-step *overflowed*, as on a machine: nothing is updated, and x falls by 1. After ``window`` steps in
-a row without an overflow x grows by 1. x stays within a smallest and a largest exponent; the
-smallest one may be a table over steps, whose floors rise as training goes on.
+2^x before the update, which is exact unless a gradient is subnormal. A step *overflows*, as on a
+machine, in three cases: one of these gradients is NaN or Inf, a converted tensor dY had a NaN or
+Inf, or the result of a product was too large. After an overflow nothing is updated, and x falls
+by 1. After ``window`` steps in a row without an overflow x grows by 1. x stays within a smallest
+and a largest exponent. The smallest exponent may be a table over steps, with floors that rise
+during training.
 
 Source of rising floors: Mellempudi et al., "Mixed Precision Training With 8-bit Floating Point",
 arXiv:1905.12334: 2^13 after 40 000 steps of GNMT, and 2^15 after about 150 000.
@@ -23,14 +24,14 @@ from diastole_sim.spec.require import require_int
 from diastole_sim.train.gradient import require_gradient, round_gradient
 
 MOST_STEP = 1_000_000
-"""The last step from which on a floor may hold."""
+"""Last step at which a floor may begin."""
 Floors = tuple[tuple[int, int], ...]
-"""Pairs of a step and the smallest exponent from that step on."""
+"""Pairs of a step and the smallest exponent from the step on."""
 
 
 def require_floors(floors: Floors, low: int, high: int) -> Floors:
-    """Return ``floors`` if steps and exponents rise, within 0 to :data:`MOST_STEP` and ``low`` to
-    ``high``; ValueError that names the step otherwise."""
+    """Return ``floors`` if steps and exponents rise, with steps within 0 to :data:`MOST_STEP` and
+    exponents within ``low`` to ``high``. Otherwise ValueError with the number of the step."""
     for step, exponent in floors:
         require_int("a step of loss_scale_floor", step, 0, MOST_STEP)
         require_int(f"the exponent of loss_scale_floor at step {step}", exponent, low, high)
@@ -51,10 +52,15 @@ def require_floors(floors: Floors, low: int, high: int) -> Floors:
 
 @dataclass(frozen=True, kw_only=True)
 class LossScaling:
-    """``exponent``: of step 0. ``smallest``, ``largest``: exponents that the scale keeps within.
-    ``window``: steps without overflow after which the scale doubles. ``floors``: from each of these
-    steps on the smallest exponent is the one beside the step. ValueError for floors that do not
-    rise, or are not within ``smallest`` and ``largest``."""
+    """Parameters of loss scaling.
+
+    - ``exponent``: exponent in step 0.
+    - ``smallest``, ``largest``: limits of the exponent.
+    - ``window``: number of steps without overflow after which the scale doubles.
+    - ``floors``: pairs of a step and the smallest exponent from the step on.
+
+    ValueError for floors that do not rise, or are not within ``smallest`` and ``largest``.
+    """
 
     exponent: int = 8
     smallest: int = -14
@@ -66,12 +72,12 @@ class LossScaling:
         require_floors(self.floors, self.smallest, self.largest)
 
     def floor(self, step: int) -> int:
-        """The smallest exponent in a step."""
+        """Return the smallest exponent in a step."""
         reached = [exponent for first, exponent in self.floors if first <= step]
         return reached[-1] if reached else self.smallest
 
     def begin(self) -> LossScale:
-        """The state before step 0."""
+        """Return the state before step 0."""
         return LossScale(
             on=True,
             exponent=self.exponent,
@@ -82,10 +88,14 @@ class LossScaling:
 
 
 class HostScale:
-    """The scale of the loss in a training by a host. ``state``: as the registers of a machine have
-    it. ``skipped``: steps that overflowed so far. Without ``scaling`` nothing is scaled.
-    ``gradient``: the format of weight gradients while they have the scale, of
-    :data:`diastole_sim.train.gradient.FORMATS`; its draws are of ``seed``."""
+    """Scale of the loss in a training by a host. Nothing is scaled without ``scaling``.
+
+    - ``state``: state as in the registers of a machine.
+    - ``skipped``: number of steps that overflowed so far.
+    - ``gradient``: format of weight gradients with the scale, of
+      :data:`diastole_sim.train.gradient.FORMATS`.
+    - ``seed``: seed of the random bits for ``gradient``.
+    """
 
     def __init__(
         self, scaling: LossScaling | None = None, *, gradient: str = "float32", seed: int = 0
@@ -105,12 +115,13 @@ class HostScale:
         return gradient * self.state.factors[0] if self.state.on else gradient
 
     def of_weights(self, gradient: Floats, *, tag: int, step: int) -> Floats:
-        """Return a gradient of weights in its format; ``tag``: that of the weights' update."""
+        """Return a gradient of weights in the format ``gradient``. ``tag``: tag of the weights'
+        update."""
         return round_gradient(gradient, self.gradient, seed=self.seed, tag=tag, step=step)
 
     def unscaled(self, gradients: Sequence[Floats], *, overflowed: bool) -> list[Floats]:
-        """End the step: return the gradients of all parameters without the scale, or none of them
-        if the step overflowed, on the device or here."""
+        """End the step. Return the gradients of all parameters without the scale, or no gradients
+        if the step overflowed on the device or in this function."""
         if not self.state.on:
             return list(gradients)
         inverse = self.state.factors[1]
@@ -122,7 +133,7 @@ class HostScale:
         return [each * inverse for each in gradients]
 
     def record(self) -> dict[str, int]:
-        """What changes, as plain values."""
+        """Return the changing state as plain values."""
         return {
             "exponent": self.state.exponent,
             "clean": self.state.clean,
@@ -130,10 +141,10 @@ class HostScale:
         }
 
     def restore(self, record: dict[str, int]) -> None:
-        """Go on from what :meth:`record` gave."""
+        """Continue from the result of :meth:`record`."""
         self.state.exponent, self.state.clean = record["exponent"], record["clean"]
         self.skipped = record["skipped"]
 
 
 UNSCALED = HostScale()
-"""Of trainings without a scale; nothing changes in it."""
+"""Scale for trainings without loss scaling. The object never changes."""

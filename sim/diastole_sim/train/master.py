@@ -1,19 +1,21 @@
-"""Master weights in fewer bits than binary32: the update is made in float32 and rounded once.
+"""Keep master weights in fewer bits than binary32: compute the update in float32, and round once.
 
-``value' = round(value - rate * velocity')``, and a velocity stays float32. A master format has a
-sign, E bits of exponent with bias 2^(E-1) - 1, M bits of fraction, subnormals, and Inf and NaN in
-its top exponent, as IEEE 754 has them; a code is 16 bits. With u the distance of the format's
-numbers in the binade of a magnitude v (of its subnormals below the smallest normal one), v / u is
-rounded to an integer by a rule of :mod:`diastole_sim.spec.rounding`, with the top ``bits`` of the
-16 that element number i, row by row, has in the draws of (seed, tag, step). What comes out above
-the largest number is Inf. Signs stay, those of zeros too; every NaN becomes the positive quiet one.
+``value' = round(value - rate * velocity')``; a velocity stays float32. A master format has a sign,
+E bits of exponent with bias 2^(E-1) - 1, M bits of fraction, subnormals, and Inf and NaN in the top
+exponent, as IEEE 754 has them. A code has 16 bits.
 
-The tag is that of the weight in the products, 4 * layer + 1, with bit 30 set; of a bias it is
-4 * layer + 3 with bit 30 set. Initial weights are rounded to nearest, ties to even.
+Let u be the distance of the format's numbers in the binade of a magnitude v, or the distance of the
+subnormals for v below the smallest normal number. v / u is rounded to an integer by a rule of
+:mod:`diastole_sim.spec.rounding`. The rule uses the top ``bits`` of the 16 random bits of element
+number i, counted row by row, for (seed, tag, step). A result above the largest number is Inf. Signs
+stay, including signs of zeros. Every NaN becomes the positive quiet NaN.
+
+The tag of weights is the tag of the weights in products, 4 * layer + 1, with bit 30 set. The tag of
+a bias is 4 * layer + 3 with bit 30 set. Initial weights are rounded to nearest, ties to even.
 
 Sources: bfloat16, the upper half of binary32; fp16, (1,5,10), binary16 of IEEE 754; (1,6,9): Wang
 et al., "Training deep neural networks with 8-bit floating point numbers", NeurIPS 2018,
-arXiv:1812.08011, which rounds updates so.
+arXiv:1812.08011, with the same rounding of updates.
 """
 
 from dataclasses import dataclass
@@ -31,17 +33,17 @@ from diastole_sim.spec.rounding import DRAW_BITS, RULES, is_stochastic, round_ma
 Codes = NDArray[np.uint16]
 
 UPDATE_TAG = 1 << 30
-"""Set in the tags of what an update draws; no tensor that is converted has it."""
+"""Bit that is set in the tags of random bits for updates, and in no tag of a converted tensor."""
 BIAS_NUMBER = 3
-"""Of a layer's four tags the one that no operand has."""
+"""Number of the tag that no operand has, among the four tags of a layer."""
 FRACTION_BITS, BIAS = 23, 127
-"""Of binary32."""
+"""Bits of the fraction and bias of binary32."""
 DEFAULT_ROUNDING = "stochastic-b"
 
 
 @dataclass(frozen=True, kw_only=True)
 class MasterFormat:
-    """``exponent_bits``: E; ``fraction_bits``: M; a sign makes them 16."""
+    """Master format of 16 bits: a sign, ``exponent_bits`` (E) and ``fraction_bits`` (M)."""
 
     exponent_bits: int
     fraction_bits: int
@@ -58,7 +60,7 @@ class MasterFormat:
 
     @property
     def nan(self) -> int:
-        """Code of the only NaN that is ever made."""
+        """Code of the only NaN that rounding makes."""
         return self.inf | 1 << (self.fraction_bits - 1)
 
     def encode(
@@ -68,7 +70,8 @@ class MasterFormat:
         draws: NDArray[Any] | int = 0,
         bits: int = DRAW_BITS,
     ) -> Codes:
-        """Codes of binary32 numbers; ``draws``: 0..2^bits - 1 each, of stochastic rules."""
+        """Return the codes of binary32 numbers. ``draws``: random bits of each number for
+        stochastic rules, 0..2^bits - 1."""
         word = np.ascontiguousarray(values, np.float32).view(np.uint32).astype(np.int64)
         magnitude, negative = word & 0x7FFFFFFF, word >> 31
         field = magnitude >> FRACTION_BITS
@@ -78,14 +81,14 @@ class MasterFormat:
         binade = np.maximum(exponent, self.lowest)
         shift = FRACTION_BITS - self.fraction_bits + binade - exponent
         kept = round_magnitude(rule, significand, shift, draws, bits)
-        # A normal number's leading bit, and what rounding carries, count up the exponent.
+        # The leading bit of a normal number and a carry of the rounding count up the exponent.
         code = np.minimum(((binade - self.lowest) << self.fraction_bits) + kept, self.inf)
         code |= negative << 15
         code[magnitude > 0xFF << FRACTION_BITS] = self.nan
         return code.astype(np.uint16)
 
     def decode(self, codes: Codes) -> Floats:
-        """The numbers, each exactly."""
+        """Return the numbers of codes, all exact."""
         code = codes.astype(np.int64)
         magnitude = code & 0x7FFF
         field = magnitude >> self.fraction_bits
@@ -105,19 +108,21 @@ FORMATS = {
     "fp16": MasterFormat(exponent_bits=5, fraction_bits=10),
     "e6m9": MasterFormat(exponent_bits=6, fraction_bits=9),
 }
-"""By name; None where nothing is rounded."""
+"""Formats by name, None without rounding."""
 NARROW = "bf16, fp16 and e6m9"
-"""Those that round, for people."""
+"""Names of the formats with rounding, for messages."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Master:
-    """In what master weights and biases are kept, and how updates are rounded to it.
+    """Format of master weights and biases, and rounding of updates to the format.
 
-    ``kind``: of :data:`FORMATS`. ``rounding``: a rule of :mod:`diastole_sim.spec.rounding`, None
-    for ``stochastic-b``. ``bits``: random bits of stochastic rules, 1 to 16, None for 16. Both
-    become None where they have no meaning. ValueError for anything else, and where one is given
-    that has no meaning.
+    - ``kind``: name of a format, of :data:`FORMATS`.
+    - ``rounding``: rule of :mod:`diastole_sim.spec.rounding`, None for ``stochastic-b``.
+    - ``bits``: random bits of stochastic rules, 1 to 16, None for 16.
+
+    ``rounding`` and ``bits`` become None if they have no meaning. ValueError for unknown values,
+    and for a value without a meaning.
     """
 
     kind: str = "float32"
@@ -145,11 +150,12 @@ class Master:
         return FORMATS[self.kind]
 
     def start(self, values: Floats) -> Floats:
-        """Initial values, rounded to nearest, ties to even."""
+        """Return initial values rounded to nearest, ties to even."""
         return values if self.format is None else self.format.decode(self.format.encode(values))
 
     def round(self, values: Floats, *, seed: int, tag: int, step: int) -> Floats:
-        """What an update computed, rounded; ``tag``: of :func:`weight_tag` or :func:`bias_tag`."""
+        """Return the rounded values of an update. ``tag``: :func:`weight_tag` or
+        :func:`bias_tag`."""
         if self.format is None:
             return values
         draws, bits = np.zeros((1, 1), np.int64), DRAW_BITS
@@ -161,7 +167,7 @@ class Master:
         return self.format.decode(codes).reshape(values.shape)
 
     def to_bytes(self, values: Floats) -> bytes:
-        """Values of the format as its little-endian codes, row by row."""
+        """Return the little-endian codes of values in the format, row by row."""
         if self.format is None:
             return values.astype("<f4").tobytes()
         return self.format.encode(values).astype("<u2").tobytes()
@@ -171,10 +177,10 @@ FLOAT32 = Master()
 
 
 def weight_tag(layer: int) -> int:
-    """Of the draws of a layer's weights."""
+    """Return the tag of the random bits for a layer's weights."""
     return UPDATE_TAG | TAGS_PER_LAYER * layer + OPERAND_OF["w"].number
 
 
 def bias_tag(layer: int) -> int:
-    """Of the draws of a layer's bias."""
+    """Return the tag of the random bits for a layer's bias."""
     return UPDATE_TAG | TAGS_PER_LAYER * layer + BIAS_NUMBER

@@ -1,5 +1,5 @@
-"""What a network is, and a multi-layer perceptron: products on a device, the rest in
-:mod:`diastole_sim.train.host`."""
+"""Define the interface of networks, and a multi-layer perceptron with products on a device and all
+further work in :mod:`diastole_sim.train.host`."""
 
 import hashlib
 import itertools
@@ -21,7 +21,7 @@ from diastole_sim.train.session import Held, Session
 
 @dataclass(frozen=True, kw_only=True)
 class LayerShape:
-    """A linear layer in a step: X (m, k), W (k, n). ``input_gradient``: whether dX is asked for."""
+    """Linear layer in a step: X (m, k), W (k, n). ``input_gradient``: True if dX is computed."""
 
     m: int
     k: int
@@ -30,7 +30,7 @@ class LayerShape:
 
 
 class Network(Protocol):
-    """What a job trains: its linear layers on a device."""
+    """Interface of a network for a job, with linear layers on a device."""
 
     @property
     def depth(self) -> int:
@@ -39,11 +39,12 @@ class Network(Protocol):
 
     @property
     def learnt(self) -> dict[str, list["Parameter"]]:
-        """All that training changes, in lists by name; to put others there, change the lists."""
+        """Everything that training changes, in lists by name. Change the lists to replace
+        parameters."""
         ...
 
     def shapes(self, batch: Samples) -> list[LayerShape]:
-        """Of the linear layers in a step on ``batch``."""
+        """Return the shapes of the linear layers in a step on ``batch``."""
         ...
 
     def train_step(
@@ -57,29 +58,29 @@ class Network(Protocol):
         following: Samples | None = None,
         scale: HostScale = ...,
     ) -> tuple[float, float]:
-        """One step: loss and accuracy before the update; ``following`` is the next batch.
-        ``scale``: of the loss."""
+        """Do one step and return loss and accuracy before the update. ``following``: the next
+        batch. ``scale``: scale of the loss."""
         ...
 
     def evaluate(self, session: Session, samples: Samples, *, step: int) -> tuple[float, float]:
-        """Loss and accuracy."""
+        """Return loss and accuracy on samples."""
         ...
 
     def sha256(self) -> str:
-        """Of all parameters."""
+        """Return the SHA-256 of all parameters."""
         ...
 
 
 @dataclass(frozen=True, kw_only=True)
 class Parameter:
-    """A master copy, as float32 whatever its format, and its velocity."""
+    """Master copy of a parameter, held as float32 whatever the format, and the velocity."""
 
     value: Floats
     velocity: Floats
 
     @classmethod
     def at(cls, value: Floats) -> "Parameter":
-        """Starting from ``value``, at rest."""
+        """Return a parameter with ``value`` and velocity 0."""
         return cls(value=value, velocity=np.zeros_like(value))
 
     def descend(
@@ -89,14 +90,14 @@ class Parameter:
         momentum: float,
         rounded: Callable[[Floats], Floats],
     ) -> "Parameter":
-        """After one update, whose value is ``rounded``."""
+        """Return the parameter after one update. ``rounded``: rounding of the new value."""
         value, velocity = host.descend(self.value, self.velocity, gradient, rate, momentum)
         return Parameter(value=rounded(value), velocity=velocity)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Passed:
-    """What a layer's forward pass leaves for the backward pass: operands and ``z = X W + bias``."""
+    """Values of a layer's forward pass for the backward pass: operands and ``z = X W + bias``."""
 
     x: Held
     w: Held
@@ -104,11 +105,12 @@ class Passed:
 
 
 class Perceptron:
-    """Layers of ``sizes[0] -> sizes[1] -> ...`` units, a ReLU between two, no activation last.
+    """Perceptron with layers of ``sizes[0] -> sizes[1] -> ...`` units, a ReLU between two layers,
+    and no activation after the last layer.
 
-    ``weights`` (inputs, outputs) and ``biases`` (outputs,) are lists of :class:`Parameter`, one
-    per layer. Initial weights come from ``seed``, biases start at 0. Layers count from 0. Both are
-    kept as ``master`` says; what their updates draw comes from ``seed``.
+    ``weights`` (inputs, outputs) and ``biases`` (outputs,) are lists of :class:`Parameter`, one per
+    layer. Initial weights come from ``seed``, biases start at 0. Layers count from 0. Weights and
+    biases have the format ``master``. Updates draw random bits from ``seed``.
     """
 
     def __init__(self, sizes: tuple[int, ...], *, seed: int, master: Master = FLOAT32):
@@ -119,7 +121,7 @@ class Perceptron:
             for layer, (inputs, outputs) in enumerate(pairs)
         ]
         self.biases = [Parameter.at(np.zeros(outputs, np.float32)) for _, outputs in pairs]
-        self._inputs: Held | None = None  # of the next step, converted
+        self._inputs: Held | None = None  # converted inputs of the next step
 
     @property
     def depth(self) -> int:
@@ -128,11 +130,11 @@ class Perceptron:
 
     @property
     def learnt(self) -> dict[str, list[Parameter]]:
-        """By the attribute's name."""
+        """Parameters by the name of the attribute."""
         return {"weights": self.weights, "biases": self.biases}
 
     def shapes(self, batch: Samples) -> list[LayerShape]:
-        """Of the products of a step."""
+        """Return the shapes of the products of a step."""
         sizes = [weight.value.shape for weight in self.weights]
         rows = len(batch.inputs)
         return [
@@ -143,10 +145,11 @@ class Perceptron:
     def forward(
         self, session: Session, inputs: Floats | Held, *, step: int, first_layer: int = 0
     ) -> list[Passed]:
-        """All layers. ``first_layer`` is added to the layers' numbers in the tags of the draws.
+        """Run the forward pass of all layers. ``first_layer``: number added to the layers' numbers
+        in the tags of random bits.
 
-        A layer's weights are converted beside the product of the layer before; ``inputs`` may have
-        been converted already.
+        A layer's weights are converted beside the product of the previous layer. ``inputs`` may be
+        converted already.
         """
         passed: list[Passed] = []
         depth = self.depth
@@ -182,10 +185,10 @@ class Perceptron:
         step: int,
         beside: Callable[[], None] | None = None,
     ) -> list[tuple[Floats, Floats]]:
-        """(dW, dbias) of every layer, from the gradient ``dy`` by the last layer's ``z``.
+        """Return (dW, dbias) of every layer, from the gradient ``dy`` by the last layer's ``z``.
 
-        The operands of the forward pass serve again; only dY is converted. Layer 0 needs no dX.
-        ``beside`` is called before the first product: it may ask for a conversion beside that.
+        The operands of the forward pass are used again; only dY is converted. Layer 0 needs no dX.
+        ``beside``: called before the first product, to request a conversion beside the product.
         """
         found: list[tuple[Floats, Floats]] = []
         for layer in reversed(range(self.depth)):
@@ -213,10 +216,10 @@ class Perceptron:
         following: Samples | None = None,
         scale: HostScale = UNSCALED,
     ) -> tuple[float, float]:
-        """One step on ``batch``: its loss and accuracy, both before the update.
+        """Do one step on ``batch``. Return loss and accuracy, both before the update.
 
         The inputs of ``following``, the batch of the next step, are converted beside the first
-        product of the backward pass, which reads little, and kept for it.
+        product of the backward pass, which reads little, and kept for the next step.
         """
         inputs, self._inputs = self._inputs, None
         passed = self.forward(session, batch.inputs if inputs is None else inputs, step=step)
@@ -244,17 +247,17 @@ class Perceptron:
         return float(loss), host.accuracy(passed[-1].z, batch.labels)
 
     def evaluate(self, session: Session, samples: Samples, *, step: int) -> tuple[float, float]:
-        """Loss and accuracy on ``samples``, in one product per layer.
+        """Return loss and accuracy on ``samples``, with one product per layer.
 
-        Counted as layers behind the last, so that no draw is shared with training.
+        Layers are numbered after the last layer, so no random bits are shared with training.
         """
         z = self.forward(session, samples.inputs, step=step, first_layer=self.depth)[-1].z
         loss, _ = host.softmax_cross_entropy(z, samples.labels)
         return float(loss), host.accuracy(z, samples.labels)
 
     def sha256(self) -> str:
-        """Over weights, then bias of every layer in order, row by row, as the little-endian bytes
-        of their master format."""
+        """Return the SHA-256 of the weights, then the bias, of every layer in order, row by row, as
+        little-endian bytes of the master format."""
         digest = hashlib.sha256()
         for weight, bias in zip(self.weights, self.biases, strict=True):
             digest.update(self.master.to_bytes(weight.value))

@@ -1,4 +1,5 @@
-"""Root-mean-square normalisation on the host, with its gradients: float32 in a stated order.
+"""Compute root-mean-square normalisation and its gradients on the host, in float32 and in a stated
+order.
 
 Source: Zhang and Sennrich, NeurIPS 2019.
 """
@@ -14,19 +15,21 @@ from diastole_sim.train import host
 Numbers = NDArray[Any]
 
 EPSILON = 2.0**-16
-"""Is added to the mean square, so that a row of zeros has a root."""
+"""Number added to the mean square, so that a row of zeros has a nonzero root."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Normed:
-    """What the forward pass leaves: its input (rows, channels), and 1 / root of each row."""
+    """Values of the forward pass for the backward pass: the input (rows, channels), and 1 / root of
+    each row."""
 
     x: Numbers
     inverse: Numbers
 
 
 def normalise(x: Numbers, gain: Numbers) -> tuple[Numbers, Normed]:
-    """gain * (x / sqrt(mean(x^2) + epsilon)), row by row; ``gain`` (channels,)."""
+    """Return gain * (x / sqrt(mean(x^2) + epsilon)), row by row, and the values for the backward
+    pass. ``gain``: (channels,)."""
     kind = x.dtype.type
     square = host.sum_columns(x * x) / kind(x.shape[1]) + kind(EPSILON)
     inverse: Numbers = kind(1) / np.sqrt(square)
@@ -34,7 +37,7 @@ def normalise(x: Numbers, gain: Numbers) -> tuple[Numbers, Normed]:
 
 
 def normalise_gradients(passed: Normed, gain: Numbers, dy: Numbers) -> tuple[Numbers, Numbers]:
-    """The gradients by x and by the gain."""
+    """Return the gradients by x and by the gain."""
     inverse = passed.inverse[:, None]
     unit = passed.x * inverse
     inner = dy * gain

@@ -1,10 +1,10 @@
-"""Widths that change while a network trains: which one the next conversion of a tensor has.
+"""Choose widths that change while a network trains: the width of the next conversion of a tensor.
 
-The host decides, from what the monitor said of the last conversion of the same tag, or from the
-step alone; the machine only counts. Steps and layers count from 0.
+The host decides, from the monitor's result for the last conversion with the same tag, or from the
+number of the step alone. The machine only counts. Steps and layers count from 0.
 
-Source: Zhang, McDanel, Kung: FAST, HPCA 2022, with r as
-:mod:`diastole_sim.golden.improvement` has it.
+Source: Zhang, McDanel, Kung: FAST, HPCA 2022, with r as :mod:`diastole_sim.golden.improvement`
+defines it.
 """
 
 import math
@@ -19,20 +19,25 @@ from diastole_sim.spec.operations import OPERAND_OF, Operation
 from diastole_sim.spec.require import require_choice
 
 PRECISIONS = ("fast", "low", "high", "low-to-high")
-"""By the monitor; always 2 or 4 bits; 2 up to a step and then 4."""
+"""Rules for widths: by the monitor; always 2 bits; always 4 bits; 2 bits up to a step and then 4
+bits."""
 MACHINE_PRECISIONS = ("fast", "low", "high")
-"""Those of a machine that does whole steps."""
+"""Rules of a machine that does whole steps."""
 LOW, HIGH = 2, 4
 ALPHA, BETA = 0.6, 0.3
 
 
 @dataclass(frozen=True, kw_only=True)
 class Precision:
-    """``kind``: of :data:`PRECISIONS`. ``classes``: those whose width is chosen.
+    """Rule for widths.
 
-    ``alpha``, ``beta``: of ``fast``; the threshold that r must exceed falls with the steps and with
-    the layers. ``switch``: of ``low-to-high``, the first step with 4 bits. ValueError for another
-    kind, or where ``switch`` is missing or has no meaning.
+    - ``kind``: name of the rule, of :data:`PRECISIONS`.
+    - ``classes``: classes with chosen widths.
+    - ``alpha``, ``beta``: parameters of ``fast``. The threshold that r must exceed falls with the
+      steps and with the layers.
+    - ``switch``: first step with 4 bits, for ``low-to-high``.
+
+    ValueError for an unknown kind, and if ``switch`` is missing or has no meaning.
     """
 
     kind: str
@@ -47,18 +52,22 @@ class Precision:
             raise ValueError("a step to switch at goes with low-to-high, and with nothing else")
 
     def threshold(self, step: int, steps: int, layer: int, layers: int) -> int:
-        """max(0, alpha - beta step/steps - beta layer/layers), in units of 2^-16, ties to even."""
+        """Return max(0, alpha - beta step/steps - beta layer/layers) in units of 2^-16, ties to
+        even."""
         eps = self.alpha - self.beta * step / steps - self.beta * layer / layers
         return round(2**THRESHOLD_BITS * max(0.0, eps))
 
 
 @dataclass(kw_only=True)
 class Widths:
-    """The widths of a run of ``steps`` steps on a network of ``layers`` layers.
+    """Widths of a run of ``steps`` steps on a network of ``layers`` layers.
 
-    Layers behind the last are those of held-out samples: they take the widths that hold, and decide
-    and count nothing. ``chosen``: by tensor the width of every conversion in its order;
-    ``products``: how many took so many passes; ``passes``, ``work``: MACs times passes, and MACs.
+    Layers after the last layer are layers of held-out samples. Such layers take the present widths,
+    and decide and count nothing.
+
+    - ``chosen``: widths of every conversion in order, by tensor.
+    - ``products``: number of products by number of passes.
+    - ``passes``, ``work``: sum of MACs times passes, and sum of MACs.
     """
 
     precision: Precision
@@ -71,7 +80,7 @@ class Widths:
     _next: dict[str, int] = field(default_factory=dict[str, int])
 
     def choose(self, tensor_class: str, layer: int, step: int) -> int | None:
-        """The width of a conversion; None where the class has one width only."""
+        """Return the width of a conversion; None if the class has one width only."""
         if tensor_class not in self.precision.classes:
             return None
         name = self._name(tensor_class, layer)
@@ -81,7 +90,8 @@ class Widths:
         return width
 
     def see(self, tensor_class: str, layer: int, step: int, converted: object) -> None:
-        """What a conversion was, for the next one of its tag."""
+        """Note the result of a conversion, for the width of the next conversion with the same
+        tag."""
         if self.precision.kind != "fast" or layer >= self.layers:
             return
         if isinstance(converted, Monitored) and converted.improvement is not None:
@@ -96,8 +106,8 @@ class Widths:
         sizes: Mapping[str, int],
         layer: int,
     ) -> None:
-        """The passes of an operation's products; ``widths`` by the operands' names, ``sizes`` by
-        axis."""
+        """Count the passes of an operation's products. ``widths``: widths by name of the operand.
+        ``sizes``: sizes by axis."""
         if layer >= self.layers:
             return
         for product in operation.products:
@@ -110,17 +120,17 @@ class Widths:
 
     @property
     def mean_passes(self) -> float:
-        """Passes of a product, by MACs; 1 if there was none."""
+        """Mean passes of a product, weighted by MACs; 1 without products."""
         return float(Fraction(self.passes, self.work)) if self.work else 1.0
 
     @property
     def shares(self) -> dict[str, float]:
-        """Of all products those of so many passes, in ascending order."""
+        """Fraction of all products by number of passes, in ascending order."""
         total = self.products.total()
         return {str(passes): count / total for passes, count in sorted(self.products.items())}
 
     def log(self) -> dict[str, str]:
-        """By tensor the widths of its conversions, a digit each."""
+        """Return the widths of every tensor's conversions, a digit each, by tensor."""
         return {name: "".join(map(str, widths)) for name, widths in sorted(self.chosen.items())}
 
     def _name(self, tensor_class: str, layer: int) -> str:

@@ -1,5 +1,5 @@
-"""The picture of a training run: loss and accuracy, of the device and of the float32 run, and the
-widths that were chosen."""
+"""Draw a training run: loss and accuracy of the device and of the float32 run, and the chosen
+widths."""
 
 from pathlib import Path
 from typing import IO, Any
@@ -12,8 +12,8 @@ SMOOTHED_STEPS = 11
 
 
 def write_picture(result: TrainResult, path: Path | str | IO[bytes], kind: str = "png") -> None:
-    """Write a PNG, or another ``kind`` of picture, with two plots over the steps: minibatch loss,
-    and held-out accuracy; below them, where widths were chosen, those of every tensor.
+    """Write a PNG, or another ``kind`` of picture, with two plots over the steps: minibatch loss
+    and held-out accuracy. If widths were chosen, a third plot below has the widths of every tensor.
 
     Losses are means of ``SMOOTHED_STEPS`` neighbouring minibatches. Needs matplotlib.
     """
@@ -46,7 +46,8 @@ def write_picture(result: TrainResult, path: Path | str | IO[bytes], kind: str =
 
 
 def _draw_widths(axes: Any, widths: dict[str, str]) -> None:
-    """A row for each tensor, a column for each of its conversions: a darker one is wider."""
+    """Draw a row for each tensor and a column for each conversion of the tensor. Darker is
+    wider."""
     from matplotlib.colors import ListedColormap
 
     rows = [[int(digit) for digit in digits] for digits in widths.values()]
@@ -63,7 +64,7 @@ def _draw_widths(axes: Any, widths: dict[str, str]) -> None:
 
 
 def smoothed(history: History) -> tuple[list[int], list[float]]:
-    """Steps done, and the mean loss of the minibatches around each."""
+    """Return the numbers of steps done, and the mean loss of the minibatches around each step."""
     reach = SMOOTHED_STEPS // 2
     losses = history.losses
     windows = [losses[max(0, i - reach) : i + reach + 1] for i in range(len(losses))]

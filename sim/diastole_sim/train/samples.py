@@ -1,4 +1,4 @@
-"""What a network learns from: inputs and labels."""
+"""Hold the samples of a training: inputs and labels."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -9,8 +9,11 @@ from numpy.typing import NDArray
 
 @dataclass(frozen=True, kw_only=True)
 class Samples:
-    """One sample a row. ``inputs``: features (samples, features) in float32, or symbols (samples,
-    length) as integers; ``labels`` (samples,), or for symbols (samples, length), from 0 on."""
+    """Samples, one in each row.
+
+    - ``inputs``: features (samples, features) in float32, or symbols (samples, length) as integers.
+    - ``labels``: (samples,), or (samples, length) for symbols, from 0 on.
+    """
 
     inputs: NDArray[Any]
     labels: NDArray[np.int64]

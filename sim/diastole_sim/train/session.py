@@ -1,4 +1,5 @@
-"""Tensors and products by name, on one device or on two at once that must agree bit for bit."""
+"""Run named conversions and products on one device, or on two devices that must agree bit for
+bit."""
 
 import math
 from dataclasses import dataclass
@@ -12,7 +13,7 @@ from diastole_sim.train.precision import Widths
 
 
 class Trainer(Protocol):
-    """The part of :class:`diastole_sim.device.interface.DeviceProtocol` that training uses."""
+    """Part of :class:`diastole_sim.device.interface.DeviceProtocol` that training uses."""
 
     @property
     def total_cycles(self) -> int | None: ...
@@ -35,7 +36,8 @@ class Trainer(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class Unseen:
-    """A tensor whose conversion may wait for a product, to run beside it: not compared yet."""
+    """Conversion that is not compared yet. The conversion may wait for a product, to run beside
+    it."""
 
     name: str
     layer: int
@@ -45,8 +47,8 @@ class Unseen:
 
 @dataclass(frozen=True, kw_only=True)
 class Held:
-    """A converted tensor as each device holds it; ``reference`` is None without one. ``width``:
-    that was chosen for it, if one was."""
+    """Converted tensor on each device. ``reference``: None without a reference device. ``width``:
+    width chosen for the tensor, None without a choice."""
 
     device: ConvertedTensor
     reference: ConvertedTensor | None
@@ -54,21 +56,24 @@ class Held:
 
 
 class Session:
-    """Runs conversions and products on ``device``, and again on ``reference`` if there is one.
+    """Run conversions and products on ``device``, and again on ``reference``, if any.
 
-    Both get the same float32 data, that which ``device`` computed, so a difference shows in the
-    tensor in which it arises. Every converted operand and every product of ``reference``, and all
-    that is reported of them, is compared with the one of ``device`` as bits; a difference is
-    recorded and work goes on with what ``device`` says.
+    Both devices get the same float32 data, the results of ``device``. A difference therefore shows
+    in the tensor in which it arises. Every converted operand, every product and all reports of
+    ``reference`` are compared with ``device`` bit by bit. A difference is recorded, and work
+    continues with the results of ``device``.
 
-    Attributes: ``comparison``, the differences in the order of work; ``cycles`` of the product
-    commands, None while no product brought counters; ``macs`` multiplications and additions that
-    the products needed, unpadded; ``inexact`` products that were rounded more than once;
-    ``products`` in all; ``saturated`` and ``underflowed`` elements, of those ``converted``, over
-    all copies; ``overflowed``, whether a gradient that was converted had a NaN or Inf, or a result
-    was too large, since somebody made it False. ``widths`` chooses those of conversions, if there
-    is anything to choose. After :meth:`watch` a history has the first operand or result that is not
-    finite.
+    - ``comparison``: differences in the order of work.
+    - ``cycles``: cycles of the product commands, None while no product has counters.
+    - ``macs``: multiplications and additions of the products, without padding.
+    - ``inexact``: number of products that were rounded more than once.
+    - ``products``: number of all products.
+    - ``saturated``, ``underflowed``: elements among the ``converted`` elements, over all copies.
+    - ``overflowed``: True if a converted gradient had a NaN or Inf, or a result was too large,
+      since the caller last set False.
+    - ``widths``: chooses the widths of conversions, None without a choice.
+
+    After :meth:`watch`, a history records the first operand or result that is not finite.
     """
 
     def __init__(
@@ -93,17 +98,19 @@ class Session:
 
     @property
     def total_cycles(self) -> int | None:
-        """Of all that the device has done so far, conversions included, and of the run that this
-        one goes on from, ``cycles_before``; None without a clock."""
+        """Cycles of all work of the device so far, including conversions, plus ``cycles_before``,
+        the cycles of the run that this run continues. None without a clock."""
         own = self.device.total_cycles
         return own if own is None else own + (self.cycles_before or 0)
 
     def convert(
         self, array: Floats, tensor_class: str, *, layer: int, step: int, beside: bool = False
     ) -> Held:
-        """Quantise once, for all products; the tag of the draws is 4 * layer + class number.
+        """Quantise a tensor once, for all products. The tag of the random bits is 4 * layer + class
+        number.
 
-        ``beside``: while the next product runs, which must not be of this tensor.
+        ``beside``: True to convert while the next product runs. The product must not read this
+        tensor.
         """
         tensor = OPERAND_OF[tensor_class]
         self._look(tensor.name, array, layer, step)
@@ -122,9 +129,9 @@ class Session:
         return held
 
     def watch(self, history: History, depth: int) -> None:
-        """Note in ``history`` the first tensor from now on that is not finite; what follows from
-        the tensor is not finite either. ``depth``: layers of the network, behind which the layers
-        of evaluations are counted."""
+        """Record in ``history`` the first tensor that is not finite, from this call on. Results
+        computed from the tensor are not finite either. ``depth``: number of layers of the network.
+        Layers of evaluations are numbered after the network's layers."""
         self._history, self._depth = history, depth
 
     def _look(self, name: str, values: Floats, layer: int, step: int) -> None:
@@ -135,7 +142,7 @@ class Session:
         self._history.look_at(f"layer {number} {name}{of}", values, f"step {step}")
 
     def _see(self) -> None:
-        """Count and compare what has been converted."""
+        """Count and compare the finished conversions."""
         for unseen in self._unseen:
             own, expected = unseen.held.device, unseen.held.reference
             self.saturated += own.saturated
@@ -151,22 +158,22 @@ class Session:
         self._unseen.clear()
 
     def forward(self, x: Held, w: Held, *, layer: int, step: int) -> Floats:
-        """Y = X W."""
+        """Return Y = X W."""
         return self._run("forward", (x, w), layer, step).y
 
     def dw(self, x: Held, dy: Held, *, layer: int, step: int) -> Floats:
-        """dW = X^T dY."""
+        """Return dW = X^T dY."""
         return self._run("dw", (x, dy), layer, step).dw
 
     def backward(
         self, x: Held, w: Held, dy: Held, *, layer: int, step: int
     ) -> tuple[Floats, Floats]:
-        """(dX, dW) = (dY W^T, X^T dY), in one command."""
+        """Return (dX, dW) = (dY W^T, X^T dY), by one command."""
         result = self._run("backward", (x, w, dy), layer, step)
         return result.dx, result.dw
 
     def _run(self, op: str, operands: tuple[Held, ...], layer: int, step: int) -> ProductResult:
-        """The method ``op`` of the device, and of the reference."""
+        """Call the method ``op`` of the device and of the reference."""
         result: ProductResult = getattr(self.device, op)(*(held.device for held in operands))
         self.overflowed |= result.overflow
         if self.reference is not None:

@@ -1,4 +1,5 @@
-"""The state of a training after a step, from which another run of the same goes on."""
+"""Hold the state of a training after a step, from which a second run of the training can
+continue."""
 
 from dataclasses import asdict, dataclass, field
 from typing import Any, Protocol
@@ -10,14 +11,19 @@ from diastole_sim.train.network import Network, Parameter
 from diastole_sim.train.session import Session
 
 COUNTED = ("cycles", "macs", "inexact", "products", "saturated", "underflowed", "converted")
-"""Attributes of a session that go on counting."""
+"""Attributes of a session that continue to count."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class TrainingState:
-    """After ``steps`` steps: ``arrays`` by name, parameters with their velocities; ``counts`` of
-    the session, with ``total_cycles`` of the device; ``scale``: of the loss, as
-    :class:`diastole_sim.train.loss_scaling.HostScale` records it; the curves so far."""
+    """State after ``steps`` steps.
+
+    - ``arrays``: parameters with velocities, by name.
+    - ``counts``: counts of the session, with ``total_cycles`` of the device.
+    - ``scale``: scale of the loss, as :class:`diastole_sim.train.loss_scaling.HostScale` records
+      it.
+    - ``history``: curves so far.
+    """
 
     steps: int
     arrays: dict[str, Floats]
@@ -29,7 +35,7 @@ class TrainingState:
     def of(
         cls, steps: int, network: Network, session: Session, history: History, scale: HostScale
     ) -> "TrainingState":
-        """As it is now."""
+        """Return the present state."""
         arrays = {
             f"{name}.{number}.{part}": getattr(parameter, part)
             for name, parameters in network.learnt.items()
@@ -41,8 +47,8 @@ class TrainingState:
         return cls(steps=steps, arrays=arrays, counts=counts, scale=scale.record(), history=history)
 
     def restore(self, network: Network, session: Session, scale: HostScale) -> History:
-        """Make network, session and scale of the loss what they were; gives the curves. KeyError or
-        ValueError for a state of another network."""
+        """Restore network, session and scale of the loss, and return the curves. KeyError or
+        ValueError for a state of a different network."""
         for name, parameters in network.learnt.items():
             for number, parameter in enumerate(parameters):
                 found = {
@@ -58,13 +64,14 @@ class TrainingState:
         return self.history
 
     def record(self) -> dict[str, Any]:
-        """All but the arrays, as plain values."""
+        """Return everything except the arrays as plain values."""
         record = {"steps": self.steps, "counts": self.counts, "scale": self.scale}
         return record | {"history": asdict(self.history)}
 
     @classmethod
     def read(cls, record: dict[str, Any], arrays: dict[str, Floats]) -> "TrainingState":
-        """What :meth:`record` gave. KeyError or TypeError for what is none."""
+        """Return the state from the result of :meth:`record`. KeyError or TypeError for a record of
+        a different form."""
         curves = dict(record["history"])
         curves["held_out"] = [tuple(each) for each in curves["held_out"]]
         return cls(
@@ -77,12 +84,12 @@ class TrainingState:
 
 
 class StateKeeper(Protocol):
-    """Where the state of a training is kept."""
+    """Store for the state of a training."""
 
     def load(self) -> TrainingState | None:
-        """That of a run before; None if there was none."""
+        """Return the state of an earlier run; None without an earlier run."""
         ...
 
     def keep(self, state: TrainingState) -> None:
-        """Instead of what is there, whole or not at all."""
+        """Replace the stored state, completely or not at all."""
         ...

@@ -1,4 +1,4 @@
-"""The tasks that can be trained, by name: their data, their network and how it is trained."""
+"""List the tasks for training by name: data, network and parameters of the training."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -15,29 +15,36 @@ from diastole_sim.train.text import load_text, split_text
 from diastole_sim.train.transformer import Transformer, TransformerSizes
 
 HIDDEN, BATCH = 64, 64
-"""Units of the hidden layer of a perceptron, and samples of a step, at most."""
+"""Units of the hidden layer of a perceptron, and most samples of a step."""
 
 
 class Splits(Protocol):
-    """Divides samples into those to train with and those that are held out."""
+    """Function that divides samples into training samples and held-out samples."""
 
     def __call__(self, samples: Samples, *, seed: int) -> tuple[Samples, Samples]: ...
 
 
 class Builds(Protocol):
-    """Makes the network for samples such as these, whose parameters are kept in ``master``."""
+    """Function that makes the network for the form of the samples, with parameters in the format
+    ``master``."""
 
     def __call__(self, training: Samples, *, seed: int, master: Master = ...) -> Network: ...
 
 
 @dataclass(frozen=True, kw_only=True)
 class Task:
-    """One thing to learn. ``load`` gives all samples; the rest says how they are learnt.
+    """Task for training.
 
-    ``about``: one line for people. ``batch`` samples per step, ``rate`` the learning rate of step
-    0, ``steps`` unless told otherwise; the held-out samples are looked at every ``evaluate_every``
-    steps. ``needs``: the distribution that has the samples, if it is another one. ``classifies``:
-    features by a perceptron, which a machine with a vector unit learns by a program.
+    - ``about``: one line for people.
+    - ``load``: function that returns all samples.
+    - ``split``, ``network``: functions that split the samples and make the network.
+    - ``batch``: samples per step.
+    - ``rate``: learning rate of step 0.
+    - ``steps``: default number of steps.
+    - ``evaluate_every``: steps between two evaluations of the held-out samples.
+    - ``needs``: distribution with the samples, None if Diastole has the samples.
+    - ``classifies``: True if a perceptron learns labels of features. A machine with a vector unit
+      learns such a task by a program.
     """
 
     name: str
@@ -57,22 +64,23 @@ class Task:
 def perceptron(
     training: Samples, *, seed: int, master: Master = FLOAT32, hidden: int, classes: int
 ) -> Perceptron:
-    """Of one hidden layer, for features and classes."""
+    """Return a perceptron of one hidden layer, for features and classes."""
     return Perceptron((training.inputs.shape[1], hidden, classes), seed=seed, master=master)
 
 
 def decoder(training: Samples, *, seed: int, master: Master = FLOAT32) -> Transformer:
-    """Of bytes."""
+    """Return a decoder of bytes."""
     sizes = TransformerSizes(context=training.inputs.shape[1])
     return Transformer(sizes, seed=seed, master=master)
 
 
 def load_digits() -> Samples:
-    """1797 handwritten digits, 8x8 pixels of 0..16, scaled to 0..1; from scikit-learn's package.
+    """Return 1797 handwritten digits, 8x8 pixels of 0..16, scaled to 0..1, from scikit-learn's
+    package.
 
     Source: E. Alpaydin and C. Kaynak, UCI Optical Recognition of Handwritten Digits, 1998.
     """
-    # Imported here: slow, and wanted by this task only.
+    # Import only for this task, since the import is slow.
     from sklearn.datasets import load_digits as bundled  # pyright: ignore[reportMissingTypeStubs]
 
     digits = cast(Any, bundled())
@@ -83,7 +91,8 @@ def load_digits() -> Samples:
 
 
 def split(samples: Samples, *, seed: int) -> tuple[Samples, Samples]:
-    """All but a fifth, in random order, to train with, and the held-out fifth (rounded up)."""
+    """Return four fifths of the samples, in random order, for training, and the held-out fifth,
+    rounded up."""
     count = len(samples.labels)
     order = permutation(count, seed=seed, tag=SPLIT_TAG, step=0)
     held_out = held_out_count(count)
@@ -91,12 +100,13 @@ def split(samples: Samples, *, seed: int) -> tuple[Samples, Samples]:
 
 
 def held_out_count(count: int) -> int:
-    """A fifth, rounded up."""
+    """Return a fifth of ``count``, rounded up."""
     return -(-count // 5)
 
 
 def given_task(samples: Samples, name: str) -> Task:
-    """A user's own samples, learnt as the digits are: features of one size, labels from 0 on."""
+    """Return a task of a user's own samples, learnt as the digits are: features of one size, labels
+    from 0 on."""
     classes = int(samples.labels.max()) + 1
     training = len(samples.labels) - held_out_count(len(samples.labels))
     return Task(
@@ -149,11 +159,11 @@ _TASKS = [
 TASKS = {task.name: task for task in _TASKS}
 OTHER_NAMES = {"digits-mlp": "digits"}
 TASK_NAMES = tuple(sorted((*TASKS, *OTHER_NAMES)))
-"""All that :func:`find_task` knows."""
+"""Names that :func:`find_task` accepts."""
 
 
 def find_task(name: str) -> Task:
-    """The task of that name; ValueError, naming those that exist, if there is none."""
+    """Return the task with the name; ValueError with all known names if the name is unknown."""
     if name not in TASK_NAMES:
         raise ValueError(f"task must be one of {', '.join(TASK_NAMES)}, not {name!r}")
     return TASKS[OTHER_NAMES.get(name, name)]

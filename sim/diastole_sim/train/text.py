@@ -1,4 +1,4 @@
-"""The text of the task ``text``: bytes in windows, of which some stretches are held out."""
+"""Load the text of the task ``text``: bytes in windows, with some stretches held out."""
 
 from pathlib import Path
 
@@ -10,14 +10,14 @@ TEXT = Path(__file__).with_name("texts") / "python.txt"
 CONTEXT = 64
 """Bytes of a window."""
 STRETCH = 16
-"""Windows that follow each other, all of them held out or none."""
+"""Number of consecutive windows that are held out together or not at all."""
 HELD_OUT = 8
-"""Stretches that are held out: 8 KiB."""
+"""Number of held-out stretches, 8 KiB together."""
 
 
 def load_text() -> Samples:
-    """All whole windows of the text: inputs are bytes (windows, 64), labels the bytes that follow
-    each."""
+    """Return all whole windows of the text. Inputs are bytes (windows, 64), labels are the bytes
+    after each input byte."""
     data = np.frombuffer(TEXT.read_bytes(), np.uint8).astype(np.int64)
     count = (len(data) - 1) // CONTEXT
     windows = data[: count * CONTEXT].reshape(count, CONTEXT)
@@ -26,7 +26,8 @@ def load_text() -> Samples:
 
 
 def split_text(samples: Samples, *, seed: int) -> tuple[Samples, Samples]:
-    """What is trained with, and what is held out: every nth stretch, the same for every seed."""
+    """Return the training samples and the held-out samples. Every nth stretch is held out, equal
+    for every seed."""
     stretches = len(samples.labels) // STRETCH
     every = stretches // HELD_OUT
     stretch = np.arange(len(samples.labels)) // STRETCH

@@ -1,9 +1,11 @@
-"""A decoder of bytes: its linear layers on a device, all else on the host in a stated order.
+"""Train a decoder of bytes, with linear layers on a device and all further work on the host in a
+stated order.
 
-A block is x + O(attention(QKV(norm x))), then x + Out(ReLU(In(norm x))). The linear layers in their
-order are, of each block, QKV (the three side by side: one product), O, In and Out; then the head.
-Each has weights and a bias, and is to the device what a layer of the digits' network is. Norms,
-attention, ReLU, softmax, loss, tables and the update are the host's, in float32.
+A block is x + O(attention(QKV(norm x))), then x + Out(ReLU(In(norm x))). The linear layers of each
+block, in order, are QKV (queries, keys and values side by side: one product), O, In and Out. The
+head follows the blocks. Each linear layer has weights and a bias. To the device, a linear layer is
+like a layer of the digits' network. The host computes norms, attention, ReLU, softmax, loss, tables
+and the update in float32.
 """
 
 import hashlib
@@ -25,17 +27,18 @@ from diastole_sim.train.samples import Samples
 from diastole_sim.train.session import Held, Session
 
 PER_BLOCK = 4
-"""Linear layers of a block."""
+"""Number of linear layers in a block."""
 TABLE_SCALE = 2.0**-3
-"""Of initial tables, beside what weights of as many inputs have."""
+"""Factor of initial tables, relative to weights with as many inputs."""
 
 Symbols = NDArray[np.int64]
 
 
 @dataclass(frozen=True, kw_only=True)
 class TransformerSizes:
-    """``width`` of a place, ``hidden`` units of the layers In; ``heads`` must divide ``width``;
-    ``context`` places, ``symbols`` that there are."""
+    """Sizes of a transformer: ``blocks``, ``width`` of a place, ``hidden`` units of the layers In,
+    ``heads``, which must divide ``width``, number of places ``context``, number of symbols
+    ``symbols``."""
 
     blocks: int = 2
     width: int = 64
@@ -54,8 +57,8 @@ class TransformerSizes:
 
 @dataclass(kw_only=True)
 class LinearPass:
-    """The linear layers of one step, one after the other, and back. ``first_layer`` is added to
-    their numbers in the tags of the draws."""
+    """Passes through the linear layers of one step, forward in order, then backward.
+    ``first_layer``: number added to the layers' numbers in the tags of random bits."""
 
     network: "Transformer"
     session: Session
@@ -66,7 +69,8 @@ class LinearPass:
     _weights: Held | None = None
 
     def forward(self, values: Floats) -> Floats:
-        """The next layer; the weights of the one after it are converted beside its product."""
+        """Compute the next layer. The weights of the following layer are converted beside the
+        layer's product."""
         index = len(self.operands)
         layer = self.first_layer + index
         w = self._convert(index, beside=False) if self._weights is None else self._weights
@@ -78,7 +82,7 @@ class LinearPass:
         return host.add_bias(y, self.network.biases[index].value)
 
     def backward(self, dy: Floats) -> Floats:
-        """The gradient by what went into the last layer that is left; (dW, dbias) are kept."""
+        """Return the gradient by the input of the last remaining layer, and keep (dW, dbias)."""
         x, w = self.operands.pop()
         layer = len(self.operands)
         held = self.session.convert(dy, "dy", layer=layer, step=self.step)
@@ -93,7 +97,7 @@ class LinearPass:
 
 @dataclass(frozen=True, kw_only=True)
 class BlockPass:
-    """What a block leaves for the way back."""
+    """Values of a block's forward pass for the backward pass."""
 
     first: norm.Normed
     attended: attention.Attended
@@ -102,12 +106,17 @@ class BlockPass:
 
 
 class Transformer:
-    """``tables``: of symbols (symbols, width) and of places (context, width), which are added.
-    ``gains`` of the norms, two of each block and the last one. ``weights`` and ``biases`` of the
-    linear layers. All are lists of :class:`diastole_sim.train.network.Parameter`; those that are
-    random come from ``seed``, gains start at 1, biases at 0. All are kept as ``master`` says; what
-    their updates draw comes from ``seed``, with the tags of layers: of tables those of weights of
-    the layers behind the last, of gains those of biases there.
+    """Decoder of bytes.
+
+    - ``tables``: tables of symbols (symbols, width) and of places (context, width). The rows of
+      symbol and place are added.
+    - ``gains``: gains of the norms, two in each block and one in the last norm.
+    - ``weights``, ``biases``: parameters of the linear layers.
+
+    All are lists of :class:`diastole_sim.train.network.Parameter` in the format ``master``. Random
+    initial values come from ``seed``, gains start at 1, biases at 0. Updates draw random bits from
+    ``seed`` with the tags of layers. Tables have the tags of weights of the layers after the last
+    layer, gains the tags of biases.
     """
 
     def __init__(self, sizes: TransformerSizes, *, seed: int, master: Master = FLOAT32):
@@ -136,18 +145,18 @@ class Transformer:
 
     @property
     def learnt(self) -> dict[str, list[Parameter]]:
-        """By the attribute's name."""
+        """Parameters by the name of the attribute."""
         names = ("weights", "biases", "tables", "gains")
         return {name: getattr(self, name) for name in names}
 
     def shapes(self, batch: Samples) -> list[LayerShape]:
-        """Of the products of a step."""
+        """Return the shapes of the products of a step."""
         rows = batch.inputs.size
         return [LayerShape(m=rows, k=k, n=n, input_gradient=True) for k, n in self.sizes.layers]
 
     def forward(self, linear: LinearPass, symbols: Symbols) -> tuple[Floats, list[Any]]:
-        """The scores of each next symbol (sequences * places, symbols), and what each block and the
-        last norm leave for the way back. ``symbols`` (sequences, places)."""
+        """Return the scores of each next symbol (sequences * places, symbols), and the values of
+        each block and the last norm for the backward pass. ``symbols``: (sequences, places)."""
         sequences, places = symbols.shape
         table, place = (each.value for each in self.tables)
         x = (table[symbols] + place[:places]).reshape(sequences * places, -1)
@@ -168,9 +177,10 @@ class Transformer:
     def gradients(
         self, linear: LinearPass, left: Sequence[Any], symbols: Symbols, dz: Floats
     ) -> list[Floats]:
-        """By every parameter, in the order of :meth:`parameters`, from the gradient by the scores.
+        """Return the gradients by all parameters, in the order of :meth:`parameters`, from the
+        gradient by the scores.
 
-        What :meth:`forward` left is used up from its end.
+        The values of :meth:`forward` are consumed from the end.
         """
         sequences, places = symbols.shape
         dgains: list[Floats] = []
@@ -199,12 +209,12 @@ class Transformer:
         return [dtable, dplace, *dgains[::-1], *layers]
 
     def parameters(self) -> list[Parameter]:
-        """Both tables, the gains, then weights and bias of every linear layer."""
+        """Return the two tables, the gains, then weights and bias of every linear layer."""
         layers = [each for pair in zip(self.weights, self.biases, strict=True) for each in pair]
         return [*self.tables, *self.gains, *layers]
 
     def replace(self, parameters: Sequence[Parameter]) -> None:
-        """Takes others, in that order."""
+        """Replace all parameters, in the order of :meth:`parameters`."""
         tables, gains = len(self.tables), len(self.gains)
         self.tables = list(parameters[:tables])
         self.gains = list(parameters[tables : tables + gains])
@@ -222,9 +232,9 @@ class Transformer:
         following: Samples | None = None,
         scale: HostScale = UNSCALED,
     ) -> tuple[float, float]:
-        """One step on ``batch``: its loss per symbol and the accuracy of the next one, both before
-        the update. What goes into the first layer hangs on it, so nothing of ``following`` is
-        converted ahead."""
+        """Do one step on ``batch``. Return the loss per symbol and the accuracy of the next symbol,
+        both before the update. The input of the first layer depends on the update, so nothing of
+        ``following`` is converted ahead."""
         linear = LinearPass(network=self, session=session, step=step)
         labels = batch.labels.reshape(-1)
         z, left = self.forward(linear, batch.inputs)
@@ -249,7 +259,7 @@ class Transformer:
         return partial(self.master.round, seed=self.seed, tag=tag, step=step)
 
     def _tags(self) -> list[int]:
-        """Of the draws of updates, in the order of :meth:`parameters`."""
+        """Return the tags of the random bits of updates, in the order of :meth:`parameters`."""
         behind = self.depth
         tables = [weight_tag(behind + number) for number in range(len(self.tables))]
         gains = [bias_tag(behind + number) for number in range(len(self.gains))]
@@ -257,8 +267,9 @@ class Transformer:
         return [*tables, *gains, *layers]
 
     def evaluate(self, session: Session, samples: Samples, *, step: int) -> tuple[float, float]:
-        """Loss per symbol and accuracy of the next one, in one product per layer; counted as layers
-        behind the last, so that no draw is shared with training."""
+        """Return the loss per symbol and the accuracy of the next symbol, with one product per
+        layer. Layers are numbered after the last layer, so no random bits are shared with
+        training."""
         linear = LinearPass(network=self, session=session, step=step, first_layer=self.depth)
         z, _ = self.forward(linear, samples.inputs)
         labels = samples.labels.reshape(-1)
@@ -266,7 +277,7 @@ class Transformer:
         return float(loss), host.accuracy(z, labels)
 
     def sha256(self) -> str:
-        """Over the parameters in their order, row by row, as the little-endian bytes of their
+        """Return the SHA-256 of the parameters in order, row by row, as little-endian bytes of the
         master format."""
         digest = hashlib.sha256()
         for each in self.parameters():
@@ -279,7 +290,7 @@ def _scaled(values: Floats, factor: float) -> Floats:
 
 
 def _table(rows: int, columns: int, *, seed: int, layer: int) -> Floats:
-    """Random numbers of a size that does not hang on the rows: of weights with ``columns``
-    inputs."""
+    """Return a random table. The size of the numbers does not depend on ``rows``, but equals the
+    size of weights with ``columns`` inputs, times :data:`TABLE_SCALE`."""
     drawn = initial_weights(columns, rows, seed=seed, layer=layer).T
     return _scaled(np.ascontiguousarray(drawn), TABLE_SCALE)
