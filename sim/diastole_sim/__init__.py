@@ -1,8 +1,8 @@
-"""Numbers and time of Diastole: formats, the golden model, memory image, timing; no hardware.
+"""Number formats, the golden model, the memory image and timing of Diastole, without hardware.
 
-``quantise`` and ``dequantise`` are for any number format on numpy arrays
-(:mod:`diastole_sim.codes.api`), ``Codes`` what they exchange. Each is imported when it is asked
-for, so that what needs one alone does not pay for all.
+``quantise`` and ``dequantise`` convert numpy arrays to and from any number format
+(:mod:`diastole_sim.codes.api`). ``Codes`` is the result of ``quantise``. Python imports a name at
+its first use, so a program pays only for the names in use.
 """
 
 from importlib import import_module
@@ -21,7 +21,7 @@ _HOMES = {
 }
 
 
-if not TYPE_CHECKING:  # which would take any name for one of ours
+if not TYPE_CHECKING:  # hidden from type checkers, which would accept every name
 
     def __getattr__(name: str) -> Any:
         if name not in _HOMES:

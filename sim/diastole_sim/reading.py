@@ -1,4 +1,7 @@
-"""Reads files that a user names: regular files and pipes, which end, and never beyond a bound."""
+"""Read files named by a user, up to a bound of bytes.
+
+Only regular files and pipes are read, because they have an end.
+"""
 
 import errno
 import json
@@ -8,17 +11,18 @@ from pathlib import Path
 from typing import Any
 
 MAX_MANIFEST_BYTES = 1 << 26
-"""Of a product's manifest: a hundred times the largest."""
+"""Most bytes of a product's manifest: a hundred times the largest manifest."""
 
 
 class TooLargeError(OSError):
-    """A file has more bytes than such a file can have."""
+    """Error for a file with more bytes than a file of its kind can have."""
 
 
 def require_readable(path: Path, *, pipes: bool = True) -> None:
-    """Raise OSError, which names ``path``, unless it is a regular file or, with ``pipes``, a pipe.
+    """Raise OSError, which names ``path``, unless ``path`` is a regular file or, with ``pipes``, a
+    pipe.
 
-    A device may have no end, and only to open it may change its state.
+    A device may have no end, and even opening a device may change its state.
     """
     kind = stat.S_IFMT(path.stat().st_mode)
     if kind == stat.S_IFDIR:
@@ -30,8 +34,8 @@ def require_readable(path: Path, *, pipes: bool = True) -> None:
 
 
 def read_bytes(path: Path, most: int, *, pipes: bool = True) -> bytes:
-    """Return the content of a regular file or, with ``pipes``, a pipe; OSError for others,
-    TooLargeError for more than ``most`` bytes."""
+    """Return the content of a regular file or, with ``pipes``, of a pipe. OSError for another kind
+    of file, TooLargeError for more than ``most`` bytes."""
     require_readable(path, pipes=pipes)
     with path.open("rb") as file:
         content = file.read(most + 1)
@@ -41,7 +45,8 @@ def read_bytes(path: Path, most: int, *, pipes: bool = True) -> bytes:
 
 
 def parse_json(text: str | bytes) -> Any:
-    """Return a value of JSON; ValueError for every text that is none, however it goes wrong."""
+    """Return the value of a JSON text. ValueError for every text without a JSON value, for any
+    reason."""
     try:
         return json.loads(text)
     except RecursionError:
@@ -49,5 +54,5 @@ def parse_json(text: str | bytes) -> Any:
 
 
 def read_manifest(path: Path) -> Any:
-    """Return the JSON value of a manifest; OSError or ValueError where there is none."""
+    """Return the JSON value of a manifest. OSError or ValueError if the file has none."""
     return parse_json(read_bytes(path, MAX_MANIFEST_BYTES))
