@@ -147,7 +147,7 @@ def test_other_waves_are_noticed(pico, waves):
 
 # In the documents.
 
-RENEW = "docs are of another tree: python scripts/dataflows.py renews {}"
+RENEW = "docs are of another tree: python scripts/pictures.py renews {}"
 
 
 def test_the_page_of_the_documents_is_current(tmp_path):

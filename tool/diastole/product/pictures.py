@@ -1,4 +1,4 @@
-"""Pictures of a product as SVG: its blocks with their sizes, and the steps of its first run."""
+"""Draw pictures of a product as SVG: blocks with sizes, and the steps of the first run."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -19,7 +19,8 @@ _STYLE = (
 
 @dataclass(frozen=True, kw_only=True)
 class Box:
-    """A rectangle with a title and lines below it; ``memory``: outside of the machine."""
+    """Rectangle with a title and lines of text below the title. ``memory``: True for a box outside
+    of the machine."""
 
     x: int
     y: int
@@ -33,7 +34,7 @@ class Box:
         return LINE * (len(self.lines) + 1) + 12
 
     def svg(self) -> Iterable[str]:
-        """Its elements."""
+        """Yield the SVG elements of the box."""
         kind = "m" if self.memory else "b"
         yield (
             f'<rect class="{kind}" x="{self.x}" y="{self.y}" width="{self.width}" '
@@ -47,13 +48,13 @@ class Box:
 
 @dataclass(frozen=True, kw_only=True)
 class Wire:
-    """An arrow along ``points``, with a label at its first point."""
+    """Arrow along ``points``, with a label at the first point."""
 
     points: tuple[tuple[int, int], ...]
     label: str = ""
 
     def svg(self) -> Iterable[str]:
-        """Its elements."""
+        """Yield the SVG elements of the arrow."""
         path = " ".join(f"{x},{y}" for x, y in self.points)
         yield f'<polyline class="w" points="{path}"/>'
         if self.label:
@@ -64,7 +65,8 @@ class Wire:
 
 
 def drawing(about: str, width: int, height: int, parts: Iterable[Box | Wire]) -> str:
-    """An SVG file of these parts; ``about``: what it shows, for those who do not see it."""
+    """Return an SVG file with ``parts``. ``about``: description of the picture, for readers who
+    cannot see the picture."""
     lines = [
         f"<!-- SPDX-License-Identifier: {LICENCE} -->",
         (
@@ -86,15 +88,13 @@ def drawing(about: str, width: int, height: int, parts: Iterable[Box | Wire]) ->
 
 
 def blocks(facts: ProductFacts) -> str:
-    """The units of a machine, their sizes, and the widths of its buses."""
+    """Return a drawing of the machine's units, with sizes of the units and widths of the buses."""
     plan = facts.config.plan
     width = plan.data_width
     kib = sum(m["width"] * m["depth"] * m["instances"] for m in facts.memories) / 8192
     vector = plan.vector
     buses = f"AXI4, {width} bits" + (f", {plan.ports} ports" if plan.ports > 1 else "")
-    ways = " and ".join(
-        {"east": "to the east", "north": "to the north"}[d] for d in plan.directions
-    )
+    ways = " and ".join(plan.directions)
     sums = f"{plan.sum_words} words behind each port"
     number = f"float, {plan.mantissa} bits" if plan.floats else f"{plan.accumulator_bits} bits each"
     boxes = [
@@ -110,11 +110,11 @@ def blocks(facts: ProductFacts) -> str:
         Box(x=500, y=160, width=190, title="Converter",
             lines=("floats to images", *_formats(facts))),
         Box(x=500, y=300, width=190, title="Scratchpads",
-            lines=(f"streams: {plan.stream_blocks} blocks a bank",
-                   f"held: {plan.held_blocks} blocks a bank")),
+            lines=(f"streaming: {plan.stream_blocks} blocks a bank",
+                   f"stationary: {plan.held_blocks} blocks a bank")),
         Box(x=760, y=300, width=190, title=f"Array, {plan.rows} x {plan.cols} cells",
             lines=(f"{plan.block} x {plan.block} multipliers each",
-                   f"{plan.macs} in all", f"sums leave to the {ways}")),
+                   f"{plan.macs} in all", f"sums leave {ways}")),
         Box(x=760, y=160, width=190, title="Accumulators", lines=(sums, number, "drain as floats")),
     ]  # fmt: skip
     wires = [
@@ -140,7 +140,8 @@ def blocks(facts: ProductFacts) -> str:
 
 
 def first_run(facts: ProductFacts, run: FirstRun) -> str:
-    """The first run: what the host does, what the machine does, what lies in memory."""
+    """Return a drawing of the first run: steps of the host, steps of the machine, contents of
+    memory."""
     m, n, k = (run.sizes[axis] for axis in ("m", "n", "k"))
     host = (
         ("1 memory", (f"X {m} x {k} and W {k} x {n} as floats", "three commands of 64 bytes")),
@@ -175,7 +176,7 @@ def first_run(facts: ProductFacts, run: FirstRun) -> str:
 
 
 def _formats(facts: ProductFacts) -> list[str]:
-    """The formats of the classes, alike ones once."""
+    """Return the formats of the classes as lines. Equal formats share a single line."""
     numerics = facts.config.numerics
     names = {name: numerics.tensor_class(name).format.name for name in ("x", "w", "dy")}
     if len(set(names.values())) == 1:

@@ -1,18 +1,21 @@
-"""Renews docs/explain.html, the page of `diastole explain`, docs/explain.svg, a still of the page,
-and docs/dataflows.svg, its four products.
+"""Renews the pictures of the documents, from configurations.
 
-    python scripts/dataflows.py [FOLDER]
+    python scripts/pictures.py [FOLDER]
 
-All are of one simulation. The pictures need a browser without a screen, which make setup installs.
+Writes into FOLDER (docs): blocks.svg, the units of `nano`; explain.html, the page of `diastole
+explain`; explain.svg, a still of the page; dataflows.svg, four products on the page. The page and
+its stills are of one simulation. Stills need a browser without a screen, which make setup installs.
 """
 
 import sys
 from pathlib import Path
 
 from diastole import cli
+from diastole.config.presets import PRESETS
 from diastole.errors import BadInput
 from diastole.explain.browser import browsers
 from diastole.explain.stills import DOCUMENTED, stills
+from diastole.product.generate import product_contents
 
 
 def main() -> int:
@@ -22,6 +25,8 @@ def main() -> int:
     if not browsers():
         raise BadInput("there is no browser; make setup installs one where the system allows it")
     page = given.folder / "explain.html"
+    contents, _ = product_contents(PRESETS["nano"])
+    (given.folder / "blocks.svg").write_text(contents["doc/blocks.svg"], encoding="utf-8")
     if code := cli.main(["explain", *DOCUMENTED, "--out", str(page)]):
         return code
     for name, picture in stills(page.read_text(encoding="utf-8"), browsers()[0]).items():
