@@ -8,6 +8,7 @@ from diastole.config.presets import PRESETS
 from diastole.product.example import FirstRun
 from diastole.product.pictures import Box, Wire, blocks, drawing, first_run
 from support.product_facts import facts_of, little_config
+from support.sources import ROOT
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -24,8 +25,13 @@ def test_blocks_have_their_sizes(config):
     assert f"Array, {plan.rows} x {plan.cols} cells" in found
     assert f"{plan.macs} in all" in found
     assert f"AXI4, {plan.data_width} bits" in found
-    assert f"held: {plan.held_blocks} blocks a bank" in found
+    assert f"stationary: {plan.held_blocks} blocks a bank" in found
     assert ("Vector unit" in found) == (plan.vector is not None)
+
+
+def test_the_picture_of_the_documents_is_current():
+    kept = (ROOT / "docs" / "blocks.svg").read_text(encoding="utf-8")
+    assert texts(kept) == texts(blocks(facts_of(PRESETS["nano"]))), "python scripts/pictures.py"
 
 
 def test_formats_that_differ_are_told_apart():
