@@ -1,1 +1,1 @@
-"""Boards: what a flow needs to put a machine on them, as text."""
+"""Write the files that a flow needs to put a machine on a board, as text."""

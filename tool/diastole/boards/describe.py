@@ -1,4 +1,4 @@
-"""What is known of the boards, and what is wanted of one."""
+"""Describe the supported boards, and the settings of a board."""
 
 import re
 from dataclasses import dataclass
@@ -10,21 +10,28 @@ from diastole.config.presets import BOARD_MACHINES
 from diastole.errors import BadInput
 
 TEXTS = Path(__file__).parent / "texts"
-"""Templates, with ``@NAME@`` where something goes."""
+"""Folder of templates, with ``@NAME@`` as placeholders."""
 MACHINES = {name: f"boards/{name}/machine.toml" for name in BOARD_MACHINES}
-"""By board, a machine that fits it, in the sources."""
+"""File of a fitting machine, by board, in the sources."""
 BLOCK_DESIGN = "two SmartConnects and a reset block"
 
 
 @dataclass(frozen=True, kw_only=True)
 class BoardKind:
-    """``about``: one line for people. ``part``: as vendors write it; ``family`` and ``device``: as
-    ``diastole synth`` calls it, empty where the chip is not known. ``serial``: it has no processor;
-    a host reaches the machine over a serial line, and its memory is on the chip, of ``memory_kib``
-    unless told otherwise. ``clock_mhz``: of the machine, unless told otherwise. ``plain_mhz``: what
-    place and route reached for the board's machine without :data:`CLOCK_KEYS`, None where no such
-    clock was measured. ``added``: what a flow adds to the machine, of which the chip is not
-    asked."""
+    """A kind of board.
+
+    - ``about``: one line for people.
+    - ``part``: name of the chip in the form of the vendor.
+    - ``family``, ``device``: name of the chip in the form of ``diastole synth``, empty if the chip
+      is not known.
+    - ``serial``: True if the board has no processor. A host then reaches the machine over a serial
+      line, and the memory of the machine is on the chip, of ``memory_kib`` by default.
+    - ``clock_mhz``: default clock of the machine.
+    - ``plain_mhz``: clock that place and route reached for the board's machine without
+      :data:`CLOCK_KEYS`, None if no clock was measured.
+    - ``added``: logic that a flow adds to the machine, and that the check of the chip does not
+      count.
+    """
 
     name: str
     about: str
@@ -39,13 +46,13 @@ class BoardKind:
 
     @property
     def advice(self) -> str:
-        """Which machine fits, for people: its file in the sources, and its preset. KeyError where
-        there is none."""
+        """Text for people with a machine that fits: file in the sources, and preset. KeyError if
+        the board has no machine."""
         return f"a machine that fits: {MACHINES[self.name]} (--preset {self.name})"
 
     def lacking_keys(self, config: Config, clock_mhz: float) -> dict[str, str | bool]:
-        """Return the keys that a machine lacks for a clock: none up to the clock that is known
-        without them, and none where the chip is not known."""
+        """Return the clock keys that a machine lacks for a clock. Empty up to the clock known
+        without the keys, and for a board with an unknown chip."""
         if not self.device or (self.plain_mhz is not None and clock_mhz <= self.plain_mhz):
             return {}
         there = clock_keys(config)
@@ -100,8 +107,8 @@ BOARDS = {
 
 
 def board_text(template: str, **values: object) -> str:
-    """The text of that name in :data:`TEXTS`, each ``@NAME@`` replaced. KeyError for a name that
-    the template has and nobody gives."""
+    """Return the template of this name in :data:`TEXTS`, with every ``@NAME@`` replaced. KeyError
+    for a placeholder without a value."""
     text = (TEXTS / template).read_text(encoding="utf-8")
     for name, value in values.items():
         text = text.replace(f"@{name.upper()}@", str(value))
@@ -112,8 +119,9 @@ def board_text(template: str, **values: object) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class SerialSettings:
-    """Of a board with a serial line: ``clock_hz`` of the machine, ``baud`` of the line,
-    ``memory_bytes`` on the chip. BadInput where they do not go together."""
+    """Settings of a board with a serial line: ``clock_hz`` of the machine, ``baud`` of the line,
+    ``memory_bytes`` on the chip. ``divisor`` raises BadInput if clock and baud rate contradict each
+    other."""
 
     clock_hz: int
     baud: int
@@ -121,7 +129,7 @@ class SerialSettings:
 
     @property
     def divisor(self) -> int:
-        # Amaranth: only where hardware is meant.
+        # Imported in the property: only work on hardware needs Amaranth.
         from diastole_hw.serial.uart import divisor_of
 
         try:

@@ -1,4 +1,5 @@
-"""Whether a machine fits the chip of a board: what Yosys maps it to, and what the chip has."""
+"""Decide whether a machine fits the chip of a board, from the cells that Yosys maps the machine
+to."""
 
 import hashlib
 import json
@@ -17,20 +18,22 @@ from diastole_sim.host.product import Product
 from diastole_sim.system.cache import Cache, user_folder
 
 FULL = 0.9
-"""Of a chip: place and route of more may fail, or be slower than asked for."""
+"""Share of a chip above which place and route may fail, or be slower than requested."""
 COUNTED = 2
-"""The rules by which sites are counted: answers by other ones are asked for again."""
+"""Version of the rules that count sites. A cached answer of another version is computed again."""
 _RECORD = "fit.json"
 _VECTOR_UNIT = re.compile(r"(.*_)?vector_engine")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Fit:
-    """What a machine takes of a ``device``, by resource, and what there is.
+    """Resources that a machine takes of a ``device``, and the resources of the device.
 
-    ``needs`` of a machine that is much too large are those of its cells alone, and ``at_least`` is
-    true. ``vector``: what of them its vector unit takes, 0 without one. ``mapper``: the program and
-    its version.
+    - ``needs``: resources of the machine. For a machine that is much too large, resources of the
+      cells alone, with ``at_least`` true.
+    - ``holds``: resources of the device.
+    - ``vector``: share of the vector unit in ``needs``, empty without a vector unit.
+    - ``mapper``: the mapping program and its version.
     """
 
     device: str
@@ -42,7 +45,7 @@ class Fit:
 
     @property
     def lacking(self) -> list[str]:
-        """The resources of which there are too few."""
+        """Names of the resources of which the device has too few."""
         return self._lacking(self.needs)
 
     def _lacking(self, needs: Mapping[str, float]) -> list[str]:
@@ -50,13 +53,13 @@ class Fit:
 
     @property
     def without_vector_unit(self) -> bool:
-        """Whether it would fit without its vector unit."""
+        """True if the machine would fit without its vector unit."""
         rest = {name: used - self.vector.get(name, 0) for name, used in self.needs.items()}
         return bool(self.vector) and not self.at_least and not self._lacking(rest)
 
     @property
     def fullest(self) -> tuple[str, float]:
-        """The resource that is used most, as people call it, and its share."""
+        """Name for people of the resource with the largest share in use, and the share."""
         shares = {
             HEADINGS[name]: self.needs.get(name, 0) / there
             for name, there in self.holds.items()
@@ -66,7 +69,7 @@ class Fit:
 
     @property
     def text(self) -> str:
-        """All resources, for people."""
+        """Text of all resources, for people."""
         cells = "its cells alone take " if self.at_least else ""
         return f"{cells}{usage(self.needs, self.holds)}"
 
@@ -74,11 +77,10 @@ class Fit:
 def find_fit(
     kind: BoardKind, product: Product, files: Mapping[str, str], said: Callable[[str], None]
 ) -> Fit:
-    """Map a product and the Verilog of its board, ``files`` by path, to the board's chip.
+    """Map a product and the Verilog of its board, ``files`` by path, to the chip of the board.
 
-    The answer is kept in the user's cache folder for the same Verilog, the same Yosys and the same
-    way of counting.
-    ToolMissing without Yosys; CheckFailed if Yosys refuses.
+    The cache folder of the user keeps the answer for equal Verilog, an equal version of Yosys and
+    equal rules of counting. ToolMissing without Yosys; CheckFailed if Yosys refuses.
     """
     target = FPGAS[kind.family]
     request = Request(target=target, device=kind.device, flat=True)
@@ -101,7 +103,8 @@ def find_fit(
 
 
 def whole_design(kind: BoardKind, product: Product, files: Mapping[str, str]) -> Design:
-    """What goes on the chip: the product, and its bridge and memory where there is no processor."""
+    """Return the design of the chip: the product and, for a board without a processor, bridge and
+    memory."""
     design = Design.of_product(product.directory)
     if not kind.serial:
         return design
@@ -116,8 +119,9 @@ def whole_design(kind: BoardKind, product: Product, files: Mapping[str, str]) ->
 
 
 def _cells_alone(request: Request, whole: Design, product: Product, tools: Tools) -> Fit | None:
-    """Of a machine of several cells what they take: quickly known, and often too much. None of one
-    with a single cell."""
+    """Return the resources of all cells of a machine, from the synthesis of one cell. The answer is
+    quick, and often shows that the machine is too large. None for a machine with a single cell, or
+    without a module of a cell."""
     cell = f"{product.top}_cell"
     count = product.parameters["rows"] * product.parameters["cols"]
     if count == 1 or not re.search(rf"^module {cell}\s*\(", whole.machine, re.MULTILINE):

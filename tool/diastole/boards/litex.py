@@ -1,4 +1,4 @@
-"""A wrapper of a machine for LiteX, as text: an instance between buses of its SoC."""
+"""Write a wrapper of a machine for LiteX, as text: an instance between the buses of the SoC."""
 
 import keyword
 import re
@@ -14,7 +14,8 @@ CHANNELS = ("aw", "w", "b", "ar", "r")
 
 
 def litex_files(product: Product) -> dict[str, str]:
-    """Relative path to text, of all but the product's own files, which are in ``product``."""
+    """Return the files by relative path, without the files of the product, which are in
+    ``product``."""
     module = f"{product.name}_litex"
     names = ["memory", *(f"memory{port}" for port in range(1, product.memory_ports))]
     values = {
@@ -49,14 +50,15 @@ def litex_files(product: Product) -> dict[str, str]:
 
 
 def python_class(name: str) -> str:
-    """The name of the class of a machine: an identifier that the text does not use itself."""
+    """Return the class name of a machine: an identifier that the text does not use itself."""
     made = "".join(word.capitalize() for word in name.split("_"))
     used = re.findall(r"\w+", (TEXTS / "litex.txt").read_text(encoding="utf-8"))
     return f"{made}Machine" if made in used or keyword.iskeyword(made) else made
 
 
 def signal_of(port: str) -> str:
-    """The signal of LiteX behind a port of the machine; KeyError for a port that it has not."""
+    """Return the signal of LiteX for a port of the machine. KeyError for a port that the machine
+    does not have."""
     own = {
         "aclk": 'ClockSignal("sys")',
         "aresetn": "running",

@@ -1,4 +1,4 @@
-"""The ULX3S: a top with its clock, pins, and the commands of an open flow."""
+"""Write the files of the ULX3S: a top with a clock, pins, and the commands of an open flow."""
 
 from diastole.boards.describe import BOARDS, SerialSettings, board_text
 from diastole.errors import BadInput
@@ -8,14 +8,19 @@ from diastole_sim.host.product import Product
 
 PIN_MHZ = 25
 SLOWEST_PHASE_MHZ, LEAST_VCO_MHZ, MOST_VCO_MHZ = 10, 400, 800
-"""Of the PLL, as Lattice FPGA-DS-02012 has them."""
+"""Limits of the PLL: least frequency of the phase detector, and range of the oscillator.
+
+Source: Lattice FPGA-DS-02012.
+"""
 MOST_DIVISOR = 128
 
 
 def pll_divisors(clock_mhz: int) -> tuple[int, int, int]:
-    """CLKI_DIV, CLKFB_DIV and CLKOP_DIV for that clock from the pin's; BadInput if there are none.
+    """Return CLKI_DIV, CLKFB_DIV and CLKOP_DIV for a clock from the pin's clock. BadInput if no
+    divisors exist.
 
-    The clock is the pin's times CLKFB_DIV / CLKI_DIV, the oscillator's that times CLKOP_DIV.
+    The clock is the pin's clock times CLKFB_DIV / CLKI_DIV. The oscillator runs at the clock times
+    CLKOP_DIV.
     """
     for clki in range(1, PIN_MHZ // SLOWEST_PHASE_MHZ + 1):
         clkfb, rest = divmod(clock_mhz * clki, PIN_MHZ)
@@ -32,7 +37,8 @@ def pll_divisors(clock_mhz: int) -> tuple[int, int, int]:
 
 
 def ulx3s_files(product: Product, settings: SerialSettings) -> dict[str, str]:
-    """Relative path to text, of all but the product's own files, which are in ``product``.
+    """Return the files by relative path, without the files of the product, which are in
+    ``product``.
 
     BadInput for settings that do not fit, and for a machine with two ports to memory.
     """

@@ -1,4 +1,4 @@
-"""The folder of a board: the product, and what a flow needs to put it there."""
+"""Write the folder of a board: the product, and the files with which a flow builds the board."""
 
 import hashlib
 import json
@@ -27,9 +27,11 @@ def write_board(
     settings: SerialSettings,
     ask: Callable[[Mapping[str, str]], Fit | None] | None = None,
 ) -> dict[str, Any]:
-    """Write the folder, in one step, and return what ``board.json`` says. ``settings``: of boards
-    without a serial line the clock alone. ``ask``: is told the board's files by path before
-    anything is written, and gives what they take of the chip; what it raises leaves nothing.
+    """Write the folder in one step, and return the content of ``board.json``.
+
+    ``settings``: for boards without a serial line, only the clock counts. ``ask`` is called with
+    the board's files by path before anything is written, and returns the resources that the files
+    take of the chip. An error in ``ask`` leaves no files.
 
     BadInput if ``directory`` exists and is no folder of a board, for settings that do not fit, and
     for a machine that the board has no place for.
@@ -62,9 +64,9 @@ def write_board(
 
 
 def board_files(kind: BoardKind, product: Product, settings: SerialSettings) -> dict[str, str]:
-    """All but the product's own."""
+    """Return the files of a board by path, without the files of the product."""
     if kind.name == "ulx3s":
-        from diastole.boards.ulx3s import ulx3s_files  # Amaranth: only where hardware is meant
+        from diastole.boards.ulx3s import ulx3s_files  # imports Amaranth
 
         return ulx3s_files(product, settings)
     if kind.name == "litex":
@@ -77,7 +79,8 @@ def board_files(kind: BoardKind, product: Product, settings: SerialSettings) -> 
 
 
 def refuse_what_is_no_board(directory: Path) -> None:
-    """BadInput if there is something at ``directory`` that :func:`write_board` did not write."""
+    """Raise BadInput if something exists at ``directory`` that :func:`write_board` did not
+    write."""
     if not directory.exists():
         return
     try:

@@ -1,4 +1,5 @@
-"""Boards with a Zynq: a block design for Vivado, a device tree and a host for Linux, as text."""
+"""Write the files of boards with a Zynq: a block design for Vivado, a device tree and a host for
+Linux, as text."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -8,9 +9,9 @@ from diastole_sim.host.product import Product
 from diastole_sim.spec.registers import ADDRESS_SPACE_BITS
 
 MEMORY_BYTES = 16 << 20
-"""Of the buffer that processor and machine share."""
+"""Size of the buffer that processor and machine share."""
 UIO_NAME, BUFFER_NAME = "diastole", "diastole-memory"
-"""Of the registers and of the buffer, in the device tree and under ``/sys/class``."""
+"""Names of the registers and of the buffer, in the device tree and under ``/sys/class``."""
 _SHELL = """\
 {
   "shell_type": "XRT_FLAT",
@@ -21,15 +22,21 @@ _SHELL = """\
 
 @dataclass(frozen=True, kw_only=True)
 class Processor:
-    """A processor as Vivado's block of it and Linux's device tree call it.
+    """A processor, with the names in Vivado's block design and in Linux's device tree.
 
-    ``registers``: address of the machine's registers. ``master``, ``slave``: its ports to registers
-    and to memory; ``slave_clocks``: pins of both. ``interrupt``: the number of the shared
-    interrupt. ``properties``: of the block, with ``{mhz}``. ``clock_cells``: the clock in the
-    device tree; ``region``: more of the FPGA's region there; ``afi``: nodes that set the widths of
-    ports, which are those of ``properties``. ``labels``: what the base tree must have. ``bootgen``:
-    its name of the family, and ``destination`` what it wants before a bitstream. ``load``: how an
-    overlay is applied.
+    - ``registers``: address of the machine's registers.
+    - ``master``, ``slave``: ports of the processor to registers and to memory.
+    - ``slave_clocks``: clock pins of both ports.
+    - ``interrupt``: number of the shared interrupt.
+    - ``properties``: properties of the block, with ``{mhz}``.
+    - ``clock_cells``: the clock in the device tree.
+    - ``region``: further properties of the FPGA's region in the device tree.
+    - ``afi``: device-tree nodes with the widths of the ports, equal to the widths in
+      ``properties``.
+    - ``labels``: labels that the base tree must have.
+    - ``bootgen``: bootgen's name of the family.
+    - ``destination``: attribute that bootgen needs before a bitstream.
+    - ``load``: commands that apply an overlay.
     """
 
     ip: str
@@ -136,11 +143,12 @@ ZYNQ_ULTRASCALE = Processor(
     ),
 )
 PROCESSORS = {"pynq-z2": ZYNQ_7000, "kv260": ZYNQ_ULTRASCALE}
-"""By the board's name."""
+"""Processors by the name of the board."""
 
 
 def zynq_files(board: str, product: Product, *, clock_mhz: int) -> dict[str, str]:
-    """Relative path to text, of all but the product's own files, which are in ``product``."""
+    """Return the files by relative path, without the files of the product, which are in
+    ``product``."""
     processor, name = PROCESSORS[board], product.name
     values = _values(board, product, clock_mhz)
     bif = f"all:\n{{\n  {processor.destination}{name}.bit\n}}\n"
@@ -158,7 +166,7 @@ def zynq_files(board: str, product: Product, *, clock_mhz: int) -> dict[str, str
 
 
 def _values(board: str, product: Product, clock_mhz: int) -> dict[str, Any]:
-    """What the texts have between two ``@``."""
+    """Return the values of the placeholders ``@NAME@`` of the texts."""
     processor, name = PROCESSORS[board], product.name
     range_bytes = 1 << ADDRESS_SPACE_BITS
     above = [0] * (processor.address_cells - 1)
@@ -211,7 +219,7 @@ def _values(board: str, product: Product, clock_mhz: int) -> dict[str, Any]:
 
 
 def _named(text: str, name: str) -> str:
-    """A text in C with the names of a machine."""
+    """Return a text in C with the names of a machine."""
     return text.replace("machine_", f"{name}_").replace("MACHINE_", f"{name.upper()}_")
 
 
