@@ -1,1 +1,2 @@
-"""One module per command: ``add_parser`` describes its arguments, ``execute`` does it."""
+"""The commands, one module each: ``add_parser`` describes the arguments, ``execute`` does the
+work."""

@@ -1,4 +1,4 @@
-"""Arguments that several commands share, with the checks that argparse cannot word."""
+"""Arguments of several commands, with checks that argparse cannot word."""
 
 import argparse
 import shlex
@@ -22,7 +22,8 @@ SLOWEST_BAUD, FASTEST_BAUD = 1_200, 12_000_000
 
 
 class Commands(Protocol):
-    """Takes a command's parser: what argparse's ``add_subparsers`` returns has no public name."""
+    """Adds the parser of a command. Interface of the result of argparse's ``add_subparsers``, which
+    has no public name."""
 
     def add_parser(
         self, name: str, *, help: str, description: str | None, epilog: str, allow_abbrev: bool
@@ -30,7 +31,7 @@ class Commands(Protocol):
 
 
 def integer(low: int, high: int | None = None) -> Callable[[str], int]:
-    """A type for argparse: an integer of a range, with both in the message."""
+    """Return a type for argparse: an integer in a range, with both limits in the message."""
     accepted = f"in {low}..{high}" if high is not None else f"of at least {low}"
 
     def parse(text: str) -> int:
@@ -43,7 +44,7 @@ def integer(low: int, high: int | None = None) -> Callable[[str], int]:
 
 
 def megahertz(low: float = 0.001, high: float = 100_000.0) -> Callable[[str], float]:
-    """A type for argparse: a clock in MHz, of a range."""
+    """Return a type for argparse: a clock in MHz, in a range."""
 
     def parse(text: str) -> float:
         value = real_number(text)
@@ -56,7 +57,8 @@ def megahertz(low: float = 0.001, high: float = 100_000.0) -> Callable[[str], fl
 
 
 def one_of(*accepted: int) -> Callable[[str], int]:
-    """A type for argparse: one of some integers, all in the message, in every Python alike."""
+    """Return a type for argparse: one of the ``accepted`` integers, with all of them in the
+    message. The message is equal in every Python."""
     said = ", ".join(map(str, accepted))
 
     def parse(text: str) -> int:
@@ -68,7 +70,7 @@ def one_of(*accepted: int) -> Callable[[str], int]:
 
 
 def fraction(text: str) -> float:
-    """A type for argparse: a number from 0 to 1."""
+    """Parse a number from 0 to 1, as a type for argparse."""
     value = real_number(text)
     if value is None or not 0 <= value <= 1:
         raise argparse.ArgumentTypeError(f"must be a number from 0 to 1, not {shown(text)}")
@@ -76,8 +78,8 @@ def fraction(text: str) -> float:
 
 
 def add_config(parser: argparse.ArgumentParser, *, presets: bool = False) -> None:
-    """FILE and --set, which every command that reads a configuration takes. ``presets``: or one of
-    ours, with --preset instead of FILE."""
+    """Add FILE and --set, which every command with a configuration takes. With ``presets``,
+    --preset may replace FILE."""
     number = "?" if presets else None
     about = "the configuration, in TOML"
     parser.add_argument("file", metavar="FILE", type=Path, nargs=number, help=about)
@@ -98,7 +100,8 @@ def add_config(parser: argparse.ArgumentParser, *, presets: bool = False) -> Non
 
 
 def add_execution(parser: argparse.ArgumentParser) -> None:
-    """What `run` and `train` have in common: where the work is done, and how it is watched."""
+    """Add the common options of `run` and `train`: backend, seed, delays, waves and
+    verification."""
     parser.add_argument(
         "--backend",
         choices=BACKENDS,
@@ -141,7 +144,8 @@ def add_execution(parser: argparse.ArgumentParser) -> None:
 
 
 def add_seed(parser: argparse.ArgumentParser, of: str) -> None:
-    """--seed, a number ``of`` which results depend, and on no other chance."""
+    """Add --seed, the only source of randomness in the results. ``of`` begins the help of the
+    option."""
     parser.add_argument(
         "--seed",
         metavar="S",
@@ -167,12 +171,13 @@ def read_config(arguments: argparse.Namespace) -> Config:
 
 
 def retyped(arguments: argparse.Namespace) -> str:
-    """Return the machine of a command, FILE and keys, as a shell takes it in another command."""
+    """Return the machine of a command, FILE and keys, as a shell takes the machine in another
+    command."""
     return shlex.join([str(arguments.file), *(f"--set={text}" for text in arguments.overrides)])
 
 
 def read_preset(name: str, overrides: Sequence[str] = ()) -> Config:
-    """One of PRESET_NAMES, with overrides as of a file."""
+    """Return the preset of PRESET_NAMES with this name, changed by overrides."""
     if name in BOARD_MACHINES:
         return load_config(BOARD_MACHINES[name], overrides)
     document = tomllib.loads(to_toml(PRESETS[name]))

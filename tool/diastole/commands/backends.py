@@ -1,4 +1,4 @@
-"""What `run` and `train` are asked of their backend."""
+"""Read the options of `run` and `train` for the backend."""
 
 import argparse
 from dataclasses import fields
@@ -9,8 +9,8 @@ from diastole.files.atomic import check_writable
 
 
 def execution_of(arguments: argparse.Namespace) -> Execution:
-    """What was asked. BadInput as of :class:`Execution`, and for waves that cannot be written;
-    warns of options that change nothing."""
+    """Return the requested execution, and warn of options that change nothing. BadInput as for
+    :class:`Execution`, and for waves that cannot be written."""
     given = vars(arguments)
     names = (each.name for each in fields(Execution))
     execution = Execution(**{name: given[name] for name in names if name in given})
@@ -31,4 +31,4 @@ AS_IT_IS = {
     },
     "board": dict.fromkeys(("stalls", "latency"), "board, which is as it is"),
 }
-"""Backends that an option does not change, and why."""
+"""Reasons why options change nothing, by backend and option."""

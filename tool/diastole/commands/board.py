@@ -1,4 +1,4 @@
-"""`diastole board`: writes what puts a machine on a board: tops, pins, scripts, a host."""
+"""`diastole board`: write the files that put a machine on a board: tops, pins, scripts, a host."""
 
 import argparse
 import shlex
@@ -83,7 +83,7 @@ def add_parser(commands: Commands) -> None:
 
 
 def execute(arguments: argparse.Namespace) -> int:
-    # Amaranth: only where hardware is meant.
+    # Imported in the function: only work on hardware needs Amaranth.
     from diastole.boards.write import refuse_what_is_no_board, write_board
 
     config = read_config(arguments)
@@ -124,7 +124,7 @@ def execute(arguments: argparse.Namespace) -> int:
 
 
 def _tell_keys(kind: BoardKind, config: Config, clock_mhz: int) -> None:
-    """Warn of a machine without the keys that its clock needs."""
+    """Warn of a machine that lacks keys for its clock."""
     if lacking := kind.lacking_keys(config, clock_mhz):
         known = "no clock" if kind.plain_mhz is None else f"{kind.plain_mhz:g} MHz"
         fast = " and ".join(as_overrides(CLOCK_KEYS))
@@ -136,7 +136,8 @@ def _tell_keys(kind: BoardKind, config: Config, clock_mhz: int) -> None:
 
 
 def require_fit(kind: BoardKind, product: Product, files: Mapping[str, str]) -> Fit:
-    """What a machine takes of a board's chip; if that is too much BadInput, with what would fit."""
+    """Return the resources that a machine takes of a board's chip. BadInput with a fitting machine
+    if the resources are too many."""
     try:
         fit = find_fit(kind, product, files, note)
     except ToolMissing as error:
@@ -154,7 +155,7 @@ def require_fit(kind: BoardKind, product: Product, files: Mapping[str, str]) -> 
 
 
 def _what_fits(kind: BoardKind, fit: Fit) -> str:
-    """What a user may take instead."""
+    """Return machines that a user may take instead, as text."""
     if fit.without_vector_unit:
         return f"it fits without its vector unit (--set vector.enable=false); {kind.advice}"
     return kind.advice

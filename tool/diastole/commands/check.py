@@ -1,4 +1,4 @@
-"""`diastole check`: says everything that is wrong with a configuration, at once."""
+"""`diastole check`: report all mistakes of a configuration at once."""
 
 import argparse
 from itertools import combinations
@@ -37,7 +37,7 @@ def execute(arguments: argparse.Namespace) -> int:
 
 
 def sums_of(numerics: Numerics) -> str:
-    """What accumulates, in words."""
+    """Return the kind of the accumulators in words."""
     chosen = numerics.accumulator
     if chosen is None:
         return f"accumulators of {numerics.accumulator_bits} bits"
@@ -45,7 +45,8 @@ def sums_of(numerics: Numerics) -> str:
 
 
 def describe(numerics: Numerics) -> list[str]:
-    """What the keys that were left out have become: each class of tensor, and the products."""
+    """Return the values that absent keys have: a line for every class of tensor, and a line for the
+    products."""
     lines: list[str] = []
     for name in CLASS_NAMES:
         chosen = numerics.tensor_class(name)

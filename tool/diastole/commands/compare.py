@@ -1,7 +1,7 @@
-"""`diastole compare`: trains in many configurations, with several seeds, and says what they cost.
+"""`diastole compare`: train in many configurations, with several seeds, and report their costs.
 
 A configuration is settings of the machine (format=bfp4, rounding.dy=stochastic-a) and options of
-`train` (precision=low). All run on the golden model, which has the bits of the hardware.
+`train` (precision=low). All trainings run on the golden model, which has the bits of the hardware.
 """
 
 import argparse
@@ -53,7 +53,7 @@ from diastole_sim.train.tasks import Task, given_task
 
 SEEDS = (0, 1, 2)
 SETTINGS = (PRESET,)
-"""Of a configuration, besides keys of the machine and options of `train`."""
+"""Settings of a configuration, besides keys of the machine and options of `train`."""
 RESULTS = Path("comparison.jsonl")
 DEFAULT_PRESET = "nano"
 OF_PRESETS = "compare takes presets without their vector unit, for a host trains every task"
@@ -194,7 +194,7 @@ def execute(arguments: argparse.Namespace) -> int:
 
 
 def _seeds(text: str | None) -> tuple[int, ...]:
-    """Of "0,1,2"; none where nothing was said."""
+    """Parse seeds such as "0,1,2". Empty without a text."""
     if text is None:
         return ()
     words = [word.strip() for word in text.split(",")]
@@ -207,13 +207,13 @@ def _seeds(text: str | None) -> tuple[int, ...]:
 
 
 def _asked(arguments: argparse.Namespace, plan: ComparisonPlan) -> list[Named]:
-    """All configurations, those of the plan first."""
+    """Return all configurations, first the configurations of the plan."""
     named = [parse_configuration(text) for text in arguments.configurations]
     return unique(with_axes([*plan.configurations, *named], arguments.over))
 
 
 def _task(arguments: argparse.Namespace, plan: ComparisonPlan) -> Task:
-    """That of the command, else of the plan, else the digits."""
+    """Return the task of the command, or of the plan, or the digits."""
     given = [(arguments.task, arguments.data), (plan.task, plan.data), ("digits", None)]
     name, data = next(pair for pair in given if pair != (None, None))
     if name is not None and data is not None:
@@ -228,8 +228,12 @@ def _task(arguments: argparse.Namespace, plan: ComparisonPlan) -> Task:
 def settle(
     arguments: argparse.Namespace, plan: ComparisonPlan, asked: Sequence[Named], task: str
 ) -> tuple[list[Settled], list[str]]:
-    """Those that are machines, and why others are none, each said. A combination of axes is left
-    out; what was asked for by its name is a failure. BadInput if none is left."""
+    """Return the configurations that are machines, and the reasons why the rest are none. Report
+    every reason.
+
+    A combination of axes that is no machine is left out. A configuration that was requested by its
+    name is a failure. BadInput if no configuration is left.
+    """
     options = TrainOptions()
     settled: list[Settled] = []
     problems: list[tuple[Named, str]] = []
@@ -259,7 +263,8 @@ def settle(
 def _machine(
     arguments: argparse.Namespace, plan: ComparisonPlan, own: Mapping[str, str]
 ) -> tuple[Path | None, str | None]:
-    """Return the file or the preset that keys are laid over; one of both is None."""
+    """Return the file or the preset that a configuration starts from, with None for the unused of
+    the two."""
     file, preset = arguments.file, arguments.preset
     if file is None and preset is None:
         file, preset = plan.machine, plan.preset
@@ -279,8 +284,12 @@ def _config(
     own: Mapping[str, str],
     options: Sequence[str],
 ) -> Config:
-    """FILE or --preset, else the plan's; a configuration may have a preset of its ``own``. Its own
-    keys go before those of --set, which go before those that the plan sets for all."""
+    """Return the configuration with these settings.
+
+    FILE or --preset goes before the plan's file or preset; the ``own`` settings may name a preset.
+    Own keys go before keys of --set, which go before keys that the plan sets for all
+    configurations.
+    """
     settings = {**plan.settings, **own}
     file, preset = _machine(arguments, plan, own)
     known = [*options, *(name.replace("_", "-") for name in options)]
@@ -295,13 +304,14 @@ def _config(
     if preset not in PRODUCTS_ONLY:
         near = meant(preset, PRESET_NAMES)
         raise BadInput(f"preset must be one of {', '.join(PRESET_NAMES)}, not {preset}{near}")
-    # What it says alone: the rest follows from the keys of the configuration, as F from fast.
+    # Only keys that the preset sets: defaults follow from the keys of the configuration, as F from
+    # the widths of fast.
     said = PRODUCTS_ONLY[preset].model_dump(exclude_unset=True)
     return from_document(said, overrides, source=f"preset {preset}")
 
 
 def _run(arguments: argparse.Namespace, jobs: Mapping[str, Job], results: Results) -> list[str]:
-    """Does what is not done yet; what failed, or was not finite, is said, and returned."""
+    """Run the remaining jobs. Report and return failures and results that are not finite."""
     missing = [job for key, job in jobs.items() if key not in results.done]
     if len(missing) < len(jobs):
         note(f"{len(jobs) - len(missing)} of {len(jobs)} runs are in {arguments.results} already")

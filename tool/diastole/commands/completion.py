@@ -1,4 +1,4 @@
-"""`diastole completion`: a script for your shell that completes commands, options and files."""
+"""`diastole completion`: print a script for your shell to complete commands, options and files."""
 
 import argparse
 from collections.abc import Iterable, Iterator
@@ -12,7 +12,7 @@ SHELLS = {
     "zsh": 'eval "$(diastole completion zsh)" in ~/.zshrc, behind compinit',
     "tcsh": "diastole completion tcsh, its output in ~/.tcshrc",
 }
-"""What we write scripts for, and what starts them."""
+"""Supported shells, with the line that loads the script."""
 
 
 def add_parser(commands: Commands) -> None:
@@ -39,7 +39,7 @@ def execute(arguments: argparse.Namespace) -> int:
 
 
 def _actions(parser: argparse.ArgumentParser) -> Iterator[argparse.Action]:
-    """Every argument of a parser and of its commands."""
+    """Yield every argument of a parser and of the parser's commands."""
     for action in parser._actions:  # pyright: ignore[reportPrivateUsage] - argparse has no other
         yield action
         commands: Iterable[object] = getattr(action.choices, "values", tuple)()

@@ -1,4 +1,4 @@
-"""`diastole doctor`: which tools are found, which are missing and how to get them; what is kept."""
+"""`diastole doctor`: report found tools, missing tools with a way to get them, and cached files."""
 
 import argparse
 
@@ -12,7 +12,7 @@ from diastole_sim.system.cache import Cache
 from diastole_sim.system.programs import ToolMissing
 
 CACHES = {"products": products_folder, "simulations": build.cache_folder}
-"""What is generated and compiled once: nothing is lost where a folder of it is removed."""
+"""Caches of generated and compiled files. A removed folder of a cache is generated again."""
 
 
 def add_parser(commands: Commands) -> None:
@@ -48,7 +48,7 @@ def execute(arguments: argparse.Namespace) -> int:
 
 
 def _headers_of_fst() -> None:
-    """Whether waves can be recorded as .fst, which no program says of itself."""
+    """Report whether waves can be recorded as .fst, which no program reports itself."""
     name, purpose = "zlib and lz4", "headers for waves as .fst (run --trace)"
     try:
         build.require_fst(find_compiler())

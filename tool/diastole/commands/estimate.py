@@ -1,4 +1,4 @@
-"""`diastole estimate`: cycles and bytes of layers on a machine, by its model: in seconds."""
+"""`diastole estimate`: model cycles and bytes of layers on a machine, within seconds."""
 
 import argparse
 from collections.abc import Mapping, Sequence
@@ -47,12 +47,12 @@ from diastole_sim.spec.sizes.uses import Widths
 from diastole_sim.train.tasks import TASK_NAMES, find_task
 
 MANY = 20
-"""Layers from which on other processes are worth their start."""
+"""Number of layers that are worth the start of worker processes."""
 NAMED = 5
-"""Layers that a note names, at most."""
+"""Largest number of layers that a note names."""
 BACKWARD, OF_BACKWARD = "backward", ("dx", "dw")
 LAYERS_ALONE = {"batch": 1, "phases": f"forward,{BACKWARD}", "widths": None}
-"""Options that a step of a task does not have, with their defaults."""
+"""Options of layers that a step of a task does not have, with the defaults."""
 
 
 def add_parser(commands: Commands) -> None:
@@ -154,7 +154,7 @@ def execute(arguments: argparse.Namespace) -> int:
 
 
 def _one_step(arguments: argparse.Namespace) -> int:
-    """Says what a step of a task takes."""
+    """Report the cycles of a step of a task."""
     if arguments.over or arguments.out is not None:
         raise BadInput("--over and --out are about layers: leave them out, or --task")
     for name, default in LAYERS_ALONE.items():
@@ -190,7 +190,7 @@ def _one_machine(
     mapped: Mapped,
     widths: Widths,
 ) -> int:
-    """Says what every layer costs."""
+    """Report the cost of every layer."""
     costs = layer_costs(config, layers, phases, arguments.latency, mapped, widths)
     bits = filled(config.numerics, widths)
     clock = arguments.clock
@@ -225,13 +225,13 @@ def _one_machine(
 
 
 def _few(names: Sequence[str]) -> str:
-    """The first names, and how many more there are."""
+    """Return the first names, and the number of further names."""
     more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
     return ", ".join(names[:NAMED]) + more
 
 
 def _sweep(arguments: argparse.Namespace, phases: Sequence[str], asked: Mapping[str, int]) -> int:
-    """Says what all layers cost, for every machine."""
+    """Report the cost of all layers, for every machine."""
     machines = configurations(arguments.over, partial(_overridden, arguments, asked))
     _check_picture(arguments.out)
     layers, clock = read_shapes(arguments.shapes, arguments.batch), arguments.clock
@@ -262,8 +262,8 @@ def _sweep(arguments: argparse.Namespace, phases: Sequence[str], asked: Mapping[
 def _overridden(
     arguments: argparse.Namespace, asked: Mapping[str, int], overrides: Sequence[str]
 ) -> Config:
-    """The machine with other keys than those of the command. BadInput if it has not the widths that
-    are ``asked`` for."""
+    """Return the machine of the command with further overrides. BadInput if the machine does not
+    have the ``asked`` widths."""
     changed = {**vars(arguments), "overrides": laid_over(arguments.overrides, overrides)}
     config = read_config(argparse.Namespace(**changed))
     widths_of(config.numerics, asked)
@@ -278,7 +278,7 @@ def _wider(
     mapped: Mapped,
     widths: Widths,
 ) -> dict[str, Any] | None:
-    """The total with a bus of twice the width, if there is one."""
+    """Return the total with a bus of twice the width, None if no bus is wider."""
     width = 2 * config.bus.data_width
     if width > max(DATA_WIDTHS):
         return None
@@ -288,7 +288,8 @@ def _wider(
 
 
 def parse_phases(text: str) -> list[str]:
-    """Of "a,b", each once."""
+    """Parse different phases such as "a,b". BadInput for unknown names and for overlapping
+    phases."""
     names = list(dict.fromkeys(name.strip() for name in text.split(",")))
     wrong = [name for name in names if name not in PHASES]
     if wrong:
@@ -306,7 +307,7 @@ def parse_phases(text: str) -> list[str]:
 
 
 def read_shapes(text: str, batch: int) -> list[NamedLayer]:
-    """Return the layers of a list that we have, or of a file."""
+    """Return the layers of a known list, or of a file."""
     if text in LISTS:
         return layers_of(text, batch)
     path = Path(text)
@@ -319,7 +320,7 @@ def read_shapes(text: str, batch: int) -> list[NamedLayer]:
 
 
 def _check_picture(path: Path | None) -> None:
-    """Refuses, before any work, a picture that cannot be made."""
+    """Refuse a picture that cannot be made, before any work."""
     if path is None:
         return
     check_picture("--out", path)

@@ -1,4 +1,4 @@
-"""`diastole explain`: a page that steps through a small product, drawn from the machine's waves."""
+"""`diastole explain`: write a page that steps through a small product, read from waves."""
 
 import argparse
 from collections.abc import Mapping
@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from diastole_hw.plan.plan import Plan
 
 MOST_LANES = 32
-"""Numbers side by side in a picture."""
+"""Largest number of lanes side by side in a picture."""
 MOST_SUMS = 120_000
-"""Partial sums in a page: about 600 kB of it."""
+"""Largest number of partial sums in a page: about 600 kB of the page."""
 
 
 def add_parser(commands: Commands) -> None:
@@ -52,7 +52,7 @@ def add_parser(commands: Commands) -> None:
 
 
 def sizes(text: str) -> dict[str, int]:
-    """A type for argparse: M, K and N by axis."""
+    """Parse M, K and N by axis, as a type for argparse."""
     parts = [whole_number(part.strip()) or 0 for part in text.split(",")]
     if len(parts) != 3 or not all(1 <= part <= MAX_SIZE for part in parts):
         raise argparse.ArgumentTypeError(
@@ -73,7 +73,7 @@ def execute(arguments: argparse.Namespace) -> int:
     check_output("--out", arguments.out, (".html", ".htm"))
     names = [name for name in OPERATIONS if name != "backward" or config.plan.fused]
     first = arguments.op if arguments.op in names else "dx"
-    # Here, for what reads waves knows the hardware's own layouts, and Amaranth with them.
+    # Imported in the function: the readers of waves import layouts of the hardware, and Amaranth.
     from diastole.explain.observe import observe
     from diastole.explain.page import write_page
 
@@ -95,7 +95,7 @@ def execute(arguments: argparse.Namespace) -> int:
 
 
 def _check_size(config: Config, axes: dict[str, int]) -> None:
-    """BadInput where nobody could read the page."""
+    """Raise BadInput if the page would be too large to read."""
     plan = config.plan
     lanes = max(plan.rows, plan.cols) * plan.block
     if lanes > MOST_LANES:
@@ -112,13 +112,13 @@ def _check_size(config: Config, axes: dict[str, int]) -> None:
 
 
 def about_sums(plan: "Plan", axes: Mapping[str, int]) -> int:
-    """At least as many partial sums as all products have in all cells."""
+    """Return an upper bound of the partial sums that all products have in all cells."""
     side = min(plan.rows, plan.cols) * plan.block
     slots = 0
     for operation in OPERATIONS.values():
         for product in operation.products:
             t, lanes, contraction = (axes[axis] for axis in product.loops)
-            if len(operation.products) > 1:  # the fused pass streams along K, whatever it computes
+            if len(operation.products) > 1:  # the fused pass streams along K for dX and dW
                 t, lanes = axes["k"], axes["m"] * axes["n"] // contraction
             slots += t * -(-lanes // side) * -(-contraction // side)
     return slots * plan.rows * plan.cols * plan.block

@@ -1,4 +1,4 @@
-"""`diastole formats`: lists the number formats, or says what they make of your own tensors."""
+"""`diastole formats`: list the number formats, or compare them on your own tensors."""
 
 import argparse
 from dataclasses import asdict
@@ -54,7 +54,7 @@ def execute(arguments: argparse.Namespace) -> int:
 
 
 def show(names: list[str], block: int, as_json: bool) -> int:
-    """The table of formats, and what goes together."""
+    """Print the table of formats, and the combinations that a machine accepts."""
     records = [format_table.record(name, block) for name in names]
     if as_json:
         print_json(
@@ -79,7 +79,7 @@ def show(names: list[str], block: int, as_json: bool) -> int:
 
 
 def _check_picture(arguments: argparse.Namespace) -> None:
-    """Refuses, before any work, a picture that cannot be made."""
+    """Refuse a picture that cannot be made, before any work."""
     path: Path | None = arguments.out
     if path is None:
         return

@@ -1,4 +1,4 @@
-"""`diastole generate`: writes the product: Verilog, manifest, memories, registers, driver."""
+"""`diastole generate`: write the product: Verilog, manifest, memories, registers, driver."""
 
 import argparse
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""`diastole init`: writes a commented configuration to start from."""
+"""`diastole init`: write a commented configuration to start from."""
 
 import argparse
 import shlex

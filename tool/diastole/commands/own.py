@@ -1,4 +1,4 @@
-"""Options whose value is one of our names, or a name in a Python file of the user."""
+"""Options with a known name as value, or with a name in a Python file of the user."""
 
 import argparse
 from collections.abc import Callable, Iterable
@@ -9,11 +9,12 @@ from diastole_sim.program.own_code import FORM, OwnCode, OwnCodeError, OwnNameEr
 from diastole_sim.spec.require import shown
 
 OWN_PAGE = "docs/own.md"
-"""That says how a user writes an activation or an optimiser."""
+"""Page on how a user writes an activation or an optimiser."""
 
 
 class NamesOrOwn(tuple[str, ...]):
-    """Names for help and completion; what :func:`named_or_own` returns is always among them."""
+    """Names for help and completion. Every value is contained: :func:`named_or_own` checks
+    values."""
 
     def __contains__(self, _: object) -> bool:
         return True
@@ -22,8 +23,8 @@ class NamesOrOwn(tuple[str, ...]):
 def named_or_own(
     known: Iterable[str], check: Callable[[OwnCode], object]
 ) -> Callable[[str], str | OwnCode]:
-    """A type for argparse: one of these names, or what a file of the user has by a name, where
-    ``check`` raises an OwnCodeError unless that is of the right kind."""
+    """Return a type for argparse: a known name, or an object of a user's file by its name.
+    ``check`` raises an OwnCodeError unless the object is of the right kind."""
     names = tuple(known)
 
     def parse(text: str) -> str | OwnCode:

@@ -1,4 +1,4 @@
-"""The parser of every command: mistakes take one line, and mistyped names have their nearest."""
+"""Parse the arguments of every command, and report mistakes in one line, with a likely name."""
 
 import argparse
 from collections.abc import Sequence
@@ -11,21 +11,22 @@ from diastole_sim.spec.require import shown
 
 
 class Parser(argparse.ArgumentParser):
-    """Says what is wrong in one line, like every other mistake, instead of the usage first."""
+    """Argument parser that reports a mistake in one line, without the usage, as for all
+    mistakes."""
 
     def error(self, message: str) -> NoReturn:
         raise BadInput(f"{message} (see {self.prog} --help)")
 
     def _print_message(self, message: str, file: Any = None) -> None:
-        """Print help and version as every result is: argparse is silent where that fails."""
+        """Print help and version as results. argparse itself ignores a failed write."""
         if message:
             say(message.rstrip("\n"))
 
     def parse_known_args(  # pyright: ignore[reportIncompatibleMethodOverride] - its overloads
         self, args: Sequence[str] | None = None, namespace: Any = None
     ) -> tuple[Any, list[str]]:
-        """As of argparse, but what a command does not know is an error of the command's own, which
-        can say what it does know."""
+        """Parse as argparse does. An unknown argument is an error of the command, which can name
+        the nearest known argument."""
         found, rest = super().parse_known_args(args, namespace)
         if rest:
             option = next((word for word in rest if word.startswith("-")), "")
@@ -34,11 +35,11 @@ class Parser(argparse.ArgumentParser):
         return found, rest
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
-        """Refuses what is no choice, in the same words in every Python."""
+        """Refuse a value that is no choice, with equal words in every Python."""
         if action.choices is None or value in action.choices:
             return
         names = [str(each) for each in action.choices]
-        of_commands = isinstance(action.choices, dict)  # by name, those of `add_subparsers`
+        of_commands = isinstance(action.choices, dict)  # choices of `add_subparsers`
         raise argparse.ArgumentError(
             None if of_commands else action,
             f"must be one of {'the commands ' if of_commands else ''}{', '.join(names)}, "

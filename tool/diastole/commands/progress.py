@@ -1,4 +1,4 @@
-"""Shows how far long work is: a bar on a terminal, a plain line for every tenth elsewhere."""
+"""Show the progress of long work: a bar on a terminal, elsewhere a plain line for every tenth."""
 
 import contextlib
 import sys
@@ -8,13 +8,13 @@ from collections.abc import Callable, Generator
 from diastole.console import note
 
 Report = Callable[[int, int, float | None], None]
-"""Called with the steps done, all steps, and the loss now, if there is such a thing."""
+"""Function to call with the steps done, all steps, and the present loss, None without a loss."""
 
 
 @contextlib.contextmanager
 def progress(what: str, *, lines: bool = True) -> Generator[Report]:
-    """A function to report steps to; whatever it shows goes to standard error. Without ``lines`` it
-    shows something on a terminal only."""
+    """Yield a function that shows reported steps on standard error. Without ``lines``, only a
+    terminal shows progress."""
     try:
         from rich.console import Console
         from rich.progress import Progress
@@ -51,4 +51,4 @@ def _said(loss: float | None) -> str:
 
 
 def _silent(done: int, steps: int, loss: float | None) -> None:
-    """Says nothing."""
+    """Print nothing."""

@@ -1,4 +1,4 @@
-"""`diastole run`: one matrix product on your data, on the hardware or on the golden model."""
+"""`diastole run`: compute one matrix product on your data, on the hardware or the golden model."""
 
 import argparse
 from dataclasses import asdict, replace
@@ -137,7 +137,8 @@ def execute(arguments: argparse.Namespace) -> int:
 
 
 def read_nest(arguments: argparse.Namespace, config: Config) -> Nest | None:
-    """What ``--nest`` says; BadInput if it is no nest, or does not fit."""
+    """Return the loop nest of ``--nest``. BadInput if the text is no nest, or does not fit the
+    operation."""
     if arguments.nest is None:
         return None
     if arguments.backend == "golden":
@@ -155,7 +156,8 @@ def read_nest(arguments: argparse.Namespace, config: Config) -> Nest | None:
 
 
 def check_nest(nest: Nest | None, op: str, sizes: tensors.Sizes, config: Config) -> None:
-    """BadInput if a nest does not fit the machine, or what it keeps not this product."""
+    """Raise BadInput if a nest does not fit the machine, or if the nest keeps an operand on chip
+    that is too large in this product."""
     if nest is None or (limits := config.plan.nests.of(op)) is None:
         return
     (product,) = OPERATIONS[op].products
@@ -167,7 +169,7 @@ def check_nest(nest: Nest | None, op: str, sizes: tensors.Sizes, config: Config)
 
 
 def read_part(arguments: argparse.Namespace) -> ProductPart | None:
-    """What ``--part`` says; BadInput if it is no part."""
+    """Return the part of ``--part``. BadInput if the text is no part."""
     if arguments.part is None:
         return None
     try:
@@ -179,7 +181,7 @@ def read_part(arguments: argparse.Namespace) -> ProductPart | None:
 def part_sizes(
     part: ProductPart | None, op: str, sizes: tensors.Sizes, config: Config
 ) -> tensors.Sizes:
-    """M, K and N of a part; BadInput if the product cannot be parted so."""
+    """Return M, K and N of a part. BadInput if the product cannot be split along the axis."""
     if part is None:
         return sizes
     operation = OPERATIONS[op]
@@ -193,7 +195,7 @@ def part_sizes(
 
 
 def operands(device: DeviceProtocol, op: str, given: Given) -> dict[str, ConvertedTensor]:
-    """The operands of ``op`` on the device, by name: at step 0, with the tags of layer 0."""
+    """Return the operands of ``op`` on the device, by name: at step 0, with the tags of layer 0."""
     found: dict[str, ConvertedTensor] = {}
     for operand in OPERATIONS[op].operands:
         name, tensor = operand.name, given.tensors[operand.name]
@@ -213,7 +215,7 @@ def parted(
     part: ProductPart | None,
     numerics: Numerics,
 ) -> dict[str, ConvertedTensor]:
-    """The operands of a part, from those of the whole."""
+    """Return the operands of a part, cut from the operands of the whole product."""
     if part is None:
         return converted
     stored = {name: read_back(tensor) for name, tensor in converted.items()}
@@ -222,7 +224,7 @@ def parted(
 
 
 def convert_cycles(result: ProductResult, converted: dict[str, ConvertedTensor]) -> int | None:
-    """Of the conversions, those of whole tensors; None without a clock."""
+    """Return the cycles of the conversions of whole tensors; None without a clock."""
     if result.counters is None:
         return None
     return sum(in_machine(tensor).convert_cycles for tensor in converted.values())
@@ -231,13 +233,13 @@ def convert_cycles(result: ProductResult, converted: dict[str, ConvertedTensor])
 def multiply(
     device: DeviceProtocol, op: str, converted: dict[str, ConvertedTensor]
 ) -> ProductResult:
-    """The product ``op`` of converted tensors by name."""
+    """Return the product ``op`` of converted tensors by name."""
     return getattr(device, op)(*(converted[name] for name in OPERATIONS[op].operand_names))
 
 
 def outputs(result: ProductResult) -> dict[str, Floats]:
-    """The floats that `run` writes: the results by name, and the operands after conversion as
-    NAME_q, or where there are two copies as NAME_q_AXIS."""
+    """Return the arrays of floats that `run` writes: results by name, and the converted operands as
+    NAME_q, or as NAME_q_AXIS where a tensor has two copies."""
     quantised = {
         copy_name(name, axis): values
         for name, operand in result.operands.items()
@@ -249,10 +251,11 @@ def outputs(result: ProductResult) -> dict[str, Floats]:
 def code_arrays(
     found: dict[str, Quantised], standard: dict[str, ConvertedTensor]
 ) -> dict[str, Array]:
-    """What ``--codes`` writes besides: the operands as their formats define them.
+    """Return the arrays that ``--codes`` adds: the operands as their formats define codes and
+    scales.
 
-    ``standard``: the golden model's, for the scales, which folding hides. CheckFailed where the
-    device stored what has no code under them.
+    ``standard`` holds the operands of the golden model, for the scales, which folding hides.
+    CheckFailed if the device stored an element without a code under these scales.
     """
     arrays: dict[str, Array] = {}
     for name, tensor in found.items():
@@ -271,7 +274,8 @@ def code_arrays(
 
 
 def read_back(tensor: ConvertedTensor) -> Quantised:
-    """What a device made of a tensor: the golden model's own, or what the machine's memory has."""
+    """Return the quantised tensor of a device: the golden model's own, or the content of the
+    machine's memory."""
     assert isinstance(tensor, Readable)
     return tensor.read()
 
@@ -279,7 +283,7 @@ def read_back(tensor: ConvertedTensor) -> Quantised:
 def compare(
     got: ProductResult, found: dict[str, Quantised], expected: ProductResult
 ) -> GoldenComparison:
-    """All that a device says of a product and of its operands, read as ``found``."""
+    """Compare all reports of a device about a product and its operands, read as ``found``."""
     comparison = GoldenComparison()
     for name, tensor in found.items():
         comparison.operand(name, tensor, expected.operands[name])
@@ -288,7 +292,7 @@ def compare(
 
 
 def failures(comparison: GoldenComparison) -> list[str]:
-    """Lines for people: the first difference, and every report that differs besides."""
+    """Return lines for people: the first difference, and every further report with a difference."""
     if not comparison.mismatches:
         return []
     first = str(comparison.first)
@@ -305,10 +309,11 @@ def summary(
     comparison: GoldenComparison,
     verify: bool,
 ) -> dict[str, Any]:
-    """The object of ``--json``; what only a clock can tell is null without one.
+    """Return the object of ``--json``. Values that need a clock are null without a clock.
 
-    ``compared`` and ``mismatches`` count elements and reported values, as
-    :class:`diastole_sim.golden.compare.GoldenComparison` does; ``reports_differ`` words the latter.
+    ``compared`` and ``mismatches`` count elements and reported values, as in
+    :class:`diastole_sim.golden.compare.GoldenComparison`. ``reports_differ`` has the differing
+    values in words.
     """
     macs = sizes.macs(result.op)
     return {
@@ -334,8 +339,8 @@ def summary(
 
 
 def beyond_float32(result: ProductResult, numerics: Numerics) -> dict[str, int]:
-    """Return how many stored elements are larger than any float32, by operand, as far as there are
-    such: the array of the elements has Inf for them, though the format stores no Inf."""
+    """Return how many stored elements are larger than any float32, by operand with a count above 0.
+    The array of the elements has Inf for large elements, though the format stores no Inf."""
     found: dict[str, int] = {}
     for name, operand in result.operands.items():
         chosen = numerics.tensor_class(operand.tensor_class).format
@@ -346,7 +351,7 @@ def beyond_float32(result: ProductResult, numerics: Numerics) -> dict[str, int]:
 
 
 def improvements(result: ProductResult) -> dict[str, dict[str, int]]:
-    """What a monitor counted of the operands in the format fast, by name."""
+    """Return the counts of a monitor for operands in the format fast, by name."""
     seen = {
         name: operand.improvement
         for name, operand in result.operands.items()
@@ -373,7 +378,7 @@ def _counted(result: ProductResult, macs: int, multipliers: int) -> dict[str, An
 
 
 def describe(record: dict[str, Any], target: Path, *, floats: bool = False) -> str:
-    """A few lines for people. ``floats``: sums are."""
+    """Return a few lines for people. ``floats``: sums are floats."""
     rounded = ", or were rounded by the float accumulators" if floats else ""
     lines = [
         (

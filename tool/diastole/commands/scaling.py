@@ -1,4 +1,5 @@
-"""Options of `train` about the scale of the loss, of a machine's whole steps and of a host's."""
+"""Options of `train` for the scale of the loss, on a machine that does whole steps and on a
+host."""
 
 import argparse
 from collections.abc import Mapping
@@ -14,7 +15,7 @@ DEFAULT = LossScaling()
 
 
 def exponent(text: str) -> int:
-    """A type for argparse: of a scale of the loss."""
+    """Parse the exponent of a scale of the loss, as a type for argparse."""
     low, high = DEFAULT.smallest, DEFAULT.largest
     value = signed_number(text)
     if value is None or not low <= value <= high:
@@ -23,7 +24,7 @@ def exponent(text: str) -> int:
 
 
 def floors(text: str) -> Floors:
-    """A type for argparse: steps, and the smallest exponent from each of them on."""
+    """Parse steps with the smallest exponent from each step on, as a type for argparse."""
     found: list[tuple[int, int]] = []
     for word in text.split(","):
         first, equals, second = word.partition("=")
@@ -41,7 +42,7 @@ def floors(text: str) -> Floors:
 
 
 def add_loss_scale(parser: argparse.ArgumentParser) -> None:
-    """The options."""
+    """Add the options of the scale of the loss."""
     group = parser.add_argument_group("scale of the loss", "of whole steps, and of a host's")
     group.add_argument(
         "--loss-scale",
@@ -62,8 +63,8 @@ def add_loss_scale(parser: argparse.ArgumentParser) -> None:
 
 
 def given_scale(arguments: argparse.Namespace, published: Numbers | None = None) -> dict[str, Any]:
-    """What was asked, by option; else what ``published`` numbers have. BadInput for floors without
-    a scale."""
+    """Return the given options, else the options of ``published`` numbers. BadInput for floors
+    without a scale."""
     given = {name: getattr(arguments, name) for name in OPTIONS}
     given = {name: value for name, value in given.items() if value is not None}
     if published is not None and published.loss_scale is not None:
@@ -74,7 +75,8 @@ def given_scale(arguments: argparse.Namespace, published: Numbers | None = None)
 
 
 def scaling_of(given: Mapping[str, Any]) -> LossScaling | None:
-    """That of a host, None for none; ``given``: of :func:`given_scale`."""
+    """Return the loss scaling of a host, None without options. ``given`` comes from
+    :func:`given_scale`."""
     if not given:
         return None
     return LossScaling(exponent=given["loss_scale"], floors=given.get("loss_scale_floor", ()))

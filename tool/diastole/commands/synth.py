@@ -1,5 +1,4 @@
-"""`diastole synth`: what the hardware takes of an FPGA or of standard cells, by component; with
---pnr the clock that it reaches."""
+"""`diastole synth`: report FPGA or standard-cell area by component, and with --pnr the clock."""
 
 import argparse
 import json
@@ -31,7 +30,7 @@ from diastole.synth.route import PLACERS
 from diastole.synth.targets import FPGAS, SG13G2, Cells, read_target
 
 BITSTREAMS = (".bit", ".bin", ".fs")
-"""What a bitstream is called, by the tools of one family or another."""
+"""Endings of bitstreams, by the tools of the families."""
 
 
 def add_parser(commands: Commands) -> None:
@@ -103,7 +102,7 @@ def execute(arguments: argparse.Namespace) -> int:
     request = read_request(arguments)
     config = read_config(arguments)
     if request.delays and isinstance(request.target, Cells):
-        delays_of(request.target.library)  # before Yosys works for minutes
+        delays_of(request.target.library)  # a mistake is found before Yosys works for minutes
     _check_files(arguments)
     install.require(*install.EMISSION)
     tools = Tools.find(request)
@@ -154,7 +153,7 @@ def _say(arguments: argparse.Namespace, found: Synthesis, record: dict[str, Any]
 
 
 def read_request(arguments: argparse.Namespace) -> Request:
-    """BadInput for what does not go together."""
+    """Return the requested synthesis. BadInput for options that do not go together."""
     route = arguments.pnr
     if not route and arguments.bitstream is not None:
         raise BadInput("--bitstream is about place and route: give --pnr too")
@@ -179,7 +178,7 @@ def read_request(arguments: argparse.Namespace) -> Request:
 
 
 def _check_files(arguments: argparse.Namespace) -> None:
-    """Refuses, before any work, what cannot be written."""
+    """Refuse files that cannot be written, before any work."""
     if arguments.out is not None:
         check_output("--out", arguments.out, (".json",))
     if arguments.bitstream is not None:

@@ -1,4 +1,4 @@
-"""What a step of a task costs on a machine with a vector unit, by the model."""
+"""Model the cost of a step of a task on a machine with a vector unit."""
 
 from diastole.backend import program_limits
 from diastole.config.keys import Config
@@ -13,8 +13,8 @@ from diastole_sim.train.tasks import Task
 def task_step(
     config: Config, task: Task, latency: int = LATENCY, options: ProgramOptions | None = None
 ) -> StepEstimate:
-    """A step of a task that a machine does alone, with the usual ``options`` if None. BadInput if
-    it has no vector unit, or if there is no such program for it."""
+    """Return the estimate of a step that a machine does alone, with the usual ``options`` if None.
+    BadInput if the machine has no vector unit, or if no program of the task fits the machine."""
     if not config.vector.enable:
         raise BadInput("--task is for machines that do whole steps: --set vector.enable=true")
     if not task.classifies:

@@ -1,4 +1,4 @@
-"""`diastole train`: trains a network, every product and conversion on the device."""
+"""`diastole train`: train a network, with every product and conversion on the device."""
 
 import argparse
 from collections.abc import Mapping
@@ -49,11 +49,11 @@ from diastole_sim.train.tasks import TASK_NAMES, Task, find_task
 
 MAX_STEPS = 1_000_000
 OPTIONS_OF = {"alpha": "fast", "beta": "fast", "switch": "low-to-high"}
-"""The precision that an option is of."""
+"""Precision of every option."""
 
 
 def listed_tasks() -> str:
-    """The tasks for people."""
+    """Return the tasks as text for people."""
     return "; ".join(f"{name}, {task.about}" for name, task in TASKS.items())
 
 
@@ -97,7 +97,7 @@ def add_parser(commands: Commands) -> None:
 
 
 def add_master(parser: argparse.ArgumentParser) -> None:
-    """Options of the weights that the host keeps and updates."""
+    """Add options of the weights that the host keeps and updates."""
     group = parser.add_argument_group("master weights", "what the host keeps, and updates")
     group.add_argument(
         "--master",
@@ -124,7 +124,8 @@ def add_master(parser: argparse.ArgumentParser) -> None:
 
 
 def master_of(arguments: argparse.Namespace, default: Master = FLOAT32) -> Master:
-    """What was asked; ``default`` where nothing was. BadInput if options do not go together."""
+    """Return the requested master weights, ``default`` without options. BadInput if options do not
+    go together."""
     kind = arguments.master or default.kind
     rounding, bits = arguments.master_rounding, arguments.master_bits
     for option, value in (("--master-rounding", rounding), ("--master-bits", bits)):
@@ -141,7 +142,7 @@ def master_of(arguments: argparse.Namespace, default: Master = FLOAT32) -> Maste
 
 
 def add_precision(parser: argparse.ArgumentParser) -> None:
-    """Options of machines with the format fast."""
+    """Add options of machines with the format fast."""
     group = parser.add_argument_group("precision", "where a class has the format fast")
     group.add_argument(
         "--precision",
@@ -169,8 +170,8 @@ def add_precision(parser: argparse.ArgumentParser) -> None:
 
 
 def precision_of(config: Config, arguments: argparse.Namespace) -> Precision | None:
-    """What was asked; None where no class has a width to choose. BadInput if options do not go
-    together, or with the machine."""
+    """Return the requested precision; None if no class has a width to choose. BadInput if options
+    do not go together, or do not fit the machine."""
     options = {name: getattr(arguments, name) for name in ("alpha", "beta", "switch")}
     given = {name: value for name, value in options.items() if value is not None}
     numerics = config.numerics
@@ -196,8 +197,9 @@ def precision_of(config: Config, arguments: argparse.Namespace) -> Precision | N
 
 
 def _machine_precision(config: Config, arguments: argparse.Namespace) -> Precision | None:
-    """What was asked of a machine that decides widths itself; None for the widest, where it cannot.
-    BadInput as of :func:`precision_of`, and for what no such machine has."""
+    """Return the requested precision of a machine that decides widths itself. None for the widest,
+    if the machine cannot choose. BadInput as for :func:`precision_of`, and for a precision that
+    such a machine does not have."""
     named = ("precision", "alpha", "beta")
     asked = any(getattr(arguments, name) is not None for name in named)
     if not asked and not {LOW, HIGH} <= set(config.numerics.widths):
@@ -212,9 +214,12 @@ def _machine_precision(config: Config, arguments: argparse.Namespace) -> Precisi
 
 
 def training_options(config: Config, arguments: argparse.Namespace) -> dict[str, Any]:
-    """What the options say of the training itself: ``program``, where the machine does all of it,
-    else as :func:`diastole_sim.train.run_task` takes it. `compare` asks here too, where a task may
-    be of a user. BadInput as of :func:`precision_of`, and if options are of other machines."""
+    """Return the options of the training: ``program`` if the machine does the whole training, else
+    arguments of :func:`diastole_sim.train.run_task`.
+
+    `compare` calls the function too, with a task that may be a user's. BadInput as for
+    :func:`precision_of`, and for options of other machines.
+    """
     task = find_task(arguments.task) if arguments.task in TASK_NAMES else None
     program = train_program.program_of(config, task, arguments)
     if program is not None:
@@ -233,7 +238,7 @@ def training_options(config: Config, arguments: argparse.Namespace) -> dict[str,
 
 
 def named_task(name: str) -> Task:
-    """BadInput if there is none of that name."""
+    """Return the task of this name. BadInput for an unknown name."""
     if name not in TASK_NAMES:
         near = meant(name, TASK_NAMES)
         raise BadInput(f"--task must be one of {', '.join(TASK_NAMES)}, not {name}{near}")
@@ -241,7 +246,7 @@ def named_task(name: str) -> Task:
 
 
 def require_samples(task: Task) -> None:
-    """ToolMissing where a task needs a package for its samples that is not there."""
+    """Raise ToolMissing if a task needs an absent package for its samples."""
     if task.needs is not None:
         install.require(*(tool for tool in install.OPTIONAL if tool.package == task.needs))
 
@@ -278,7 +283,7 @@ def train(
     task: Task,
     options: Mapping[str, Any],
 ) -> TrainResult:
-    """By a host, on a device."""
+    """Train on a device, by a host."""
     reference = NumpyDevice(config.numerics, execution.seed) if arguments.verify else None
     with (
         make_device(execution, config) as device,
@@ -298,7 +303,7 @@ def train(
 
 
 def judge(result: TrainResult, min_accuracy: float | None) -> int:
-    """0 if all that was asked holds, else 1, with a line for each thing that does not."""
+    """Return 0 if all requirements hold, else 1, with a line for every unmet requirement."""
     failures: list[str] = []
     if result.mismatches:
         first = str(result.first_mismatch)
@@ -317,8 +322,8 @@ def judge(result: TrainResult, min_accuracy: float | None) -> int:
 
 
 def not_finite(history: History) -> list[str]:
-    """A line that says in which step a training first had a NaN or an Inf, and where; none where
-    all was finite."""
+    """Return a line about the first step with NaN or Inf in a training, and the place. Empty if all
+    was finite."""
     if not history.not_finite:
         return []
     (_, first), *others = history.not_finite.items()
@@ -328,9 +333,9 @@ def not_finite(history: History) -> list[str]:
 
 
 def costs_of(config: Config, result: TrainResult) -> dict[str, float | None]:
-    """Of a training with widths: the area of its cell per multiplier times the passes of its
-    products, beside that of a cell of the most bits all the time; None where it was not measured.
-    """
+    """Return costs of a training with widths: the area of the machine's cell per multiplier, the
+    area times the passes of the products, and the area of a cell with the most bits. None for an
+    area without a measurement. Empty if no width was chosen."""
     if result.mean_passes is None:
         return {}
     wide = replace_formats(config, f"bfp{config.fast.widths[-1]}")
@@ -340,14 +345,15 @@ def costs_of(config: Config, result: TrainResult) -> dict[str, float | None]:
 
 
 def replace_formats(config: Config, name: str) -> Numerics:
-    """The numbers of a machine whose classes all have the format of that name, grouped alike."""
+    """Return the numerics of a machine whose classes all have the named format, with equal
+    groups."""
     values = config.numerics.to_dict()
     classes = {each: values[each] | {"format": name} for each in CLASS_NAMES}
     return Numerics.from_dict({k: v for k, v in values.items() if k != "widths"} | classes)
 
 
 def described_costs(costs: Mapping[str, float | None]) -> list[str]:
-    """A line for people, where areas are known."""
+    """Return a line for people if the areas are known."""
     passes, wide = costs.get("area_passes"), costs.get("wide_area_nand2")
     if passes is None or wide is None:
         return []
@@ -356,7 +362,7 @@ def described_costs(costs: Mapping[str, float | None]) -> list[str]:
 
 
 def described_scale(result: TrainResult) -> str:
-    """A line about the scale of the loss."""
+    """Return a line about the scale of the loss."""
     skipped = result.skipped_steps
     counted = "" if skipped is None else f"; {skipped} steps overflowed and were skipped"
     steps = ", ".join(f"2^{low} from step {step} on" for step, low in result.loss_scale_floor)
@@ -366,7 +372,7 @@ def described_scale(result: TrainResult) -> str:
 
 
 def describe(result: TrainResult) -> str:
-    """A few lines for people."""
+    """Return a few lines for people."""
     lines = [
         (
             f"{result.task} on {result.backend}: {result.steps} steps in {result.seconds:.1f} s, "

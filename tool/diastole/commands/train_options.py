@@ -1,4 +1,4 @@
-"""The options of `train` as settings that `compare` may vary, whatever they are."""
+"""The options of `train` as settings that `compare` may vary, read from the parser of `train`."""
 
 import argparse
 from collections.abc import Mapping
@@ -14,19 +14,20 @@ NO_AXES = (
     "help", "file", "overrides", "task", "steps", "seed", "backend", "min_accuracy", "picture",
     "stalls", "latency", "verify", "trace", "trace_depth", "port", "baud", "state", "json",
 )  # fmt: skip
-"""Options of `train` that say what runs where, and how it is watched: nothing to compare."""
+"""Options of `train` about place and observation of the work, which are no settings to compare."""
 
 
 class _Strict(Parser):
-    """Raises what is wrong."""
+    """Parser of settings: raises a mistake as BadInput, in words for a setting, not for an
+    option."""
 
     def error(self, message: str) -> NoReturn:
         raise BadInput(message.replace("argument --", "", 1))
 
 
 def _typed(value: str) -> str:
-    """Return the value of a setting as it is typed behind an option: without the quotes of TOML,
-    and without the brackets of a list."""
+    """Return the value of a setting as typed behind an option, without TOML's quotes and list
+    brackets."""
     meant = toml_value(value)
     if isinstance(meant, list):
         return ",".join(map(str, cast(list[Any], meant)))
@@ -34,7 +35,7 @@ def _typed(value: str) -> str:
 
 
 class TrainOptions:
-    """The options of `train`, as its own parser knows them."""
+    """Options of `train`, read from the parser of `train`."""
 
     def __init__(self) -> None:
         train.add_parser(self)
@@ -47,15 +48,15 @@ class TrainOptions:
     def add_parser(
         self, name: str, *, help: str, description: str | None, epilog: str, allow_abbrev: bool
     ) -> argparse.ArgumentParser:
-        """What `train` calls."""
+        """Keep the parser that `train` fills with options."""
         self.parser = _Strict(prog=name, allow_abbrev=allow_abbrev)
         return self.parser
 
     def read(
         self, config: Config, settings: Mapping[str, str], task: str = "any"
     ) -> dict[str, Any]:
-        """Those among the settings, as the training takes them. ``task``: by name, of a user where
-        there is none of that name."""
+        """Return the settings that are options, as the training takes them. ``task`` is a name. An
+        unknown name stands for a task of a user."""
         given = {key.replace("-", "_"): _typed(value) for key, value in settings.items()}
         words = [
             f"--{name.replace('_', '-')}={given[name]}" for name in self.names if name in given

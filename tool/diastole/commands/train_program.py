@@ -1,4 +1,4 @@
-"""Training on a machine with a vector unit, which does whole steps: its options, and the work."""
+"""Train on a machine with a vector unit, which does whole steps: options and work."""
 
 import argparse
 from collections.abc import Mapping
@@ -53,7 +53,7 @@ OF_THE_HOST = {
     "gradient": "keeps gradients of weights in float32",
     "switch": "changes no width at a step",
 }
-"""Options that say what a host does, and what a machine with a vector unit does instead."""
+"""Options for a host that trains, with the behaviour of a machine with a vector unit instead."""
 
 
 class NoVectorUnit(BadInput):
@@ -61,7 +61,7 @@ class NoVectorUnit(BadInput):
 
 
 def rate(text: str) -> float:
-    """A type for argparse: a learning rate."""
+    """Parse a learning rate, as a type for argparse."""
     value = _number(text)
     if not 0 < value <= MOST_RATE:
         raise argparse.ArgumentTypeError(
@@ -71,7 +71,7 @@ def rate(text: str) -> float:
 
 
 def norm(text: str) -> float:
-    """A type for argparse: of all gradients together."""
+    """Parse the largest norm of all gradients together, as a type for argparse."""
     value = _number(text)
     if not 0 < value <= MOST_CLIP:
         raise argparse.ArgumentTypeError(
@@ -81,7 +81,7 @@ def norm(text: str) -> float:
 
 
 def weight_decay(text: str) -> float:
-    """A type for argparse."""
+    """Parse a weight decay, as a type for argparse."""
     value = _number(text)
     if not 0 <= value <= MOST_DECAY:
         raise argparse.ArgumentTypeError(
@@ -91,7 +91,7 @@ def weight_decay(text: str) -> float:
 
 
 def momentum(text: str) -> float:
-    """A type for argparse."""
+    """Parse a momentum, as a type for argparse."""
     value = _number(text)
     if not 0 <= value < 1:
         raise argparse.ArgumentTypeError(f"must be a number from 0, below 1, not {shown(text)}")
@@ -99,7 +99,7 @@ def momentum(text: str) -> float:
 
 
 def betas(text: str) -> tuple[float, float]:
-    """A type for argparse: of Adam's two means."""
+    """Parse the factors of Adam's two means, as a type for argparse."""
     values = tuple(_number(word.strip()) for word in text.split(","))
     if len(values) != 2 or not all(0 <= each < 1 for each in values):
         raise argparse.ArgumentTypeError(
@@ -109,13 +109,13 @@ def betas(text: str) -> tuple[float, float]:
 
 
 def _number(text: str) -> float:
-    """NaN for what is none."""
+    """Return the number of a text; NaN for a text that is no number."""
     value = real_number(text)
     return nan if value is None else value
 
 
 def hidden(text: str) -> tuple[int, ...]:
-    """A type for argparse: units of hidden layers."""
+    """Parse the units of hidden layers, as a type for argparse."""
     words = [word.strip() for word in text.split(",")]
     units = tuple(n for word in words if (n := whole_number(word)) is not None)
     if len(words) > MOST_LAYERS:
@@ -133,7 +133,7 @@ def hidden(text: str) -> tuple[int, ...]:
 
 
 def _fitting_layers() -> str:
-    """How many hidden layers fit, by optimiser, for people."""
+    """Return how many hidden layers fit, by optimiser, as text for people."""
     fitting = fitting_layers()
     counts = sorted(set(fitting.values()), reverse=True)
     by_count = {
@@ -147,7 +147,7 @@ def add_program(
     parser: argparse.ArgumentParser,
     where: str = "where vector.enable = true, of perceptrons such as digits",
 ) -> None:
-    """Options of machines that do whole steps. ``where``: they hold, for people."""
+    """Add options of machines that do whole steps. ``where`` names the machines, for people."""
     group = parser.add_argument_group("whole steps", where)
     group.add_argument(
         "--hidden",
@@ -216,20 +216,21 @@ def _add_optimizer(parser: argparse.ArgumentParser) -> None:
 
 
 def option(name: str) -> str:
-    """As it is typed."""
+    """Return the name of an option as typed."""
     return f"--{name.replace('_', '-')}"
 
 
 def has_other_masters(config: Config) -> bool:
-    """Whether its published numbers want weights that only a host keeps."""
+    """Return whether the published numbers of a configuration need weights that only a host
+    keeps."""
     return config.numbers is not None and NUMBERS[config.numbers].master != "float32"
 
 
 def program_of(
     config: Config, task: Task | None, arguments: argparse.Namespace
 ) -> ProgramOptions | None:
-    """What was asked; None where a host trains. ``task``: None for one of a user. BadInput if
-    options are not of such a machine, or task."""
+    """Return the requested options of a program; None if a host trains. ``task`` is None for a task
+    of a user. BadInput if options do not belong to the machine or the task."""
     given = {name: getattr(arguments, name) for name in OPTIONS}
     given = {name: value for name, value in given.items() if value is not None}
     by_program = task is None or task.classifies
@@ -269,7 +270,7 @@ def program_of(
 
 
 def _check_options_of(optimizer: str | OwnCode, given: Mapping[str, Any]) -> None:
-    """BadInput for options that an optimiser has not."""
+    """Raise BadInput for options that an optimiser does not have."""
     own = isinstance(optimizer, OwnCode)
     takes = own_optimizer(optimizer).takes if own else OPTIMIZERS[optimizer].takes
     for name in OF_OPTIMIZERS:
@@ -284,7 +285,7 @@ def _check_options_of(optimizer: str | OwnCode, given: Mapping[str, Any]) -> Non
 def task_program_of(
     config: Config, task: Task, options: ProgramOptions, *, steps: int | None, seed: int
 ) -> TaskProgram:
-    """The program. BadInput if the machine is too small for it."""
+    """Return the program of a task. BadInput if the machine is too small for the program."""
     try:
         return options.program(task, config.numerics, steps=steps or task.steps, seed=seed)
     except PanelTooSmallError as error:
@@ -311,7 +312,7 @@ def train_on(
     steps: int | None = None,
     verify: bool = False,
 ) -> ProgramResult:
-    """Train a task, for so many steps or its own. What goes wrong in the machine is a
+    """Train a task, for ``steps`` steps or the task's own number. A failure of the machine is a
     CheckFailed."""
     seed = execution.seed
     made = task_program_of(config, task, options, steps=steps, seed=seed)
@@ -338,7 +339,7 @@ def train_on(
 
 
 def _judged(stopped: MachineStoppedError, run: ProgramRun) -> Exception:
-    """What a machine that stopped means to the user."""
+    """Return the meaning of a stopped machine for the user, as an error."""
     if stopped.code in REFUSED_BY_SIZE:
         return BadInput(f"too large for the hardware: {stopped}")
     text = str(stopped)
@@ -358,7 +359,7 @@ def _judged(stopped: MachineStoppedError, run: ProgramRun) -> Exception:
 
 
 def described(result: ProgramResult) -> list[str]:
-    """Lines for people."""
+    """Return lines for people."""
     units = ", ".join(map(str, result.hidden))
     clip = "" if result.clip is None else f", gradients' norm at most {result.clip:g}"
     recipe = (
@@ -382,12 +383,13 @@ def described(result: ProgramResult) -> list[str]:
 
 
 def _with_hash(name: str, sha256: str | None) -> str:
-    """A name, and the first digits of the hash of a user's file that has it."""
+    """Return a name with the first digits of the hash of a user's file, if the name is from a
+    file."""
     return name if sha256 is None else f"{name} (SHA-256 {sha256[:12]}...)"
 
 
 def _shares(waits: Mapping[str, int], busy: int, total: int) -> str:
-    """Of all cycles, the largest first."""
+    """Return the shares of all cycles as text, the largest first."""
     named = {"busy": busy} | {f"waiting for {name}": count for name, count in waits.items()}
     shown = sorted(named.items(), key=lambda pair: -pair[1])
     return ", ".join(f"{count / max(total, 1):.1%} {name}" for name, count in shown if count)

@@ -1,4 +1,4 @@
-"""`train --state`: what was trained is kept in a file, and the same command goes on from it."""
+"""`train --state`: keep a training in a file, and continue the training with an equal command."""
 
 import argparse
 from collections.abc import Generator
@@ -28,7 +28,8 @@ def add_state(parser: argparse.ArgumentParser) -> None:
 def state_of(
     config: Config, arguments: argparse.Namespace, task: Task, options: dict[str, Any]
 ) -> StateFile | None:
-    """What was asked. BadInput for trainings whose state is not all in such a file."""
+    """Return the requested file of the state, or None. BadInput for trainings with a state that is
+    not completely in the file."""
     if arguments.state is None:
         return None
     if "program" in options:
@@ -53,7 +54,7 @@ def state_of(
 
 
 def _scaling(scaling: LossScaling | None) -> dict[str, Any] | None:
-    """As JSON gives it back."""
+    """Return the loss scaling in the form that JSON reads back."""
     if scaling is None:
         return None
     return asdict(scaling) | {"floors": [list(each) for each in scaling.floors]}
@@ -61,7 +62,7 @@ def _scaling(scaling: LossScaling | None) -> dict[str, Any] | None:
 
 @contextmanager
 def resumable(state: StateFile | None) -> Generator[None]:
-    """Says where a training that stopped goes on."""
+    """Report the step from which a stopped training continues."""
     try:
         yield
     except BadInput as error:

@@ -1,4 +1,4 @@
-"""`formats --data`: number formats on your own tensors and their products, beside each other."""
+"""`formats --data`: compare number formats on tensors of the user and on their products."""
 
 import argparse
 from collections.abc import Collection, Mapping
@@ -34,7 +34,7 @@ OPTIONS = (*CLASS_NAMES, *TABLES)
 
 
 def decibels(text: str) -> float:
-    """A type for argparse: a finite number."""
+    """Parse a finite number of dB, as a type for argparse."""
     value = real_number(text)
     if value is None:
         raise argparse.ArgumentTypeError(f"must be a number of dB, such as 20, not {shown(text)}")
@@ -42,7 +42,7 @@ def decibels(text: str) -> float:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """What `formats` takes for tensors of the user's."""
+    """Add the options of `formats` for tensors of the user."""
     group = parser.add_argument_group(
         "your tensors",
         f"With {NEEDED} in the file, also what machines would make of the products "
@@ -80,7 +80,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def given_options(arguments: argparse.Namespace) -> dict[str, str]:
-    """The texts of those of :data:`OPTIONS` that were given; :class:`BadInput` without data."""
+    """Return the given options among :data:`OPTIONS`, as texts. :class:`BadInput` without data."""
     given = {name: getattr(arguments, name) for name in OPTIONS}
     given = {name: text for name, text in given.items() if text is not None}
     others = {KIND: arguments.rounding_kind, "least-db": arguments.least_db}
@@ -91,7 +91,7 @@ def given_options(arguments: argparse.Namespace) -> dict[str, str]:
 
 
 def try_on(arguments: argparse.Namespace, choices: Choices) -> int:
-    """Every format on every matrix of the user's, and on their products."""
+    """Try every format on every matrix of the user, and on the products."""
     matrices, notes = read_matrices(arguments.data)
     given = operands_of(matrices)
     if len(given) < 2 and (choices.mixed or arguments.least_db is not None):
@@ -134,7 +134,8 @@ def try_on(arguments: argparse.Namespace, choices: Choices) -> int:
 
 
 def _check_judged(data: Path, given: Mapping[str, tensors.Floats]) -> None:
-    """Warn of elements of products that a verdict leaves out; refuse a product without others."""
+    """Warn of elements of products that a verdict leaves out. Refuse a product without further
+    elements."""
     for name, plain in plain_products(given).items():
         left_out = int(np.count_nonzero(~np.isfinite(plain)))
         if left_out == plain.size:
@@ -150,7 +151,8 @@ def _check_judged(data: Path, given: Mapping[str, tensors.Floats]) -> None:
 
 
 def _mixtures(choices: Choices, present: Collection[str]) -> tuple[list[Mixture], list[str]]:
-    """Every format for itself, then those that are mixed; and what was left out."""
+    """Return every format alone, then the mixtures of formats, and the texts of combinations left
+    out."""
     alone = [(name, name, name) for name in choices.names]
     mixed = [each for each in combine(choices.names, choices.mixed, present) if each not in alone]
     mixtures, left_out = make_mixtures(alone, choices.settings)
@@ -175,7 +177,8 @@ def _say_verdict(verdict: verdict_table.Verdict, choices: Choices) -> None:
 
 
 def _too_few(matrices: Mapping[str, object]) -> str:
-    """What a file without a product lacks, and which of its arrays may be meant."""
+    """Return the operands that a file without a product lacks, and arrays that may be meant as
+    operands."""
     text = f"these take {NEEDED}; it has {', '.join(matrices)}"
     present = {name.lower() for name in matrices}
     likely = [
