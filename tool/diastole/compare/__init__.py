@@ -1,1 +1,1 @@
-"""Many trainings beside each other: formats, roundings, accumulators, precisions, seeds."""
+"""Compare many trainings: formats, roundings, accumulators, precisions, seeds."""

@@ -1,4 +1,4 @@
-"""What a configuration costs on a task: area, bits, passes, cycles."""
+"""Costs of a configuration on a task: area, bits, passes, cycles."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -22,16 +22,21 @@ from diastole_sim.train.network import LayerShape
 from diastole_sim.train.precision import HIGH, LOW
 
 Widths = Mapping[str, float]
-"""By tensor ("layer0.X") the mean bits of its magnitudes, of classes whose width is chosen."""
+"""Mean bits of the magnitudes by tensor ("layer0.X"), for classes with chosen widths."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Cost:
-    """``area_per_mac_nand2``: of a cell, None if none like it was measured. ``bits_per_element``:
-    stored in all copies, scales included, mean over the ``elements`` of the tensors that a step
-    converts. ``passes`` of a product by MACs, of which a step has ``macs``. ``cycles_per_step``, by
-    the model of the machine: all of a step where the machine does whole steps, else products and
-    conversions one after the other; None where the model has no such machine."""
+    """Cost of a training step.
+
+    - ``area_per_mac_nand2``: area of a cell per multiplier, None if no similar cell was measured.
+    - ``bits_per_element``: stored bits in all copies with scales, as a mean over the ``elements``
+      of the tensors that a step converts.
+    - ``passes``: mean passes of a product, weighted by MACs. A step has ``macs`` MACs.
+    - ``cycles_per_step``: cycles by the model of the machine. All cycles of a step where the
+      machine does whole steps, otherwise the cycles of products and conversions one after the
+      other. None where the model does not support the machine.
+    """
 
     area_per_mac_nand2: float | None
     bits_per_element: float
@@ -48,16 +53,16 @@ class Cost:
 
     @property
     def area_time(self) -> float | None:
-        """Area times time of a step, in which networks of other sizes differ too."""
+        """Area times time of a step. Networks of different sizes differ in this product too."""
         return None if self.area_passes is None else self.area_passes * self.macs
 
     @property
     def bits(self) -> float:
-        """Of all tensors that a step converts."""
+        """Stored bits of all tensors that a step converts."""
         return self.bits_per_element * self.elements
 
     def record(self) -> dict[str, float | None]:
-        """For ``--json``."""
+        """Return the record for ``--json``."""
         return {name: getattr(self, attribute) for name, attribute in PRICES.items()}
 
 
@@ -69,7 +74,7 @@ PRICES = {
     "macs_per_step": "macs",
     "cycles_per_step": "cycles_per_step",
 }
-"""Of a record, and the attribute of a cost that each is."""
+"""Keys of a record, with the attribute of the cost for every key."""
 
 
 def cost_of(
@@ -80,8 +85,8 @@ def cost_of(
     widths: Widths,
     program: TrainingProgram | None = None,
 ) -> Cost:
-    """Of a step with linear layers of these shapes. ``program``: of a machine that does whole
-    steps."""
+    """Return the cost of a step with linear layers of these shapes. ``program`` is the program of a
+    machine that does whole steps, or None."""
     numerics = config.numerics
     cycles = (
         cycles_of_step(config, shapes, widths)
@@ -99,13 +104,14 @@ def cost_of(
 
 
 def _elements(shape: LayerShape) -> dict[str, int]:
-    """Of X, W and dY, by class."""
+    """Return the number of elements of X, W and dY, by class."""
     return {"x": shape.m * shape.k, "w": shape.k * shape.n, "dy": shape.m * shape.n}
 
 
 def cycles_of_program(config: Config, program: TrainingProgram, passes: float) -> int:
-    """Of a step that the machine does alone. Where widths are chosen, between a step of the
-    narrowest and one of the widest as the mean ``passes`` of its products are."""
+    """Return the cycles of a step that the machine does alone. With chosen widths, interpolate
+    between a step of the narrowest and a step of the widest products by the mean ``passes`` of the
+    products."""
     narrow, wide = (
         modelled_step(config, program, chosen_bits=bits).step(program.training, step=STEP).cycles
         for bits in (LOW, HIGH)
@@ -115,7 +121,8 @@ def cycles_of_program(config: Config, program: TrainingProgram, passes: float) -
 
 
 def moved_bits(numerics: Numerics, shapes: Sequence[LayerShape], widths: Widths) -> float:
-    """Of an element of X, W and dY, in all copies, with its share of the exponents."""
+    """Return the mean bits of an element of X, W and dY, in all copies, with a share of the
+    exponents."""
     elements, bits = 0, 0.0
     for layer, shape in enumerate(shapes):
         counts = _elements(shape)
@@ -127,8 +134,8 @@ def moved_bits(numerics: Numerics, shapes: Sequence[LayerShape], widths: Widths)
 
 
 def element_bits(numerics: Numerics, name: str, width: float | None) -> float:
-    """Of a class, in all copies; of planes as many as the mean ``width`` has, each with its own
-    exponents."""
+    """Return the bits of an element of a class, in all copies. In a format of planes, the mean
+    ``width`` decides the number of planes, and every plane has its own exponents."""
     chosen = numerics.tensor_class(name)
     if not chosen.format.planes:
         return stored_bits(chosen, numerics.block)[1]
@@ -140,8 +147,12 @@ def element_bits(numerics: Numerics, name: str, width: float | None) -> float:
 def cycles_of_step(
     config: Config, shapes: Sequence[LayerShape], widths: Widths = MappingProxyType({})
 ) -> int | None:
-    """Of all products and conversions of a step; None where the model has no such machine. Where
-    widths are chosen, the mean of those with each, as if tensors had theirs independently."""
+    """Return the cycles of all products and conversions of a step. None where the model does not
+    support the machine.
+
+    With chosen widths, return the mean over the widths, as if the widths of tensors were
+    independent.
+    """
     cycles = 0.0
     try:
         for number, shape in enumerate(shapes):
@@ -156,7 +167,8 @@ def cycles_of_step(
 
 
 def _shares(numerics: Numerics, layer: int, widths: Widths) -> Iterator[tuple[TensorWidths, float]]:
-    """The widths that a layer's X, W and dY may have together, and how often they have them."""
+    """Yield the widths that X, W and dY of a layer may have together, and the share of every
+    combination."""
     x, w, dy = (_own_shares(numerics, name, layer, widths) for name in CLASS_NAMES)
     for (of_x, a), (of_w, b), (of_dy, c) in product(x.items(), w.items(), dy.items()):
         if a * b * c:

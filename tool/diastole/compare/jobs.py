@@ -1,4 +1,4 @@
-"""One training of a comparison: what decides its bits, and what it found, as plain values."""
+"""A training of a comparison: the values that decide the bits, and the results, as plain values."""
 
 import dataclasses
 import hashlib
@@ -27,7 +27,7 @@ Record = dict[str, Any]
 
 FLOAT32 = "float32"
 _FOLDERS = ("spec", "golden", "device", "train", "program")
-"""Of the simulation, whose sources decide the bits of a training."""
+"""Folders of the simulation with the sources that decide the bits of a training."""
 _KEPT = (
     "loss", "accuracy", "mean_passes", "weights_sha256", "products", "inexact_products",
     "converted", "saturated", "underflowed", "seconds", "not_finite",
@@ -36,10 +36,15 @@ _KEPT = (
 
 @dataclass(frozen=True, kw_only=True)
 class Job:
-    """A run. ``numerics``: None for float32. ``data``: :func:`samples_sha256`. ``options``: of
-    training, as :func:`diastole_sim.train.run_task` takes them; or ``program``, the
-    :class:`diastole_sim.program.options.ProgramOptions` of a machine that does all of it; or, of
-    float32, ``recipe``, the :class:`diastole_sim.program.options.RecipeOptions` of that."""
+    """A run of a comparison.
+
+    - ``numerics``: None for float32.
+    - ``data``: hash by :func:`samples_sha256`.
+    - ``options``: arguments of :func:`diastole_sim.train.run_task`; or ``program``, the
+      :class:`diastole_sim.program.options.ProgramOptions` of a machine that does the whole
+      training; or, for float32, ``recipe``, the :class:`diastole_sim.program.options.RecipeOptions`
+      of a program.
+    """
 
     name: str
     task: Task
@@ -52,7 +57,7 @@ class Job:
 
     @property
     def content(self) -> Record:
-        """Everything that decides the bits, as plain values."""
+        """All values that decide the bits, as plain values."""
         return {
             "numerics": FLOAT32 if self.numerics is None else self.numerics.to_dict(),
             "options": plain(self.options),
@@ -65,7 +70,7 @@ class Job:
 
     @property
     def key(self) -> str:
-        """SHA-256 of it, in hexadecimal."""
+        """SHA-256 of the content, in hexadecimal."""
         text = json.dumps(self.content, sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(text.encode()).hexdigest()
 
@@ -74,8 +79,8 @@ class Job:
 
 
 def plain(value: Any) -> Any:
-    """What JSON holds, of options that may be dataclasses: of each the fields that its ``repr``
-    has, so of a user's file the hash and not the text."""
+    """Return options, which may be dataclasses, as plain values for JSON. A dataclass keeps the
+    fields of its ``repr``: for a file of a user, the hash and not the text."""
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         shown = (each.name for each in dataclasses.fields(value) if each.repr)
         return {name: plain(getattr(value, name)) for name in shown}
@@ -90,7 +95,7 @@ def plain(value: Any) -> Any:
 
 
 def samples_sha256(samples: Samples) -> str:
-    """Of inputs and labels, their types and shapes."""
+    """Return a hash of inputs and labels, with types and shapes."""
     digest = hashlib.sha256()
     for array in (samples.inputs, samples.labels):
         digest.update(f"{array.dtype.str} {array.shape} ".encode())
@@ -100,7 +105,8 @@ def samples_sha256(samples: Samples) -> str:
 
 @cache
 def numerics_version() -> str:
-    """A hash of all files that decide the bits of a training: results of others are no use."""
+    """Return a hash of all files that decide the bits of a training. Results of another version are
+    not used."""
     assert diastole_sim.__file__ is not None
     top = Path(diastole_sim.__file__).parent
     digest = hashlib.sha256()
@@ -113,9 +119,9 @@ def numerics_version() -> str:
 
 
 def run_job(job: Job) -> Record:
-    """Trains on the golden model; what goes wrong is said in ``error``. One thread of BLAS: what
-    more of them do to each other in several processes costs more than they bring."""
-    limits: Any = import_module("threadpoolctl")  # of an extra, and without types
+    """Train on the golden model. An error is a text in ``error`` of the record. BLAS has one
+    thread: more threads in several processes cost more time than they save."""
+    limits: Any = import_module("threadpoolctl")  # an optional package without types
 
     record: Record = {"key": job.key, "name": job.name, **job.content}
     try:
@@ -123,7 +129,7 @@ def run_job(job: Job) -> Record:
             raise RuntimeError("there is another version of diastole where this should have run")
         with limits.threadpool_limits(1):
             return record | _found(job)
-    except Exception as error:  # whatever it is, the others go on
+    except Exception as error:  # after any error of a run, the remaining runs go on
         return record | {"error": f"{type(error).__name__}: {error}"}
 
 
@@ -139,7 +145,7 @@ def _found(job: Job) -> Record:
 
 
 def _in_float32(job: Job, recipe: RecipeOptions) -> Record:
-    """What is known of a recipe whose numbers are not quantised: nothing was converted."""
+    """Return the record of a recipe in float32, which converts nothing."""
     started = time.monotonic()
     run, history = train_in_float32(recipe.recipe(job.task, steps=job.steps, seed=job.seed))
     _, loss, accuracy = history.held_out[-1]

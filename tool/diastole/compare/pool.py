@@ -1,4 +1,5 @@
-"""Who does the runs: this process, several of this computer, or a cluster of Dask's."""
+"""Do the runs: in the calling process, in several processes of the computer, or on a Dask
+cluster."""
 
 import os
 from collections.abc import Callable, Iterator, Sequence
@@ -13,26 +14,26 @@ from diastole.errors import BadInput, CheckFailed
 from diastole.workers import end_with
 
 SECONDS_TO_ANSWER = 10
-"""That a scheduler has."""
+"""Time in seconds that a scheduler has to answer."""
 
 
 def run_jobs(jobs: Sequence[Job], *, processes: int, scheduler: str | None) -> Iterator[Record]:
-    """What every job found, as they end. CheckFailed where a process ends before its job does; what
-    was found before that stays."""
+    """Yield the record of every job, in the order in which jobs end. CheckFailed if a process ends
+    before its job does. Records found until then are yielded."""
     if scheduler is not None:
         yield from _on_cluster(jobs, scheduler)
     elif processes == 1 or len(jobs) == 1:
         yield from map(run_job, jobs)
     else:
-        joblib: Any = import_module("joblib")  # of an extra, and without types
+        joblib: Any = import_module("joblib")  # an optional package without types
         with joblib.parallel_config(backend="loky", inner_max_num_threads=1):
             work = partial(run_for, os.getpid())
             yield from _parallel(work, jobs, min(processes, len(jobs)))
 
 
 def run_for(parent: int, job: Job) -> Record:
-    """As :func:`diastole.compare.jobs.run_job`, in a process that ends when ``parent`` does, which
-    may be killed without a word."""
+    """Run a job as :func:`diastole.compare.jobs.run_job` does, in a process that ends with
+    ``parent``. A killed parent sends no message."""
     end_with(parent)
     return run_job(job)
 
@@ -68,10 +69,11 @@ def _on_cluster(jobs: Sequence[Job], address: str) -> Iterator[Record]:
 
 
 def _check_workers(client: Any, address: str) -> None:
-    """BadInput where there is none, or one has another version: its runs would never end."""
+    """Raise BadInput without workers, or for a worker of another version, whose runs would never
+    end."""
     try:
         versions = set(client.run(numerics_version).values())
-    except Exception as error:  # whatever a worker without us says
+    except Exception as error:  # any error of a worker without diastole
         reason = one_line(f"{type(error).__name__}: {error}")
         raise BadInput(
             f"--scheduler: a worker of {address} has no such diastole: {reason}"

@@ -1,4 +1,4 @@
-"""Results as lines of JSON, one a run, so that a comparison goes on where it was."""
+"""Keep results as lines of JSON, one per run: an interrupted comparison continues from the file."""
 
 import fcntl
 import json
@@ -15,21 +15,21 @@ from diastole.files import atomic
 from diastole_sim.reading import parse_json, require_readable
 
 MAX_BYTES = 1 << 28
-"""Of results: a hundred thousand runs."""
+"""Largest size of a file of results: a hundred thousand runs."""
 BEGIN = b'{"key": '
-"""Of every line."""
+"""Beginning of every line."""
 
 
 class Results:
-    """The runs of a file by their keys; made by :func:`opened`. What failed is not among
-    ``done``, and so is tried again."""
+    """Runs of a file by key, made by :func:`opened`. Failed runs are not in ``done``, and are tried
+    again."""
 
     def __init__(self, descriptor: int, done: dict[str, Record]):
         self._descriptor = descriptor
         self.done = done
 
     def add(self, record: Record) -> None:
-        """One more run, on the disk when this returns."""
+        """Add a run. The run is on the disk when the method returns."""
         line = json.dumps(record).encode() + b"\n"
         assert line.startswith(BEGIN)
         while line:
@@ -41,10 +41,10 @@ class Results:
 
 @contextmanager
 def opened(path: Path) -> Generator[Results]:
-    """The results in a file, which is made if it is not there.
+    """Open the results in a file, which is created if absent.
 
-    A last line that is not whole is taken away: it was being written when something ended us.
-    BadInput for a file that is no such thing, and for one that another comparison is writing to.
+    An incomplete last line, from a comparison that ended while writing, is removed. BadInput for a
+    file without results, and for a file that another comparison is writing to.
     """
     try:
         if path.exists():
@@ -66,7 +66,7 @@ def _lock(descriptor: int, path: Path) -> None:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         raise BadInput(f"{path}: another comparison is writing to it") from None
-    except OSError as error:  # a file system without locks, or no file at all
+    except OSError as error:  # a file system without locks, or no regular file
         raise BadInput(f"{path}: cannot be locked: {error.strerror}") from None
 
 

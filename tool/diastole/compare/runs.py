@@ -1,4 +1,4 @@
-"""The runs of a comparison, and what becomes of them: configurations by seeds."""
+"""Make the runs of a comparison, configurations by seeds, and summarise the records."""
 
 import dataclasses
 from collections.abc import Mapping, Sequence
@@ -22,7 +22,7 @@ from diastole_sim.train.tasks import Task
 
 @dataclass(frozen=True, kw_only=True)
 class Settled:
-    """A configuration that can be run. ``options``: of the training."""
+    """A configuration that can be run, with the ``options`` of the training."""
 
     named: Named
     config: Config
@@ -31,8 +31,8 @@ class Settled:
 
 @dataclass(frozen=True, kw_only=True)
 class Runs:
-    """All jobs of a comparison: of each configuration and of its float32, for each seed. ``data``:
-    of the samples, as :func:`diastole.compare.jobs.samples_sha256` has it."""
+    """All jobs of a comparison: a job of every configuration and a job of its float32, for every
+    seed. ``data`` is the hash of the samples by :func:`diastole.compare.jobs.samples_sha256`."""
 
     task: Task
     data: str
@@ -42,12 +42,12 @@ class Runs:
 
     @classmethod
     def of(cls, task: Task, settled: Sequence[Settled], seeds: Sequence[int], steps: int) -> "Runs":
-        """Of a task."""
+        """Return the runs of a task."""
         data = samples_sha256(task.load())
         return cls(task=task, data=data, steps=steps, seeds=tuple(seeds), settled=tuple(settled))
 
     def job(self, settled: Settled, seed: int) -> Job:
-        """That of a configuration."""
+        """Return the job of a configuration."""
         return Job(
             name=settled.named.name,
             numerics=settled.config.numerics,
@@ -56,7 +56,7 @@ class Runs:
         )
 
     def float_job(self, settled: Settled, seed: int) -> Job:
-        """The same network, recipe and samples in float32."""
+        """Return the job of the configuration's network, recipe and samples in float32."""
         program = settled.options.get("program")
         options = {} if program is None else {"recipe": program.in_float32}
         name = self._float_names[_float_key(settled)]
@@ -64,8 +64,8 @@ class Runs:
 
     @property
     def jobs(self) -> dict[str, Job]:
-        """By key, seed by seed, that of float32 before the first configuration that it is for;
-        those of the same bits once, by the name of the first."""
+        """Jobs by key, seed by seed. A float32 job stands before the first configuration that needs
+        the job. Jobs with equal bits occur once, by the name of the first."""
         found: dict[str, Job] = {}
         for seed in self.seeds:
             for settled in self.settled:
@@ -74,8 +74,8 @@ class Runs:
         return found
 
     def summarise(self, done: Mapping[str, Record]) -> list[Compared]:
-        """Every configuration, with the runs that ended, by key, and those of its float32; the
-        same object where several have the same."""
+        """Return every configuration, with the ended runs by key and the runs of its float32.
+        Configurations with an equal float32 share one object."""
         references = {
             key: Compared(name=name, settings={}, runs=self._float_runs(key, done))
             for key, name in self._float_names.items()
@@ -87,7 +87,8 @@ class Runs:
 
     @property
     def _float_names(self) -> dict[str, str]:
-        """Of float32 by what decides its bits: alone, or with the options that set it apart."""
+        """Names of float32 references by the key that decides the bits: ``float32`` alone, or with
+        the options that distinguish the reference."""
         first: dict[str, Settled] = {}
         for settled in self.settled:
             first.setdefault(_float_key(settled), settled)
@@ -111,7 +112,8 @@ class Runs:
     def _summary(
         self, settled: Settled, reference: Compared, done: Mapping[str, Record]
     ) -> Compared:
-        """Of one configuration, with what it costs: means of its runs where they choose widths."""
+        """Return the summary of a configuration, with its cost. The cost has means of the runs
+        where runs choose widths."""
         runs = _ended({seed: self.job(settled, seed) for seed in self.seeds}, done)
         named, cost = settled.named, None
         if runs:
@@ -130,7 +132,7 @@ class Runs:
         )
 
     def _program(self, settled: Settled) -> TrainingProgram | None:
-        """Of a few steps, of a machine that does all of them."""
+        """Return a program of a few steps for a machine that does whole steps, None for a host."""
         options = settled.options.get("program")
         if options is None:
             return None
@@ -139,7 +141,7 @@ class Runs:
 
 
 RECIPE = (*(each.name for each in dataclasses.fields(RecipeOptions)), PRESET, "vector.enable")
-"""Settings that decide what is trained in float32."""
+"""Settings that decide the training in float32."""
 
 
 def _float_key(settled: Settled) -> str:
@@ -148,13 +150,13 @@ def _float_key(settled: Settled) -> str:
 
 
 def _ended(jobs: Mapping[int, Job], done: Mapping[str, Record]) -> dict[int, Record]:
-    """Those that are done, by seed."""
+    """Return the records of ended jobs, by seed."""
     keys = {seed: job.key for seed, job in jobs.items()}
     return {seed: done[key] for seed, key in keys.items() if key in done}
 
 
 def step_shapes(task: Task, options: Mapping[str, Any]) -> list[LayerShape]:
-    """Linear layers of a step of a training with these options."""
+    """Return the linear layers of a step of a training with these options."""
     program = options.get("program")
     if program is not None:
         recipe = program.recipe(task, steps=1, seed=0).recipe

@@ -1,8 +1,8 @@
-"""What is compared: configurations with names, from options or from a plan in TOML.
+"""Read the configurations to compare, with names, from options or from a plan in TOML.
 
-A setting is a key of the machine's configuration ("rounding.dy"), a table of which each class has a
-key ("format" is format.x, format.w and format.dy), ``preset``, or an option of ``diastole train``
-("precision"). Which keys and options there are is not known here.
+A setting is a key of the machine's configuration ("rounding.dy"), or a table with a key for every
+class ("format" is format.x, format.w and format.dy). ``preset`` and options of ``diastole train``
+("precision") are settings too. The module does not know the names of keys and options.
 """
 
 import re
@@ -20,23 +20,23 @@ from diastole_sim.spec.numerics import CLASS_NAMES
 from diastole_sim.spec.require import shown
 
 Settings = dict[str, str]
-"""By key the value, as it is written in TOML or on the command line."""
+"""Values by key, as written in TOML or on the command line."""
 
 PRESET = "preset"
 NAME, OVER, SET = "name", "over", "set"
 WITH_FILES = ("optimizer", "activation")
-"""Options whose value may be FILE.py:NAME."""
+"""Options with a possible value FILE.py:NAME."""
 MAX_STEPS = 1_000_000
 KEYS = (
     "task", "data", "steps", "seeds", "machine", PRESET, SET, OVER, "configuration",
 )  # fmt: skip
-"""Of a plan."""
+"""Keys of a plan."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Named:
-    """A configuration before its keys are looked at. ``of_axes``: one of several combinations, of
-    which some may not exist."""
+    """A configuration before a check of its keys. ``of_axes`` is True for a combination of axes,
+    which may not exist."""
 
     name: str
     settings: Settings
@@ -45,7 +45,8 @@ class Named:
 
 @dataclass(frozen=True, kw_only=True)
 class ComparisonPlan:
-    """A file, or nothing: what it says, else None. ``settings`` hold for all configurations."""
+    """Content of a plan file, with None for absent keys; all None without a file. ``settings`` hold
+    for all configurations."""
 
     task: str | None = None
     data: Path | None = None
@@ -58,8 +59,9 @@ class ComparisonPlan:
 
 
 def overrides_of(settings: Mapping[str, str], options: Sequence[str]) -> list[str]:
-    """Those of the machine's configuration as "KEY=VALUE"; ``options`` are the train command's. A
-    class's own key goes before the one of its table, which is of all classes."""
+    """Return the settings of the machine's configuration as "KEY=VALUE". ``options`` are the names
+    of options of `train`. A key of a class goes before the key of its table, which is for all
+    classes."""
     found: dict[str, str] = {}
     for key, value in settings.items():
         if key in options or key == PRESET:
@@ -73,7 +75,7 @@ def overrides_of(settings: Mapping[str, str], options: Sequence[str]) -> list[st
 
 
 def parse_configuration(text: str) -> Named:
-    """Of "NAME: KEY=VALUE KEY=VALUE", where the name may be absent. BadInput else."""
+    """Parse "NAME: KEY=VALUE KEY=VALUE", with an optional name. BadInput for another form."""
     name, colon, rest = text.partition(":")
     if not colon or "=" in name:
         name, rest = "", text
@@ -89,13 +91,13 @@ def parse_configuration(text: str) -> Named:
 
 
 def _words(text: str) -> list[str]:
-    """What spaces part, but those within double quotes, which a file's name may need."""
+    """Split a text at spaces, except spaces within double quotes, which a file name may need."""
     return re.findall(r'(?:"[^"]*"|\S)+', text)
 
 
 def with_axes(named: Sequence[Named], axes: Sequence[str]) -> list[Named]:
-    """Every configuration with every choice of the axes, each "KEY=A,B"; the choices alone where
-    there is no configuration."""
+    """Return every configuration with every choice of the axes, written "KEY=A,B". Without a
+    configuration, return the choices alone."""
     if not axes:
         return list(named)
     found: list[Named] = []
@@ -109,7 +111,7 @@ def with_axes(named: Sequence[Named], axes: Sequence[str]) -> list[Named]:
 
 
 def _put(settings: Settings, key: str, value: str) -> None:
-    """Add a key; BadInput where it is there, in whatever spelling."""
+    """Add a key. BadInput for a key that is present, in whatever spelling."""
     before = next((each for each in settings if same_key(each) == same_key(key)), None)
     if before is not None:
         raise BadInput(f"{key} is given twice, as {shown(settings[before])} and {shown(value)}")
@@ -117,7 +119,7 @@ def _put(settings: Settings, key: str, value: str) -> None:
 
 
 def _joined(one: Settings, other: Settings) -> Settings:
-    """Both; BadInput for a key that both have."""
+    """Return two sets of settings as one. BadInput for a key in both sets."""
     found = dict(one)
     for key, value in other.items():
         _put(found, key, value)
@@ -125,7 +127,7 @@ def _joined(one: Settings, other: Settings) -> Settings:
 
 
 def short_name(settings: Mapping[str, str]) -> str:
-    """The values, a number with the last part of its key."""
+    """Return the values as a name, with the last part of the key before a number."""
     words: list[str] = []
     for key, value in settings.items():
         bare = value.strip('"')
@@ -135,7 +137,7 @@ def short_name(settings: Mapping[str, str]) -> str:
 
 
 def unique(named: Sequence[Named]) -> list[Named]:
-    """BadInput where there is none, or two have a name."""
+    """Return the configurations. BadInput if there is none, or if two have an equal name."""
     names = [each.name for each in named]
     twice = [name for name in dict.fromkeys(names) if names.count(name) > 1]
     if twice:
@@ -146,7 +148,7 @@ def unique(named: Sequence[Named]) -> list[Named]:
 
 
 def read_plan(path: Path) -> ComparisonPlan:
-    """BadInput with a line for every mistake of the file."""
+    """Read a plan. BadInput with a line for every mistake of the file."""
     document = read_toml(path, "plan")
     try:
         return _plan_of(document, path.parent)
@@ -214,7 +216,7 @@ def _plan_of(document: Mapping[str, Any], folder: Path) -> ComparisonPlan:
 
 
 def _within(folder: Path, settings: Settings) -> Settings:
-    """The same, with files of the user beside the plan."""
+    """Return the settings with paths of users' files in the folder of the plan."""
     found = dict(settings)
     for key in found.keys() & set(WITH_FILES):
         file, colon, name = found[key].rpartition(":")
@@ -224,7 +226,7 @@ def _within(folder: Path, settings: Settings) -> Settings:
 
 
 def _configuration(entry: Mapping[str, Any]) -> list[Named]:
-    """A table: ``name``, ``over``, ``set``; all else are settings too."""
+    """Read a table with ``name``, ``over`` and ``set``. All further keys are settings too."""
     rest = {key: value for key, value in entry.items() if key not in (NAME, OVER, SET)}
     settings = _joined(_flat(_table(entry, SET)), _flat(rest))
     name = entry.get(NAME, short_name(settings))
@@ -241,7 +243,7 @@ def _table(of: Mapping[str, Any], key: str) -> Mapping[str, Any]:
 
 
 def _flat(table: Mapping[str, Any], before: str = "") -> Settings:
-    """Tables in tables as keys with points, values as they are written."""
+    """Return nested tables as keys with points, with values as written."""
     found: Settings = {}
     for key, value in table.items():
         if isinstance(value, dict):
@@ -252,7 +254,7 @@ def _flat(table: Mapping[str, Any], before: str = "") -> Settings:
 
 
 def _axes(table: Mapping[str, Any], before: str = "") -> list[str]:
-    """Lists of values as "KEY=A,B"."""
+    """Return lists of values as "KEY=A,B"."""
     found: list[str] = []
     for key, value in table.items():
         if isinstance(value, dict):

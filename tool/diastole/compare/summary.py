@@ -1,4 +1,5 @@
-"""Runs of several seeds: means, deviations, and differences from float32 paired by seed."""
+"""Summarise runs of several seeds: means, deviations, and differences from float32 paired by
+seed."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -14,13 +15,15 @@ STUDENT = (
     2.145, 2.131, 2.120, 2.110, 2.101, 2.093, 2.086, 2.080, 2.074, 2.069, 2.064, 2.060, 2.056,
     2.052, 2.048, 2.045, 2.042,
 )  # fmt: skip
-"""Standard errors that a mean of 2, 3, ... numbers is off by once in 20 times, by chance alone:
-Student's t of 1, 2, ... degrees of freedom. Of more numbers than that the last one is enough."""
+"""Number of standard errors by which a mean of 2, 3, ... numbers is off by chance, once in 20
+times: Student's t for 1, 2, ... degrees of freedom. For more numbers, the last value is close
+enough."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Spread:
-    """``mean`` of the seeds; ``deviation`` of one, ``error`` of the mean, None of a single seed."""
+    """``mean`` of the seeds, ``deviation`` of a seed, and ``error`` of the mean. Deviation and
+    error are None for a single seed."""
 
     mean: float
     deviation: float | None
@@ -29,19 +32,21 @@ class Spread:
 
     @property
     def sign(self) -> int | None:
-        """-1 or 1 where it is surely not zero, 19 times in 20; 0 where it may be; None of one."""
+        """-1 or 1 if the mean is not zero with 95 % certainty, 0 if the mean may be zero, None for
+        a single seed."""
         if self.error is None:
             return None
         margin = STUDENT[min(self.count - 2, len(STUDENT) - 1)] * self.error
         return (self.mean > margin) - (self.mean < -margin)
 
     def record(self) -> dict[str, float | None]:
-        """For ``--json``."""
+        """Return the record for ``--json``."""
         return dict(vars(self))
 
 
 def spread(values: Sequence[float | None]) -> Spread | None:
-    """Of the values of all seeds; None where there is none, or one of them is no number."""
+    """Return the spread of the values of all seeds. None without a value, or if a value is no
+    number."""
     known = [value for value in values if value is not None]
     if not known or len(known) < len(values):
         return None
@@ -52,9 +57,12 @@ def spread(values: Sequence[float | None]) -> Spread | None:
 
 @dataclass(frozen=True, kw_only=True)
 class Compared:
-    """A configuration with its runs by seed. ``settings``: as they were asked for; ``reference``:
-    the same network, recipe and samples in float32, None of float32 itself; ``cost``: None of
-    float32 and where no run ended."""
+    """A configuration with its runs by seed.
+
+    - ``settings``: settings as requested.
+    - ``reference``: the network, recipe and samples in float32, None for float32 itself.
+    - ``cost``: None for float32, and if no run ended.
+    """
 
     name: str
     settings: Mapping[str, str]
@@ -63,11 +71,12 @@ class Compared:
     cost: Cost | None = None
 
     def of(self, value: str) -> Spread | None:
-        """``loss`` or ``accuracy``."""
+        """Return the spread of ``loss`` or ``accuracy``."""
         return spread([run[value] for run in self.runs.values()])
 
     def over(self, other: "Compared", value: str) -> Spread | None:
-        """By how much it is larger than another's, seed by seed; of the seeds that both have."""
+        """Return the spread of the value minus the value of another configuration, for seeds of
+        both."""
         pairs = [
             (run[value], other.runs[seed][value])
             for seed, run in self.runs.items()
@@ -76,11 +85,11 @@ class Compared:
         return spread([None if a is None or b is None else a - b for a, b in pairs])
 
     def over_float32(self, value: str) -> Spread | None:
-        """By how much it is larger than that of float32."""
+        """Return the spread of the value minus the value of float32. None for float32 itself."""
         return None if self.reference is None else self.over(self.reference, value)
 
     def record(self) -> dict[str, Any]:
-        """For ``--json``."""
+        """Return the record for ``--json``."""
         found: dict[str, Any] = {"name": self.name, "set": dict(self.settings)}
         for value in ("loss", "accuracy"):
             own, over = self.of(value), self.over_float32(value)
@@ -98,7 +107,8 @@ class Compared:
         return found
 
     def _files(self) -> dict[str, Any]:
-        """Of the user, that the runs used: by option the file, the name in it and its hash."""
+        """Return the user's files of the runs: by option the file, the name in the file, and the
+        hash."""
         options: dict[str, Any] = {}
         for run in self.runs.values():
             whole = run.get("options", {})
@@ -108,10 +118,16 @@ class Compared:
 
 @dataclass(frozen=True, kw_only=True)
 class Ruling:
-    """Whether something beats the plain configuration, in means of seeds. ``better``: surely of a
-    smaller loss; ``worse``: surely of a larger one; ``as_good``: neither; ``dominating``: better
-    and not dearer, or as good and cheaper. Dear is area times passes times the multiplications of a
-    step, or, where one of the areas is not known, the bits of its tensors."""
+    """Verdict on whether a configuration beats the plain configuration, in means of seeds.
+
+    - ``better``: configurations with a surely smaller loss.
+    - ``worse``: configurations with a surely larger loss.
+    - ``as_good``: configurations with neither.
+    - ``dominating``: configurations that are better and not dearer, or as good and cheaper.
+
+    The price is area times passes times the multiplications of a step. If an area is not known, the
+    price is the bits of the tensors.
+    """
 
     plain: str
     better: tuple[str, ...]
@@ -121,18 +137,19 @@ class Ruling:
 
     @property
     def wins(self) -> bool:
-        """Nothing dominates the plain one."""
+        """True if nothing dominates the plain configuration."""
         return not self.dominating
 
     def record(self) -> dict[str, Any]:
-        """For ``--json``."""
+        """Return the record for ``--json``."""
         names = ("better", "as_good", "worse", "dominating")
         found: dict[str, Any] = {name: list(getattr(self, name)) for name in names}
         return {"plain": self.plain, "plain_wins": self.wins} | found
 
 
 def verdict_on(plain: Compared, others: Sequence[Compared]) -> Ruling | None:
-    """None where no other has a loss to compare with, or where there is no error of it."""
+    """Return the verdict. None if no other configuration has a loss to compare with, or if the loss
+    has no error."""
     found: dict[str, list[str]] = {"better": [], "as_good": [], "worse": [], "dominating": []}
     for other in others:
         over = other.over(plain, "loss")
@@ -156,7 +173,7 @@ def verdict_on(plain: Compared, others: Sequence[Compared]) -> Ruling | None:
 
 
 def _price(one: Cost, other: Cost) -> tuple[bool, bool]:
-    """Whether the first is cheaper, and whether it is dearer."""
+    """Return whether the first is cheaper, and whether the first is dearer."""
     a, b = one.area_time, other.area_time
     if a is None or b is None:
         a, b = one.bits, other.bits
