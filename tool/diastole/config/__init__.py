@@ -1,1 +1,1 @@
-"""The configuration: its keys, its file, what does not go together, presets."""
+"""The configuration: keys, file, contradictions between keys, presets."""

@@ -1,4 +1,5 @@
-"""Which keys of a configuration, each right by itself, do not go together, in words for people."""
+"""Find keys of a configuration with valid values that contradict each other, in words for
+people."""
 
 from collections.abc import Iterator
 
@@ -10,31 +11,31 @@ from diastole_sim.spec.numerics import CLASS_NAMES, Numerics
 from diastole_sim.spec.operations import summed_inside
 
 Fault = tuple[tuple[str, ...], str]
-"""The keys that a fault follows from, that which is to be mended first; what would be accepted."""
+"""Keys that a fault follows from, first the key to correct, and the text of accepted values."""
 
 DERIVED_FROM = {
     "cell.window": tuple(f"format.{name}" for name in CLASS_NAMES),
     "accumulator.fraction": ("array.block",),
 }
-"""What a width depends on beside the keys that can mend it."""
+"""Keys on which a width depends, besides the keys that can correct the width."""
 
 
 MOST_SHOWN = 4
-"""Of the chunks that would do."""
+"""Number of accepted chunks in a message."""
 
 
 class _Draft(Numerics):
-    """Numerics whose keys are right one by one, and perhaps not together."""
+    """Numerics with valid keys, which may contradict each other."""
 
     def __post_init__(self) -> None:
-        """Checks nothing."""
+        """Check nothing."""
 
 
 def contradictions(config: Config, wrong: set[str]) -> Iterator[str]:
-    """Every contradiction of ``config``, a line each.
+    """Yield every contradiction of ``config``, as a line of text.
 
-    ``wrong``: keys and tables whose values were refused; ``config`` has their defaults, and nothing
-    that follows from them is said.
+    ``wrong`` holds keys and tables with refused values, for which ``config`` has the defaults.
+    Contradictions that follow from the defaults are not reported.
     """
     spent = set(wrong)
     for faults in (_misfits(config), _of_the_draft(config)):
@@ -45,7 +46,8 @@ def contradictions(config: Config, wrong: set[str]) -> Iterator[str]:
 
 
 def _of_the_draft(config: Config) -> Iterator[Fault]:
-    """What is left when groups and scale rules that their formats do not take have gone."""
+    """Yield faults of the numerics, without the groups and scale rules that the formats do not
+    accept."""
     values = config.numeric_values()
     for name in CLASS_NAMES:
         values[name] |= {part: None for part, _, _ in _misfitting(config, name)}
@@ -66,7 +68,7 @@ def _misfits(config: Config) -> Iterator[Fault]:
 
 
 def _idle_specials(config: Config) -> Iterator[Fault]:
-    """More special lanes than a row of a block has elements."""
+    """Yield a fault for more special lanes than elements in a row of a block."""
     lanes, block = config.vector.special, config.array.block
     if config.vector.enable and lanes is not None and lanes > block:
         yield (
@@ -76,7 +78,8 @@ def _idle_specials(config: Config) -> Iterator[Fault]:
 
 
 def _odd_cells(config: Config) -> Iterator[Fault]:
-    """Rows of blocks alternate between the ports, and the banks that they go to."""
+    """Yield a fault for an odd number of rows or columns of cells with two bus ports. Rows of
+    blocks, and the banks of the rows, alternate between the ports."""
     if config.bus.ports == 1:
         return
     for name in ("rows", "cols"):
@@ -87,7 +90,8 @@ def _odd_cells(config: Config) -> Iterator[Fault]:
 
 
 def _misfitting(config: Config, name: str) -> Iterator[tuple[str, tuple[str, ...], str]]:
-    """What the format of a class does not take: the part of the class, its keys, and a text."""
+    """Yield groups and scale rules that the format of a class does not accept: the part of the
+    class, the keys, and a text."""
     chosen = parse_format(getattr(config.format, name))
     grouping, scale = getattr(config.block, name), getattr(config.scale, name)
     where = f"where format.{name} is {chosen.name}"
@@ -103,7 +107,8 @@ def _misfitting(config: Config, name: str) -> Iterator[tuple[str, tuple[str, ...
 
 
 def _turned_vectors(config: Config, draft: Numerics) -> Iterator[Fault]:
-    """The turning buffers at the array's edge turn blocks, whose elements all have one scale."""
+    """Yield a fault for vector groups of W or dY where array.transpose is edge. The buffers at the
+    array's edge transpose blocks, and all elements of a block must have one scale."""
     if config.array.transpose != "edge":
         return
     for name in ("w", "dy"):
@@ -123,7 +128,8 @@ def _turned_vectors(config: Config, draft: Numerics) -> Iterator[Fault]:
 
 
 def _cut_chunks(config: Config, draft: Numerics) -> Iterator[Fault]:
-    """Passes of the array sum a part of a contraction before anything is accumulated."""
+    """Yield a fault if a chunk is no multiple of the part of a contraction that a pass of the array
+    sums. A pass sums its part before anything is accumulated."""
     if draft.accumulator is None or draft.accumulator.chunk % draft.block:
         return
     array = config.array
@@ -154,7 +160,8 @@ def _cut_chunks(config: Config, draft: Numerics) -> Iterator[Fault]:
 
 
 def _chunks_of_planes(draft: Numerics) -> Iterator[Fault]:
-    """The planes of a part of the contraction come one after the other."""
+    """Yield a fault for float accumulators with the format fast: the planes of a part of the
+    contraction follow one after the other, and are not summed chunk by chunk."""
     planes = [name for name in CLASS_NAMES if draft.tensor_class(name).format.planes]
     if draft.accumulator is None or not planes:
         return
@@ -168,7 +175,7 @@ def _chunks_of_planes(draft: Numerics) -> Iterator[Fault]:
 
 
 def _groups(chosen: Format, kinds: tuple[str, ...], block: int) -> str:
-    """Groups of some kinds in words, with an example of each that the array takes."""
+    """Return some kinds of groups in words, with an example of every kind for this array."""
     side = max(block, chosen.group or 0)
     words = {
         "square": f'squares such as "{side}x{side}"',

@@ -1,4 +1,4 @@
-"""Reads and writes the configuration file, and says everything that is wrong with it at once."""
+"""Read and write the configuration file, and report all mistakes of the file at once."""
 
 import difflib
 import inspect
@@ -30,7 +30,7 @@ _TABLES: dict[str, type[BaseModel]] = {
     if isinstance(field.annotation, type) and issubclass(field.annotation, BaseModel)
 }
 SECTIONS = tuple(_TABLES)
-# Every key, as people write it, with its description: "array.rows" and so on.
+# Every key in written form ("array.rows"), with its description.
 FIELDS: dict[str, FieldInfo] = {
     f"{name}.{key}": inner
     for name, table in _TABLES.items()
@@ -38,16 +38,17 @@ FIELDS: dict[str, FieldInfo] = {
 } | {name: field for name, field in Config.model_fields.items() if name not in SECTIONS}
 
 WIDTH = 100
-"""Columns of the file that `init` writes."""
+"""Columns of the file from `init`."""
 
 FAST_FRACTION = 14
-"""F of a machine of planes is this and two for each bit of its widest magnitudes, by default."""
+"""Default F of a machine with planes, without the two bits for every bit of the widest
+magnitudes."""
 SAME_TABLE = 0.2
-"""By which a key of the same table is liker."""
+"""Likeness added for a key of the same table."""
 
 
 def load_config(path: Path | str, overrides: Sequence[str] = ()) -> Config:
-    """The configuration in a TOML file, after ``overrides`` ("array.rows=4") are laid over it.
+    """Return the configuration in a TOML file, changed by ``overrides`` ("array.rows=4").
 
     Raises :class:`BadInput` with one line for every mistake of the file and the overrides together.
     """
@@ -58,12 +59,14 @@ def load_config(path: Path | str, overrides: Sequence[str] = ()) -> Config:
 def from_document(
     document: dict[str, Any], overrides: Sequence[str] = (), *, source: str = "configuration"
 ) -> Config:
-    """As :func:`load_config`, from a parsed document; ``source`` begins each message about it."""
+    """Return the configuration in a parsed document, as :func:`load_config` does. ``source`` begins
+    every message about the document."""
     document = {key: dict(v) if _is_table(v) else v for key, v in document.items()}
     problems: list[str] = []
     overridden: set[str] = set()
     problems += _repeated(overrides)
-    # What is laid over the file's numbers is laid over others too, wherever it stands.
+    # Overrides of `numbers` go first: the remaining overrides then change the new numbers, in any
+    # order of the arguments.
     for text in sorted(overrides, key=lambda text: not _is_of_numbers(text)):
         try:
             overridden.add(_override(document, text))
@@ -90,7 +93,7 @@ def from_document(
 
 
 def _repeated(overrides: Sequence[str]) -> list[str]:
-    """What is wrong with overrides of which two say the same key, or a table and a key of it."""
+    """Return the mistakes of overrides that set a key twice, or a table and a key of the table."""
     said: dict[tuple[str, ...], str] = {}
     problems: list[str] = []
     for text in overrides:
@@ -112,8 +115,9 @@ def _is_of_numbers(override: str) -> bool:
 
 
 def _with_fraction(config: Config, document: dict[str, Any]) -> Config:
-    """With as many fraction bits as the planes of ``fast`` need for what is exact in the widest
-    format of one plane, where the file says nothing of them."""
+    """Return the configuration with enough fraction bits for the planes of ``fast``. Results that
+    are exact in the widest format of one plane are exact with planes. A number of bits in the file
+    stays."""
     said = document.get("accumulator", {})
     formats = (getattr(config.format, name) for name in CLASS_NAMES)
     if FAST.name not in formats or "fraction" in said:
@@ -124,7 +128,7 @@ def _with_fraction(config: Config, document: dict[str, Any]) -> Config:
 
 
 def accepted(key: str) -> str:
-    """The range of a key in words: "an integer in 1..64"."""
+    """Return the range of a key in words: "an integer in 1..64"."""
     if key in SECTIONS:
         return f"a table, [{key}]"
     if key == "name":
@@ -141,8 +145,8 @@ def accepted(key: str) -> str:
 
 
 def nearest(key: str) -> str:
-    """The known key that is most like an unknown one, as a whole or in its last part; rather one of
-    the same table."""
+    """Return the known key most like an unknown key, as a whole or in the last part. Keys of the
+    same table are preferred."""
     table = key.rpartition(".")[0]
 
     def likeness(known: str) -> float:
@@ -155,8 +159,8 @@ def nearest(key: str) -> str:
 
 
 def likely_format(given: object) -> str:
-    """What an unknown format was meant to be, as the end of a sentence; empty if that is no guess:
-    the one that begins so, or the one that is most like it."""
+    """Return a guess for an unknown format, as the end of a sentence: formats that begin with the
+    text, or the format most like the text. Empty if no format is likely."""
     if not isinstance(given, str):
         return ""
     text = given.strip().lower()
@@ -174,9 +178,10 @@ def _is_format(text: str) -> bool:
 
 
 def to_toml(config: Config) -> str:
-    """A commented file that reads back as ``config``: each key with its meaning and its range.
+    """Return a commented file for ``config``: every key with meaning and range. The file reads back
+    as an equal configuration.
 
-    A key that is absent stays so: it stands in a comment, with the value that it has by default.
+    An absent key stays absent: a comment holds the key with its default value.
     """
     lines = [
         "# Configuration of a Diastole machine. A key that is left out has its default.",
@@ -199,7 +204,8 @@ def to_toml(config: Config) -> str:
 
 
 def _entry(key: str, value: Any, config: Config, said: dict[str, str]) -> Iterable[str]:
-    """The lines of a key; ``said`` has what is accepted, and where in the table that was said."""
+    """Yield the lines of a key. ``said`` maps a text of accepted values to the key of the table
+    that has the text already."""
     yield f"# {FIELDS[key].description}."
     words = f"Accepted: {accepted(key)}."
     if len(words) > WIDTH - 2 and words in said:
@@ -225,9 +231,9 @@ def _entry(key: str, value: Any, config: Config, said: dict[str, str]) -> Iterab
 
 
 def absent_value(key: str, numerics: Numerics) -> str | int | None:
-    """The value that a key which is left out has by what else is said, as it would be written.
+    """Return the value of an absent key as the other keys decide, in the form of the file.
 
-    None where the format takes none. ``key``: one of those whose default is None.
+    None where the format takes no value. ``key`` is a key with the default None.
     """
     if key == "cell.window":
         pairs = list(combinations(CLASS_NAMES, 2))
@@ -254,7 +260,7 @@ def _comment(text: str) -> list[str]:
 
 
 def _override(document: dict[str, Any], text: str) -> str:
-    """Sets one key from "KEY=VALUE" in the document and returns the key."""
+    """Set a key from "KEY=VALUE" in the document, and return the key."""
     key, equals, value = text.partition("=")
     parts = [part.strip() for part in key.split(".")]
     if not equals or not all(parts):
@@ -263,7 +269,7 @@ def _override(document: dict[str, Any], text: str) -> str:
     for part in parts[:-1]:
         inner = table.setdefault(part, {})
         if not _is_table(inner):
-            if part in SECTIONS:  # the file's own mistake, reported as such
+            if part in SECTIONS:  # a mistake of the file, reported as a mistake of the file
                 return ".".join(parts)
             known = ".".join(parts)
             raise BadInput(f"--set: {known} is an unknown key; the nearest is {nearest(known)}")
@@ -277,7 +283,7 @@ def _is_table(value: object) -> TypeGuard[dict[str, Any]]:
 
 
 def toml_value(text: str) -> Any:
-    """Return the value that a text has in TOML; the text itself where TOML has none for it."""
+    """Return the value of a text in TOML, or the text itself if the text is no TOML value."""
     try:
         parsed = tomllib.loads(f"value = {text}")
     except (ValueError, RecursionError):
@@ -286,7 +292,8 @@ def toml_value(text: str) -> Any:
 
 
 def _say(error: Any) -> str:
-    """One line about one of pydantic's errors; whatever its type, we say what is accepted."""
+    """Return a line about an error of pydantic: the accepted values, whatever the type of the
+    error."""
     key = _written(error["loc"])
     if error["type"] == "extra_forbidden":
         return f"{key} is an unknown key; the nearest is {nearest(key)}"
@@ -295,21 +302,22 @@ def _say(error: Any) -> str:
 
 
 def _hint(key: str, given: object) -> str:
-    """What a value was meant to be, where a key takes some names alone."""
+    """Return a guess for a wrong value of a key that takes only names."""
     if key.startswith("format."):
         return likely_format(given)
     return meant(given, choices_of(key))
 
 
 def choices_of(key: str) -> list[str]:
-    """Return the names that a key takes; none where it takes anything else."""
+    """Return the names that a key takes. Empty if a key takes other values."""
     kind, _, names = accepted(key).partition("one of ") if key in FIELDS else ("", "", "")
     words = [] if kind else names.split(", ")
     return [word for word in words if re.fullmatch(r"[a-z][\w-]*", word)]
 
 
 def _without(document: dict[str, Any], wrong: set[tuple[Any, ...]]) -> dict[str, Any]:
-    """The document without its wrong keys and tables, which then have their defaults."""
+    """Return the document without wrong keys and tables, for the defaults of the keys and
+    tables."""
     kept: dict[str, Any] = {}
     for key, value in document.items():
         if (key,) in wrong:
@@ -321,7 +329,8 @@ def _without(document: dict[str, Any], wrong: set[tuple[Any, ...]]) -> dict[str,
 
 
 def _written(location: Sequence[Any]) -> str:
-    """A key as people write it; parts that are no bare keys are quoted, so it stays on a line."""
+    """Return a key as people write the key. Parts that are no bare keys are quoted: a key stays on
+    a line."""
     return ".".join(
         str(part) if re.fullmatch(r"[A-Za-z0-9_-]+", str(part)) else json.dumps(str(part))
         for part in location
@@ -329,7 +338,7 @@ def _written(location: Sequence[Any]) -> str:
 
 
 def written(value: Any) -> str:
-    """Return a value as TOML writes it, where that is possible."""
+    """Return a value as TOML writes the value, where possible."""
     try:
         return json.dumps(value, default=str) if not isinstance(value, float) else str(value)
     except ValueError:  # Python does not write integers of more than 4300 digits
@@ -337,7 +346,7 @@ def written(value: Any) -> str:
 
 
 def value_shown(value: Any) -> str:
-    """Return a value as a message shows it: as it is written, and not too long."""
+    """Return a value for a message: as written, and shortened if too long."""
     return shown(written(value))
 
 

@@ -1,7 +1,8 @@
-"""One frozen configuration object, checked whole; :mod:`diastole.config.file` reads the TOML file.
+"""One frozen configuration object, checked as a whole. :mod:`diastole.config.file` reads the TOML
+file.
 
-Each key is described here once: its type, default, range and meaning. The messages of `check` and
-the comments that `init` writes come from these descriptions.
+A key is described only in this module: type, default, range and meaning. The messages of `check`
+and the comments that `init` writes come from the descriptions.
 """
 
 import hashlib
@@ -79,13 +80,13 @@ PANELS_KIB = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)
 
 @dataclass(frozen=True)
 class Accepted:
-    """The values of a key in words, where its type does not say them."""
+    """Accepted values of a key in words, for types that do not list the values."""
 
     text: str
 
 
 def _named(parse: Callable[[str], object]) -> AfterValidator:
-    """Lets a text through, as it is, if ``parse`` knows it."""
+    """Accept a text that ``parse`` accepts, unchanged."""
 
     def check(text: str | None) -> str | None:
         if text is not None:
@@ -96,7 +97,7 @@ def _named(parse: Callable[[str], object]) -> AfterValidator:
 
 
 def _one_of(choices: Collection[int | str]) -> AfterValidator:
-    """Lets one of a table's keys or members through, and None where the type has it."""
+    """Accept the keys or members of a table, and None where the type has None."""
 
     def check(value: int | str | None) -> int | str | None:
         if value is not None and value not in choices:
@@ -111,7 +112,7 @@ def _listed(choices: Iterable[int | str]) -> str:
 
 
 def _widths(value: Any) -> Any:
-    """A list of the file as what may be ``fast.widths``."""
+    """Return a list of the file as a value of ``fast.widths``."""
     if not isinstance(value, list | tuple):
         raise ValueError("not a list")
     widths = tuple(cast(Sequence[Any], value))
@@ -122,7 +123,7 @@ def _widths(value: Any) -> Any:
 
 
 def _mantissa(value: Any) -> Any:
-    """Of a float by its name, as an integer."""
+    """Return the mantissa bits of a float's name, or the value itself if the value is no text."""
     return mantissa_of(value) if isinstance(value, str) else value
 
 
@@ -132,7 +133,7 @@ def _window(value: int | None) -> int | None:
     return value
 
 
-# A Literal takes no table of another file: a type checker would have to run the program.
+# A Literal takes no table of another module: a type checker would have to run the program.
 Block = Annotated[int, _one_of(BLOCK_SIDES), Accepted(_listed(BLOCK_SIDES))]
 Rounding = Annotated[str, _one_of(RULES), Accepted(_listed(RULES))]
 Overflow = Annotated[str, _one_of(OVERFLOWS), Accepted(_listed(OVERFLOWS))]
@@ -147,7 +148,7 @@ Format = Annotated[
         "e<E>m<M> (E in 2..5, M in 1..5, 1 + E + M at most 8)"
     ),
 ]
-# None: the format's default, which is not known before the format is.
+# None: the default of the format, which depends on the value of another key.
 GroupingText = Annotated[
     str | None,
     _named(parse_grouping),
@@ -195,14 +196,14 @@ def _choice(default: int | str | None, about: str) -> Any:
 
 
 class Section(BaseModel):
-    """A table of the file: no unknown keys, no conversion of types, never changed after."""
+    """A table of the file: no unknown keys, no conversion of types, no later changes."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
     @field_validator("*", mode="before")
     @classmethod
     def _choices_have_their_type(cls, value: Any, info: ValidationInfo) -> Any:
-        """Python takes true and 1.0 for 1, as pydantic's ``Literal`` does; the file must not."""
+        """Refuse true and 1.0 for 1. Python and pydantic's ``Literal`` take true and 1.0 for 1."""
         assert info.field_name is not None
         kind = cls.model_fields[info.field_name].annotation
         if get_origin(kind) is Literal and type(value) is not type(get_args(kind)[0]):
@@ -225,7 +226,7 @@ class ArrayConfig(Section):
 
 
 class FormatConfig(Section):
-    """Storage format of each class of tensor; `diastole formats` lists them."""
+    """Storage format of every class of tensor; `diastole formats` lists the formats."""
 
     x: Format = _choice("bfp4", "Format of activations")
     w: Format = _choice("bfp4", "Format of weights")
@@ -233,7 +234,7 @@ class FormatConfig(Section):
 
 
 class BlockConfig(Section):
-    """Which elements of a tensor share a scale; vectors run along the contraction."""
+    """Elements of a tensor that share a scale; vectors run along the contraction."""
 
     x: GroupingText = _choice(None, "Groups of activations")
     w: GroupingText = _choice(None, "Groups of weights")
@@ -241,7 +242,7 @@ class BlockConfig(Section):
 
 
 class ScaleConfig(Section):
-    """How the scale of a group follows from its largest magnitude."""
+    """Rule by which the scale of a group follows from the group's largest magnitude."""
 
     x: Scale = _choice(None, "Rule of activations")
     w: Scale = _choice(None, "Rule of weights")
@@ -259,7 +260,7 @@ class ScaleConfig(Section):
 
 
 class OverflowConfig(Section):
-    """What finite values beyond the largest element become: it, or Inf or NaN as OCP has it."""
+    """Result for finite values beyond the largest element: that element, or OCP's Inf or NaN."""
 
     x: Overflow = _choice("saturate", "Overflow of activations")
     w: Overflow = _choice("saturate", "Overflow of weights")
@@ -267,7 +268,7 @@ class OverflowConfig(Section):
 
 
 class RoundingConfig(Section):
-    """How each class of tensor is rounded when it is converted."""
+    """Rounding of every class of tensor when a tensor is converted."""
 
     x: Rounding = _choice("nearest", "Rounding of activations")
     w: Rounding = _choice("nearest", "Rounding of weights")
@@ -289,7 +290,7 @@ class RoundingConfig(Section):
     @model_validator(mode="before")
     @classmethod
     def _bits_of_the_kind(cls, values: Any) -> Any:
-        """A kind that has a number of bits of its own has it if nothing else is said."""
+        """Set the number of random bits that a kind prescribes, if the file has no number."""
         given = cast(dict[str, Any], values) if isinstance(values, dict) else {}
         if given.get("kind") not in KINDS or "bits" in given:
             return cast(Any, values)
@@ -321,7 +322,7 @@ class CellConfig(Section):
 
 
 class AccumulatorConfig(Section):
-    """The accumulators: integers of SW + F + G bits, or of a chunk, which are added as floats."""
+    """The accumulators: integers of SW + F + G bits, or floats that add exact sums of chunks."""
 
     fraction: int = _integer(
         18, 0, 32, "Fraction bits F: a product is exact where no two blocks' deficits exceed F"
@@ -345,7 +346,7 @@ class AccumulatorConfig(Section):
 
     @property
     def floats(self) -> dict[str, Any] | None:
-        """What `Numerics` takes for floats; None for integers."""
+        """Arguments of `Numerics` for float accumulators; None for integers."""
         if self.kind == "integer":
             return None
         return {key: getattr(self, key) for key in ("kind", "mantissa", "chunk")}
@@ -379,11 +380,11 @@ class VectorConfig(Section):
 
 
 class Config(Section):
-    """Everything that decides what is generated. Frozen.
+    """All keys that decide the generated hardware. Frozen.
 
-    Constructing it directly checks each key, with pydantic's ``ValidationError``. Only
+    The constructor checks every key alone, with pydantic's ``ValidationError``. The functions
     :func:`diastole.config.file.load_config`, which reads a TOML file, and ``from_document`` beside
-    it check the keys against each other too and word the errors for people.
+    it also check combinations of keys, and word the errors for people.
     """
 
     name: str = Field(default="diastole", description="Name of the top module and of the product")
@@ -411,7 +412,7 @@ class Config(Section):
     @model_validator(mode="before")
     @classmethod
     def _numbers_are_defaults(cls, values: Any) -> Any:
-        """Of the keys that are absent; where the name is wrong that is told later."""
+        """Fill absent keys from published numbers. A wrong name of numbers is reported later."""
         chosen = numbers_of(values)
         return values if chosen is None else chosen.under(values)
 
@@ -424,19 +425,19 @@ class Config(Section):
 
     @property
     def macs(self) -> int:
-        """Multipliers of the array: rows * cols * B * B."""
+        """Number of multipliers of the array: rows * cols * B * B."""
         return self.array.rows * self.array.cols * self.array.block**2
 
     @property
     def numerics(self) -> Numerics:
-        """What the numbers depend on, and nothing else, as the golden model takes it.
+        """Numerics for the golden model: all keys that decide the numbers, and no further keys.
 
-        ValueError if the keys contradict each other, which ``load_config`` has ruled out.
+        ValueError if keys contradict each other, which ``load_config`` has ruled out.
         """
         return Numerics.from_dict(self.numeric_values())
 
     def numeric_values(self) -> dict[str, Any]:
-        """The keys of :attr:`numerics`; None is left to the format."""
+        """Return the keys of :attr:`numerics`. None leaves a value to the format."""
         classes = {
             name: {
                 "format": getattr(self.format, name),
@@ -464,15 +465,16 @@ class Config(Section):
         }
 
     def to_dict(self) -> dict[str, Any]:
-        """Every key with its value, nested as in the file; plain types only, None where absent."""
+        """Return every key with its value, nested as in the file. Plain types only, None for an
+        absent key."""
         return self.model_dump()
 
     @property
     def config_sha256(self) -> str:
         """SHA-256 in hexadecimal of the canonical content: all keys, sorted, as compact JSON.
 
-        A key that is absent counts as null, not as the default of its format. ``numbers`` does not
-        count, only what it means.
+        An absent key counts as null, not as the default of its format. ``numbers`` does not count,
+        only the keys set by ``numbers``.
         """
         content = self.to_dict()
         del content["numbers"]
@@ -481,13 +483,13 @@ class Config(Section):
 
     @property
     def identification(self) -> int:
-        """The 32 bits of it that the machine's identification register shows."""
+        """First 32 bits of the SHA-256, as in the machine's identification register."""
         return int(self.config_sha256[:8], 16)
 
     @property
     def plan(self) -> "Plan":
-        """The sizes that follow from it."""
-        # Amaranth: only where hardware is meant.
+        """Sizes that follow from the configuration."""
+        # Imported in the property: only work on hardware needs Amaranth.
         from diastole_hw.plan.plan import Plan
 
         rows, cols = self.array.rows, self.array.cols
@@ -505,7 +507,7 @@ class Config(Section):
 
     @property
     def modelled_sizes(self) -> dict[str, Any]:
-        """What the model of cycles takes of a machine beside its numbers."""
+        """Arguments of the model of cycles besides the numerics of the machine."""
         array = {"rows": self.array.rows, "cols": self.array.cols}
         in_place = self.array.transpose == "in_place"
         machine = {"in_place": in_place, "cell_cycles": self.plan.cell_cycles}
@@ -513,7 +515,7 @@ class Config(Section):
 
     @property
     def vector_shape(self) -> "VectorShape | None":
-        """Sizes of the vector unit; None where there is none."""
+        """Sizes of the vector unit; None without a vector unit."""
         from diastole_sim.spec.sizes.vector_shape import VectorShape
 
         if not self.vector.enable:

@@ -10,21 +10,25 @@ Document = Mapping[str, Any]
 """Keys, and tables of keys."""
 
 REPLACED = ("format", "block", "scale", "accumulator")
-"""Tables whose keys belong to the numbers that are replaced, but these:"""
+"""Tables with keys that belong to the replaced numbers, except the keys of :data:`KEPT`."""
 KEPT = {"scale": ("source", "history", "margin"), "accumulator": ("fraction", "headroom")}
 
 
 def is_table(value: object) -> TypeGuard[Document]:
-    """Whether it has keys."""
+    """Return whether a value is a table, with keys."""
     return isinstance(value, Mapping)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Numbers:
-    """``keys``: what keys are, by table, where the file does not say it. ``master``: how `train`
-    keeps weights, and how ``master_rounding`` rounds them. ``gradient``, ``loss_scale``,
-    ``loss_scale_floor``: as the options of `train`, None and no pairs where there is no scale.
-    ``about``: of whom they are."""
+    """Published numbers.
+
+    - ``about``: authors and publication.
+    - ``keys``: values of keys, by table, for keys that the file does not set.
+    - ``master``, ``master_rounding``: format of the weights that `train` keeps, and their rounding.
+    - ``gradient``, ``loss_scale``, ``loss_scale_floor``: options of `train`. Without a scale of the
+      loss, None and no pairs.
+    """
 
     about: str
     keys: Mapping[str, Mapping[str, int | str]]
@@ -35,19 +39,19 @@ class Numbers:
     loss_scale_floor: tuple[tuple[int, int], ...] = ()
 
     def under(self, document: Document) -> dict[str, Any]:
-        """``document`` with these keys where it has none."""
+        """Return ``document`` with the keys of the numbers where ``document`` has none."""
         found = dict(document)
         for table, keys in self.keys.items():
             said = found.get(table, {})
-            if isinstance(said, BaseModel):  # of a configuration that is made in Python
+            if isinstance(said, BaseModel):  # a table of a configuration made in Python
                 said = said.model_dump(exclude_unset=True)
-            if is_table(said):  # else it is a mistake, which is told
+            if is_table(said):  # a value that is no table is a mistake, reported later
                 found[table] = {**keys, **said}
         return found
 
     def instead(self, document: Document) -> dict[str, Any]:
-        """``document`` with these numbers for its own: formats, their groups and scale rules, what
-        accumulates, and all other keys that these numbers tell."""
+        """Return ``document`` with these numbers instead of its own: formats with groups and scale
+        rules, accumulators, and all further keys of the numbers."""
         found = dict(document)
         for table in dict.fromkeys((*REPLACED, *self.keys)):
             said = found.pop(table, {})
@@ -71,7 +75,7 @@ NUMBERS = {
         keys={"format": _formats(*("fp8_e5m2",) * 3), "accumulator": _ACCUMULATOR},
         master="e6m9",
     ),
-    # E4M3 forward, E5M2 backward. The accumulators are those of the same group's numbers above.
+    # E4M3 forward, E5M2 backward. Accumulators as in ibm-fp8, by the same group of authors.
     "hfp8": Numbers(
         about="Sun et al., NeurIPS 2019",
         keys={
@@ -80,8 +84,8 @@ NUMBERS = {
         },
         master="e6m9",
     ),
-    # E5M2 throughout, without scales of tensors: the scale of the loss, 2^13 at first, has a rising
-    # floor, and gradients beyond the largest number are Inf, so that it falls. Sums in float32.
+    # E5M2 throughout, without scales of tensors. The scale of the loss, 2^13 at first, has a rising
+    # floor. Gradients beyond the largest number are Inf, and the scale then falls. Sums in float32.
     "intel-fp8": Numbers(
         about="Mellempudi et al., 2019, arXiv 1905.12334",
         keys={
@@ -101,6 +105,6 @@ NUMBERS = {
 
 
 def numbers_of(document: object) -> Numbers | None:
-    """Those that a document names; None if it names none that are known."""
+    """Return the numbers that a document names; None if the document names no known numbers."""
     name = document.get("numbers") if is_table(document) else None
     return NUMBERS.get(name) if isinstance(name, str) else None

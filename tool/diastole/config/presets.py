@@ -1,7 +1,8 @@
 """The named configurations: bfp4 throughout, gradients rounded stochastically, F = 18, G = 14, and
-a vector unit, so that they do whole steps of training.
+a vector unit, for whole steps of training.
 
-They are called ``diastole_...`` because a preset's name may be a keyword of Verilog (``edge``).
+The names begin with ``diastole_`` because the name of a preset may be a keyword of Verilog
+(``edge``).
 """
 
 from pathlib import Path
@@ -16,7 +17,7 @@ PRESETS = {
         bus=BusConfig(data_width=32),
         vector=VectorConfig(enable=True, panel_kib=16),
     ),
-    # Fits the block RAM of an ECP5-85F; what the demonstration trains on. 256 multipliers.
+    # Fits the block RAM of an ECP5-85F; the machine of the demonstration. 256 multipliers.
     "nano": Config(
         name="diastole_nano",
         array=ArrayConfig(rows=2, cols=2, block=8),
@@ -42,16 +43,17 @@ BOARD_MACHINES = {
     path.stem: path
     for path in sorted((Path(__file__).parents[1] / "boards" / "machines").glob("*.toml"))
 }
-"""By board, the file of a machine that fits it; ``boards/NAME/machine.toml`` of the sources."""
+"""File of a machine that fits the board, by board; ``boards/NAME/machine.toml`` of the sources."""
 PRESET_NAMES = (*PRESETS, *BOARD_MACHINES)
-"""What --preset takes."""
+"""Names that --preset takes."""
 
 
 def products_only(config: Config) -> Config:
-    """The same machine without a vector unit: products and conversions, the rest by the host."""
+    """Return the machine without a vector unit: products and conversions only. A host does the
+    rest."""
     vector = config.vector.model_copy(update={"enable": False})
     return config.model_copy(update={"vector": vector})
 
 
 PRODUCTS_ONLY = {name: products_only(config) for name, config in PRESETS.items()}
-"""The presets so; what is measured of arrays, converters and products is measured of these."""
+"""Presets without a vector unit, for the measurements of arrays, converters and products."""
