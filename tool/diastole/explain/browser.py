@@ -1,4 +1,5 @@
-"""Runs a page in a headless browser and gives back what it made: for pictures of it, and tests."""
+"""Run a page in a headless browser and return the document, for pictures of the page, and for
+tests."""
 
 import functools
 import http.server
@@ -12,13 +13,13 @@ from pathlib import Path
 
 from diastole_sim.system import children
 
-LIGHTPANDA = "lightpanda"  # a package of Python that brings its browser
+LIGHTPANDA = "lightpanda"  # a Python package with its own browser
 CHROMIUM = ("chromium", "chromium-browser", "google-chrome", "chrome-headless-shell")
 SECONDS = 60
 
 
 def browsers() -> list[str]:
-    """The programs that are there, of those that we know how to ask."""
+    """Return the installed browsers, among the browsers with a known command line."""
     beside = Path(sys.executable).with_name(LIGHTPANDA)
     found = [str(beside)] if beside.exists() else []
     return found + [
@@ -27,8 +28,8 @@ def browsers() -> list[str]:
 
 
 def document_after(page: Path, browser: str) -> str:
-    """The text of a page's document when its scripts have run. RuntimeError if the browser has
-    none, or takes longer than :data:`SECONDS`."""
+    """Return the text of a page's document after its scripts have run. RuntimeError if the browser
+    has no document, or takes longer than :data:`SECONDS`."""
     with _served(page.parent) as origin:
         address = f"{origin}/{page.name}"
         if Path(browser).name == LIGHTPANDA:
@@ -53,12 +54,12 @@ def document_after(page: Path, browser: str) -> str:
 
 class _Quiet(http.server.SimpleHTTPRequestHandler):
     def log_message(self, format: str, *args: object) -> None:
-        """Says nothing."""
+        """Print nothing."""
 
 
 @contextmanager
 def _served(folder: Path) -> Generator[str]:
-    """The address under which the folder's files are to be had, on this machine only."""
+    """Serve the files of the folder on this machine only, and yield the address."""
     handler = functools.partial(_Quiet, directory=str(folder))
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()

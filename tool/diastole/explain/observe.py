@@ -1,4 +1,4 @@
-"""Runs products in Verilator, one after the other, and reads from the waves what they did."""
+"""Run products in Verilator, in sequence, and read the work of the machine from the waves."""
 
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -26,8 +26,8 @@ from diastole_sim.spec.operations import CLASSES, OPERANDS, OPERATIONS, Tensor
 def observe(
     config: Config, names: Sequence[str], axes: Mapping[str, int], seed: int
 ) -> tuple[Operands, list[ProductResult], list[ShownRun]]:
-    """Runs each operation alone, on one set of tensors: what was converted, what came out, and what
-    the waves say. CheckFailed where any of that is not what the golden model has."""
+    """Run every operation alone, on one set of tensors. Return the operands, the results, and the
+    runs as read from the waves. CheckFailed if results or waves differ from the golden model."""
     random = np.random.default_rng(seed)
     tensors = {
         tensor.name: random.standard_normal((axes[tensor.rows], axes[tensor.columns])).astype(
@@ -70,7 +70,7 @@ def observe(
 
 
 def _require_finite(operands: Operands) -> None:
-    """BadInput where a format of the standard has made Inf or NaN of large elements."""
+    """Raise BadInput if a format of the standard has converted large elements to Inf or NaN."""
     for name, operand in operands.items():
         if not all(np.isfinite(operand.values(copy)).all() for copy in range(operand.copies)):
             key = f"overflow.{CLASSES[name]}"
@@ -83,7 +83,7 @@ def _require_finite(operands: Operands) -> None:
 def _products(
     device: DeviceProtocol, names: Sequence[str], tensors: dict[str, Floats]
 ) -> tuple[list[ProductResult], dict[str, Quantised]]:
-    """Each operation, and the operands as they are stored."""
+    """Return the results of all operations, and the operands as stored."""
     held = {each.name: _converted(device, each, tensors[each.name]) for each in OPERANDS}
     results = [
         getattr(device, name)(*(held[operand] for operand in OPERATIONS[name].operand_names))

@@ -1,4 +1,4 @@
-"""The page on which a user steps through a product: one file, which asks nothing of a network.
+"""Write the page on which a user steps through a product: one file, without requests to a network.
 
 `page.js` and `numbers.js` read this data, beside the machine and the sizes by axis:
 
@@ -32,10 +32,10 @@ from diastole_sim.spec.rounding import is_stochastic
 
 TITLES = {"forward": "Y = X W", "dx": "dX = dY Wᵀ", "dw": "dW = Xᵀ dY", "backward": "dX and dW"}
 SIDES = (("south", "east"), ("west", "north"))
-"""By direction, where vectors enter and sums leave."""
+"""Sides of the array where vectors enter and where sums leave, by direction."""
 SCRIPTS = ("numbers.js", "page.js")
 SAFE = 1 << 53
-"""Integers of this magnitude or more are not all numbers of JavaScript."""
+"""Least magnitude of integers that JavaScript may not hold exactly."""
 
 
 def write_page(
@@ -46,7 +46,8 @@ def write_page(
     runs: Sequence[tuple[str, ShownRun]],
     first: str,
 ) -> str:
-    """The page. ``runs``: by the names of operations; ``first`` is shown first."""
+    """Return the page. ``runs`` are by name of the operation, and the page first shows
+    ``first``."""
     names = [name for name, _ in runs]
     plan, numerics = config.plan, config.numerics
     data = {
@@ -69,7 +70,7 @@ def write_page(
     return Template(_part("page.html")).substitute(
         title=html.escape(title),
         about=html.escape(_about(config)),
-        data=text.replace("<", "\\u003c"),  # no text of a user's ends the element
+        data=text.replace("<", "\\u003c"),  # a text of a user cannot end the element
         script="\n".join(_part(name) for name in SCRIPTS),
     )
 
@@ -93,12 +94,12 @@ def _about(config: Config) -> str:
 
 
 def copy_key(name: str, copy: int, operands: Operands) -> str:
-    """What a copy of an operand is called in the page."""
+    """Return the name of a copy of an operand in the page."""
     return f"{name}/{copy}" if operands[name].copies > 1 else name
 
 
 def _format(numerics: Numerics, name: str) -> dict[str, Any]:
-    """What the conversion of an operand depends on."""
+    """Return the values that the conversion of an operand depends on."""
     chosen = numerics.tensor_class(CLASSES[name])
     return {
         "name": chosen.format.name,
@@ -112,7 +113,7 @@ def _format(numerics: Numerics, name: str) -> dict[str, Any]:
 
 
 def _group_shape(chosen: TensorClass, block: int) -> list[int]:
-    """Rows and columns of a group in copy 0; 0 where the group is the tensor."""
+    """Return the rows and columns of a group in copy 0; 0 where the group is the tensor."""
     size = chosen.grouping.size
     return [1 if chosen.grouping.kind == "vector" else size, size]
 
@@ -145,7 +146,7 @@ def _made(made: ShownConversion) -> dict[str, Any]:
 
 
 def _rounded(values: Doubles | Floats) -> list[list[float]]:
-    """Numbers of binary32 in as many digits as name them."""
+    """Return numbers of binary32 with as many digits as identify them."""
     return [[float(str(number)) for number in row] for row in values.astype(np.float32)]
 
 
@@ -192,7 +193,7 @@ def _side(side: SumSide) -> dict[str, Any]:
 
 
 def _what(run: ShownRun, operands: Operands) -> str:
-    """The dataflow in words."""
+    """Return a description of the dataflow in words."""
     held = run.ways[0].held.name
     parts = [f"Blocks of {held} are held."]
     for way in run.ways:

@@ -1,7 +1,7 @@
-"""How the converter made each element: the shift, the rounding, the mantissa, the shared exponent.
+"""Explain how the converter made an element: shift, rounding, mantissa, shared exponent.
 
-Every element is derived from its float32 and the exponent that the machine stored for its group.
-The code that comes out must be the code that the machine stored.
+Every element is derived from its float32 and the stored exponent of the element's group. The
+resulting code must be the code in the memory of the machine.
 """
 
 from dataclasses import dataclass
@@ -47,11 +47,15 @@ class ShownConversion:
     """A copy of an operand, element by element, in the orientation of the tensor, unpadded.
 
     A stored element is ``significand`` * 2^(``exponent`` - ``depth`` - p + 1), with the sign in the
-    significand; in NVFP4 also times ``scale`` / 8. ``units``: the magnitude of the float32 in units
-    of the last place before rounding, which is 2^``place`` (times ``scale`` / 8). ``rounded``:
-    ``units`` as an integer, at most that of the largest element. ``draws``: the random bits of the
-    rounding, None where the class rounds to nearest. ``exponent``, ``scale`` and ``folds``, by
-    which the exponent was lowered afterwards, are the same for all elements of a group.
+    significand; in NVFP4 also times ``scale`` / 8.
+
+    - ``units``: magnitude of the float32 in units of the last place before rounding. The unit is
+      2^``place`` (times ``scale`` / 8).
+    - ``rounded``: ``units`` as an integer, at most the integer of the largest element.
+    - ``draws``: random bits of the rounding, None where the class rounds to nearest.
+    - ``folds``: number by which the exponent was lowered after rounding.
+
+    All elements of a group have an equal ``exponent``, ``scale`` and ``folds``.
     """
 
     significand: Integers
@@ -65,7 +69,7 @@ class ShownConversion:
     draws: Integers | None
 
     def turned(self) -> "ShownConversion":
-        """The same elements in the other orientation."""
+        """Return the elements in the transposed orientation."""
         return ShownConversion(
             significand=self.significand.T,
             depth=self.depth.T,
@@ -82,9 +86,9 @@ class ShownConversion:
 def conversions_of(
     given: Floats, stored: Quantised, numerics: Numerics, *, seed: int, tag: int
 ) -> tuple[ShownConversion, ...]:
-    """Explain each copy of ``stored``, which has the golden model's ``folds``, for step 0.
+    """Explain each copy of ``stored``, which has the ``folds`` of the golden model, for step 0.
 
-    :class:`Untrue` where an element does not follow from its float32.
+    :class:`Untrue` if an element does not follow from its float32.
     """
     found: list[ShownConversion] = []
     for number, copy in enumerate(stored.copies):
@@ -105,7 +109,7 @@ def conversions_of(
 def _conversion(
     given: Floats, stored: Quantised, copy: Copy, draws: Integers | None, numerics: Numerics
 ) -> ShownConversion:
-    """``given`` and ``draws`` lie as the copy does."""
+    """Explain a copy. ``given`` and ``draws`` have the orientation of the copy."""
     chosen, kind = stored.chosen, stored.chosen.format
     numbers = Fields.of(given)
     groups = _Groups.of(copy, stored)
@@ -143,8 +147,8 @@ def _conversion(
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class _Groups:
-    """Per element, what its group has: the ``exponent`` before folding, the ``scale``, the
-    ``folds``, and whether it is a group of ``zeros``."""
+    """Values of the group of every element: the ``exponent`` before folding, the ``scale``, the
+    ``folds``, and whether all elements of the group are ``zeros``."""
 
     exponent: Integers
     scale: Integers
@@ -168,8 +172,9 @@ class _Groups:
 
 
 def _binades_below(finite: Integers, groups: _Groups) -> Integers:
-    """How far the exponent of a magnitude, divided by the scale's significand, lies below that of
-    its group; less than 0 where the magnitude is too large."""
+    """Return how far the exponent of a magnitude lies below the exponent of its group. The
+    magnitude is divided by the significand of the scale first. Less than 0 for a magnitude that is
+    too large."""
     lengths = np.array([number.bit_length() for number in range(1 << SCALE_SIGNIFICAND_BITS)])
     lead = SCALE_SIGNIFICAND_BITS - lengths[groups.scale]
     aligned = groups.scale << (lead + BINARY32_SIGNIFICAND_BITS - SCALE_SIGNIFICAND_BITS)
@@ -185,7 +190,7 @@ def _rounded(
     draws: Integers | None,
     bits: int,
 ) -> Integers:
-    """Magnitudes in units of their last places, rounded by the rule of their class."""
+    """Return magnitudes in units of their last places, rounded by the rule of their class."""
     shift = place - exponents_of(finite) + BINARY32_SIGNIFICAND_BITS - 1 - SIGNIFICAND_FRACTION
     divisor = groups.scale << np.clip(shift, 0, MAX_QUOTIENT_SHIFT)
     drawn = 0 if draws is None else draws
@@ -193,7 +198,7 @@ def _rounded(
 
 
 def _require_stored(code: Integers, negative: NDArray[np.bool_], copy: Copy, kind: Format) -> None:
-    """:class:`Untrue` unless these are the codes and signs of a copy."""
+    """Raise :class:`Untrue` unless these are the codes and signs of a copy."""
     rows, columns = copy.shape
     stored = copy.codes[:rows, :columns]
     signed = negative if kind.signed_zero else negative & (code != 0)

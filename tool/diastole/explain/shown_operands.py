@@ -1,4 +1,4 @@
-"""An operand as the page shows it: what was given, what is stored, and how one became the other."""
+"""An operand of the page: the given values, the stored values, and the conversion."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -19,8 +19,8 @@ Doubles = NDArray[np.float64]
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ShownOperand:
-    """An operand: the float32 that were ``given``, what the machine ``stored``, and the
-    ``conversions`` from one to the other, one for each copy."""
+    """An operand: the ``given`` float32, the tensor ``stored`` by the machine, and the
+    ``conversions`` of all copies."""
 
     given: Floats
     stored: Quantised
@@ -28,26 +28,27 @@ class ShownOperand:
 
     @property
     def copies(self) -> int:
-        """One, or two with vector groups."""
+        """Number of copies: one, or two with vector groups."""
         return len(self.conversions)
 
     def copy(self, number: int) -> int:
-        """The copy that stands for copy ``number``: the only one, where there is one."""
+        """Return the number of the copy that stands for copy ``number``: 0 for an operand with one
+        copy."""
         return number if self.copies > 1 else 0
 
     def values(self, number: int) -> Doubles:
-        """The numbers of a copy, or of the only one, in the orientation of the tensor."""
+        """Return the numbers of a copy, or of the only copy, in the orientation of the tensor."""
         return self.stored.values(self.copy(number)).astype(np.float64)
 
 
 Operands: TypeAlias = Mapping[str, ShownOperand]
-"""By name."""
+"""Operands by name."""
 
 
 def factors_of(
     product: MatrixProduct, streamed: Tensor, held: Tensor, operands: Operands, numerics: Numerics
 ) -> Factors:
-    """The sides of a product, of which the array streams one and holds the other."""
+    """Return the streaming and the stationary side of a product."""
     first, second = (
         SumSide.of(operands[each.name].stored, operands[each.name].conversions, product.copy(each))
         for each in (streamed, held)

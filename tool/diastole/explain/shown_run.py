@@ -1,4 +1,4 @@
-"""The story of a product: its passes, sums, blocks and beats, as the page has them."""
+"""Data of a product as the page shows it: passes, sums, blocks and beats."""
 
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -10,19 +10,20 @@ from diastole_sim.spec.operations import MatrixProduct, Tensor
 ENGINE = "core.engine."
 DATAPATH = f"{ENGINE}datapath."
 EAST, NORTH = 0, 1
-"""Directions as slots number them."""
+"""Directions east and north, as slots number them."""
 
 
 class Untrue(Exception):
-    """The waves and the tensors do not say the same."""
+    """The waves and the tensors contradict each other."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ShownWay:
-    """A direction in use: the product that it computes, what streams and what is held, and the axes
-    that vectors, rows of cells and columns of cells count.
+    """A direction in use: its product, the streaming and the stationary operand, and the axes that
+    vectors, rows of cells and columns of cells count.
 
-    The fused pass computes dX turned: what the product streams is held, and the reverse.
+    The fused pass computes the transpose of dX: the streaming operand of the product is stationary
+    in the cells, and the reverse.
     """
 
     direction: int
@@ -36,11 +37,14 @@ class ShownWay:
 
 @dataclass(frozen=True, kw_only=True)
 class Pass:
-    """A pass, with the cycle of its first slot and of the first word that it holds.
+    """A pass of the array.
 
-    ``t0``, ``count``: the first vector, in elements, and how many; of every direction in use, one
-    behind the other. ``row``, ``col``: the blocks, along the axes of rows and of columns of cells,
-    that the cell in the corner has. ``rows``, ``cols``: how many the tensor has.
+    - ``first``, ``loads``: cycles of the first slot, and of the first word of the stationary
+      blocks.
+    - ``t0``, ``count``: first vector, in elements, and number of vectors, for every direction in
+      use, one direction after the other.
+    - ``row``, ``col``: blocks of the corner cell, along the axes of rows and of columns of cells.
+    - ``rows``, ``cols``: number of blocks along the two axes that the tensor has in the pass.
     """
 
     first: int
@@ -54,8 +58,8 @@ class Pass:
 
 
 class Arrival(NamedTuple):
-    """A block of an operand, by its row and column as it is stored, in a scratchpad: ``came``, the
-    cycle in which its first vector is there, ``last``, that of its last reading."""
+    """A block of an operand in a scratchpad, by row and column as stored. ``came`` is the cycle in
+    which the first vector of the block is present. ``last`` is the cycle of the last read."""
 
     operand: str
     row: int
@@ -66,12 +70,14 @@ class Arrival(NamedTuple):
 
 @dataclass(kw_only=True)
 class ShownRun:
-    """A product on the array, or two in the fused pass; cycles count from the start of its loops.
+    """A product on the array, or two in the fused pass. Cycles count from the start of the loops.
 
-    ``sums``: by slot, cell (row by row) and lane, what the cell adds up to. ``reads``: by
-    cycle, what a beat from memory is of. ``writes``: (cycle, result, row, first column, columns).
-    ``waits``: by cycle, ``l`` or ``a`` where the array waits for what is loaded, or for room for
-    sums.
+    - ``sums``: partial sum of the cell by slot, cell (row by row) and lane.
+    - ``reads``: by cycle, the first letter of the tensor of a beat from memory, ``c`` for a
+      command.
+    - ``writes``: (cycle, result, row, first column, columns).
+    - ``waits``: by cycle, ``l`` where the array waits for loaded blocks, ``a`` where the array
+      waits for free accumulators.
     """
 
     mode: Mode
@@ -88,7 +94,7 @@ class ShownRun:
 
 
 def ways_of(plan: Plan, mode: Mode) -> tuple[ShownWay, ...]:
-    """The directions that a mode uses, in the order of its slots."""
+    """Return the directions that a mode uses, in the order of the mode's slots."""
     if mode != Mode.FUSED:
         use = plan.use(mode)
         (product,) = OPERATION_OF[mode].products

@@ -1,4 +1,5 @@
-"""Stills of a page of `diastole explain`, for the documents, drawn by the page's own scripts."""
+"""Draw still pictures of a page of `diastole explain` for the documents, by the page's own
+scripts."""
 
 import html
 import json
@@ -10,10 +11,11 @@ from typing import NamedTuple
 from diastole.explain.browser import document_after
 
 DOCUMENTED = ("--preset", "pico", "--set", "vector.enable=false", "--op", "backward")
-"""What the documents show, as arguments of `diastole explain`."""
+"""Arguments of `diastole explain` for the pictures in the documents."""
 GAP, TITLE = 24, 26
-# Early in the vectors of the first block, which forward and dX share, as dW and the fused pass do;
-# of that where one way is still adding up while the other one begins.
+# Pictures show an early cycle among the vectors of the first block. Forward and dX share a first
+# block, and dW and the fused pass share another. The fused pass is shown where one direction still
+# adds while the other direction begins.
 SCRIPT = """
 const found = {still: null, dataflows: [], legend: null};
 data.runs.forEach((each, number) => {
@@ -39,7 +41,7 @@ document.body.replaceChildren(result);
 
 
 class Picture(NamedTuple):
-    """The inside of an SVG, the part of it that is shown, as ``viewBox`` has it, and its title."""
+    """The inside of an SVG, the visible part as a ``viewBox``, and the title."""
 
     title: str
     box: str
@@ -53,7 +55,7 @@ class Picture(NamedTuple):
 
 
 def stills(page: str, browser: str) -> dict[str, str]:
-    """Pictures of a page of one or more products, by file name."""
+    """Return pictures of a page of one or more products, by file name."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "page.html"
         path.write_text(f"{page}<script>{SCRIPT}</script>", encoding="utf-8")
@@ -70,7 +72,8 @@ def stills(page: str, browser: str) -> dict[str, str]:
 
 
 def composed(pictures: list[Picture], legend: Picture | None = None) -> str:
-    """One picture of several, two in a row, each under its title, and a legend below."""
+    """Return several pictures as one, two in a row, with a title above every picture and a legend
+    below."""
     width, height = (max(sizes) for sizes in zip(*(each.size for each in pictures), strict=True))
     columns = min(len(pictures), 2)
     parts: list[str] = []

@@ -1,7 +1,7 @@
-"""What a machine did in a product, from its waves: passes, slots, sums, and what memory saw.
+"""Read the work of a machine in a product from waves: passes, slots, sums, and memory traffic.
 
-What each number *is* follows from the walk's own registers; that it is so is checked against the
-converted tensors, number by number, so that no page can tell a story that the machine does not.
+The registers of the loop walk tell the meaning of a number. Every number is checked against the
+converted tensors: a page cannot differ from the work of the machine.
 """
 
 import math
@@ -44,7 +44,7 @@ Sums = NDArray[np.int64]
 
 
 def signals(plan: Plan) -> list[str]:
-    """What of the waves :func:`runs_of` reads."""
+    """Return the names of the signals that :func:`runs_of` reads."""
     engine = ("walk.start", "flight_start", "flight_results", "flight_set_up", "pass_walk.taken",
               "walk.chunks__payload", "chunks.i__valid", "pass_walk.c_done",
               "pass_walk.l_done", "pass_walk.passes__payload", "pass_walk.wait_load",
@@ -66,15 +66,15 @@ def _cell_sums(row: int, col: int) -> str:
 
 
 def runs_of(waves: Waves, plan: Plan, operands: Operands) -> list[ShownRun]:
-    """Every product in the waves, in its order.
+    """Return every product in the waves, in order.
 
-    :class:`Untrue` where the waves have other numbers than the operands.
+    :class:`Untrue` if the waves have other numbers than the operands.
     """
     return list(_Reader(waves, plan, operands).runs())
 
 
 class _Reader:
-    """Reads runs from waves."""
+    """Read runs from waves."""
 
     def __init__(self, waves: Waves, plan: Plan, operands: Operands):
         self.waves, self.plan, self.operands = waves, plan, operands
@@ -86,7 +86,7 @@ class _Reader:
         words = held_read_layout(plan)
         self.loads = [at for at, value in enumerate(held) if member(words, value, "valid")]
         self.taken = waves.high(f"{ENGINE}pass_walk.taken")
-        self.asked = waves.high(f"{ENGINE}chunks.i__valid")  # for chunks
+        self.asked = waves.high(f"{ENGINE}chunks.i__valid")  # cycles of requests for chunks
         self.traffic = ShownTraffic(waves, plan, self.taken)
 
     def runs(self) -> Iterator[ShownRun]:
@@ -144,14 +144,14 @@ class _Reader:
                 )
             )
 
-    # What the numbers are, and that they are so.
+    # Expected numbers, and checks against the numbers in the waves.
 
     def _factors(self, way: ShownWay) -> Factors:
         numerics = self.plan.numerics
         return factors_of(way.product, way.streamed, way.held, self.operands, numerics)
 
     def _matrix(self, product: MatrixProduct, operand: Tensor, rows: str) -> Doubles:
-        """An operand with the axis ``rows`` down, padded to whole blocks."""
+        """Return an operand with the axis ``rows`` down, padded to whole blocks."""
         values = self.operands[operand.name].values(product.copy(operand))
         turned = values if operand.rows == rows else values.T
         height, width = (-size % self.plan.block for size in turned.shape)
@@ -173,7 +173,8 @@ class _Reader:
             run.sums += got.reshape(each.count, cells, plan.block).tolist()
 
     def _check_held(self, each: Pass, block: Doubles, start: int) -> None:
-        """Words of the cell in row r come r B words later; ``block`` has the columns' axis down."""
+        """Check the stationary blocks of a pass. Words of the cell in row r arrive r B words later.
+        ``block`` has the axis of the columns down."""
         plan, side = self.plan, self.plan.block
         layout = held_layout(plan.shape)
         for c in range(each.cols):
@@ -204,7 +205,7 @@ class _Reader:
                 require_alike(np.array(got), wanted, f"vector at {name}")
 
     def _elements(self, layout: PackedLayout, word: int, element: Element) -> list[float]:
-        """(-1)^s sig 2^-d of each element of a vector or a held word."""
+        """Return (-1)^s sig 2^-d of each element of a vector or a stationary word."""
         found = layout["elements"]
         bits = word >> found.offset
         values: list[float] = []
@@ -217,7 +218,7 @@ class _Reader:
         return values
 
     def _sums(self, each: Pass, first: int) -> Sums:
-        """What every cell has for every slot of a pass in one direction."""
+        """Return the partial sums of every cell for every slot of a pass in one direction."""
         plan = self.plan
         bits = partial_sum_bits(plan.shape, plan.cols)
         layout = sum_layout(plan.block, bits, plan.shape.poison)
@@ -229,7 +230,8 @@ class _Reader:
         return found
 
     def _whole_sums(self, name: str, at: int, layout: PackedLayout, bits: int) -> list[int]:
-        """The bits of partial sums, whose upper halves come a cycle later where cells add so."""
+        """Return the bits of partial sums. In cells that add in halves, upper halves arrive a cycle
+        later."""
         shape, words = self.plan.shape, self.waves[name]
         sums = [[member(layout, word, "sums", b) for b in range(shape.block)]
                 for word in words[at : at + 1 + shape.halves]]  # fmt: skip
@@ -245,7 +247,8 @@ def _signed(value: int, bits: int) -> int:
 
 
 def require_alike(got: Any, wanted: Doubles, what: str) -> None:
-    """What the array holds of numbers is these, but for the scale of each group."""
+    """Raise :class:`Untrue` unless two sets of numbers are equal, except for the scale of each
+    group."""
     both = np.stack([np.atleast_2d(got), np.atleast_2d(wanted)])
     if ((both[0] == 0) != (both[1] == 0)).any():
         raise Untrue(f"a {what} has other zeros than its tensor")
@@ -257,7 +260,7 @@ def require_alike(got: Any, wanted: Doubles, what: str) -> None:
 
 
 def expected_sums(direction: int, each: Pass, factors: Factors) -> Sums:
-    """What the cells of a pass add up to: vectors x rows x columns of cells x lanes."""
+    """Return the expected sums of a pass: vectors x rows x columns of cells x lanes."""
     side, north = factors.block, direction == NORTH
     vectors = slice(each.t0, each.t0 + each.count)
     found = np.zeros((each.count, each.rows, each.cols, side), np.int64)
@@ -269,7 +272,7 @@ def expected_sums(direction: int, each: Pass, factors: Factors) -> Sums:
 
 
 def require_sums(got: Sums, wanted: Sums, each: Pass) -> None:
-    """:class:`Untrue` unless the cells that a pass uses have these sums, bit for bit."""
+    """Raise :class:`Untrue` unless the used cells of a pass have these sums, bit for bit."""
     used = got[:, : each.rows, : each.cols]
     if (used == wanted).all():
         return

@@ -1,7 +1,7 @@
-"""What the array adds up, in integers: products of mantissas, shifted by deficits and rounded.
+"""Compute the array's sums in integers: products of mantissas, shifted by deficits and rounded.
 
-The definition is that of :mod:`diastole_sim.golden.matrix_product`. The integers here are compared
-with the partial sums in the waves, bit for bit.
+Source: the definition in :mod:`diastole_sim.golden.matrix_product`. The integers are compared with
+the partial sums in the waves, bit for bit.
 """
 
 from dataclasses import dataclass
@@ -19,17 +19,18 @@ from diastole_sim.spec.operations import MatrixProduct
 
 Integers = NDArray[Any]
 MOST_SHIFT = 63
-"""Sums have 62 bits and a sign at most: each rounds to 0 from here on."""
+"""Shift from which on every sum rounds to 0: sums have 62 bits and a sign at most."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class SumSide:
-    """A factor of a product, its rows along the contraction, padded to whole blocks.
+    """A factor of a product, with rows along the contraction, padded to whole blocks.
 
-    Per element: ``significand``, with the sign, and ``depth``. Per vector, the part of a row in one
-    block of the contraction: the ``deficit`` of its group, which is the largest exponent of the row
-    less that of the group, and the ``scale`` that its group has, 8 where scales are powers of two.
-    Per row: ``maximum``, the largest exponent.
+    - ``significand``, ``depth``: values per element, with the sign in the significand.
+    - ``deficit``: value per vector, the part of a row in one block of the contraction. The deficit
+      is the largest exponent of the row less the exponent of the vector's group.
+    - ``scale``: scale of the vector's group, 8 where scales are powers of two.
+    - ``maximum``: largest exponent, per row.
     """
 
     significand: Integers
@@ -43,7 +44,8 @@ class SumSide:
     def of(
         cls, stored: Quantised, conversions: tuple[ShownConversion, ...], number: int
     ) -> "SumSide":
-        """An operand as a product reads its copy ``number``, or the only copy, turned for 1."""
+        """Return an operand as a product reads copy ``number``, or the only copy. Copy 1 is
+        transposed."""
         rows = read_operand_rows([stored], number, poison=False)
         copy = conversions[number if len(conversions) > 1 else 0]
         copy = copy.turned() if number == 1 else copy
@@ -66,7 +68,7 @@ class SumSide:
 
 @dataclass(frozen=True, kw_only=True)
 class SumRule:
-    """What decides the integers of a product: ``product_bits`` w, ``fraction`` F, and whether
+    """Rule of the integers of a product: ``product_bits`` w, ``fraction`` F, and whether the
     ``scales`` of groups have significands."""
 
     product_bits: int
@@ -84,15 +86,15 @@ class SumRule:
 
     @property
     def unit(self) -> int:
-        """The exponent of a sum of 1 where the largest exponents of both rows are 0."""
+        """Exponent of a sum of 1 where the largest exponents of both rows are 0."""
         return -self.fraction - (self.product_bits - 2) - 6 * self.scales
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Factors:
-    """Both sides of a product as the array has them: what streams and what is held.
+    """The sides of a product in the array: the streaming and the stationary side.
 
-    ``block``: the side of a block.
+    ``block``: side of a block.
     """
 
     streamed: SumSide
@@ -101,8 +103,8 @@ class Factors:
     block: int
 
     def addends(self, vectors: slice, lanes: slice, number: int) -> Integers:
-        """What one cell adds for each of ``vectors`` (rows that stream) in each of ``lanes`` (rows
-        that are held), over block ``number`` of the contraction."""
+        """Return the addends of one cell over block ``number`` of the contraction, for ``vectors``
+        (streaming rows) x ``lanes`` (stationary rows)."""
         first, second, rule = self.streamed, self.held, self.rule
         part = slice(number * self.block, (number + 1) * self.block)
         products = first.significand[vectors, None, part] * second.significand[None, lanes, part]
@@ -116,14 +118,14 @@ class Factors:
 
 
 def _rescaled(products: Integers, depths: Integers, grown: int) -> Integers:
-    """Products of significands in units of the window, half away from zero."""
+    """Return products of significands in units of the window, rounded half away from zero."""
     down = depths - grown
     magnitude = np.abs(products) << np.maximum(-down, 0)
     return np.sign(products) * shifted(magnitude, np.maximum(down, 0))
 
 
 def shifted(numbers: Integers, by: Integers) -> Integers:
-    """``numbers`` / 2^``by`` to the nearest integer, ties upward."""
+    """Return ``numbers`` / 2^``by`` rounded to the nearest integer, ties upward."""
     by = np.minimum(by, MOST_SHIFT)
     half = np.where(by > 0, np.int64(1) << np.maximum(by - 1, 0), 0)
     return (numbers + half) >> by

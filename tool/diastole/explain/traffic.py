@@ -1,4 +1,4 @@
-"""What the scratchpads and the memory of a machine saw in a product, from its waves."""
+"""Read the traffic of scratchpads and memory in a product from the waves of a machine."""
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
@@ -20,9 +20,9 @@ BEATS = ("rvalid", "rready", "wvalid", "wready")
 
 
 class ShownTraffic:
-    """Reads arrivals, beats and waits from the waves of a machine.
+    """Read arrivals, beats and waits from the waves of a machine.
 
-    ``taken``: the cycle in which each pass was taken, over all products.
+    ``taken``: cycle in which the array accepted a pass, for all passes of all products.
     """
 
     def __init__(self, waves: Waves, plan: Plan, taken: Sequence[int]):
@@ -30,7 +30,8 @@ class ShownTraffic:
         self.written = self._written()
 
     def _written(self) -> dict[tuple[int, int, int], list[int]]:
-        """Cycles in which each vector of a scratchpad was written, by region, bank and vector."""
+        """Return the cycles of writes to each vector of a scratchpad, by region, bank and
+        vector."""
         plan, waves = self.plan, self.waves
         layout = scratch_write_layout(plan)
         found: dict[tuple[int, int, int], list[int]] = defaultdict(list)
@@ -49,7 +50,7 @@ class ShownTraffic:
         return found
 
     def _arrived(self, region: Region, bank: int, vector: int, read: int) -> int:
-        """When what is read in cycle ``read`` had been written."""
+        """Return the cycle in which a vector had been written before the read in cycle ``read``."""
         return max(at for at in self.written[region.value, bank, vector] if at < read)
 
     def arrivals(self, run: ShownRun, numbers: Sequence[int], start: int) -> None:
@@ -65,7 +66,8 @@ class ShownTraffic:
     def _read_by(
         self, run: ShownRun, each: Pass, passes: PackedLayout, say: int, start: int
     ) -> Iterator[Arrival]:
-        """Every block that a pass reads; ``last`` is its last reading there."""
+        """Yield every block that a pass reads. ``last`` is the cycle of the last read of the
+        pass."""
         side = self.plan.block
         held = run.ways[0].held
         address = member(passes, say, "held_addr")
@@ -94,7 +96,7 @@ class ShownTraffic:
                     yield Arrival(tensor.name, row, col, came - start, last)
 
     def memory(self, run: ShownRun, record: int, start: int, end: int) -> None:
-        """Beats of both directions, to the last one that is written."""
+        """Add the beats of both directions to a run, up to the last written beat, and the waits."""
         tensors = {
             tensor.name: member(product_layout(self.plan), record, "tensors", tensor.number, "base")
             for way in run.ways
@@ -129,7 +131,7 @@ class ShownTraffic:
     def beats(
         self, port: str, address: str, data: str, start: int, end: int
     ) -> Iterator[tuple[int, int]]:
-        """The cycle and the address of every beat; those that were asked for come in order."""
+        """Yield the cycle and the address of every beat. Requested beats arrive in order."""
         waves = self.waves
 
         def taken(channel: str) -> list[int]:
@@ -145,6 +147,7 @@ class ShownTraffic:
 
 
 def owner(bases: Mapping[str, int], address: int) -> str:
-    """Whose range an address is in: of the last one that begins before; else a command's."""
+    """Return the name of the range that holds an address: the range with the last base at or below
+    the address, or "c" for a command."""
     begun = [(base, name) for name, base in bases.items() if base <= address]
     return max(begun, default=(0, "c"))[1]

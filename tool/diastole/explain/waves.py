@@ -1,21 +1,21 @@
-"""Waves of a machine, read back: what some of its signals were in every cycle."""
+"""Read waves of a machine: the values of chosen signals in every cycle."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from vcd.reader import Token, TokenKind, VarDecl, tokenize  # a dependency of Amaranth
+from vcd.reader import Token, TokenKind, VarDecl, tokenize  # installed with Amaranth
 
 CLOCK = "aclk"
 PackedLayout: TypeAlias = Any
-"""A layout of Amaranth, which has no types."""
+"""Layout of Amaranth, which has no types."""
 
 
 @dataclass(frozen=True)
 class Waves:
-    """``cycles`` of a machine, and the numbers of signals in each of them, by their path below the
-    product: what they are when the cycle ends, before its clock edge."""
+    """``cycles`` of a machine, and the numbers of signals in every cycle, by path below the
+    product. A number is the value at the end of the cycle, before the clock edge."""
 
     cycles: int
     values: dict[str, list[int]]
@@ -24,14 +24,14 @@ class Waves:
         return self.values[name]
 
     def high(self, name: str) -> list[int]:
-        """The cycles in which a signal is not 0."""
+        """Return the cycles in which a signal is not 0."""
         return [cycle for cycle, value in enumerate(self[name]) if value]
 
 
 def read_waves(path: Path, scope: str, names: Sequence[str]) -> Waves:
-    """The signals ``names`` below ``scope`` of a .vcd file, whose clock is :data:`CLOCK`.
+    """Read the signals ``names`` below ``scope`` of a .vcd file, with the clock :data:`CLOCK`.
 
-    ValueError if the file lacks one of them: the machine is another one than they are of.
+    ValueError if the file lacks a signal: the waves are from another machine.
     """
     with path.open("rb") as file:
         tokens = tokenize(file)
@@ -45,7 +45,8 @@ def read_waves(path: Path, scope: str, names: Sequence[str]) -> Waves:
 
 
 def _follow(tokens: Iterator[Token], clock: str, wanted: dict[str, list[tuple[int, int]]]) -> int:
-    """Appends (cycle, value) to what is ``wanted``, by code; the number of cycles."""
+    """Append (cycle, value) to the signals in ``wanted``, by code, and return the number of
+    cycles."""
     cycle = 0
     for rises, changes in _by_time(tokens, clock):
         cycle += rises
@@ -58,7 +59,8 @@ def _follow(tokens: Iterator[Token], clock: str, wanted: dict[str, list[tuple[in
 def _by_time(
     tokens: Iterator[Token], clock: str
 ) -> Iterator[tuple[bool, list[tuple[str, int | str]]]]:
-    """What changes at a time, and whether the clock rises then; in the file they have no order."""
+    """Yield the changes at every time, and whether the clock rises then. The file has no order of
+    changes at a time."""
     rises, now = False, list[tuple[str, int | str]]()
     for token in tokens:
         if token.kind is TokenKind.CHANGE_TIME:
@@ -74,7 +76,7 @@ def _by_time(
 
 
 def _codes(tokens: Iterator[Token], scope: str) -> dict[str, str]:
-    """By the path of each signal below ``scope``, what changes of it are marked with."""
+    """Return the codes that mark changes of the signals below ``scope``, by path."""
     path: list[str] = []
     codes: dict[str, str] = {}
     for token in tokens:
@@ -94,7 +96,7 @@ def _codes(tokens: Iterator[Token], scope: str) -> dict[str, str]:
 
 
 def _expanded(changes: list[tuple[int, int]], cycles: int) -> list[int]:
-    """A value for each cycle; of several changes in one, the last."""
+    """Return a value for every cycle. Of several changes in a cycle, the last counts."""
     values: list[int] = []
     now = 0
     for cycle, value in changes:
@@ -105,7 +107,7 @@ def _expanded(changes: list[tuple[int, int]], cycles: int) -> list[int]:
 
 
 def member(layout: PackedLayout, value: int, *path: str | int) -> int:
-    """A member of a packed number, as the hardware's layouts have it; an unsigned number."""
+    """Return a member of a packed number by the layouts of the hardware, as an unsigned number."""
     for key in path:
         found = layout[key]
         value = (value >> found.offset) & ((1 << found.width) - 1)
