@@ -1,7 +1,7 @@
-"""The arrays of a user's .npz file, each read when it is asked for.
+"""Read the arrays of a user's .npz file, on request.
 
-The file may be damaged, or made to harm: no byte of it is believed before it is checked, and no
-memory is taken for data that is not there. Nothing in it is ever run, so objects are refused.
+The file may be damaged, or made to harm. Every byte is checked before its use, and no memory is
+taken for data that is not present. No content is ever run: objects are refused.
 """
 
 import io
@@ -27,15 +27,15 @@ from diastole_sim.reading import require_readable
 T = TypeVar("T")
 
 METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
-"""What numpy writes. The others could ask for gigabytes before they give a byte."""
+"""Compression methods of numpy. Other methods could take gigabytes before the first byte."""
 
 CHUNK_BYTES = 1 << 20
 MAX_HEADER_BYTES = 10_000
-"""Far more than the header of any array of numbers has."""
+"""Largest header, far more than the header of any array of numbers needs."""
 
 _HEADERS = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}
 
-# All that zipfile raises for a file that is no zip, or is damaged; NotImplementedError is a
+# All errors of zipfile for a file that is no zip, or is damaged. NotImplementedError is a
 # RuntimeError.
 _DAMAGE = (
     zipfile.BadZipFile,
@@ -52,12 +52,12 @@ _DAMAGE = (
 
 
 class Unreadable(Exception):
-    """An array cannot be read; the text says why, to be put behind "cannot be read: "."""
+    """An array cannot be read. The text says why, as the end of "cannot be read: "."""
 
 
 @dataclass(frozen=True)
 class Header:
-    """What an array says of itself."""
+    """Header of an array."""
 
     dtype: np.dtype[Any]
     shape: tuple[int, ...]
@@ -65,7 +65,8 @@ class Header:
 
 
 class Archive:
-    """``names``: of the arrays. Raises :class:`BadInput` if the file is no .npz."""
+    """An .npz file with arrays of these ``names``. Raises :class:`BadInput` if the file is no
+    .npz."""
 
     def __init__(self, path: Path):
         self.path = path
@@ -83,15 +84,15 @@ class Archive:
         self.names = list(self._members)
 
     def header(self, name: str) -> Header:
-        """Of one of the arrays; takes no memory for what it claims to hold."""
+        """Return the header of an array, without memory for the claimed data."""
         return self._open(name, lambda _, header: header)
 
     def read(self, name: str) -> NDArray[Any]:
-        """One of the arrays, as it was saved. Raises :class:`Unreadable`."""
+        """Return an array as saved. Raises :class:`Unreadable`."""
         return self._open(name, _read_data)
 
     def _open(self, name: str, use: Callable[[IO[bytes], Header], T]) -> T:
-        """``use(file, header)`` of a member that is whole as far as its header."""
+        """Return ``use(file, header)`` for a member with a complete header."""
         if name in self._repeated:
             raise Unreadable("the file has more than one of this name")
         member = self._members[name]
@@ -109,12 +110,13 @@ class Archive:
 
 
 def _method(member: zipfile.ZipInfo) -> str:
-    names: dict[int, str] = vars(zipfile)["compressor_names"]  # typeshed does not know it
+    names: dict[int, str] = vars(zipfile)["compressor_names"]  # absent from typeshed
     return names.get(member.compress_type, f"method {member.compress_type}")
 
 
 def _read_header(file: IO[bytes], member_bytes: int) -> Header:
-    """The header, if the rest of the member's bytes is what it promises."""
+    """Return the header, if the size of the remaining bytes of the member agrees with the
+    header."""
     start = file.read(npy.MAGIC_LEN)
     if start[: len(npy.MAGIC_PREFIX)] != npy.MAGIC_PREFIX or len(start) < npy.MAGIC_LEN:
         raise Unreadable("it is no array of numpy's")
@@ -128,9 +130,9 @@ def _read_header(file: IO[bytes], member_bytes: int) -> Header:
     text = file.read(length)
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of old names in old files
+            warnings.simplefilter("ignore")  # no warnings of old names in old files
             shape, fortran_order, dtype = _HEADERS[version](io.BytesIO(field + text))
-    except Exception:  # of numpy's parser of Python; of whatever was written there
+    except Exception:  # any error of numpy's parser for a damaged header
         raise Unreadable("its header is damaged") from None
     if len(shape) > 64 or not all(0 <= axis <= sys.maxsize for axis in shape):
         raise Unreadable("its header is damaged")
@@ -141,10 +143,10 @@ def _read_header(file: IO[bytes], member_bytes: int) -> Header:
 
 
 def _read_data(file: IO[bytes], header: Header) -> NDArray[Any]:
-    """To the end of the member, where its checksum is compared."""
+    """Return the array. Read to the end of the member, where the checksum is compared."""
     if header.dtype.hasobject:
         raise Unreadable("it holds Python objects, which are not loaded")
-    data = bytearray()  # grows with what is really there: the size of a member may be a lie too
+    data = bytearray()  # grows with the data present: the size of a member may be wrong too
     while chunk := file.read(CHUNK_BYTES):
         data += chunk
     order = "F" if header.fortran_order else "C"

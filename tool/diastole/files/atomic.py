@@ -1,4 +1,4 @@
-"""Files that are there whole, or not at all; what is no file is written to, never replaced."""
+"""Write files completely or not at all. A pipe or a device is written to, never replaced."""
 
 import contextlib
 import errno
@@ -16,17 +16,17 @@ from diastole.errors import BadInput
 
 Write = Callable[[BinaryIO], object]
 
-# Where the files that a process has open are: what /dev/stdout and /dev/fd/3 are links to.
+# Folder of the open files of a process, to which /dev/stdout and /dev/fd/3 are links.
 _DESCRIPTORS = "/proc/self/fd"
 
 
 def replace(path: Path, write: Write) -> None:
-    """Lets ``write`` fill a file beside ``path`` and renames it, so that an interrupted run leaves
-    what was there before.
+    """Let ``write`` fill a file beside ``path``, and rename the file. An interrupted run leaves the
+    old file.
 
-    A symbolic link stays: the file that it points to is replaced. That file's permissions stay. A
-    FIFO, a terminal or another character device gets the bytes when there are all of them.
-    :class:`BadInput` naming ``path`` for what cannot be written.
+    A symbolic link stays: the target of the link is replaced. The permissions of the target stay. A
+    FIFO, a terminal or another character device gets the bytes once all bytes are written.
+    :class:`BadInput` naming ``path`` if the file cannot be written.
     """
     with _naming(path):
         found = _status(path)
@@ -39,19 +39,19 @@ def replace(path: Path, write: Write) -> None:
 
 
 def create(path: Path, write: Write) -> None:
-    """As :func:`replace`, where there is nothing yet; FileExistsError if there is something.
+    """Write as :func:`replace` does, where no file exists yet. FileExistsError if a file exists.
 
-    The name is taken when all is written, so that a full disk leaves nothing behind.
+    The name is taken after all bytes are written: a full disk leaves nothing behind.
     """
     if os.path.lexists(path):
         raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(path))
     with _naming(path), _beside(path, write, None) as temporary:
-        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY))  # ours from here on
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY))  # takes the name
         temporary.replace(path)
 
 
 def check_writable(path: Path) -> None:
-    """Raises :class:`BadInput` where :func:`replace` surely cannot write to ``path``."""
+    """Raise :class:`BadInput` if :func:`replace` surely cannot write to ``path``."""
     with _naming(path):
         found = _status(path)
         stream = _is_stream(path, found)
@@ -67,7 +67,7 @@ def check_writable(path: Path) -> None:
 
 
 def _status(path: Path) -> os.stat_result | None:
-    """Of what ``path`` leads to; None where nothing is yet."""
+    """Return the status of the target of ``path``; None if no file exists yet."""
     try:
         return path.stat()
     except FileNotFoundError:
@@ -75,7 +75,8 @@ def _status(path: Path) -> os.stat_result | None:
 
 
 def _is_stream(path: Path, found: os.stat_result | None) -> bool:
-    """Whether bytes are sent to ``path``; BadInput if it is neither that nor a file."""
+    """Return whether bytes are sent to ``path``, as to a pipe or a device. BadInput if ``path`` is
+    neither a stream nor a file."""
     if found is None:
         return False
     kind = stat.S_IFMT(found.st_mode)
@@ -87,12 +88,13 @@ def _is_stream(path: Path, found: os.stat_result | None) -> bool:
 
 
 def _real(path: Path) -> Path:
-    """Where the file is, or will be, through links; as it was written if it is no link."""
+    """Return the place of the file after all links; ``path`` unchanged if no link."""
     return Path(os.path.realpath(path)) if path.is_symlink() else path
 
 
 def _descriptor(path: Path) -> int | None:
-    """The open file that ``path`` is a name of, as /dev/stdout and /dev/fd/3 are."""
+    """Return the open file that ``path`` is a name of, as /dev/stdout and /dev/fd/3 are. None for
+    other paths."""
     own = os.path.realpath(_DESCRIPTORS)
     while path.is_symlink():
         if os.path.realpath(path.parent) == own:
@@ -103,8 +105,9 @@ def _descriptor(path: Path) -> int | None:
 
 @contextlib.contextmanager
 def _beside(path: Path, write: Write, mode: int | None) -> Generator[Path]:
-    """The whole file under another name in the folder of ``path``, gone if it is still there in
-    the end. ``mode``: its permissions, None for those of any new file."""
+    """Yield the complete file under another name in the folder of ``path``. The file is removed at
+    the end, unless renamed. ``mode``: permissions of the file, None for the permissions of any new
+    file."""
     temporary = path.with_name(f".diastole-{secrets.token_hex(8)}")  # fits where the name is long
     try:
         handle = os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666)  # less the umask
@@ -112,7 +115,7 @@ def _beside(path: Path, write: Write, mode: int | None) -> Generator[Path]:
             write(file)
             file.flush()
             if mode is not None:
-                with contextlib.suppress(PermissionError):  # some file systems have none
+                with contextlib.suppress(PermissionError):  # some file systems have no modes
                     os.fchmod(handle, mode)
             os.fsync(handle)  # a disk may notice that it is full only now
         yield temporary
@@ -121,20 +124,20 @@ def _beside(path: Path, write: Write, mode: int | None) -> Generator[Path]:
 
 
 def _stream(path: Path, write: Write) -> None:
-    """The bytes at once: ``write`` may want to go back in its file, and may fail."""
+    """Write all bytes at once. ``write`` may seek in its file, and may fail."""
     with tempfile.TemporaryFile() as whole:
         write(whole)
         whole.seek(0)
         descriptor = _descriptor(path)
         if descriptor == 1 and sys.stdout is not None:
-            sys.stdout.flush()  # what was said before stays before
+            sys.stdout.flush()  # earlier output stays first
         with path.open("wb") if descriptor is None else os.fdopen(os.dup(descriptor), "wb") as file:
             shutil.copyfileobj(whole, file)
 
 
 @contextlib.contextmanager
 def _naming(path: Path) -> Generator[None]:
-    """What the system says is said of ``path``, not of a file beside it or of none at all."""
+    """Raise errors of the system as errors of ``path``, without the name of a temporary file."""
     try:
         yield
     except FileExistsError:

@@ -1,4 +1,4 @@
-"""The text of files that a user names, with what is wrong with one of them in words."""
+"""Read the content of files that a user names, with mistakes in words."""
 
 import tomllib
 from pathlib import Path
@@ -8,12 +8,12 @@ from diastole.errors import BadInput
 from diastole_sim.reading import TooLargeError, read_bytes
 
 MAX_TOML_BYTES = 1 << 20
-"""Of a file that is read: a hundred times what `init` writes."""
+"""Largest TOML file that is read: a hundred times the output of `init`."""
 
 
 def read_content(path: Path, most: int, what: str, *, pipes: bool = True) -> bytes:
-    """Return the bytes of a regular file or, with ``pipes``, a pipe; BadInput for others, and for
-    more than ``most`` bytes, as ``what`` never has."""
+    """Return the bytes of a regular file or, with ``pipes``, of a pipe. BadInput for any other
+    file, and for more than ``most`` bytes, the largest size of a ``what``."""
     try:
         return read_bytes(path, most, pipes=pipes)
     except TooLargeError as error:
@@ -23,7 +23,7 @@ def read_content(path: Path, most: int, what: str, *, pipes: bool = True) -> byt
 
 
 def read_toml(path: Path, what: str) -> dict[str, Any]:
-    """Return the document in a TOML file; BadInput where there is none."""
+    """Return the document in a TOML file. BadInput if the file has none."""
     content = read_content(path, MAX_TOML_BYTES, what)
     try:
         return tomllib.loads(content.decode())
@@ -31,7 +31,7 @@ def read_toml(path: Path, what: str) -> dict[str, Any]:
         raise BadInput(f"{path}: is not a TOML file: it is not text in UTF-8") from None
     except tomllib.TOMLDecodeError as error:
         raise BadInput(f"{path}: is not a TOML file: {error}") from None
-    except ValueError:  # of Python's own conversion
+    except ValueError:  # raised by Python's conversion of long integers
         raise BadInput(f"{path}: is not a TOML file: an integer has too many digits") from None
     except RecursionError:
         raise BadInput(f"{path}: is not a TOML file: nested too deeply") from None

@@ -1,5 +1,5 @@
-"""Read lists of layers from a user's CSV file: products, or convolutions as topologies of SCALE-Sim
-have them."""
+"""Read lists of layers from a user's CSV file: products, or convolutions in the topology format of
+SCALE-Sim."""
 
 import csv
 import io
@@ -16,7 +16,7 @@ from diastole_sim.spec.require import shown, whole_number
 
 MOST_REPEATS = 1 << 20
 MAX_BYTES = 1 << 24
-"""Of a file that is read: some hundred thousand layers."""
+"""Largest file that is read: some hundred thousand layers."""
 PRODUCT = ("m", "k", "n")
 IMAGE = (
     "ifmap height", "ifmap width", "filter height", "filter width", "channels", "num filter",
@@ -30,7 +30,8 @@ ALIASES = {
 }  # fmt: skip
 """Headings that stand for a column of another name."""
 DEPTHWISE_MARK = re.compile("(?<![A-Za-z])DP(?![A-Za-z])")
-"""SCALE-Sim multiplies each channel of a layer by itself if DP is in the layer's name."""
+"""Mark of a depthwise layer: SCALE-Sim multiplies channel by channel if DP is in the layer's
+name."""
 ACCEPTED = (
     f"a first line with the columns {', '.join(PRODUCT)}, or {', '.join(IMAGE + STRIDE)} (or "
     f"{' and '.join(STRIDES)}) and {GROUPS}, if there are any; and {', '.join(ANY)}, if there "
@@ -42,8 +43,8 @@ Kind: TypeAlias = "Callable[[_Line], NamedLayer | None]"
 
 @dataclass(frozen=True, kw_only=True)
 class NamedLayer:
-    """Y (m x n) = X (m x k) W (k x n), ``repeats`` times in a network. ``depthwise``: the row of a
-    file was taken for a depthwise convolution, and ``repeats`` counts its channels."""
+    """Y (m x n) = X (m x k) W (k x n), ``repeats`` times in a network. ``depthwise``: the row of
+    the file was read as a depthwise convolution, and ``repeats`` counts its channels."""
 
     name: str
     m: int
@@ -54,10 +55,11 @@ class NamedLayer:
 
 
 def read_layers(path: Path, batch: int = 1) -> list[NamedLayer]:
-    """Return the layers of a CSV file, in its order; a layer without a name is called by its line.
+    """Return the layers of a CSV file, in order. The name of a layer without a name is its line.
 
-    M of every layer is multiplied by ``batch``, or by the file's own column. :class:`BadInput` with
-    every mistake of the file, each with its line and column; a value that nobody reads is one.
+    M of every layer is multiplied by ``batch``, or by the batch column of the file.
+    :class:`BadInput` with every mistake of the file, each with line and column. A value that is not
+    read is a mistake.
     """
     content = read_content(path, MAX_BYTES, "list of layers")
     try:
@@ -87,8 +89,8 @@ def read_layers(path: Path, batch: int = 1) -> list[NamedLayer]:
 
 
 def _columns(where: str, heading: list[str]) -> tuple[dict[str, int], Kind]:
-    """Return the place of every column, and what reads a line; BadInput if a column has no reader
-    or stands twice."""
+    """Return the place of every column, and the reader of a line. BadInput for a column that is not
+    read, and for a repeated column."""
     headings = [" ".join(text.lower().split()) for text in heading]
     if "ifmap height" not in headings and headings.count("ifmap width") == 2:
         headings[headings.index("ifmap width")] = "ifmap height"  # as in some of SCALE-Sim's files
@@ -123,14 +125,14 @@ def _columns(where: str, heading: list[str]) -> tuple[dict[str, int], Kind]:
 
 
 def _repeated(name: str, texts: list[str]) -> str:
-    """Return what is wrong with headings of one column, in the words of the file."""
+    """Return the mistake of a repeated column, in the words of the file."""
     if len(set(texts)) == 1:
         return f"the column {texts[0]} is there {len(texts)} times: leave one"
     return f"the columns {' and '.join(texts)} all say {name}: leave one"
 
 
 class _Line:
-    """A line of a file; its mistakes go to ``problems``."""
+    """A line of a file. Mistakes are added to ``problems``."""
 
     def __init__(
         self,
@@ -145,7 +147,7 @@ class _Line:
         self.row, self.problems, self.shared_batch = row, problems, batch
 
     def refuse_surplus(self) -> None:
-        """Report cells that have no heading above them."""
+        """Report cells without a heading."""
         places = set(self.columns.values())
         for place, text in enumerate(self.row):
             if text.strip() and place not in places:
@@ -161,7 +163,8 @@ class _Line:
         return named or f"line {self.number}"
 
     def whole(self, column: str, most: int = MAX_SIZE) -> int | None:
-        """Return the number of a column, or None and report why there is none."""
+        """Return the number of a column. Report a mistake and return None if the cell has no
+        number."""
         text = self.text(column)
         value = whole_number(text)
         if value is not None and 1 <= value <= most:
@@ -173,14 +176,14 @@ class _Line:
         self.problems.append(f"{self.path}: line {self.number}: {column} {text}")
 
     def wholes(self, columns: tuple[str, ...]) -> Iterator[int]:
-        """The numbers of columns that have one."""
+        """Yield the numbers of columns with a valid number."""
         for column in columns:
             value = self.whole(column)
             if value is not None:
                 yield value
 
     def optional(self, column: str, most: int, default: int = 1) -> int:
-        """The number of a column, or the default where there is no column or an empty cell."""
+        """Return the number of a column, or the default for an absent column or an empty cell."""
         if column not in self.columns or not self.text(column):
             return default
         return self.whole(column, most) or default
@@ -193,8 +196,8 @@ class _Line:
         products: int = 1,
         depthwise: bool = False,
     ) -> NamedLayer | None:
-        """Return the layer of one sample's sizes M, K, N, or None if it is too large; ``column``
-        says where M comes from."""
+        """Return the layer of one sample's sizes M, K, N, or None if the layer is too large.
+        ``column`` is the source of M."""
         repeats = self.optional("repeats", MOST_REPEATS) * products
         batch = self.optional("batch", MAX_SIZE, self.shared_batch)
         m, k, n = sizes
@@ -210,7 +213,7 @@ class _Line:
 def _product(line: _Line) -> NamedLayer | None:
     sizes = list(line.wholes(PRODUCT))
     if len(sizes) < len(PRODUCT):
-        line.optional("repeats", MOST_REPEATS)  # every mistake of a line is told
+        line.optional("repeats", MOST_REPEATS)  # reports every mistake of a line
         return None
     m, k, n = sizes
     return line.layer((m, k, n), "m")
@@ -237,7 +240,7 @@ def _convolution(line: _Line) -> NamedLayer | None:
     marked = DEPTHWISE_MARK.search(line.name) is not None
     single = filters == 1 and channels > 1 and filter_height * filter_width > 1
     depthwise = not groups and (marked or single)
-    if depthwise:  # as written for SCALE-Sim: filters of each channel
+    if depthwise:  # SCALE-Sim's number of filters is per channel
         groups, filters = channels, filters * channels
     groups = groups or 1
     if channels % groups or filters % groups:

@@ -1,4 +1,4 @@
-"""The matrices of a user's .npz file, whatever they are called."""
+"""Read the matrices of a user's .npz file, whatever their names."""
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -11,15 +11,16 @@ from diastole.files.tensors import Floats, unusable
 from diastole_sim.spec.operations import OPERANDS
 
 BY_SMALL_NAME = {tensor.name.lower(): tensor.name for tensor in OPERANDS}
-"""The operands of products, by their names in small letters."""
+"""Operands of products, by name in lower case."""
 
 
 def read_matrices(path: Path) -> tuple[dict[str, Floats], list[str]]:
-    """Every array of floats with two axes, none empty, in float32, and notes about the others.
+    """Return every array of floats with two non-empty axes, in float32, and notes about other
+    arrays.
 
-    Those that are called as an operand is, in small letters or large ones, may be integers too.
-    Raises :class:`BadInput` if the file is no .npz, if an array is damaged, if an operand is no
-    matrix of numbers, or there twice, or if there is no matrix.
+    An array with the name of an operand, in lower or upper case, may have integers too. Raises
+    :class:`BadInput` if the file is no .npz, or if an array is damaged. Raises :class:`BadInput`
+    also if an operand is no matrix of numbers or occurs twice, and if the file has no matrix.
     """
     matrices: dict[str, Floats] = {}
     notes: list[str] = []
@@ -40,7 +41,7 @@ def read_matrices(path: Path) -> tuple[dict[str, Floats], list[str]]:
         except Unreadable as reason:
             problems.append(f"{path}: the array {name} cannot be read: {reason}")
             continue
-        with np.errstate(over="ignore"):  # what is too large becomes Inf, which is warned of
+        with np.errstate(over="ignore"):  # too large values become Inf, with a warning
             matrices[name] = np.ascontiguousarray(array, dtype=np.float32)
         if array.dtype != np.float32:
             notes.append(f"{name} was converted from {array.dtype} to float32")
@@ -55,13 +56,13 @@ def read_matrices(path: Path) -> tuple[dict[str, Floats], list[str]]:
 
 
 def operands_of(matrices: Mapping[str, Floats]) -> dict[str, Floats]:
-    """Those of X, W and dY that are among ``matrices``, by these names."""
+    """Return X, W and dY as far as present in ``matrices``, by operand name."""
     small = {name.lower(): matrix for name, matrix in matrices.items()}
     return {name: small[key] for key, name in BY_SMALL_NAME.items() if key in small}
 
 
 def _twice(path: Path, names: Iterable[str]) -> list[str]:
-    """A problem for each operand that two arrays are called like."""
+    """Return a problem for each operand with two arrays."""
     alike: dict[str, set[str]] = {}
     for name in names:
         alike.setdefault(name.lower(), set()).add(name)

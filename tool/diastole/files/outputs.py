@@ -1,4 +1,4 @@
-"""Files that a command will write: refused before any work, where they cannot be what they say."""
+"""Check the files that a command will write, before any work: name, folder, permissions."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,9 +11,9 @@ PICTURES = (".png", ".svg")
 
 
 def check_output(option: str, path: Path, endings: Sequence[str]) -> None:
-    """Raise BadInput for a name that ends as other files do, and for what cannot be written.
+    """Raise BadInput for a file name with a wrong ending, and for a file that cannot be written.
 
-    A name without an ending is good, and so is that of a pipe or a device.
+    A name without an ending is accepted, and any name of a pipe or a device.
     """
     stream = path.exists() and not path.is_file()
     if path.suffix and path.suffix.lower() not in endings and not stream:
@@ -22,8 +22,8 @@ def check_output(option: str, path: Path, endings: Sequence[str]) -> None:
 
 
 def check_picture(option: str, path: Path | None) -> None:
-    """Raise BadInput for a picture that cannot be made, whose ending says which kind it is, and
-    ToolMissing without matplotlib; nothing where none is asked for."""
+    """Raise BadInput for a picture that cannot be made, and ToolMissing without matplotlib. The
+    ending of the name decides the kind of picture. Nothing is checked without a path."""
     if path is None:
         return
     if path.suffix.lower() not in PICTURES:
@@ -33,7 +33,7 @@ def check_picture(option: str, path: Path | None) -> None:
 
 
 def check_folder(path: Path) -> None:
-    """Raise BadInput where there is no folder to make the folder ``path`` in."""
+    """Raise BadInput if the parent folder of the folder ``path`` does not exist."""
     parent = path.absolute().parent
     if not parent.is_dir():
         raise BadInput(f"{path}: there is no folder {path.parent}")

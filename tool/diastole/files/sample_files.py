@@ -1,4 +1,4 @@
-"""A user's own samples for a small classifier: ``inputs`` and ``labels`` of an .npz file."""
+"""Read a user's samples for a small classifier: ``inputs`` and ``labels`` of an .npz file."""
 
 from pathlib import Path
 
@@ -10,13 +10,13 @@ from diastole_sim.train.samples import Samples
 
 INPUTS, LABELS = "inputs", "labels"
 FEWEST = 10
-"""Samples."""
+"""Least number of samples."""
 MOST_CLASSES = 65_536
 
 
 def read_samples(path: Path) -> Samples:
-    """Inputs (samples, features), which become float32, and as many labels, integers from 0 on.
-    BadInput with a line for every mistake."""
+    """Return inputs (samples, features) in float32, and an integer label from 0 on for every
+    sample. BadInput with a line for every mistake."""
     archive = Archive(path)
     missing = [name for name in (INPUTS, LABELS) if name not in archive.names]
     if missing:

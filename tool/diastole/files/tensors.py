@@ -1,8 +1,8 @@
-"""The user's tensors: read from an .npz file, checked against each other, written back whole.
+"""Tensors of the user: read from an .npz file, checked for consistency, written back whole.
 
-An operand X is an array of floats, or what its number format stores: element codes and scales, one
-set for each of its quantised copies (``X_codes_k``, ``X_scales_k``, ...), as
-:mod:`diastole_sim.codes.standard` defines them.
+An operand X is an array of floats, or the stored form of a number format. The stored form has
+element codes and scales, one set per quantised copy (``X_codes_k``, ``X_scales_k``, ...), as
+:mod:`diastole_sim.codes.standard` defines.
 """
 
 from collections.abc import Callable, Mapping
@@ -27,7 +27,7 @@ Array = NDArray[Any]
 Operand = Floats | Quantised
 
 AXES = {tensor.name: tuple(axis.upper() for axis in tensor.axes) for tensor in OPERANDS}
-"""What the rows and columns of each operand are called in Y = X W."""
+"""Names of the rows and columns of every operand in Y = X W."""
 
 
 @dataclass(frozen=True)
@@ -42,16 +42,18 @@ class Sizes:
         return {"M": self.m, "K": self.k, "N": self.n}[name]
 
     def macs(self, op: str) -> int:
-        """Multiplications of the unpadded product; both products for ``backward``."""
+        """Return the multiplications of the unpadded product, or of both products for
+        ``backward``."""
         return self.m * self.k * self.n * len(OPERATIONS[op].products)
 
 
 @dataclass(frozen=True)
 class Given:
-    """The operands of a product as the user gave them, by name.
+    """Operands of a product as the user gave them, by name.
 
-    ``tensors``: float32, or stored already. ``scales``: exponents of the tensors' scales, for
-    ``convert``. ``notes`` about what was taken otherwise than it was written.
+    - ``tensors``: float32, or stored tensors.
+    - ``scales``: exponents of the tensors' scales, for ``convert``.
+    - ``notes``: remarks about values that were read differently than written.
     """
 
     tensors: dict[str, Operand] = field(default_factory=dict)
@@ -60,10 +62,10 @@ class Given:
 
 
 def read_given(path: Path, op: str, numerics: Numerics, *, codes: bool = False) -> Given:
-    """The operands that ``op`` needs, and their scales if the configuration has them given.
+    """Return the operands of ``op``, with their scales if scale.source is `given`.
 
     With ``codes`` an operand may be given as codes. Raises :class:`BadInput` if the file is no
-    .npz, or with a line for each array that is absent or not what it must be.
+    .npz, or with a line for each array that is absent or wrong.
     """
     file = _Operands(path)
     given = Given()
@@ -79,7 +81,7 @@ def read_given(path: Path, op: str, numerics: Numerics, *, codes: bool = False) 
 
 
 class _Operands(Archive):
-    """Operands by name; what is wrong with the arrays is collected."""
+    """Operands by name. Mistakes of the arrays are collected in ``problems``."""
 
     def __init__(self, path: Path):
         super().__init__(path)
@@ -87,16 +89,16 @@ class _Operands(Archive):
 
     def problem(self, text: str) -> None:
         line = f"{self.path}: {text}"
-        if line not in self.problems:  # what both copies have is said once
+        if line not in self.problems:  # a problem of both copies is reported once
             self.problems.append(line)
 
     def has_codes(self, name: str) -> bool:
-        """Whether an operand is there as codes."""
+        """Return whether the file has an operand as codes."""
         prefixes = f"{name}_codes", f"{name}_codes_"
         return any(n == prefixes[0] or n.startswith(prefixes[1]) for n in self.names)
 
     def get(self, name: str) -> Array | None:
-        """The array, or None, and then there is a problem more."""
+        """Return the array, or None after adding a problem."""
         if name not in self.names:
             self.problem(f"has no array {name} (it has {', '.join(self.names) or 'none'})")
             return None
@@ -118,14 +120,14 @@ def _read_floats(file: _Operands, name: str, given: Given) -> None:
     if problem:
         file.problem(problem)
         return
-    with np.errstate(over="ignore"):  # what is too large becomes Inf, which is warned of
+    with np.errstate(over="ignore"):  # too large values become Inf, with a warning
         given.tensors[name] = np.ascontiguousarray(array, dtype=np.float32)
     if array.dtype != np.float32:
         given.notes.append(f"{name} was converted from {array.dtype} to float32")
 
 
 def _read_scale(file: _Operands, name: str, numerics: Numerics, given: Given) -> None:
-    """The scalar X_scale, a power of two, as the exponent that a conversion takes."""
+    """Read the scalar X_scale, a power of two, as the exponent for a conversion."""
     key, chosen = f"{name}_scale", numerics.tensor_class(CLASSES[name])
     if key not in file.names or isinstance(given.tensors.get(name), Quantised):
         return
@@ -148,7 +150,7 @@ def _read_scale(file: _Operands, name: str, numerics: Numerics, given: Given) ->
 
 
 def _read_codes(file: _Operands, name: str, numerics: Numerics, given: Given) -> None:
-    """An operand by its codes: X_format, X_tensor_scale and, for each copy, codes and scales."""
+    """Read an operand from codes: X_format, X_tensor_scale and, for each copy, codes and scales."""
     before = len(file.problems)
     if name in file.names:
         file.problem(f"{name} and its codes are both there; give one of them")
@@ -196,7 +198,8 @@ def _check_form(file: _Operands, name: str, form: Form) -> None:
 
 
 def check_sizes(op: str, tensors: Mapping[str, Operand], numerics: Numerics) -> Sizes:
-    """M, K and N, if the tensors agree in them and no contraction is too long for the machine.
+    """Return M, K and N. The tensors must agree in the sizes, and the machine must support the
+    length of all contractions.
 
     Raises :class:`BadInput` with a line for each fault.
     """
@@ -228,7 +231,7 @@ def check_sizes(op: str, tensors: Mapping[str, Operand], numerics: Numerics) -> 
 
 
 def check_codes(tensors: Mapping[str, Operand], numerics: Numerics) -> None:
-    """Raises :class:`BadInput` with a line for each tensor that has no codes to be written."""
+    """Raise :class:`BadInput` with a line for each tensor with elements without a code."""
     problems: list[str] = []
     if numerics.chooses_widths:
         raise BadInput("--codes are of formats with one width, not of fast: leave --codes out")
@@ -253,11 +256,11 @@ BECOMES: dict[str, dict[str, str]] = {
     "flag": {"NaN": "taken as +0", "Inf": _LARGEST},
     "poison": dict.fromkeys(("NaN", "Inf"), "which makes every result that it reaches NaN"),
 }
-"""What becomes of NaN and Inf, by ``special``."""
+"""Treatment of NaN and Inf, by ``special``."""
 
 
 def warnings(tensors: Mapping[str, Operand], special: str) -> list[str]:
-    """One line for each tensor that holds NaN or Inf, with what becomes of them."""
+    """Return a line for each tensor with NaN or Inf, with the treatment of the elements."""
     lines: list[str] = []
     for name, tensor in tensors.items():
         values = tensor.values() if isinstance(tensor, Quantised) else tensor
@@ -272,7 +275,7 @@ def warnings(tensors: Mapping[str, Operand], special: str) -> list[str]:
 
 
 def write(path: Path, tensors: Mapping[str, Array]) -> None:
-    """Writes an .npz file, whole or not at all."""
+    """Write an .npz file, completely or not at all."""
 
     def save(file: BinaryIO) -> None:
         np.savez(file, **tensors)  # pyright: ignore[reportArgumentType] # none is `allow_pickle`
@@ -281,7 +284,8 @@ def write(path: Path, tensors: Mapping[str, Array]) -> None:
 
 
 def unusable(name: str, dtype: np.dtype[Any], shape: tuple[int, ...]) -> str | None:
-    """Why an array of this type and shape is no operand, and what would be one; None if it is."""
+    """Return why an array of this type and shape is no operand, with the requirement. None for an
+    operand."""
     if dtype.kind not in "fiub":
         held = "Python objects" if dtype.hasobject else str(dtype)
         return f"{name} must hold real numbers, not {held}"

@@ -1,4 +1,4 @@
-"""A file with the state of a training, from which the same command goes on."""
+"""Keep the state of a training in a file, from which an equal command continues."""
 
 import json
 from collections.abc import Mapping
@@ -15,15 +15,15 @@ from diastole_sim.reading import parse_json
 from diastole_sim.train.state import TrainingState
 
 RECORD = "record"
-"""The array with the rest of it, as JSON."""
+"""Array with the remaining state, as JSON."""
 
 
 class StateFile:
-    """The state of one training in ``path``, an .npz; a
-    :class:`diastole_sim.train.state.StateKeeper`.
+    """State of one training in ``path``, an .npz; a :class:`diastole_sim.train.state.StateKeeper`.
 
-    ``training``: what that is, plain values by name; BadInput where the file is of another one, or
-    is none. ``steps``: of the state that is there now, None without one.
+    ``training`` identifies the training, plain values by name. :meth:`load` raises BadInput if the
+    file belongs to another training, or is no state. ``steps`` is the number of steps of the
+    present state, None without a state.
     """
 
     def __init__(self, path: Path, training: Mapping[str, Any]):
