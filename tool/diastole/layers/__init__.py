@@ -1,1 +1,1 @@
-"""Layers of networks, and what they cost on a machine."""
+"""Layers of networks, and the cost of layers on a machine."""

@@ -1,4 +1,4 @@
-"""Say where the cycles of a product or of a conversion go, and what bounds the work."""
+"""Split the cycles of a product or of a conversion by cause, and find the bound of the work."""
 
 from collections.abc import Iterable, Mapping
 
@@ -19,13 +19,13 @@ MEANINGS = {
     "draining": "the array waits, and sums leave the accumulators",
     "end": "the last results are written",
 }
-"""The names of all shares of the cycles, in the order of a product."""
+"""Names of all shares of the cycles with a meaning in words, in the order of a product."""
 BINDS = 0.9
-"""Share of the multipliers from which on they are the bound."""
+"""Share of the multipliers at which the multipliers become the bound."""
 
 
 def cycles_by_cause(found: Estimate | ConversionEstimate) -> dict[str, float]:
-    """Return the cycles by what they went to; the sum is ``found.cycles``."""
+    """Return the cycles by cause. The sum is ``found.cycles``."""
     if isinstance(found, ConversionEstimate):
         return _of_conversion(found)
     used = min(float(found.slots), found.multiplications / found.multipliers)
@@ -34,8 +34,9 @@ def cycles_by_cause(found: Estimate | ConversionEstimate) -> dict[str, float]:
 
 
 def _of_conversion(found: ConversionEstimate) -> dict[str, float]:
-    """Split the cycles in which the converter idles: the bus is busy with the direction of more
-    beats, as long as that takes more cycles than the converter; the rest is latency."""
+    """Split the cycles in which the converter idles. The bus is busy in the direction with more
+    beats, for as many cycles as the beats exceed the converter's cycles. Latency takes the
+    remaining cycles."""
     busy = {"reading": found.read_beats, "writing": found.write_beats}
     name = max(busy, key=lambda each: busy[each])
     idle = found.cycles - found.words
@@ -45,13 +46,13 @@ def _of_conversion(found: ConversionEstimate) -> dict[str, float]:
 
 
 def shares_of(cycles: Mapping[str, float]) -> dict[str, float]:
-    """Return the parts of all cycles, in the order of :data:`MEANINGS`; the sum is 1."""
+    """Return the causes as parts of all cycles, in the order of :data:`MEANINGS`. The sum is 1."""
     whole = sum(cycles.values())
     return {name: cycles[name] / whole for name in MEANINGS if name in cycles}
 
 
 def added_shares(every: Iterable[tuple[int, Mapping[str, float]]]) -> dict[str, float]:
-    """Return the sum of cycles by cause, each so many times."""
+    """Return the sum of cycles by cause, with a number of times for every set of cycles."""
     found: dict[str, float] = {}
     for times, cycles in every:
         for name, each in cycles.items():
@@ -60,8 +61,8 @@ def added_shares(every: Iterable[tuple[int, Mapping[str, float]]]) -> dict[str, 
 
 
 def bound_of(shares: Mapping[str, float]) -> str:
-    """Return the multipliers if nine tenths of the cycles are theirs, else the largest of the other
-    shares."""
+    """Return the multipliers for nine tenths of the cycles or more, or the cause with the largest
+    remaining share."""
     others = {name: share for name, share in shares.items() if name != MULTIPLIERS}
     if shares.get(MULTIPLIERS, 0.0) >= BINDS or not others:
         return MULTIPLIERS
@@ -69,8 +70,8 @@ def bound_of(shares: Mapping[str, float]) -> str:
 
 
 def percents(shares: Mapping[str, float], steps: int = 10) -> dict[str, float]:
-    """Return shares in percent, in ``steps`` a percent, which add up to 100: what rounding down
-    loses goes to those that lost most."""
+    """Return shares in percent, in steps of 1 / ``steps`` percent, with a sum of 100. The loss of
+    rounding down goes to the shares that lost most."""
     exact = {name: 100 * steps * share for name, share in shares.items()}
     counts = {name: int(value) for name, value in exact.items()}
     missing = 100 * steps - sum(counts.values())

@@ -1,4 +1,4 @@
-"""The areas of cells as they were measured, and which of them a machine's is."""
+"""Measured areas of cells, and the choice of the cell that is like a machine's cell."""
 
 import json
 from pathlib import Path
@@ -8,29 +8,31 @@ from diastole_sim.spec.formats import Grouping, parse_format
 from diastole_sim.spec.numerics import CLASS_NAMES, Numerics
 
 AREAS = Path(__file__).with_name("areas.json")
-"""Cells as measured: {"formats": {NAME: {"label": TEXT, "area_per_mac_nand2": NUMBER}},
-"command": what measured them}; absent until that was done."""
+"""File of measured cells: {"formats": {NAME: {"label": TEXT, "area_per_mac_nand2": NUMBER}},
+"command": the command of the measurement}; absent before a measurement."""
 
 
 MEASURED_BLOCK = 8
-"""Side of the blocks of all cells that were measured."""
+"""Side of the blocks of all measured cells."""
 HELD = ("w", "dy")
-"""Classes whose groups a cell knows of."""
+"""Classes whose groups influence the cell."""
 
 
 def areas() -> dict[str, Any]:
-    """The measured cells by format, and their command; nothing where none were measured."""
+    """Return the measured cells by format, and the command of the measurement. Empty without
+    measurements."""
     if not AREAS.is_file():
         return {"formats": {}, "command": None}
     return json.loads(AREAS.read_text())
 
 
 def cell_area(numerics: Numerics) -> float | None:
-    """NAND2 equivalents per MAC of a machine's cell, if one like it was measured: in blocks of 8,
-    with one format, and its groups of W and dY of the same kinds.
+    """Return the NAND2 equivalents per MAC of a machine's cell. None unless a similar cell was
+    measured: blocks of 8, one format, no window of the configuration, and equal kinds of groups of
+    W and dY.
 
-    Vectors differ from squares and ``tensor``, where each element of a block has one exponent;
-    their length, roundings and scales are none of the cell's concern.
+    The kinds are vectors, and squares or ``tensor``, where all elements of a block have one
+    exponent. The length of vectors, roundings and scales do not change the cell.
     """
     names = {numerics.tensor_class(name).format.name for name in CLASS_NAMES}
     if numerics.block != MEASURED_BLOCK or numerics.window is not None or len(names) > 1:

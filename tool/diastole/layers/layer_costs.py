@@ -1,5 +1,5 @@
-"""What layers cost on a machine: cycles and bytes of every product, and of the conversions of its
-operands, by the model of the machine."""
+"""Cost of layers by the model of a machine: cycles and bytes of every product, and of the
+conversions of the operands."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
@@ -21,12 +21,12 @@ from diastole_sim.spec.operations import OPERANDS
 from diastole_sim.spec.sizes.uses import WIDEST, Widths
 
 Product: TypeAlias = tuple[str, int, int, int]
-"""An operation, M, N and K; or the class of a tensor that is converted, and those of its layer."""
+"""An operation, M, N and K; or the class of a converted tensor, and M, N and K of its layer."""
 Found: TypeAlias = tuple[Nest, Estimate | ConversionEstimate]
 
 
 class Mapped(Protocol):
-    """What ``map`` does with a function and products."""
+    """Interface of ``map`` for a function and products."""
 
     def __call__(
         self, function: Callable[[Product], Found], products: list[Product], /
@@ -42,8 +42,8 @@ USUAL = 512
 
 @dataclass(frozen=True, kw_only=True)
 class Pace:
-    """Work in time: ``tops``: 10^12 multiplications and additions of unpadded products a second;
-    ``gb_per_s``: 10^9 bytes read or written a second."""
+    """Work in time. ``tops``: 10^12 multiplications and additions of unpadded products per second.
+    ``gb_per_s``: 10^9 bytes read or written per second."""
 
     seconds: float
     gb_per_s: float
@@ -51,14 +51,14 @@ class Pace:
 
     @classmethod
     def of(cls, cycles: int, macs: int, moved: int, clock_mhz: float) -> "Pace":
-        """Return the pace of so many cycles, in which so many bytes are moved."""
+        """Return the pace of ``cycles`` cycles with ``moved`` bytes of traffic."""
         seconds = cycles / (clock_mhz * 1e6)
         return cls(seconds=seconds, gb_per_s=moved / seconds / 1e9, tops=2 * macs / seconds / 1e12)
 
 
 @dataclass(frozen=True, kw_only=True)
 class LayerCost:
-    """A phase of a layer. ``found`` is of one of ``repeats``."""
+    """Cost of a phase of a layer. ``found`` is the estimate of one of ``repeats``."""
 
     name: str
     phase: str
@@ -69,19 +69,19 @@ class LayerCost:
 
     @property
     def product(self) -> Estimate | None:
-        """None where a tensor is converted."""
+        """Estimate of the product, None for a conversion."""
         return None if isinstance(self.found, ConversionEstimate) else self.found
 
     @property
     def what(self) -> str:
-        """For people."""
+        """Name of the work, for people."""
         if isinstance(self.found, ConversionEstimate):
             return f"convert {OPERAND[self.found.tensor_class].name}"
         return "fused" if self.found.fused else self.phase
 
     @property
     def sizes(self) -> dict[str, int]:
-        """By axis."""
+        """Sizes by axis."""
         found = self.found
         if isinstance(found, ConversionEstimate):
             return dict(
@@ -99,13 +99,12 @@ class LayerCost:
 
     @property
     def passes(self) -> float | None:
-        """Pairs of planes for each multiplication, in the mean; None where a tensor is
-        converted."""
+        """Mean pairs of planes per multiplication; None for a conversion."""
         return None if self.product is None else self.product.passes
 
     @property
     def multiplications(self) -> int:
-        """Of the array: those of every pair of planes."""
+        """Multiplications of the array, counted for every pair of planes."""
         return 0 if self.product is None else self.repeats * self.product.multiplications
 
     @property
@@ -114,22 +113,21 @@ class LayerCost:
 
     @property
     def cycles_by_cause(self) -> dict[str, float]:
-        """The cycles of one of the repeats, by what they went to."""
+        """Cycles of one of the repeats, by cause."""
         return cycles_by_cause(self.found)
 
     @property
     def shares(self) -> dict[str, float]:
-        """The same as parts of all cycles."""
+        """Causes as parts of all cycles."""
         return shares_of(self.cycles_by_cause)
 
     @property
     def bound(self) -> str:
-        """The multipliers if nine tenths of the cycles are theirs, else what takes most of the
-        others."""
+        """The multipliers for nine tenths of the cycles or more, or the largest remaining cause."""
         return bound_of(self.shares)
 
     def pace(self, clock_mhz: float) -> Pace:
-        """Return what the layer takes at a clock."""
+        """Return the pace of the layer at a clock."""
         moved = self.repeats * (self.found.read_bytes + self.found.write_bytes)
         return Pace.of(self.cycles, self.macs, moved, clock_mhz)
 
@@ -140,7 +138,8 @@ class LayerCost:
         return "fused" if self.product.fused else str(self.nest)
 
     def record(self, clock_mhz: float | None = None) -> dict[str, Any]:
-        """For ``--json``: sums of all repeats; seconds and what is done in them at a clock."""
+        """Return the record for ``--json``: sums of all repeats, and with a clock seconds and
+        rates."""
         found = self.found
         return {
             "name": self.name,
@@ -162,7 +161,7 @@ class LayerCost:
 
 
 def modelled(config: Config, latency: int) -> ModelledMachine:
-    """The machine of a configuration, behind a memory of ``latency`` cycles."""
+    """Return the model of a configuration's machine, with a memory of ``latency`` cycles."""
     memory = Memory.axi(latency)
     return ModelledMachine.of(config.numerics, memory=memory, **config.modelled_sizes)
 
@@ -175,9 +174,11 @@ def layer_costs(
     mapped: Mapped = map,
     widths: Widths = WIDEST,
 ) -> list[LayerCost]:
-    """Of every layer the phases, each alone. Products of the same sizes are looked at once;
-    ``mapped``: as ``map``, whoever does the work; ``widths`` of all tensors of the classes x, w and
-    dy."""
+    """Return the costs of the phases of every layer, each phase alone.
+
+    Products of equal sizes are modelled once. ``mapped`` is a function like ``map``, which may work
+    in processes. ``widths`` are the widths of all tensors of the classes x, w and dy.
+    """
     machine = modelled(config, latency)
     asked = [
         (layer, (op, layer.m, layer.n, layer.k))
@@ -203,7 +204,7 @@ def layer_costs(
 
 
 def usual_use(config: Config) -> str:
-    """How busy the machine is with a product of usual size, in words."""
+    """Return how busy the machine is with a product of usual size, in words."""
     layer = NamedLayer(name="usual", m=USUAL, k=USUAL, n=USUAL)
     (cost,) = layer_costs(config, [layer], ("forward",), LATENCY)
     return (
@@ -215,8 +216,8 @@ def usual_use(config: Config) -> str:
 def parts_of(
     machine: ModelledMachine, phase: str, layer: NamedLayer, widths: Widths = WIDEST
 ) -> Iterator[str]:
-    """The products that a phase is: both gradients apart where they do not go together; or the
-    classes of the tensors that are converted."""
+    """Yield the products of a phase, or the classes of the converted tensors. The gradients of
+    `backward` are two products where the machine cannot fuse them."""
     if phase == CONVERT:
         yield from OPERAND
     elif phase == "backward" and not machine.fuses(layer.m, layer.n, widths):
@@ -248,8 +249,7 @@ def _cost(
 def total(
     costs: Sequence[LayerCost], multipliers: int, clock_mhz: float | None = None
 ) -> dict[str, Any]:
-    """Return the costs of all layers, one after the other, on a machine with so many
-    multipliers."""
+    """Return the costs of all layers in sequence, on a machine with ``multipliers`` multipliers."""
     cycles, macs = sum(cost.cycles for cost in costs), sum(cost.macs for cost in costs)
     multiplications = sum(cost.multiplications for cost in costs)
     read = sum(cost.repeats * cost.found.read_bytes for cost in costs)

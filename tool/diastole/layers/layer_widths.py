@@ -1,4 +1,4 @@
-"""The widths at which layers are looked at, where a machine chooses them at every conversion."""
+"""Widths of the tensors of layers, for machines that choose a width at every conversion."""
 
 from collections.abc import Mapping
 
@@ -8,12 +8,12 @@ from diastole_sim.spec.require import shown, whole_number
 from diastole_sim.spec.sizes.uses import WIDEST, Widths
 
 ALL = "all"
-"""Instead of a class: those that have a choice."""
+"""Key instead of a class: all classes with a choice of widths."""
 
 
 def parse_widths(text: str) -> dict[str, int]:
-    """The bits of "4" or of "x=4,dy=2", by class or :data:`ALL`. BadInput with a line for
-    everything that is neither."""
+    """Return the bits of "4" or of "x=4,dy=2", by class or :data:`ALL`. BadInput with a line for
+    every other text."""
     found: dict[str, int] = {}
     problems: list[str] = []
     for part in text.split(","):
@@ -33,8 +33,9 @@ def parse_widths(text: str) -> dict[str, int]:
 
 
 def widths_of(numerics: Numerics, asked: Mapping[str, int]) -> Widths:
-    """What was ``asked`` for, as :func:`parse_widths` has it, of the classes that have a choice;
-    the widest where nothing was. BadInput where one has none, or not that one."""
+    """Return the ``asked`` widths, from :func:`parse_widths`, for the classes with a choice. Other
+    classes and empty requests have the widest width. BadInput for a class without a choice, and for
+    a width that is no choice."""
     if not asked:
         return WIDEST
     formats = {name: numerics.tensor_class(name).format for name in CLASS_NAMES}
@@ -61,7 +62,8 @@ def widths_of(numerics: Numerics, asked: Mapping[str, int]) -> Widths:
 
 
 def filled(numerics: Numerics, widths: Widths) -> dict[str, int | None]:
-    """By class, with the widest written out; None where the format has one."""
+    """Return the widths by class, with the number of the widest. None for a format with one
+    width."""
     return {
         name: (width or numerics.widths[-1]) if numerics.tensor_class(name).format.planes else None
         for name, width in zip(CLASS_NAMES, widths, strict=True)

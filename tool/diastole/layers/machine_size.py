@@ -1,4 +1,4 @@
-"""What a machine is made of, as far as it is known without generating it."""
+"""Size of a machine, as far as known without generating the machine."""
 
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -11,8 +11,11 @@ KIB = 8 * 1024
 
 @dataclass(frozen=True, kw_only=True)
 class MachineSize:
-    """``scratchpad_kib``, ``sum_kib``: memories that feed the array and take its sums.
-    ``area_per_mac_nand2``: of a cell, None if none like it was measured."""
+    """Size of a machine.
+
+    - ``scratchpad_kib``, ``sum_kib``: memories that feed the array, and memories for sums.
+    - ``area_per_mac_nand2``: area of a cell per MAC, None if no similar cell was measured.
+    """
 
     multipliers: int
     scratchpad_kib: float
@@ -21,12 +24,12 @@ class MachineSize:
 
     @property
     def cells_nand2(self) -> float | None:
-        """Of all cells."""
+        """Area of all cells in NAND2 equivalents, None if not known."""
         area = self.area_per_mac_nand2
         return None if area is None else area * self.multipliers
 
     def record(self) -> dict[str, Any]:
-        """For ``--json``."""
+        """Return the record for ``--json``."""
         return asdict(self) | {"cells_nand2": self.cells_nand2}
 
     def __str__(self) -> str:
@@ -40,7 +43,7 @@ class MachineSize:
 
 
 def machine_size(config: Config) -> MachineSize:
-    """Of the machine of a configuration."""
+    """Return the size of the machine of a configuration."""
     from diastole_hw.memory.memory_sizes import scratchpad_bits, sum_bits  # Amaranth takes a while
 
     return MachineSize(

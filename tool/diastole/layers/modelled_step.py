@@ -1,4 +1,4 @@
-"""A step of a program on a machine with a vector unit, by the model."""
+"""Model a step of a program on a machine with a vector unit."""
 
 from diastole.config.keys import Config
 from diastole_sim.perf import Memory, ModelledMachine
@@ -8,7 +8,8 @@ from diastole_sim.perf.step import StepModel
 from diastole_sim.program.program import TrainingProgram
 
 STEP = 5
-"""Whose number has as many bits as most."""
+"""Number of the modelled step. Commands with a stream per step take a cycle more for every bit of
+the number."""
 
 
 def modelled_step(
@@ -18,8 +19,8 @@ def modelled_step(
     *,
     chosen_bits: int | None = None,
 ) -> StepModel:
-    """The model of a machine with a vector unit, and of a program in its memory. ``chosen_bits``:
-    as of the model."""
+    """Return the model of a machine with a vector unit, and of a program in the machine's memory.
+    ``chosen_bits``: argument of :class:`StepModel`."""
     memory = Memory.axi(latency)
     machine = ModelledMachine.of(config.numerics, memory=memory, **config.modelled_sizes)
     shape = config.plan.vector

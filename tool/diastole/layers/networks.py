@@ -1,4 +1,4 @@
-"""Shapes of nine networks, as the products that a systolic array computes."""
+"""Shapes of eleven networks, as the products of a systolic array."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -12,10 +12,12 @@ from diastole_sim.spec.require import require_int
 class Layer:
     """Y (m x n) = X (m x k) W (k x n) for one sample; a convolution by im2col.
 
-    ``repeats``: layers alike. ``products``: of one layer, with operands of their own; heads, or the
-    channels of a depthwise convolution. ``weights``: W is of the layer, and a batch multiplies m;
-    else W is of the sample (attention), and a batch multiplies ``products``. ``has_dx``: something
-    before it learns.
+    - ``repeats``: number of equal layers.
+    - ``products``: products of one layer with different operands: attention heads, or the channels
+      of a depthwise convolution.
+    - ``weights``: True if W belongs to the layer, and a batch multiplies m. False if W belongs to
+      the sample (attention), and a batch multiplies ``products``.
+    - ``has_dx``: True if an earlier part of the network learns.
     """
 
     m: int
@@ -36,18 +38,18 @@ class Layer:
 
     @property
     def macs(self) -> int:
-        """Of one sample."""
+        """Multiplications of one sample."""
         return self.m * self.k * self.n * self.products * self.repeats
 
     @property
     def parameters(self) -> int:
-        """Without biases."""
+        """Number of weights, without biases."""
         return self.k * self.n * self.products * self.repeats if self.weights else 0
 
 
 @dataclass(frozen=True)
 class NetworkShapes:
-    """``layers`` in their order; those that are alike are told once."""
+    """A network: ``layers`` in order, with equal layers listed once."""
 
     name: str
     layers: tuple[Layer, ...]
@@ -62,18 +64,18 @@ class NetworkShapes:
 
 
 def conv(side: int, channels: int, filters: int, kernel: int = 1, **more: int | bool) -> Layer:
-    """``side``: of the square output, pixels."""
+    """Return a convolution. ``side``: side of the square output, in pixels."""
     return replace(Layer(m=side**2, k=channels * kernel**2, n=filters), **more)
 
 
 def dense(*widths: int, rows: int = 1) -> Iterator[Layer]:
-    """Fully connected layers from width to width."""
+    """Yield fully connected layers from width to width."""
     for k, n in pairwise(widths):
         yield Layer(m=rows, k=k, n=n)
 
 
 def first(layers: Iterator[Layer]) -> Iterator[Layer]:
-    """The same, but that nothing before the first learns."""
+    """Yield the layers, where nothing before the first layer learns."""
     yield replace(next(layers), has_dx=False)
     yield from layers
 
@@ -82,7 +84,8 @@ def first(layers: Iterator[Layer]) -> Iterator[Layer]:
 
 
 def bottlenecks(side: int, channels: int, width: int, count: int) -> Iterator[Layer]:
-    """A stage of ``count`` blocks 1x1, 3x3, 1x1; the first projects what it is added to."""
+    """Yield a stage of ``count`` blocks 1x1, 3x3, 1x1. The first block projects its input for the
+    addition."""
     yield conv(side, channels, width)
     yield conv(side, width, width, 3, repeats=count)
     yield conv(side, width, 4 * width, repeats=count)
@@ -104,7 +107,7 @@ def resnet_50() -> Iterator[Layer]:
 
 
 # Ren, He, Girshick, Sun, NeurIPS 2015, arXiv:1506.01497: the region proposal network, 9 anchors, on
-# the first four stages of ResNet-50 at 224 x 224, as SCALE-Sim's topology of that name has it.
+# the first four stages of ResNet-50 at 224 x 224, as in SCALE-Sim's topology of this name.
 
 
 def faster_rcnn() -> Iterator[Layer]:
@@ -203,13 +206,14 @@ def yolo_tiny() -> Iterator[Layer]:
 
 
 # Devlin, Chang, Lee, Toutanova, NAACL 2019, arXiv:1810.04805: the encoder of BERT base, 512 tokens.
-# Raffel and others, JMLR 2020, arXiv:1910.10683: T5 base, 512 tokens in and 512 out, the words too.
+# Raffel and others, JMLR 2020, arXiv:1910.10683: T5 base, 512 tokens in and 512 out, with the
+# product that yields words.
 
 TOKENS, WIDTH, HEADS, DEPTH, VOCABULARY = 512, 768, 12, 12, 32128
 
 
 def attention(count: int, tokens: int = TOKENS) -> Iterator[Layer]:
-    """Queries, keys, values and output; scores; what they weigh."""
+    """Yield queries, keys, values and output; scores; the products of scores and values."""
     yield Layer(m=tokens, k=WIDTH, n=WIDTH, repeats=4 * count)
     head = WIDTH // HEADS
     yield Layer(m=tokens, k=head, n=tokens, products=HEADS, weights=False, repeats=count)
@@ -233,7 +237,7 @@ def t5() -> Iterator[Layer]:
 
 
 # Radford and others, Language models are unsupervised multitask learners, 2019: the smallest model,
-# 1024 tokens, the words that come out too.
+# 1024 tokens, with the product that yields words.
 
 GPT2_TOKENS, GPT2_VOCABULARY = 1024, 50257
 
@@ -276,11 +280,11 @@ LISTS = {
     "googlenet": googlenet, "faster-rcnn": faster_rcnn, "yolo-tiny": yolo_tiny, "ncf": ncf,
     "t5-base": t5, "llama-7b": llama_7b,
 }  # fmt: skip
-"""By the name that a user gives."""
+"""Networks by the name for users."""
 
 
 def layers_of(name: str, batch: int) -> list[NamedLayer]:
-    """The products of a network of :data:`LISTS` for so many samples."""
+    """Return the products of a network of :data:`LISTS` for a batch of samples."""
     return [
         NamedLayer(
             name=str(number),

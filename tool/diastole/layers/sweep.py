@@ -1,4 +1,4 @@
-"""The same layers on many machines: keys of a configuration, each with several values."""
+"""Model equal layers on many machines: keys of a configuration, each with several values."""
 
 import multiprocessing
 import os
@@ -26,8 +26,8 @@ MOST_MACHINES = 10_000
 
 @dataclass(frozen=True, kw_only=True)
 class SweptMachine:
-    """One of the machines: its ``overrides`` ("array.rows=4"), and what the layers cost on it, or
-    why there is no such machine."""
+    """A machine of a sweep, given by ``overrides`` ("array.rows=4"), with the total cost of the
+    layers, or with the reasons in ``refused`` why the machine cannot exist."""
 
     overrides: tuple[str, ...]
     size: MachineSize | None = None
@@ -35,7 +35,7 @@ class SweptMachine:
     refused: tuple[str, ...] = ()
 
     def record(self) -> dict[str, Any]:
-        """For ``--json``."""
+        """Return the record for ``--json``."""
         size = {} if self.size is None else self.size.record()
         total = self.total or {}
         keys = dict(text.split("=", 1) for text in self.overrides)
@@ -44,11 +44,11 @@ class SweptMachine:
 
 @dataclass(frozen=True, kw_only=True)
 class Front:
-    """The machines that no other one beats: by area, each with fewer cycles than all smaller ones.
+    """Machines that no machine beats: ordered by area, with fewer cycles than all smaller machines.
 
-    ``measure``: what stands for the area, a field of :class:`MachineSize`: the NAND2 equivalents of
-    all cells, or the multipliers where no machine has measured cells. ``unknown``: machines without
-    measured cells beside others that have some.
+    - ``measure``: field of :class:`MachineSize` for the area: the NAND2 equivalents of all cells,
+      or the multipliers if no machine has measured cells.
+    - ``unknown``: number of machines without measured cells, if some machines have measured cells.
     """
 
     machines: tuple[SweptMachine, ...]
@@ -57,7 +57,7 @@ class Front:
 
     @classmethod
     def of(cls, machines: Sequence[SweptMachine]) -> "Front":
-        """Return the front of machines, of which one must exist."""
+        """Return the front of machines. At least one machine must exist."""
         there = [each for each in machines if each.size is not None]
         known = [each for each in there if each.size and each.size.cells_nand2 is not None]
         measure = "cells_nand2" if known else "multipliers"
@@ -69,11 +69,12 @@ class Front:
         return cls(machines=tuple(best), measure=measure, unknown=whole.unknown)
 
     def area(self, machine: SweptMachine) -> float | None:
-        """Return the area of a machine, None if it has none that is known."""
+        """Return the area of a machine, None for an unknown area."""
         return None if machine.size is None else getattr(machine.size, self.measure)
 
     def _rank(self, machine: SweptMachine) -> tuple[float, int, float]:
-        """Return the area, the cycles, and the memories, which decide between equals."""
+        """Return the area, the cycles, and the size of the memories, which decides between equal
+        machines."""
         assert machine.size is not None
         assert machine.total is not None
         kib = machine.size.scratchpad_kib + machine.size.sum_kib
@@ -81,8 +82,8 @@ class Front:
 
 
 def every_choice(texts: Sequence[str]) -> list[tuple[str, ...]]:
-    """Of "KEY=A,B" and "OTHER=C,D" every choice of one value each, in the order of a book. BadInput
-    if one is no such text, or there are too many."""
+    """Return every choice of a value per key, for texts such as "KEY=A,B" and "OTHER=C,D". The last
+    key changes fastest. BadInput for a wrong text, a repeated key or value, or too many choices."""
     choices: list[list[str]] = []
     keys: set[str] = set()
     for text in texts:
@@ -102,7 +103,7 @@ def every_choice(texts: Sequence[str]) -> list[tuple[str, ...]]:
 
 
 def split_values(text: str) -> list[str]:
-    """Return the values between commas; a comma within brackets, braces or quotes is part of its
+    """Return the values between commas. A comma within brackets, braces or quotes belongs to its
     value, as in ``[2,4],[2,8]`` and ``"32,32",64``."""
     values, depth, quote = [""], 0, ""
     for letter in text:
@@ -120,8 +121,8 @@ def split_values(text: str) -> list[str]:
 
 
 def _refuse_repeated(key: str, values: Sequence[str]) -> None:
-    """Raise BadInput if two values are the same, in whatever spelling: 2 and 0x2, or a text with
-    and without quotes."""
+    """Raise BadInput if two values are equal, in whatever spelling: 2 and 0x2, or a text with and
+    without quotes."""
     seen: dict[str, str] = {}
     for value in values:
         meaning = repr(toml_value(value))
@@ -132,13 +133,13 @@ def _refuse_repeated(key: str, values: Sequence[str]) -> None:
 
 
 def same_key(key: str) -> str:
-    """Return what all spellings of a key have in common: options of `train` have two."""
+    """Return a common form of all spellings of a key: options of `train` have two spellings."""
     return key.strip().replace("-", "_")
 
 
 def laid_over(overrides: Sequence[str], choice: Sequence[str]) -> list[str]:
-    """Return the overrides of --set without the keys of a choice, then the choice: the values of
-    --over go before the one that --set gives to all machines."""
+    """Return the overrides of --set without the keys of a choice, then the choice. Values of --over
+    go before the value that --set gives to all machines."""
     keys = {same_key(text.partition("=")[0]) for text in choice}
     kept = [text for text in overrides if same_key(text.partition("=")[0]) not in keys]
     return [*kept, *choice]
@@ -146,12 +147,12 @@ def laid_over(overrides: Sequence[str], choice: Sequence[str]) -> list[str]:
 
 @contextmanager
 def on_all_cores() -> Generator[Mapped]:
-    """A ``map`` that has the work done by as many processes as there are cores, in its order."""
+    """Yield a ``map`` that works in a process per core, with results in order."""
     cores = usable_cores()
     if cores == 1:
         yield map
         return
-    # Spawned: a fork may copy locks of threads that it does not copy.
+    # Spawned: a fork may copy locks of threads without the threads.
     context = multiprocessing.get_context("spawn")
     former = multiprocessing.active_children()
     begin = partial(_begin, os.getpid())
@@ -172,14 +173,15 @@ def on_all_cores() -> Generator[Mapped]:
 def _map(
     pool: ProcessPoolExecutor, function: Callable[[Product], Found], products: list[Product]
 ) -> list[Found]:
-    """As ``pool.map``, which would cancel work whose worker is killed: Python reports both as a
-    mistake of ours."""
+    """Map as ``pool.map`` does. ``pool.map`` would cancel work after a worker is killed, and Python
+    would report the cancelled work as a mistake of ours."""
     futures = [pool.submit(function, product) for product in products]
     return [future.result() for future in futures]
 
 
 def _begin(parent: int) -> None:
-    """Ctrl-C and a closed terminal are for the parent to answer, and a worker ends with it."""
+    """Prepare a worker. The parent answers Ctrl-C and a closed terminal, and the worker ends with
+    the parent."""
     for number in (signal.SIGINT, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
     end_with(parent)
@@ -188,8 +190,9 @@ def _begin(parent: int) -> None:
 def configurations(
     texts: Sequence[str], read: Callable[[Sequence[str]], Config]
 ) -> list[tuple[tuple[str, ...], Config | BadInput]]:
-    """Every machine that :func:`every_choice` names, or why it is none; ``read`` makes a
-    configuration of overrides. BadInput if none is one."""
+    """Return every machine of :func:`every_choice`, or the error of a combination that is no
+    machine. ``read`` makes a configuration from overrides. BadInput if no combination is a
+    machine."""
     found: list[tuple[tuple[str, ...], Config | BadInput]] = []
     for overrides in every_choice(texts):
         try:
@@ -212,8 +215,8 @@ def swept(
     asked: Mapping[str, int] | None = None,
     clock_mhz: float | None = None,
 ) -> Iterator[SweptMachine]:
-    """What the layers cost on each, in their order, on all cores; ``asked``: widths, which every
-    machine has, as of :func:`diastole.layers.layer_widths.parse_widths`."""
+    """Yield the costs of the layers on each machine, in order, on all cores. ``asked``: widths for
+    every machine, from :func:`diastole.layers.layer_widths.parse_widths`."""
     with on_all_cores() as mapped:
         for overrides, config in machines:
             if isinstance(config, BadInput):
