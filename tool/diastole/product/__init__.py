@@ -1,1 +1,1 @@
-"""The directory that `generate` writes, and those kept for next time."""
+"""Generate the product directory, and keep generated products for later runs."""

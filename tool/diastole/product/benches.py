@@ -1,4 +1,4 @@
-"""Benches of a product that check themselves: in plain Verilog, and in cocotb."""
+"""Write benches of a product that check themselves: in plain Verilog, and in cocotb."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -14,7 +14,7 @@ TEXTS = Path(__file__).parent / "texts"
 CLOCK, RESET = "aclk", "aresetn"
 IDS = {"awid": "output", "bid": "input", "arid": "output", "rid": "input"}
 CHANNELS = 5
-"""Of a port to memory: each is held back by a bit of its own."""
+"""Number of channels of a memory port. Every channel has a separate stall bit."""
 
 Ports = list[dict[str, Any]]
 
@@ -39,7 +39,7 @@ def _heading(view: HostView, comment: str) -> str:
 
 
 def verilog_bench(view: HostView, vectors: Vectors, ports: Ports) -> str:
-    """The one that needs no Python: Verilog with ``$fatal``, of Icarus and Verilator."""
+    """Return the bench that needs no Python: Verilog with ``$fatal``, for Icarus and Verilator."""
     signals = [
         f"  reg {_range(port)}{port['name']} = 0;"
         if port["direction"] == "input"
@@ -73,9 +73,10 @@ def _connections(ports: Ports, passed: str = "") -> str:
 
 
 def cocotb_wrapper(view: HostView, ports: Ports) -> str:
-    """A module with the machine's ports for the AXI models of cocotbext-axi, which want
-    identifiers, and read after the clock's rising edge: here outputs change at the falling edge,
-    since simulators differ in what they show there."""
+    """Return a module that connects the ports of the machine to the AXI models of cocotbext-axi.
+    The models require identifiers, and read after the rising edge of the clock. Outputs of the
+    module change at the falling edge, because simulators differ in the values after the rising
+    edge."""
     outputs = [port for port in ports if port["direction"] == "output"]
     declared = [
         f"  {port['direction']}{' reg' if port in outputs else ''} {_range(port)}{port['name']}"
@@ -105,7 +106,7 @@ def cocotb_wrapper(view: HostView, ports: Ports) -> str:
 
 
 def cocotb_bench(view: HostView) -> str:
-    """The tests, of the same run as the bench in Verilog."""
+    """Return the cocotb tests, with the run that the Verilog bench also uses."""
     values = {"base": f"0x{BASE:X}", "bytes": view.beat_bytes, "ports": view.ports}
     return _heading(view, "#") + _filled(
         _text("bench.py.txt").replace("MACHINE", view.name), values
@@ -113,5 +114,5 @@ def cocotb_bench(view: HostView) -> str:
 
 
 def cocotb_makefile(view: HostView) -> str:
-    """What starts both benches."""
+    """Return the Makefile that starts the two benches."""
     return _heading(view, "#") + makefile("bench.mk", view.name, inside=".")

@@ -1,4 +1,4 @@
-"""The memories of a product for those who put their own in their place."""
+"""Describe the memories of a product for users who replace the memories by their own."""
 
 import json
 import re
@@ -16,7 +16,7 @@ _WHY = """\
 
 
 def black_boxes(facts: ProductFacts) -> Files:
-    """Every memory as a module of the same name and ports that is empty, in a file of its own."""
+    """Return a file for every memory: an empty module with the name and the ports of the memory."""
     heading = facts.heading("//") + _WHY
     return {
         black_box_path(memory.module): ("blackbox", f"{heading}\n{empty_module(memory.verilog)}")
@@ -25,9 +25,10 @@ def black_boxes(facts: ProductFacts) -> Files:
 
 
 def empty_module(verilog: str) -> str:
-    """The one module of a text, without what is in it; ValueError if there is no such module.
+    """Return the module of ``verilog`` without the contents.
 
-    The attributes are those that Yosys and Vivado know.
+    Yosys and Vivado know the attributes of the module. ValueError unless the text has exactly one
+    module with ports in the head.
     """
     found = _HEAD.findall(verilog)
     if len(found) != 1:
@@ -38,8 +39,11 @@ def empty_module(verilog: str) -> str:
 
 
 def memory_table(facts: ProductFacts) -> str:
-    """``mem.json``: for each kind of memory its module, width, depth, ports, how many of it there
-    are, and whether it is worth a macro; for generators of macros."""
+    """Return ``mem.json``, a list of the kinds of memories for macro generators.
+
+    An entry has the module, the width, the depth, the ports, the number of instances, and a mark
+    for a memory that is worth a macro.
+    """
     macros = facts.macros
     rows = [_row(memory, memory["module"] in macros) for memory in facts.memories]
     return json.dumps(rows, indent=2) + "\n"

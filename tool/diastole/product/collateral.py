@@ -1,8 +1,9 @@
-"""What tools are told of the Verilog of a product: file list, lint waivers."""
+"""Make the files that describe the Verilog of a product to tools: file list and lint waivers."""
 
-# Each class of warnings that the emitted Verilog gives, and why it is harmless there. The lint
-# tests fail on any other class. Verilator refuses the name of a class that it does not know, so
-# these are names that every Verilator from 5.006 on knows: the newest has WIDTH as the name of two.
+# Every class of warnings that the emitted Verilog causes, with the reason why the class is
+# harmless. The lint tests fail on all remaining classes. Verilator refuses the name of a class that
+# Verilator does not know. Every Verilator from 5.006 on knows the names below: the newest versions
+# use WIDTH as the name of two classes.
 VERILATOR_WAIVERS = {
     "CASEINCOMPLETE": "a case only overrides the default that is assigned before it",
     "CASEOVERLAP": "the first of the cases that match is meant",
@@ -13,7 +14,7 @@ VERILATOR_WAIVERS = {
     "VARHIDDEN": "a signal may have the name of the instance that it is in: scopes are apart",
     "WIDTH": "low bits of a shifted value are meant, and unsigned operands extended with zeros",
 }
-# Classes that only some versions know, by the text of their messages.
+# Classes that only some versions of Verilator know, selected by the text of the messages.
 VERILATOR_WAIVERS_BY_TEXT = {
     "Procedural assignment to declaration with initial value*": (
         "registers have a power-up value, for targets that can load one"
@@ -25,7 +26,7 @@ SLANG_WAIVERS = {
 
 
 def verilator_waivers() -> str:
-    """A Verilator configuration file that turns off the waived classes."""
+    """Return a Verilator configuration file that turns off the waived classes."""
     lines = ["`verilator_config"]
     for rule, why in VERILATOR_WAIVERS.items():
         lines += [f"// {why}", f"lint_off -rule {rule}"]
@@ -35,7 +36,7 @@ def verilator_waivers() -> str:
 
 
 def slang_options() -> str:
-    """Options for slang, as a file for its ``-f``."""
+    """Return options for slang, as a file for slang's option ``-f``."""
     lines: list[str] = []
     for rule, why in SLANG_WAIVERS.items():
         lines += [f"// {why}", f"-Wno-{rule}"]
@@ -43,5 +44,5 @@ def slang_options() -> str:
 
 
 def file_list(sources: list[str]) -> str:
-    """Paths of the Verilog files relative to the product, one per line."""
+    """Return the paths of the Verilog files relative to the product, a line per file."""
     return "".join(f"{path}\n" for path in sources)

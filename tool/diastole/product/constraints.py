@@ -1,4 +1,4 @@
-"""What flows are told of timing: SDC for synthesis, XDC for Vivado out of context."""
+"""Write the timing constraints of a product: SDC for synthesis, XDC for Vivado out of context."""
 
 from typing import Any
 
@@ -7,13 +7,14 @@ from diastole_hw.plan_limits import RESET_CYCLES
 
 CLOCK, RESET = "aclk", "aresetn"
 PERIOD_NS = 10.0
-"""Until the user sets another."""
+"""Clock period in ns, until the user sets another period."""
 OUTSIDE = 0.3
-"""Of a period, what the logic outside takes before an input and after an output."""
+"""Fraction of the clock period that logic outside takes before an input and after an output."""
 
 
 def sdc(facts: ProductFacts) -> str:
-    """Clock, delays of inputs and outputs, and what the reset needs."""
+    """Return the SDC file: the clock, input and output delays, and the requirements of the
+    reset."""
     ports = [port for port in facts.ports if port["name"] != CLOCK]
     return (
         facts.heading("#")
@@ -39,7 +40,8 @@ set_output_delay -clock {CLOCK} $outside [get_ports {{
 
 
 def xdc(facts: ProductFacts) -> str:
-    """The clock of a synthesis out of context: nothing is known of where the ports lead."""
+    """Return the XDC file of a synthesis out of context. The file defines the clock alone, because
+    the connections of the ports are unknown."""
     return (
         facts.heading("#")
         + f"""
@@ -53,7 +55,8 @@ create_clock -name {CLOCK} -period {PERIOD_NS:.3f} [get_ports {CLOCK}]
 
 
 def _patterns(ports: list[dict[str, Any]], direction: str) -> str:
-    """A line for each port of this direction: its name, or that of its bits."""
+    """Return a line for every port of ``direction``: the name of the port, or a pattern for the
+    names of the port's bits."""
     return "".join(
         f"  {port['name']}{'[*]' if port['width'] > 1 else ''}\n"
         for port in ports

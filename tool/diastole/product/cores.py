@@ -1,4 +1,4 @@
-"""Build descriptions for tools that collect cores: FuseSoC, and LibreLane for ASICs."""
+"""Write build descriptions for tools that collect cores: FuseSoC, and LibreLane for ASICs."""
 
 import json
 from typing import Any
@@ -9,14 +9,14 @@ from diastole.product.facts import ProductFacts
 
 VENDOR, LIBRARY = "diastole", "machines"
 PART = "xc7z020clg400-1"
-"""Of the target for Vivado, until the user sets another: that of many boards."""
+"""FPGA part of the Vivado target, until the user sets another part. Many boards have this part."""
 
 
 def fusesoc(facts: ProductFacts, bench: list[str]) -> str:
-    """A core of FuseSoC (CAPI2, flow API) with targets for lint, synthesis and simulation.
+    """Return a FuseSoC core (CAPI2, flow API) with targets for lint, synthesis and simulation.
 
-    ``bench``: paths of a plain Verilog bench, its top first, and of what it reads; without one
-    there is no target ``sim``.
+    ``bench``: paths of a plain Verilog bench, the file of the top module first, and paths of the
+    files that the bench reads. With an empty ``bench``, the core has no target ``sim``.
     """
     name = facts.name
     lines = [
@@ -77,15 +77,15 @@ def _fileset(name: str, paths: list[str], kind: str) -> list[str]:
 
 
 def _copied(name: str, paths: list[str]) -> list[str]:
-    """Files that the bench opens by their path from its folder on."""
+    """Return a fileset of files that the bench opens by a path relative to the bench's folder."""
     files = [f"      - {path}: {{copyto: {path.partition('/')[2]}}}" for path in paths]
     return [f"  {name}:", "    file_type: user", "    files:", *files]
 
 
 def librelane(facts: ProductFacts) -> str:
-    """A configuration of LibreLane with a stub of a macro for each memory that is worth one: the
-    views that the user puts in ``librelane/macros``. The other memories are logic. Paths are
-    relative to that of the file."""
+    """Return a LibreLane configuration with a macro stub for every memory that is worth a macro:
+    the views that the user puts in ``librelane/macros``. The remaining memories are logic. Paths
+    are relative to the folder of the configuration file."""
     config: dict[str, Any] = {
         "meta": {"version": 2},
         "DESIGN_NAME": facts.name,

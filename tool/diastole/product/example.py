@@ -1,6 +1,7 @@
-"""A first run of a machine, worked out: operands, addresses, commands, register writes, results.
+"""Work out a first run of a machine: operands, addresses, commands, register writes, results.
 
-The bytes come from the contract's encoder and from the golden model, never from the hardware.
+The bytes come from the encoder of the contract (``diastole_sim.spec``) and from the golden model,
+never from the hardware.
 """
 
 from dataclasses import dataclass
@@ -21,19 +22,19 @@ from diastole_sim.spec.planes import split_planes
 from diastole_sim.spec.registers import BY_NAME
 
 BASE = 0x1000_0000
-"""Where the memory of the example begins."""
+"""First address of the example's memory."""
 SPACING = 256
-"""Everything begins at a multiple of this many bytes: of every beat, and easy to read."""
+"""Alignment of all data in bytes: a multiple of every beat, and easy to read."""
 SEED, STEP = 1, 0
 TAGS = {"X": 0, "W": 1}
-"""As a layer numbered 0 has them."""
+"""Tags of the operands of a layer with number 0."""
 _VALUES = {"X": (1, 2), "W": (2, 1)}
-"""By operand, what its rows and columns count for in the value of an element."""
+"""Factors of the row and of the column in the value of an element, by operand."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Place:
-    """Something in memory: what it is, its first byte, and how many there are."""
+    """Range of memory: description, first address, and size in bytes."""
 
     what: str
     address: int
@@ -42,9 +43,9 @@ class Place:
 
 @dataclass(frozen=True, kw_only=True)
 class FirstRun:
-    """X and W are converted and multiplied: three commands, for one machine.
+    """Run of three commands on a machine: convert X, convert W, multiply.
 
-    ``data_width`` of its bus in bits.
+    ``data_width``: bits of the bus.
     """
 
     numerics: Numerics
@@ -52,18 +53,18 @@ class FirstRun:
 
     @cached_property
     def sizes(self) -> dict[str, int]:
-        """M, N and K: a little more than whole blocks, so that there is padding to see."""
+        """M, N and K: a little more than whole blocks, to make padding visible."""
         block = self.numerics.block
         return {"m": block + 1, "n": block + 2, "k": 2 * block + 1}
 
     def shape(self, tensor: Tensor) -> tuple[int, int]:
-        """Of an operand or the result."""
+        """Return the shape of an operand or of the result."""
         rows, columns = tensor.axes
         return self.sizes[rows], self.sizes[columns]
 
     @cached_property
     def values(self) -> dict[str, NDArray[np.float32]]:
-        """By operand: element (r, c) is (a r + b c) mod 3 - 1, which every format holds."""
+        """Operands by name. Element (r, c) is (a r + b c) mod 3 - 1, exact in every format."""
         found: dict[str, NDArray[np.float32]] = {}
         for tensor in FORWARD.factors:
             of_row, of_column = _VALUES[tensor.name]
@@ -73,7 +74,7 @@ class FirstRun:
 
     @cached_property
     def converted(self) -> dict[str, Quantised]:
-        """By operand."""
+        """Converted operands by name."""
         return {
             tensor.name: quantise(
                 self.values[tensor.name], self._asked(tensor), self.numerics, seed=SEED
@@ -92,20 +93,20 @@ class FirstRun:
 
     @cached_property
     def is_exact(self) -> bool:
-        """Whether that is X W without any error."""
+        """True if Y is X W without any error."""
         return bool((self.result == self.values["X"] @ self.values["W"]).all())
 
     def _planes(self, tensor: Tensor) -> int:
         return self.numerics.planes_of(tensor.tensor_class)[-1]
 
     def layouts(self, tensor: Tensor) -> tuple[ImageLayout, ...]:
-        """Of the images of an operand."""
+        """Return the layouts of the images of an operand."""
         chosen = self.numerics.tensor_class(tensor.tensor_class)
         sizes = {"block": self.numerics.block, "data_width": self.data_width}
         return image_layouts(chosen, self.shape(tensor), **sizes)
 
     def images(self, tensor: Tensor) -> list[Bytes]:
-        """The bytes that the conversion of an operand writes, by copy."""
+        """Return the bytes that the conversion of an operand writes, by copy."""
         converted = self.converted[tensor.name]
         found: list[Bytes] = []
         for layout, copy in zip(self.layouts(tensor), converted.copies, strict=True):
@@ -116,7 +117,7 @@ class FirstRun:
 
     @cached_property
     def places(self) -> dict[str, Place]:
-        """By a short name, what lies where, ascending: commands, X, W, their images, Y."""
+        """Ranges of memory by a short name, ascending: commands, X, W, images of X and W, Y."""
         wanted = [("commands", "the three commands", 3 * COMMAND_BYTES)]
         for tensor in FORWARD.factors:
             wanted.append((tensor.name, f"{tensor.name} as floats", self._float_bytes(tensor)))
@@ -140,16 +141,16 @@ class FirstRun:
         return self._floats(tensor).total_bytes
 
     def pitch(self, tensor: Tensor) -> int:
-        """Bytes from a row of floats to the next."""
+        """Return the bytes between the starts of two rows of floats."""
         return self._floats(tensor).pitch_bytes
 
     def address(self, name: str) -> int:
-        """Of a place by its short name; 0 where there is no such place."""
+        """Return the address of a place by its short name; 0 if no place has the name."""
         return self.places[name].address if name in self.places else 0
 
     @cached_property
     def commands(self) -> list[Command]:
-        """Convert X, convert W, forward."""
+        """Commands of the run: convert X, convert W, forward."""
         made = [self._convert(tensor) for tensor in OPERANDS if tensor in FORWARD.factors]
         planes = {tensor.tensor_class: self._planes(tensor) for tensor in FORWARD.factors}
         reads = {
@@ -172,7 +173,7 @@ class FirstRun:
         return made
 
     def _copy(self, tensor: Tensor, number: int) -> int:
-        """Which of its images a copy is: the only one where there is one."""
+        """Return the index of the image that holds a copy: 0 if the operand has a single image."""
         return number if len(self.layouts(tensor)) > 1 else 0
 
     def _convert(self, tensor: Tensor) -> Command:
@@ -191,7 +192,7 @@ class FirstRun:
 
     @cached_property
     def writes(self) -> list[tuple[int, int, str]]:
-        """Offset, value and meaning of each register write, in order."""
+        """Register writes in order: offset, value and meaning."""
         first_image = min(self.places[f"{tensor.name}0"].address for tensor in FORWARD.factors)
         end = round_up(max(each.address + each.size for each in self.places.values()), SPACING)
         settings = {

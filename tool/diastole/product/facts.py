@@ -1,4 +1,4 @@
-"""What the texts of a product are made from."""
+"""Collect the facts from which the texts of a product are made."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -13,22 +13,22 @@ from diastole_sim.spec.limits import decided_classes, planes_by_class
 from diastole_sim.spec.reference import Described
 
 Files = dict[str, tuple[str, str]]
-"""Relative path to (kind, text)."""
+"""Map from the relative path of a file to kind and text."""
 LICENCE = "Apache-2.0"
-"""Of the project, and of what it generates: SPDX's identifier."""
+"""Licence of the project and of all generated files: the SPDX identifier."""
 
 
 def black_box_path(module: str) -> str:
-    """Of a memory without contents: not in `rtl`, where a pattern of names would find two modules
-    of the same name."""
+    """Return the path of a memory without contents. The path is not in `rtl`, because a pattern of
+    file names would find two modules of equal name in `rtl`."""
     return f"blackbox/{module}.v"
 
 
 @dataclass(frozen=True, kw_only=True)
 class ProductFacts:
-    """One machine: its ``config``, what was ``emitted`` of it, and what its manifest says.
+    """Facts about a machine: ``config``, ``emitted`` Verilog, and entries of the manifest.
 
-    ``parameters``, ``ports``, ``memories``, ``latencies``: those members of the manifest.
+    ``parameters``, ``ports``, ``memories``, ``latencies``: members of the manifest.
     """
 
     config: Config
@@ -40,22 +40,22 @@ class ProductFacts:
 
     @property
     def name(self) -> str:
-        """Of the product and of its top."""
+        """Name of the product and of the top module."""
         return self.config.name
 
     @property
     def vector(self) -> bool:
-        """Whether the machine has a vector unit."""
+        """True if the machine has a vector unit."""
         return self.config.vector.enable
 
     @cached_property
     def planes(self) -> bool:
-        """Whether a class has the format ``fast``."""
+        """True if a class has the format ``fast``."""
         return self.config.numerics.chooses_widths
 
     @cached_property
     def described(self) -> Described:
-        """The commands and registers of the machine, for their tables."""
+        """Commands and registers of the machine, for tables."""
         return Described(
             planes=self.planes,
             vector=self.vector,
@@ -75,9 +75,9 @@ class ProductFacts:
 
     @property
     def macros(self) -> list[str]:
-        """Modules of the memories that an ASIC has macros for: a clock reads them, and they have
-        enough words and bits. The others are logic: no SRAM macro shows a word without a clock,
-        and one of few bits is no smaller than registers."""
+        """Modules of memories for which an ASIC has macros: memories with a clocked read, enough
+        words and enough bits. The remaining memories are logic: no SRAM macro outputs a word
+        without a clock, and a macro of few bits is no smaller than registers."""
         return [
             memory["module"]
             for memory in self.memories
@@ -87,28 +87,29 @@ class ProductFacts:
 
     @property
     def with_black_boxes(self) -> list[str]:
-        """Paths of the Verilog of everything but what macros replace."""
+        """Paths of the Verilog of everything but the memories that macros replace."""
         logic = [path for path in self.wrappers if Path(path).stem not in self.macros]
         return [self.top, *logic]
 
     @property
     def black_boxes(self) -> list[str]:
-        """Paths of the memories without contents that stand for macros."""
+        """Paths of the memories without contents, the placeholders of macros."""
         return [black_box_path(module) for module in self.macros]
 
     @property
     def sdc(self) -> str:
-        """Path of the constraints of synthesis."""
+        """Path of the constraints for synthesis."""
         return f"constraints/{self.name}.sdc"
 
     @property
     def xdc(self) -> str:
-        """Path of those for Vivado out of context."""
+        """Path of the constraints for Vivado out of context."""
         return f"constraints/{self.name}_ooc.xdc"
 
     def heading(self, comment: str, close: str = "") -> str:
-        """The first lines of a file whose comments begin with ``comment``: the licence, and what
-        it was generated from."""
+        """Return the first lines of a file: the licence, and the version and configuration from
+        which the file is generated. ``comment``: begin of a comment. ``close``: end of a
+        comment."""
         lines = (
             f"SPDX-License-Identifier: {LICENCE}",
             (

@@ -1,4 +1,4 @@
-"""The product directory: everything that is generated from one configuration, and its manifest."""
+"""Generate the product directory: all files of a configuration, and the manifest."""
 
 import hashlib
 import json
@@ -28,13 +28,13 @@ _READ_PORT = {"address": "read_addr", "data": "read_data"}
 
 
 def generate(config: Config, directory: Path | str) -> dict[str, Any]:
-    """Write the product of ``config`` to ``directory``, and return its manifest.
+    """Write the product of ``config`` to ``directory``, and return the manifest.
 
-    The product is written beside the directory and renamed when it is complete, so that whoever
-    looks sees the old product or the new one, whole. BadInput if ``directory`` exists and is no
-    product, or cannot be written. The same configuration gives the same bytes.
+    The product is written beside the directory and renamed when complete. A reader therefore sees
+    the whole old product or the whole new product. BadInput if ``directory`` exists and is no
+    product, or cannot be written. Equal configurations give equal bytes.
     """
-    # a link to a product is replaced where it points; a circle of links is refused when written
+    # A link to a product is replaced at the target of the link. Writing refuses a circle of links.
     check_folder(Path(directory))
     directory = Path(os.path.realpath(directory))
     refuse_what_is_no_product(directory)
@@ -44,8 +44,9 @@ def generate(config: Config, directory: Path | str) -> dict[str, Any]:
 
 
 def product_contents(config: Config) -> tuple[dict[str, str], dict[str, Any]]:
-    """Relative path to text of every file of the product, manifest included; and the manifest."""
-    from diastole_hw.top import Top  # the whole machine: only when it is needed
+    """Return the text of every file of the product by relative path, manifest included; and the
+    manifest."""
+    from diastole_hw.top import Top  # import the whole machine only if needed
 
     top = Top(config.plan, config_hash=config.identification)
     emitted = emit(top, name=config.name, ports=top.ports)
@@ -91,14 +92,14 @@ def product_contents(config: Config) -> tuple[dict[str, str], dict[str, Any]]:
 
 
 def memory_ports(read_latency_cycles: int) -> list[dict[str, Any]]:
-    """What the manifest says of a memory's ports; without latency a read has no clock."""
+    """Return the manifest's entry for a memory's ports. A read without latency has no clock."""
     clocked = {"clock": "clk", "enable": "read_en"} if read_latency_cycles else {}
     read = {"kind": "read"} | clocked | _READ_PORT | {"latency_cycles": read_latency_cycles}
     return [_CLOCKED_WRITE | _WRITE_PORT, read]
 
 
 def product_files(facts: ProductFacts) -> Files:
-    """Every file but the manifest."""
+    """Return every file but the manifest."""
     name, heading = facts.name, facts.heading("//") + "\n"
     of_host = host_files(facts)
     bench = [f"tb/{name}_tb.v", *(path for path in of_host if path.startswith("tb/vectors/"))]
@@ -125,7 +126,7 @@ def product_files(facts: ProductFacts) -> Files:
 
 
 def refuse_what_is_no_product(directory: Path) -> None:
-    """BadInput if there is something at ``directory`` that `generate` did not write."""
+    """Raise BadInput if ``directory`` is present, but not a product of `generate`."""
     if not directory.exists():
         return
     if not directory.is_dir():
@@ -142,7 +143,8 @@ def refuse_what_is_no_product(directory: Path) -> None:
 
 
 def replace_directory(directory: Path, contents: dict[str, str]) -> None:
-    """Make ``directory`` hold exactly ``contents``, in one step, or leave it as it was."""
+    """Replace the contents of ``directory`` by exactly ``contents`` in a single step, or leave the
+    directory unchanged."""
     new = directory.with_name(f".{directory.name}.new-{os.getpid()}")
     old = directory.with_name(f".{directory.name}.old-{os.getpid()}")
     try:

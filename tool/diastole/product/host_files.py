@@ -1,4 +1,4 @@
-"""The files of a product that run: headers and drivers for a host, and benches with their data."""
+"""Collect the runnable files of a product: headers and drivers for a host, benches with data."""
 
 from diastole.product.benches import cocotb_bench, cocotb_makefile, cocotb_wrapper, verilog_bench
 from diastole.product.c_driver import c_board, c_driver, c_host, host_makefile
@@ -10,7 +10,7 @@ from diastole_sim.spec.publish import c_header
 
 
 def host_files(facts: ProductFacts) -> Files:
-    """Those in ``sw`` and ``tb``."""
+    """Return the files in ``sw`` and ``tb``."""
     view, ports = HostView.of(facts.config), facts.ports
     name, vectors = view.name, make_vectors(view)
     return {

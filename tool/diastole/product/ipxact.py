@@ -1,4 +1,5 @@
-"""The registers of a machine as IP-XACT (IEEE 1685-2014), for tools that collect components."""
+"""Describe the registers of a machine as IP-XACT (IEEE 1685-2014), for tools that collect
+components."""
 
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -12,12 +13,13 @@ _DECLARATION = '<?xml version="1.0" encoding="UTF-8"?>\n'
 
 
 def ipxact(facts: ProductFacts) -> str:
-    """A component with the memory map of the machine, which PeakRDL makes of the SystemRDL.
+    """Return a component with the memory map of the machine. PeakRDL makes the component from the
+    SystemRDL.
 
-    Every word of 32 bits is a register of its own there, since the bus reads no more at once and
-    IP-XACT has one width for all registers.
+    Every word of 32 bits is a separate register of the component. The bus reads at most a word at a
+    time, and IP-XACT has a single width for all registers.
     """
-    # Loaded here: it takes a third of a second, and only a product that is generated needs them.
+    # Imported late: the imports take a third of a second, and only generation needs the modules.
     from peakrdl_ipxact import IPXACTExporter  # pyright: ignore[reportMissingTypeStubs]
     from systemrdl.compiler import RDLCompiler
 

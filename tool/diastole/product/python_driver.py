@@ -1,4 +1,4 @@
-"""The Python driver of a machine: a file that stands alone."""
+"""Write the Python driver of a machine: a stand-alone file."""
 
 import json
 import re
@@ -18,11 +18,12 @@ OF_CLASSES = (
     *("COPIES", "MAX_PLANES", "ELEMENT_BITS", "VECTOR", "TENSOR_SCALE", "SCALE_BIAS"),
     *("HEADER_BYTES", "EXPONENT_BYTES", "EXPONENT_RUNS", "GROUP_BYTES"),
 )
-"""Of the constants of each class, those that the driver has."""
+"""Constants of a class that the driver contains."""
 
 
 def python_driver(view: HostView) -> str:
-    """The text of ``texts/driver.py.txt``, with this machine's values behind what it declares."""
+    """Return the text of ``texts/driver.py.txt``, with the machine's values behind the
+    declarations."""
     text = TEXT.read_text(encoding="utf-8")
     for name, value in _values(view).items():
         text, count = re.subn(
@@ -37,7 +38,7 @@ def python_driver(view: HostView) -> str:
 
 
 def _literal(value: object) -> str:
-    """A value in Python, of a table one line an entry."""
+    """Return a value as Python source. A table has a line per entry."""
     if isinstance(value, tuple):
         items = cast(tuple[object, ...], value)
         return f"({', '.join(map(json.dumps, items))}{',' * (len(items) == 1)})"

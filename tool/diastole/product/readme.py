@@ -1,4 +1,4 @@
-"""The README of a product, for somebody who has its directory and nothing else."""
+"""Write the README of a product, for a reader who has only the directory of the product."""
 
 from pathlib import Path
 from string import Template
@@ -42,7 +42,8 @@ the other, each of the size above; a command has their number less 1 in `width` 
 
 
 def readme_files(facts: ProductFacts, others: Files) -> Files:
-    """Return README.md and its pictures. ``others``: the product's other files, for the list."""
+    """Return README.md and the pictures. ``others``: the product's remaining files, to be
+    listed."""
     run = FirstRun(numerics=facts.config.numerics, data_width=facts.config.bus.data_width)
     drawn: Files = {
         "doc/blocks.svg": ("picture", pictures.blocks(facts)),
@@ -53,7 +54,7 @@ def readme_files(facts: ProductFacts, others: Files) -> Files:
 
 
 def readme(facts: ProductFacts, run: FirstRun, files: Files) -> str:
-    """The text, with the figures of one machine."""
+    """Return the text of the README with the figures of a machine."""
     template = Template(TEMPLATE.read_text(encoding="utf-8"))
     return facts.heading("<!--", " -->") + template.substitute(
         _figures(facts) | _sections(facts, files) | _of_run(facts, run)
@@ -61,7 +62,7 @@ def readme(facts: ProductFacts, run: FirstRun, files: Files) -> str:
 
 
 def _figures(facts: ProductFacts) -> dict[str, Any]:
-    """Numbers and names."""
+    """Return the numbers and names of the template."""
     plan = facts.config.plan
     beat = plan.beat_bytes
     described = facts.described
@@ -111,7 +112,7 @@ def _figures(facts: ProductFacts) -> dict[str, Any]:
 
 
 def _sections(facts: ProductFacts, files: Files) -> dict[str, str]:
-    """Tables, and the sections that the register map has too."""
+    """Return tables, and the sections that the register map also contains."""
     texts = {
         "facts": readme_tables.facts_table(facts),
         "files": readme_tables.file_rows(files),
@@ -129,7 +130,7 @@ def _sections(facts: ProductFacts, files: Files) -> dict[str, str]:
 
 
 def _numbers(facts: ProductFacts) -> list[str]:
-    """What is rounded, and where random bits, exponents and functions come from."""
+    """Return lines on the rounding, and on the origin of random bits, exponents and functions."""
     paragraphs = [readme_numbers.draw_lines(facts), readme_numbers.exponent_choice_lines(facts)]
     if functions := readme_numbers.function_lines(facts):
         paragraphs.append(functions)
@@ -140,7 +141,7 @@ def _numbers(facts: ProductFacts) -> list[str]:
 
 
 def _of_run(facts: ProductFacts, run: FirstRun) -> dict[str, Any]:
-    """The first run."""
+    """Return the texts on the first run."""
     exact = "It is X W exactly." if run.is_exact else "It is X W within the error of the formats."
     return {
         **run.sizes,
@@ -156,5 +157,5 @@ def _of_run(facts: ProductFacts, run: FirstRun) -> dict[str, Any]:
 
 
 def _inside(lines: list[str]) -> str:
-    """Lines as part of an item of a list."""
+    """Return the lines, indented as a part of a list item."""
     return "\n".join(f"   {line}" for line in lines)

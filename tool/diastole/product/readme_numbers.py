@@ -1,4 +1,4 @@
-"""Paragraphs of the README of a product on where its numbers come from: random bits, shared
+"""Write the paragraphs of a product's README on the origin of numbers: random bits, shared
 exponents, and functions."""
 
 import textwrap
@@ -19,7 +19,7 @@ from diastole_sim.spec.reference import table
 from diastole_sim.spec.rounding import DRAW_BITS, SHARED_DRAW_BITS, is_stochastic
 
 SHOWN_SEED, SHOWN = 1, 6
-"""Of the draws that are shown: the seed, and how many."""
+"""Seed and number of the random values that the README shows."""
 
 _NO_DRAWS = "Random bits: no class rounds with any, so SEED, `tag` and `step` change nothing."
 _HASHED = (
@@ -87,7 +87,7 @@ _JUDGED = {
 
 
 def draw_lines(facts: ProductFacts) -> list[str]:
-    """How an element's random bits follow from its place."""
+    """Return the rule that derives the random bits of an element from the place of the element."""
     numerics = facts.config.numerics
     chosen = [numerics.tensor_class(name) for name in CLASS_NAMES]
     if not any(is_stochastic(each.rounding) for each in chosen):
@@ -124,7 +124,7 @@ def _of_element(kind: str, numerics: Numerics) -> str:
 
 
 def exponent_choice_lines(facts: ProductFacts) -> list[str]:
-    """How the exponent of a group follows from its numbers."""
+    """Return the rule that derives the exponent of a group from the numbers of the group."""
     numerics = facts.config.numerics
     texts: dict[str, list[str]] = {}
     for name in CLASS_NAMES:
@@ -137,7 +137,7 @@ def exponent_choice_lines(facts: ProductFacts) -> list[str]:
 
 
 def rule_text(chosen: TensorClass) -> str:
-    """The exponent of a group of a class."""
+    """Return the rule for the exponent of a group of a class."""
     kind, rule = chosen.format, chosen.scale
     if kind.two_level:
         four = rule == FOUR_OVER_SIX
@@ -158,7 +158,7 @@ def rule_text(chosen: TensorClass) -> str:
 
 
 def function_lines(facts: ProductFacts) -> list[str]:
-    """The errors of the special functions; nothing without a vector unit."""
+    """Return the errors of the special functions; an empty list without a vector unit."""
     if not facts.vector:
         return []
     rows = (

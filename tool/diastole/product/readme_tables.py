@@ -1,4 +1,4 @@
-"""Tables of the README of a product: ports, classes of tensors, operations, the first run."""
+"""Make tables for the README of a product: ports, tensor classes, operations, the first run."""
 
 import textwrap
 from collections.abc import Iterable
@@ -23,7 +23,7 @@ _CONVERT_FIELDS = (
 
 
 def pinout(facts: ProductFacts) -> list[str]:
-    """Every port, by bus."""
+    """Return a table of all ports, with the bus of every port."""
     rows = (
         (port["name"], port["direction"], str(port["width"]), bus_of(port["name"]))
         for port in facts.ports
@@ -32,7 +32,7 @@ def pinout(facts: ProductFacts) -> list[str]:
 
 
 def facts_table(facts: ProductFacts) -> list[str]:
-    """What the machine is."""
+    """Return a table of the main properties of the machine."""
     plan = facts.config.plan
     bits = sum(m["width"] * m["depth"] * m["instances"] for m in facts.memories)
     sums = f"float, {plan.mantissa} bits behind the leading one" if plan.floats else "integer"
@@ -49,7 +49,8 @@ def facts_table(facts: ProductFacts) -> list[str]:
 
 
 def classes_table(facts: ProductFacts) -> list[str]:
-    """By class of tensor: format, groups, copies, and what its images are made of."""
+    """Return a table of the tensor classes: format, groups, copies, and the sizes within an
+    image."""
     numerics = facts.config.numerics
     rows: list[tuple[str, ...]] = []
     for number, name in enumerate(CLASS_NAMES):
@@ -70,7 +71,8 @@ def classes_table(facts: ProductFacts) -> list[str]:
 
 
 def operations_table(facts: ProductFacts) -> list[str]:
-    """What each product computes, reads and writes."""
+    """Return a table of the operations: the equation, the addresses to read, the addresses to
+    write."""
     numerics = facts.config.numerics
 
     def reads(operation: Operation) -> Iterable[str]:
@@ -107,7 +109,7 @@ def _factor(name: str, plain: bool) -> str:
 
 
 def value_lines(facts: ProductFacts) -> list[str]:
-    """How a stored element becomes a number, by format."""
+    """Return the value of a stored element as a formula, a line per format."""
     chosen = {name: facts.config.numerics.tensor_class(name) for name in CLASS_NAMES}
     lines: list[str] = []
     for each in dict.fromkeys(one.format for one in chosen.values()):
@@ -138,7 +140,8 @@ def _value(chosen: Format) -> str:
 
 
 def exponent_lines(facts: ProductFacts) -> list[str]:
-    """Where the exponents of a group of blocks stand, by the classes' groups."""
+    """Return the places of the exponents in a group of blocks. Classes with equal places share a
+    line."""
     numerics = facts.config.numerics
     lines: list[str] = []
     kinds: dict[str, list[str]] = {}
@@ -193,7 +196,7 @@ _RESULT = (
 
 
 def number_lines(facts: ProductFacts) -> list[str]:
-    """What conversions and products round, and what becomes of values that are no numbers."""
+    """Return the rounding rules of conversions and products, and the treatment of NaN and Inf."""
     numerics, floats = facts.config.numerics, facts.config.numerics.accumulator
     chosen = {OPERAND_OF[name].name: numerics.tensor_class(name) for name in CLASS_NAMES}
     beyond = ", ".join(
@@ -211,7 +214,7 @@ def number_lines(facts: ProductFacts) -> list[str]:
 
 
 def _beyond(numerics: Numerics, name: str) -> str:
-    """What a finite number beyond the largest element of a class becomes."""
+    """Return the result of converting a finite number beyond the largest element of a class."""
     if not numerics.flags_overflow(name):
         return "the largest"
     special = "NaN" if numerics.tensor_class(name).format.specials == "nan" else "Inf"
@@ -240,7 +243,8 @@ def _rule(rounding: str, numerics: Numerics) -> str:
 
 
 def _window(numerics: Numerics) -> str:
-    """What terms are rounded to where one of the products may lose bits of them."""
+    """Return the rounding of terms before the sum, as text. The text is empty if no product may
+    lose bits of a term."""
     rounded = {
         numerics.product_bits(*pair)
         for pair in combinations(CLASS_NAMES, 2)
@@ -259,7 +263,7 @@ def _item(text: str) -> list[str]:
 
 
 def command_words(run: FirstRun) -> list[str]:
-    """The words of the commands side by side."""
+    """Return a table with the words of the commands side by side."""
     encoded = [command.encode() for command in run.commands]
     rows = (
         (
@@ -275,7 +279,8 @@ def command_words(run: FirstRun) -> list[str]:
 
 
 def place_table(run: FirstRun) -> list[str]:
-    """What lies where; of floats the bytes from a row to the next."""
+    """Return a table of the places in memory. For floats, the table gives the bytes between
+    rows."""
     pitches = {tensor.name: run.pitch(tensor) for tensor in (*FORWARD.factors, FORWARD.result)}
     rows = (
         (f"0x{place.address:08X}", str(place.size), str(pitches.get(name, "")), place.what)
@@ -285,13 +290,13 @@ def place_table(run: FirstRun) -> list[str]:
 
 
 def write_table(run: FirstRun) -> list[str]:
-    """The register writes, in order."""
+    """Return a table of the register writes, in order."""
     rows = ((f"0x{at:02X}", f"0x{value:08X}", about) for at, value, about in run.writes)
     return table("offset", "value", "register", rows=rows)
 
 
 def image_dumps(run: FirstRun) -> list[str]:
-    """The bytes of every image of the first run."""
+    """Return the bytes of every image of the first run, as lines."""
     lines: list[str] = []
     for tensor in FORWARD.factors:
         for number, image in enumerate(run.images(tensor)):
@@ -302,7 +307,7 @@ def image_dumps(run: FirstRun) -> list[str]:
 
 
 def _dump(image: Bytes) -> Iterable[str]:
-    """Lines of bytes; one alone stands for several of zeros."""
+    """Yield lines of bytes. Lines of zeros are left out, except the last line of the image."""
     rows = [image[at : at + BYTES_A_LINE] for at in range(0, len(image), BYTES_A_LINE)]
     for number, row in enumerate(rows):
         if row.any() or number == len(rows) - 1:
@@ -310,7 +315,8 @@ def _dump(image: Bytes) -> Iterable[str]:
 
 
 def file_rows(files: dict[str, Any]) -> list[str]:
-    """Kinds of files, and their paths; of memories the pattern."""
+    """Return a table of the kinds of files, with paths. If a kind has more than 4 paths, the table
+    shows the first and the last path."""
     by_kind: dict[str, list[str]] = {}
     for path, (kind, _) in files.items():
         by_kind.setdefault(kind, []).append(f"`{path}`")

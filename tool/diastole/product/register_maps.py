@@ -1,4 +1,4 @@
-"""The registers and commands of a machine, as documents and for tools."""
+"""Document the registers and commands of a machine, for readers and for tools."""
 
 from diastole.product.facts import Files, ProductFacts
 from diastole.product.ipxact import ipxact
@@ -30,7 +30,8 @@ all bits without a field. A field of more than 32 bits goes on from bit 0 of the
 
 
 def register_maps(facts: ProductFacts) -> Files:
-    """SystemRDL, IP-XACT, and Markdown with the encoding of commands."""
+    """Return SystemRDL, IP-XACT, and Markdown with the encoding of commands. With a vector unit,
+    add the encoding of programs."""
     name = facts.name
     rdl = facts.heading("//") + systemrdl(name, facts.described)
     text = "\n".join([facts.heading("<!--", " -->"), f"# Registers and commands of {name}", ""])
@@ -46,12 +47,13 @@ def register_maps(facts: ProductFacts) -> Files:
 
 
 def programs_path(facts: ProductFacts) -> str:
-    """Of what the vector unit's tables hold; only where there is such a unit."""
+    """Return the path of the document on the vector unit's tables. Only machines with a vector unit
+    have this document."""
     return f"regs/{facts.name}_programs.md"
 
 
 def programs(facts: ProductFacts) -> str:
-    """The encoding of programs and streams, as a document."""
+    """Return the encoding of programs and streams, as a document."""
     plan = facts.config.plan
     limits = Limits.of(
         plan.numerics, data_width=plan.data_width, nests=plan.nests, vector=vector_limits(plan)
@@ -61,17 +63,17 @@ def programs(facts: ProductFacts) -> str:
 
 
 def registers(facts: ProductFacts) -> list[str]:
-    """The register map, as a section."""
+    """Return the register map, as a section."""
     return [*_REGISTERS.splitlines(), "", *register_table(facts.described)]
 
 
 def commands(facts: ProductFacts) -> list[str]:
-    """What a command is, as a section."""
+    """Return the description of commands, as a section."""
     words, beat = COMMAND_BYTES // 4, facts.config.bus.data_width // 8
     text = _COMMANDS.format(bytes=COMMAND_BYTES, words=words, beat=beat)
     return [*text.splitlines(), "", *command_tables(facts.described)]
 
 
 def errors(facts: ProductFacts) -> list[str]:
-    """Codes of errors, as a section."""
+    """Return the error codes, as a section."""
     return ["## Errors", "", *error_table(facts.described)]

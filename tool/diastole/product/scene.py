@@ -1,4 +1,4 @@
-"""A run of a machine while it is made up: memory, commands, and what must come of them."""
+"""Compose a run of a machine: memory, commands, and the expected results."""
 
 import random
 from dataclasses import replace
@@ -22,20 +22,23 @@ from diastole_sim.spec.operations import OPERANDS, Operation, Tensor
 from diastole_sim.spec.registers import BY_NAME
 
 BASE = 0x92_3450_0000
-"""Of the memory: most of the address bits are used, and it is a multiple of any size."""
+"""First address of the memory. Most address bits are used, and the address is a multiple of any
+memory size that occurs."""
 MOST_COMMANDS = 20
-"""For which there is room at the start of memory."""
+"""Number of commands for which the start of memory has space."""
 SEED, STEP = 0x5EED_1234, 3
 NEGATIVE_ZERO, SUBNORMAL = 0x8000_0000, 0x8000_4321
 Floats = NDArray[np.float32]
 
 
 class Scene:
-    """``commands`` that are queued for a machine, and what they do. ``base``: where memory begins.
+    """Commands that are queued for a machine, and the effects of the commands.
 
-    ``contents``: what is in memory before, offset and bytes; ``results`` and ``stored``: what is
-    there afterwards, floats and bytes. ``tensors``, ``images``: the converted operands by name, and
-    the offsets of both their copies (the same where there is one). ``fields``: of their scales.
+    ``base``: first address of the memory. ``contents``: data in memory before the run, as offset
+    and bytes. ``results``, ``stored``: data in memory after the run, as floats and as bytes.
+    ``tensors``: converted operands by name. ``images``: offsets of the two copies of every operand;
+    the offsets are equal if the operand has a single copy. ``fields``: scale fields of the
+    conversions.
     """
 
     def __init__(self, view: HostView, base: int):
@@ -49,18 +52,19 @@ class Scene:
         self.contents: list[tuple[int, bytes]] = []
         self.stored: list[tuple[int, bytes]] = []
         self.results: list[tuple[int, Floats]] = []
-        self.written = 0  # where what the machine writes begins
+        self.written = 0  # offset of the first byte that the machine writes
         self.commands: list[Command] = []
         self.scales = TensorScales(view.numerics)
         self.fields: dict[str, int] = {}
         self.images: dict[str, tuple[int, int]] = {}
         self.tensors: dict[str, Quantised] = {}
         self.products: list[ResultTensor] = []
-        self.registers: dict[str, int] = {}  # what they read afterwards, beside those of all runs
+        self.registers: dict[str, int] = {}  # expected values, in addition to all runs' registers
 
     @cached_property
     def floats(self) -> dict[str, Floats]:
-        """Signed numbers of a few binades, a negative zero and a subnormal among them."""
+        """Operands: signed numbers of a few binades, with a negative zero and a subnormal
+        number."""
         return {tensor.name: self._floats(tensor) for tensor in OPERANDS}
 
     def _floats(self, tensor: Tensor) -> Floats:
@@ -78,18 +82,19 @@ class Scene:
         return self.sizes[tensor.rows], self.sizes[tensor.columns]
 
     def layout(self, values: Floats) -> FloatLayout:
-        """Of a tensor in memory."""
+        """Return the layout of a tensor in memory."""
         rows, cols = values.shape
         return FloatLayout(rows=rows, cols=cols, data_width=self.view.limits.data_width)
 
     def allocate(self, size: int) -> int:
-        """An offset in memory; between two pieces there is a beat that nobody may touch."""
+        """Return the offset of new space in memory. A beat that nobody may touch separates two
+        pieces."""
         at = self.end
         self.end = round_up(at + size, self.view.beat_bytes) + self.view.beat_bytes
         return at
 
     def convert_all(self) -> None:
-        """Queue the conversions; all that the machine writes comes behind the floats."""
+        """Queue the conversions. All data that the machine writes lies behind the floats."""
         places: dict[str, int] = {}
         for name, values in self.floats.items():
             rows = self.layout(values).pack(values).tobytes()
@@ -131,7 +136,7 @@ class Scene:
         return Images(memory=memory, numerics=view.numerics, data_width=view.limits.data_width)
 
     def result(self, values: Floats) -> int:
-        """Where the machine is to write floats."""
+        """Reserve space for floats that the machine will write, and return the offset."""
         at = self.allocate(self.layout(values).total_bytes)
         self.results.append((at, values))
         return at
@@ -147,7 +152,7 @@ class Scene:
         self.commands.append(Command.product(opcode, **self.sizes, planes=planes, **addresses))
 
     def operand_addresses(self, operation: Operation) -> dict[str, Any]:
-        """By field, of the images that it reads."""
+        """Return the addresses of the images that an operation reads, by field."""
         found: dict[str, Any] = {}
         for read in operation.reads:
             two = self.view.copies(read.operand.tensor_class) > 1
@@ -157,7 +162,7 @@ class Scene:
         return found
 
     def planes(self, operation: Operation) -> dict[str, int]:
-        """Of its operands, by class."""
+        """Return the numbers of planes of the operands, by class."""
         return {
             tensor.tensor_class: self.tensors[tensor.name].chosen.format.plane_count
             for tensor in operation.operands
@@ -165,13 +170,13 @@ class Scene:
 
     @property
     def size(self) -> int:
-        """Of memory, bytes: a power of two."""
+        """Size of the memory in bytes, a power of two."""
         return 1 << (self.end - 1).bit_length()
 
     @cached_property
     def given(self) -> bytes:
-        """Memory before the run. What nobody says is random, but what pads the rows of a result,
-        which the machine may leave or make zeros: here that is the same."""
+        """Memory before the run. Unspecified bytes are random, except in results. The padding of a
+        result's rows begins as zeros, because the machine may leave the padding or write zeros."""
         before = bytearray(self.random.randbytes(self.size))
         commands = b"".join(each.encode() for each in self.commands)
         for at, content in [(0, commands), *self.contents]:
@@ -183,7 +188,7 @@ class Scene:
 
     @cached_property
     def wanted(self) -> bytes:
-        """Memory after it."""
+        """Memory after the run."""
         memory = GoldenMemory(self.size)
         memory.write(0, np.frombuffer(self.given, dtype=np.uint8))
         for at, values in self.results:
@@ -195,7 +200,7 @@ class Scene:
         return memory.read(0, self.size).tobytes()
 
     def writes(self) -> list[tuple[int, int]]:
-        """Of registers, from the settings to the start."""
+        """Return the register writes, from the settings to the start, as offset and value."""
         control = BY_NAME["control"]
         enable = 1 << control.bit("irq_enable")
         settings = {
@@ -212,7 +217,7 @@ class Scene:
         return writes + accesses("control", 1 << control.bit("start") | enable)
 
     def reads(self) -> list[tuple[int, int]]:
-        """What the registers must tell in the end."""
+        """Return the values that the registers must have at the end, as offset and value."""
         flags = BY_NAME["flags"]
         seen = 0 if all(each.exact for each in self.products) else 1 << flags.bit("inexact")
         if any(each.overflow for each in self.products):
@@ -237,7 +242,7 @@ class Scene:
 
 
 def accesses(name: str, value: int) -> list[tuple[int, int]]:
-    """Of the words of a register."""
+    """Return the accesses to the words of a register, as offset and value."""
     register = BY_NAME[name]
     words = range(register.words)
     return [(register.offset + 4 * n, value >> 32 * n & 0xFFFF_FFFF) for n in words]

@@ -1,8 +1,9 @@
-"""The training that the host in C does, by the golden model: the losses that it must find.
+"""Compute the training of the C host with the golden model: the losses that the host must find.
 
-A layer Y = X W is to come near targets T: in each step dY = Y - T, the loss is the sum of the
-squares of dY, and W = W - rate dW. A machine with a vector unit does a whole step, by two programs;
-of a step of another machine the host does what is no product.
+A layer Y = X W learns targets T. In every step dY = Y - T, the loss is the sum of the squares of
+dY, and W = W - rate dW. A machine with a vector unit computes a whole step with two programs.
+Without a vector unit, the machine converts and multiplies, and the host computes the rest of the
+step.
 """
 
 from dataclasses import dataclass, replace
@@ -24,15 +25,16 @@ from diastole_sim.spec.stream_table import STREAMS, Descriptor, Kind
 
 STEPS = 10
 SLOWER = 4
-"""Rates that are tried, each half of the one before it."""
+"""Number of rates that are tried. Every rate is half of the previous rate."""
 _MEMORY_BYTES = 1 << 20
 _OPERANDS = {tensor.name: tensor for tensor in OPERANDS}
 
 
 @dataclass(frozen=True, kw_only=True)
 class Training:
-    """``targets``: T. ``rate``: a power of two, so that its product with dW is exact. ``losses``:
-    of every step, before its update, rounded to binary32."""
+    """Result of a training. ``targets``: T. ``rate``: learning rate, a power of two, which makes
+    the product with dW exact. ``losses``: loss of every step before the update of the step, rounded
+    to binary32."""
 
     targets: Floats
     rate: float
@@ -40,8 +42,12 @@ class Training:
 
 
 def train_layer(view: HostView, floats: dict[str, Floats], scales: dict[str, int]) -> Training:
-    """Of a machine; ``floats``: X, W as it begins, and as dY the targets; ``scales``: of the first
-    conversions. The rate is the largest of a few with which the loss falls to half, or the best."""
+    """Train the layer on a golden model of the machine and return the result.
+
+    ``floats``: X, the initial W, and the targets as dY. ``scales``: scale fields of the first
+    conversions. The rate is the largest of :data:`SLOWER` rates with which the loss falls below
+    half, or the rate with the smallest last loss.
+    """
     targets = floats["dY"]
     steepest = float(np.linalg.norm(floats["X"].astype(np.float64), 2)) ** 2
     first = -int(np.ceil(np.log2(steepest)))
@@ -56,13 +62,13 @@ def train_layer(view: HostView, floats: dict[str, Floats], scales: dict[str, int
 
 
 class _Run:
-    """One training, in the memory of a golden machine."""
+    """Training run with a fixed rate, in the memory of a golden machine."""
 
     def __init__(
         self, view: HostView, floats: dict[str, Floats], scales: dict[str, int], rate: float
     ):
         limits = view.limits
-        if limits.vector is None:  # the golden machine has one always
+        if limits.vector is None:  # the golden machine always has a vector unit
             limits = replace(limits, vector=VectorLimits(panel_vectors=2))
         self.view, self.rate = view, np.float32(rate)
         self.machine = GoldenMachine(view.numerics, limits, memory_bytes=_MEMORY_BYTES, seed=SEED)
@@ -75,7 +81,7 @@ class _Run:
         self._do(self._convert("X", STEP, scales["X"]))
 
     def losses(self) -> Floats:
-        """Of all steps."""
+        """Return the losses of all steps."""
         step = self._step_by_chains if self.view.limits.has_vector else self._step_by_products
         if self.view.limits.has_vector:
             self._load_tables()
@@ -93,7 +99,8 @@ class _Run:
         return float(np.cumsum(off.astype(np.float64).reshape(-1) ** 2)[-1])
 
     def _load_tables(self) -> None:
-        """Two programs, and streams of both."""
+        """Load the tables of the vector unit: two programs, a constant, and the streams of both
+        programs."""
         block, tables = self.view.block, self.machine.tables
         turns = range(1, block.bit_length())
         gradient = [
@@ -141,7 +148,7 @@ class _Run:
         rows = self.machine.memory.read(self.sums, 4 * self.sizes["m"]).view("<f4")
         return float(np.cumsum(rows.astype(np.float64))[-1])
 
-    # Memory.
+    # Places in memory.
 
     def _take(self, length: int) -> int:
         at, self.end = self.end, round_up(self.end + length, self.view.beat_bytes)
@@ -190,7 +197,8 @@ class _Run:
         )
 
     def _operands(self, operation: Operation) -> tuple[dict[str, Any], dict[str, int]]:
-        """By field the addresses of its images; by class their planes."""
+        """Return the addresses of the operation's images by field, and the numbers of planes by
+        class."""
         addresses: dict[str, Any] = {}
         for read in operation.reads:
             images = self.images[read.operand.name]

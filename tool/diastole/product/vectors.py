@@ -1,7 +1,7 @@
-"""A small run of a machine, for benches: memory before and after, registers to write and to read.
+"""Make a small run of a machine for benches: memory before and after, registers to write and read.
 
-Every operation of the machine is in it, on signed tensors of odd shapes, and the images of all of
-them. What must be there afterwards comes from the golden model.
+The run contains every operation of the machine, on signed tensors of odd shapes, and the images of
+all tensors. The expected results come from the golden model.
 """
 
 from dataclasses import dataclass
@@ -18,10 +18,10 @@ from diastole_sim.spec.command_table import PRODUCTS
 
 @dataclass(frozen=True, kw_only=True)
 class Vectors:
-    """What benches need. ``given`` and ``wanted``: all bytes of memory, from the base on.
-    ``writes``, ``reads``: offset and value of words of registers, in order. ``floats``: X, W and
-    dY; ``scales``: by them, the field of their conversions. ``product``: Y. ``training``: what the
-    host in C does behind that."""
+    """Data for benches. ``given``, ``wanted``: all bytes of memory from the base on, before and
+    after the run. ``writes``, ``reads``: offset and value of register words, in order. ``floats``:
+    X, W and dY. ``scales``: scale fields of the conversions of X, W and dY. ``product``: Y.
+    ``training``: training that the C host does after the product."""
 
     sizes: dict[str, int]
     given: bytes
@@ -34,19 +34,21 @@ class Vectors:
     training: Training
 
     def beats(self, content: bytes, beat_bytes: int) -> str:
-        """Bytes as lines of hexadecimal digits, a beat each, for ``$readmemh``."""
+        """Return bytes as lines of hexadecimal digits for ``$readmemh``, a beat per line."""
         starts = range(0, len(content), beat_bytes)
         beats = (content[start : start + beat_bytes] for start in starts)
         return "".join(beat[::-1].hex() + "\n" for beat in beats)
 
     @staticmethod
     def words(accesses: tuple[tuple[int, int], ...]) -> str:
-        """Accesses to registers likewise: 12 bits of offset, 32 of value."""
+        """Return accesses to registers as hexadecimal lines: 12 bits of offset, 32 bits of
+        value."""
         return "".join(f"{offset:03x}{value:08x}\n" for offset, value in accesses)
 
 
 def make_vectors(view: HostView, base: int = BASE) -> Vectors:
-    """Of a machine; the same for the same configuration. ``base``: where memory begins."""
+    """Return the vectors of a machine. Equal configurations give equal vectors. ``base``: first
+    address of the memory."""
     scene = Scene(view, base)
     chains = ChainScene(scene) if view.limits.has_vector else None
     scene.convert_all()
@@ -68,7 +70,8 @@ def make_vectors(view: HostView, base: int = BASE) -> Vectors:
 
 
 def c_vectors(view: HostView, vectors: Vectors) -> str:
-    """X, W and Y in C, for the host, and its training: targets, rate and losses."""
+    """Return X, W and Y in C for the host, with the targets, the rate and the losses of the
+    training."""
     prefix, name, training = view.prefix, view.name, vectors.training
     lines = [
         f"/* SPDX-License-Identifier: {LICENCE} */",
