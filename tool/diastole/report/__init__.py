@@ -1,1 +1,1 @@
-"""Tables and pictures."""
+"""Write tables and pictures."""

@@ -1,4 +1,4 @@
-"""The picture of a comparison: loss against area times passes, and against bits."""
+"""Draw a comparison: loss against area times passes, and loss against stored bits."""
 
 from collections.abc import Callable, Sequence
 from itertools import cycle
@@ -16,14 +16,17 @@ AXES: tuple[tuple[str, Place], ...] = (
     ("stored bits per element, all copies", lambda cost: cost.bits_per_element),
 )
 STYLES = ("--", ":", "-.", "-")
-"""Of the lines of float32."""
+"""Line styles of the float32 references."""
 
 
 def write_comparison(compared: Sequence[Compared], path: Path, title: str) -> None:
-    """Means of the held-out loss; bars are standard errors of the difference from float32 of the
-    same recipe, which is a line: what the seeds have in common is not in them. What has no loss or
-    no price has no point. .png or .svg. Needs matplotlib."""
-    from matplotlib.figure import Figure  # slow to import; without pyplot there is no window
+    """Draw the mean held-out loss of every configuration, as .png or .svg. Needs matplotlib.
+
+    Bars are standard errors of the difference from float32 with the same recipe. The bars exclude
+    the variation common to the seeds. The float32 reference is a line. Configurations without a
+    loss or a price have no point.
+    """
+    from matplotlib.figure import Figure  # slow to import; without pyplot no window opens
 
     references = {id(each.reference): each.reference for each in compared}
     figure: Any = Figure(figsize=(12, 5), layout="constrained")

@@ -1,4 +1,4 @@
-"""Trainings beside each other, for people: a table, a verdict."""
+"""Compare trainings for readers: a table and a verdict."""
 
 from collections.abc import Sequence
 
@@ -15,7 +15,8 @@ TOO_WIDE = 1e6
 
 
 def comparison_lines(compared: Sequence[Compared]) -> list[str]:
-    """A line for each configuration, that of its float32 before the first that has it."""
+    """Return a line for every configuration. The line of a float32 reference stands before the
+    first configuration with the reference."""
     shown: list[Compared] = []
     for each in compared:
         reference = each.reference
@@ -62,14 +63,15 @@ def _over(each: Compared, value: str, form: str, plain: str, unit: int) -> list[
 
 
 def _number(value: float | None, form: str) -> str:
-    """``-`` for none; a number that would widen the column has an exponent."""
+    """Return a number for a column, ``-`` for None. A number that would widen the column has an
+    exponent."""
     if value is None:
         return "-"
     return format(value, form if abs(value) < TOO_WIDE else form.replace(".4f", ".4g"))
 
 
 def comparison_legend(seeds: Sequence[int]) -> list[str]:
-    """What the columns mean."""
+    """Return the meaning of the columns."""
     command = areas()["command"] or "no measurement"
     shown = ", ".join(map(str, seeds))
     return [
@@ -84,7 +86,8 @@ def comparison_legend(seeds: Sequence[int]) -> list[str]:
 
 
 def verdict_lines(verdict: Ruling | None) -> list[str]:
-    """Whether the plain configuration wins, and over what."""
+    """Return the verdict: the better, equal and worse configurations, and whether the plain
+    configuration wins."""
     if verdict is None:
         return ["no verdict: it takes two configurations, and two seeds of each that end in a loss"]
     lines: list[str] = []

@@ -1,4 +1,4 @@
-"""What layers cost on a machine, for people: a table, and words on what would help."""
+"""Write the costs of layers on a machine for readers: a table, and advice on shorter times."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -23,9 +23,12 @@ def lines_of(
     widths: Mapping[str, int | None] | None = None,
     clock_mhz: float | None = None,
 ) -> list[str]:
-    """Return a line for every product of a layer, and one for all. ``widths``: bits of magnitude by
-    class, None where its format has one; where any has a choice, passes are told too. With a clock:
-    milliseconds, and what is done in a second."""
+    """Return a line for every product of a layer, and a line for the total.
+
+    ``widths``: bits of magnitude by class, None for a class without a choice of widths. If any
+    class has a choice, the lines give the passes. With a clock, the lines give milliseconds, and
+    rates per second.
+    """
     chosen = {name: bits for name, bits in (widths or {}).items() if bits is not None}
     records = [cost.record(clock_mhz) for cost in costs]
     starts = [
@@ -43,7 +46,7 @@ def lines_of(
 
 
 def _costs(record: Mapping[str, Any], clock_mhz: float | None, *, passes: bool) -> list[str]:
-    """Return the columns from the cycles on, of a record of a layer or of all."""
+    """Return the columns from the cycles on, for the record of a layer or of the total."""
     parts = percents(record["shares"])
     used = f"{parts[MULTIPLIERS]:.1f}%" if MULTIPLIERS in parts else ""
     others = {name: part for name, part in parts.items() if name != MULTIPLIERS and part}
@@ -72,7 +75,7 @@ def _passes(passes: float | None) -> str:
 
 
 def _legend(shares: Mapping[str, float], chosen: Mapping[str, int | None]) -> list[str]:
-    """Return what the columns mean, and the names that are in them."""
+    """Return the meaning of the columns, and of the names in the columns."""
     lines = [ADDS_UP]
     lines += [f"{name}: {MEANINGS[name]}" for name in shares if name != MULTIPLIERS]
     if chosen:
@@ -82,7 +85,7 @@ def _legend(shares: Mapping[str, float], chosen: Mapping[str, int | None]) -> li
 
 
 def pace_line(config: Config, total: Mapping[str, Any], clock_mhz: float) -> str:
-    """Return what all layers take at a clock, beside what the machine can do."""
+    """Return the time and the rates of all layers at a clock, beside the limits of the machine."""
     peak = 2 * config.macs * clock_mhz / 1e6
     bus = config.bus.ports * config.bus.data_width / 8 * clock_mhz / 1e3
     return (
@@ -93,8 +96,8 @@ def pace_line(config: Config, total: Mapping[str, Any], clock_mhz: float) -> str
 
 
 def cure(config: Config, bound: str) -> str:
-    """Return what would shorten the waits of a bound, of what the machine does not have yet. Those
-    of the bus are those of a machine whose bus cannot be wider."""
+    """Return a change that the machine lacks, to shorten the waits of a bound. For the bus, the
+    advice assumes that the bus cannot be wider."""
     one_port = config.bus.ports == 1
     if bound in ("reading", "writing"):
         more = (
@@ -126,9 +129,12 @@ def cure(config: Config, bound: str) -> str:
 def advice(
     config: Config, total: Mapping[str, Any], wider: Callable[[], Mapping[str, Any] | None]
 ) -> str:
-    """Return what would make a machine that is mostly idle busier; ``wider`` computes its total
-    with a bus of twice the width, None where there is none. Nothing where the multipliers are at
-    work."""
+    """Return advice on making a mostly idle machine busier; an empty text if the multipliers are
+    the bound.
+
+    ``wider``: computes the total of the machine with a bus of twice the width, None if the bus
+    cannot be wider.
+    """
     bound: str = total["bound"]
     if bound == MULTIPLIERS:
         return ""

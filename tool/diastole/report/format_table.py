@@ -1,4 +1,4 @@
-"""What there is to know about every number format, and which formats go together."""
+"""Describe all number formats, and the combinations of formats that a machine accepts."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ from diastole_sim.spec.numerics import CLASS_NAMES
 
 @dataclass(frozen=True)
 class Combination:
-    """Formats of X, W and dY that a machine takes together, and what follows."""
+    """Combination of formats of X, W and dY that a machine accepts, with the consequence."""
 
     x: str
     w: str
@@ -36,11 +36,12 @@ COMBINATIONS = (
 
 
 def record(name: str, block: int) -> dict[str, Any]:
-    """One format with its defaults in blocks of side ``block``, as plain values.
+    """Return a format with defaults in blocks of side ``block``, as plain values.
 
-    ``groups`` by class; ``bits`` of an element with its share of the exponents, ``bits_both`` in
-    all copies; ``largest`` and ``smallest`` positive element with a scale of 1; ``ulp`` at 1;
-    ``depth`` D; ``window`` of products with itself, exact where it is ``exact_window``.
+    ``groups``: groupings by class. ``bits``: bits of an element with its share of the exponents.
+    ``bits_both``: these bits in all copies. ``largest``, ``smallest``: positive elements with a
+    scale of 1. ``ulp``: unit in the last place at 1. ``depth``: D. ``window``: window of products
+    of the format with itself, exact if equal to ``exact_window``.
     """
     chosen = parse_format(name)
     bits, both = bits_per_element(name, block)
@@ -64,7 +65,7 @@ def record(name: str, block: int) -> dict[str, Any]:
 
 
 def table(records: Iterable[dict[str, Any]]) -> list[str]:
-    """The formats for people, a line each under a heading."""
+    """Return a table of formats for readers, a line per format under a heading."""
     heading = ["format", "groups", "bits", "both", "largest", "smallest", "ulp", "D", "window"]
     return align([[*heading, "NAND2/MAC"], *map(_cells, records)])
 
@@ -87,7 +88,7 @@ def _cells(record: dict[str, Any]) -> list[str]:
 
 
 def legend(block: int) -> list[str]:
-    """What the columns of :func:`table` mean."""
+    """Return the meaning of the columns of :func:`table`."""
     command = areas()["command"]
     return [
         f"groups: that share a scale, by default, with array.block = {block}",
@@ -102,14 +103,14 @@ def legend(block: int) -> list[str]:
 
 
 def combinations() -> list[str]:
-    """What goes together, for people."""
+    """Return the combinations of formats, for readers."""
     rows = [[each.x, each.w, each.dy, each.remark] for each in COMBINATIONS]
     return align([["X", "W", "dY", ""], *rows], left=4)
 
 
 def align(rows: Sequence[Sequence[str]], left: int = 2, ends: int = 0) -> list[str]:
-    """Lines of columns, two spaces apart; the first ``left`` and the last ``ends`` to the left, the
-    others to the right."""
+    """Return lines of columns that are two spaces apart. The first ``left`` and the last ``ends``
+    columns are aligned to the left, the remaining columns to the right."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines: list[str] = []
     for row in rows:
@@ -122,6 +123,6 @@ def align(rows: Sequence[Sequence[str]], left: int = 2, ends: int = 0) -> list[s
 
 
 def power(value: float) -> str:
-    """A power of two as such: ``2^-9``; 1 and 2 as numbers."""
+    """Return a power of two as a power: ``2^-9``. 1 and 2 are plain numbers."""
     exponent = value.hex().partition("p")[2]
     return f"{value:g}" if value in (1, 2) else f"2^{int(exponent)}"

@@ -1,4 +1,4 @@
-"""The record of a long training that is judged by two shorter means than comparing every step."""
+"""Record a long training that is judged by two shorter means instead of comparing every step."""
 
 from typing import Any
 
@@ -8,12 +8,12 @@ from diastole_sim.train import TrainResult
 def checked_record(
     result: TrainResult, *, compared: TrainResult, golden: TrainResult
 ) -> dict[str, Any]:
-    """Return the keys of ``train --json`` of ``result``, with what is known of its correctness.
+    """Return the keys of ``train --json`` for ``result``, with the evidence for correctness.
 
-    ``compared``: the first steps of the same training, every number of which was compared with the
-    golden model; ``golden``: the whole training on the golden model. ``verified`` is true where
-    those numbers and the final weights are the golden model's; ``compared`` and ``mismatches``
-    count the former; ``verification`` says which steps and which hashes.
+    ``compared``: the first steps of the training, compared number by number with the golden model.
+    ``golden``: the whole training on the golden model. ``verified`` is true if the compared numbers
+    and the final weights equal the golden model's. The keys ``compared`` and ``mismatches`` count
+    the compared numbers. ``verification`` gives the numbers of steps and the hash.
     """
     equal = result.weights_sha256 == golden.weights_sha256
     return result.to_json() | {

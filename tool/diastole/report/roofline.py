@@ -1,4 +1,4 @@
-"""The roofline of a machine and the products of layers below it."""
+"""Draw the roofline of a machine, with the products of layers below the roofline."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -12,31 +12,31 @@ from diastole.report.estimate_table import significant
 from diastole.report.sweep_table import plain_ticks
 
 MOST_LABELS, SLOWEST, MOST_NAMES = 12, 4, 3
-"""Labels of a picture: for so many of the slowest products, then for those that take the most
-cycles; names in a label."""
+"""Limits of the labels in a picture: number of labels, number of slowest products that are labelled
+first, and names in a label. The remaining labels go to the products with the most cycles."""
 ABOVE = 0.4
-"""Of the height below the roof, the room above it for labels."""
+"""Height above the roof for labels, as a fraction of the height below the roof."""
 NEAR = 8
-"""Points of the printed page, between products that share a label."""
+"""Distance in points of the printed page between products that share a label."""
 LETTER, LINE = 4.0, 9.0
-"""Points that a letter of a label takes, and its height."""
+"""Width of a letter and height of a label, in points."""
 COLOURS = ("tab:blue", "tab:orange", "tab:green", "tab:red")
 
 
 @dataclass(frozen=True, kw_only=True)
 class _Limits:
-    """What bus (in one direction) and multipliers allow, in units of the picture."""
+    """Limits of the bus (in a single direction) and of the multipliers, in units of the picture."""
 
     bus: float
     peak: float
     moved: str
     done: str
-    slope: float = 1.0  # operations of the picture per byte of the picture
+    slope: float = 1.0  # ``done`` per ``moved`` at an operation per byte
 
     @property
     def ridge(self) -> float:
-        """Operations per byte from which on the multipliers are the limit, if as much is read as
-        written."""
+        """Operations per byte above which the multipliers are the limit, if equal amounts are read
+        and written."""
         return self.peak / (2 * self.bus * self.slope)
 
     @classmethod
@@ -52,12 +52,13 @@ class _Limits:
 
 @dataclass
 class _Label:
-    """Products of one phase, by its name in the table, that lie side by side."""
+    """Label of products of a phase that lie side by side. ``phase``: name of the phase in the
+    table."""
 
     phase: str
     place: tuple[float, float]
     on_page: tuple[float, float]
-    below_roof: float  # on the page
+    below_roof: float  # distance in points on the page
     names: list[str] = field(default_factory=list[str])
 
     @property
@@ -70,10 +71,13 @@ class _Label:
 def write_roofline(
     costs: Sequence[LayerCost], path: Path, title: str, clock_mhz: float | None = None
 ) -> None:
-    """Draw products, of which there must be one, as points: operations per byte of memory against
-    operations per cycle, or per second at a clock, under what bus and multipliers allow; .png or
-    .svg. A multiplication and an addition are two operations. Needs matplotlib."""
-    from matplotlib.figure import Figure  # slow to import; without pyplot there is no window
+    """Draw products as points under the limits of bus and multipliers, as .png or .svg. Needs
+    matplotlib.
+
+    The axes are operations per byte of memory and operations per cycle, or operations per second at
+    a clock. A multiplication and an addition are two operations. ``costs`` must contain a product.
+    """
+    from matplotlib.figure import Figure  # slow to import; without pyplot no window opens
 
     shown = [cost for cost in costs if cost.product is not None]
     limits = _Limits.of(shown[0], clock_mhz)
@@ -97,7 +101,7 @@ def write_roofline(
     axes.set_title(title, fontsize=10, parse_math=False)
     axes.grid(alpha=0.3)
     axes.legend(fontsize=8, loc="lower right")
-    figure.draw_without_rendering()  # now it is known where things are on the page
+    figure.draw_without_rendering()  # computes the positions on the page
     _roof(axes, limits)
     for label, offset, turned in _spread(_labels(axes, shown, places, limits.peak), limits.peak):
         axes.annotate(
@@ -110,7 +114,7 @@ def write_roofline(
 
 
 def _place(cost: LayerCost, limits: _Limits) -> tuple[float, float]:
-    """Return operations per byte, and their rate in the picture's unit."""
+    """Return operations per byte, and operations per time in the unit of the picture."""
     found = cost.product
     assert found is not None
     operations = 2 * found.multiplications
@@ -119,8 +123,9 @@ def _place(cost: LayerCost, limits: _Limits) -> tuple[float, float]:
 
 
 def _roof(axes: Any, limits: _Limits) -> None:
-    """Draw what the bus allows, with as much read as written at the same time, and with one
-    direction alone, dashed; and what the multipliers allow; each with its figure."""
+    """Draw the limit of the bus and the limit of the multipliers, with figures. A solid line shows
+    the bus with equal reads and writes at the same time, a dashed line shows the bus in a single
+    direction."""
     (left, right), (bottom, _) = axes.get_xlim(), axes.get_ylim()
     bus, peak = limits.bus, limits.peak
     slope = limits.slope
@@ -145,7 +150,7 @@ def _roof(axes: Any, limits: _Limits) -> None:
 def _labels(
     axes: Any, costs: Sequence[LayerCost], places: Sequence[tuple[float, float]], peak: float
 ) -> list[_Label]:
-    """Return the labels of the slowest products, and of those that take the most cycles, from left
+    """Return labels for the slowest products and for the products with the most cycles, from left
     to right."""
     found: list[_Label] = []
     scale = 72 / axes.figure.dpi
@@ -173,9 +178,9 @@ def _labels(
 def _spread(
     labels: Sequence[_Label], peak: float
 ) -> Iterator[tuple[_Label, tuple[float, float], int]]:
-    """Give every label a place where no other label is, as an offset in points and an angle: above
-    the roof for products near it, below the point for others."""
-    free = 0.0  # the next place above the roof
+    """Yield a free place for every label, as an offset in points and an angle. Labels of products
+    near the roof are placed above the roof, remaining labels below the point."""
+    free = 0.0  # next place above the roof
     taken: list[tuple[float, float, float]] = []  # left, right, and height on the page
     for label in labels:
         x, y = label.on_page

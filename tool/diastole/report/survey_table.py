@@ -1,4 +1,4 @@
-"""Tables and pictures of what formats make of tensors."""
+"""Write tables and pictures of the errors that formats cause in tensors."""
 
 import warnings
 from collections.abc import Callable, Mapping, Sequence
@@ -12,7 +12,7 @@ from diastole_sim.codes.quality import ResultQuality
 from diastole_sim.codes.survey import Bits, Survey
 
 Surveys = Mapping[str, Sequence[Survey]]
-"""By tensor, every format in one order."""
+"""Surveys by tensor, with a common order of formats."""
 
 LEGEND = (
     "SNR: signal to quantisation noise of the elements that are neither NaN, Inf nor subnormal;",
@@ -23,7 +23,7 @@ LEGEND = (
 
 
 def tensor_table(name: str, shape: tuple[int, int], surveys: Sequence[Survey]) -> list[str]:
-    """One tensor for people, a line for each format under two headings."""
+    """Return a table of a tensor for readers: a line for every format under two headings."""
     heading = ["format", "groups", "SNR dB", "saturated", "underflowed", "spread", "rows"]
     rows = [
         [
@@ -42,7 +42,8 @@ def tensor_table(name: str, shape: tuple[int, int], surveys: Sequence[Survey]) -
 
 
 def shown_decibels(each: Survey | ResultQuality) -> str:
-    """The signal to noise for people; ``-`` where no element has one."""
+    """Return the signal to noise as text: ``exact`` without noise, ``-`` if no element was
+    counted."""
     if each.snr_db is None:
         return "exact" if each.counted else "-"
     return f"{each.snr_db:.1f}"
@@ -57,7 +58,7 @@ def _deficits(each: Survey) -> list[Bits]:
 
 
 def signal_to_noise(each: Survey) -> float | None:
-    """Return the decibels of a survey; None without noise."""
+    """Return the signal to noise of a survey in decibels; None without noise."""
     return each.snr_db
 
 
@@ -84,12 +85,13 @@ PANELS: tuple[tuple[str, Callable[[Survey], float | None], str], ...] = (
 
 
 def write_picture(surveys: Surveys, path: Path, title: str) -> None:
-    """Maps of tensors and formats, one for each figure of merit; .png or .svg. Needs matplotlib.
+    """Draw maps of tensors and formats, a map for every figure of merit, as .png or .svg. Needs
+    matplotlib.
 
-    A cell without a number (no noise, no group) is blank; one without an element that has a part in
-    the noise says ``-``.
+    A cell without a number (no noise, no group) is blank. A cell says ``-`` if no element of the
+    tensor has a part in the noise.
     """
-    from matplotlib.figure import Figure  # slow to import; without pyplot there is no window
+    from matplotlib.figure import Figure  # slow to import; without pyplot no window opens
 
     names = list(surveys)
     formats = [each.format for each in surveys[names[0]]]
@@ -102,7 +104,7 @@ def write_picture(surveys: Surveys, path: Path, title: str) -> None:
             _draw_uncounted(axes, [[each.counted for each in surveys[name]] for name in names])
         axes.set_title(heading, fontsize=10)
         axes.set_xticks(range(len(formats)), formats, rotation=90, fontsize=8)
-        # a name is no formula, though it may have dollars
+        # A name is no formula, but may contain dollars.
         axes.set_yticks(range(len(names)), map(one_line, names), fontsize=8, parse_math=False)
     figure.suptitle(one_line(title), parse_math=False)
     kind = path.suffix[1:].lower()

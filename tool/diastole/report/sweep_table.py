@@ -1,4 +1,4 @@
-"""What layers cost on many machines: a table, the machines that no other one beats, a picture."""
+"""Write the costs of layers on many machines: a table, the Pareto front, and a picture."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -21,7 +21,7 @@ REST = (
     "diastole synth --target sg13g2 counts all but clocked memories"
 )
 MOST_NAMES = 14
-"""Points of a picture with names."""
+"""Number of points in a picture that have names."""
 
 
 def sweep_lines(machines: Sequence[SweptMachine], clock_mhz: float | None = None) -> list[str]:
@@ -70,9 +70,12 @@ def _row(each: SweptMachine, columns: int, clock_mhz: float | None) -> list[str]
 def write_front(
     machines: Sequence[SweptMachine], path: Path, title: str, clock_mhz: float | None = None
 ) -> None:
-    """Draw cycles (or milliseconds) against area: a point for each machine, and a line of steps
-    through those that no other one beats, with their values; .png or .svg. Needs matplotlib."""
-    from matplotlib.figure import Figure  # slow to import; without pyplot there is no window
+    """Draw cycles (or milliseconds) against area, as .png or .svg. Needs matplotlib.
+
+    Every machine is a point. A line of steps connects the machines that no machine beats, with the
+    values of these machines.
+    """
+    from matplotlib.figure import Figure  # slow to import; without pyplot no window opens
 
     front = Front.of(machines)
     figure: Any = Figure(figsize=(8, 5), layout="constrained")
@@ -110,7 +113,7 @@ def _place(front: Front, each: SweptMachine, clock_mhz: float | None) -> tuple[f
 
 
 def plain_ticks(axes: Any) -> None:
-    """Write ticks of logarithmic axes as plain numbers, closer where an axis spans little."""
+    """Write the ticks of logarithmic axes as plain numbers, closer if an axis spans little."""
     from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
     for axis in (axes.xaxis, axes.yaxis):

@@ -1,4 +1,4 @@
-"""The picture of a mapped machine: its components as bars within bars, as wide as their share."""
+"""Draw a mapped machine: components as bars within bars, as wide as their share."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,20 +10,20 @@ from diastole.synth.flow import Synthesis
 from diastole.synth.tree import Component
 
 LEAST = 0.004
-"""A narrower bar is left out."""
+"""Smallest share of a bar. Narrower bars are left out."""
 LETTER = 0.0058
 """Share of the width that a letter of a name takes."""
 UPRIGHT = (0.009, 16)
-"""Share and letters, at least and at most, of a bar whose name stands upright."""
+"""Smallest share, and most letters, of a bar with an upright name."""
 
 
 def write_synthesis(found: Synthesis, path: Path, title: str) -> None:
-    """One row for each level of the tree, of the resource that counts; .png or .svg. Needs
-    matplotlib."""
-    import matplotlib  # slow to import; without pyplot there is no window
+    """Draw a row of bars for every level of the tree, by the target's main resource, as .png or
+    .svg. Needs matplotlib."""
+    import matplotlib  # slow to import; without pyplot no window opens
     from matplotlib.figure import Figure
 
-    plots: Any = matplotlib  # whose types are not complete
+    plots: Any = matplotlib  # the types of matplotlib are incomplete
 
     main = found.request.target.main
     bars = list(_bars(found.tree, found.tree, main, 0, 0.0))
@@ -56,7 +56,7 @@ def write_synthesis(found: Synthesis, path: Path, title: str) -> None:
 
 
 def _turned(name: str, width: float) -> int | None:
-    """Degrees by which a name is turned to stand in a bar; None if it does not fit."""
+    """Return the rotation of a name in a bar, in degrees; None if the name does not fit."""
     if len(name) * LETTER <= width:
         return 0
     least, most = UPRIGHT
@@ -66,7 +66,8 @@ def _turned(name: str, width: float) -> int | None:
 def _bars(
     whole: Component, part: Component, main: str, depth: int, left: float
 ) -> Iterator[tuple[int, float, float, Component]]:
-    """Depth, left end, width and component of every bar, a component's own share at its end."""
+    """Yield depth, left end, width and component of every bar. The component's own share is at the
+    end of the bar."""
     width = share(part.total, whole.total, main)
     yield depth, left, width, part
     for each in sorted(part.parts, key=lambda inner: -inner.total.get(main, 0)):

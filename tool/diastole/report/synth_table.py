@@ -1,4 +1,5 @@
-"""What a mapped machine takes, for people: a tree of what matters, its device, its longest path."""
+"""Write the resources of a mapped machine for readers: a tree of components, the device, the
+longest path."""
 
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
@@ -34,17 +35,19 @@ HEADINGS = {
     NAND2: "NAND2",
 }
 SCARCE = (DSPS, BLOCK_RAMS)
-"""A component that takes FEW of these is shown whatever else it takes."""
+"""Scarce resources. A component with :data:`FEW` times the least share of a scarce resource is
+always listed."""
 MOST_DELAYS = 10
-"""Components whose longest paths are shown."""
+"""Number of components with a listed longest path."""
 WIDTH = 100
-"""Columns of a list of memories."""
+"""Number of columns of a list of memories."""
 FEW = 5
-"""Times the least share that is shown."""
+"""Factor on the least listed share, for scarce resources."""
 
 
 def synth_lines(found: Synthesis, least: float) -> list[str]:
-    """The table with components that take at least the share ``least`` of the machine."""
+    """Return the table of components that take at least the share ``least`` of the machine, with
+    notes."""
     target, whole = found.request.target, found.tree.total
     shown = [each for each in target.resources if each != LATCHES or whole.get(LATCHES)]
     heading = ["component", "times", *(HEADINGS[each] for each in shown), "share"]
@@ -62,7 +65,8 @@ def synth_lines(found: Synthesis, least: float) -> list[str]:
 
 
 def what_matters(tree: Component, least: float, main: str) -> Iterator[tuple[int, Component]]:
-    """The components that matter, each with its depth, the largest of ``main`` first."""
+    """Yield depth and component of all components that matter, the largest share of ``main``
+    first."""
     whole = tree.total
 
     def below(part: Component, depth: int) -> Iterator[tuple[int, Component]]:
@@ -78,7 +82,7 @@ def what_matters(tree: Component, least: float, main: str) -> Iterator[tuple[int
 
 
 def share(part: Mapping[str, float], whole: Mapping[str, float], resource: str) -> float:
-    """Of the whole, 0 where there is none of it."""
+    """Return the share of ``part`` in ``whole``; 0 if ``whole`` has none of the resource."""
     return part.get(resource, 0) / whole[resource] if whole.get(resource) else 0.0
 
 
@@ -102,7 +106,7 @@ def _legend(found: Synthesis) -> list[str]:
 
 
 def _memories(found: Synthesis) -> list[str]:
-    """The memories of both kinds, with their shapes."""
+    """Return lines on the two kinds of memories, with shapes."""
     within, clocked = found.design.within_cycle, found.design.clocked
     main = found.request.target.main
     counted = isinstance(found.request.target, Fpga)
@@ -131,7 +135,7 @@ def _size(memories: Memories) -> str:
 
 
 def _shapes(memories: Memories) -> list[str]:
-    """What there is of each shape; no line ends within a shape."""
+    """Return the shapes of memories with their numbers. No line ends within a shape."""
     gap = "\0"
     shapes = ", ".join(str(each).replace(" ", gap) for each in memories.shapes)
     wrapper = textwrap.TextWrapper(WIDTH, initial_indent="  ", subsequent_indent="  ")
@@ -140,7 +144,7 @@ def _shapes(memories: Memories) -> list[str]:
 
 
 def _device(found: Synthesis) -> list[str]:
-    """How full the device would be, or is."""
+    """Return the use of the device's resources, and the resources that do not suffice."""
     if not found.holds:
         return []
     total = found.tree.total
@@ -150,7 +154,7 @@ def _device(found: Synthesis) -> list[str]:
 
 
 def usage(total: Mapping[str, float], holds: Mapping[str, int]) -> str:
-    """What is used of all that a device has any of."""
+    """Return the used amounts of all resources of which the device has any."""
     parts: list[str] = []
     for name, there in holds.items():
         used = total.get(name, 0)
@@ -173,7 +177,7 @@ def _routed(found: Synthesis) -> list[str]:
 
 
 def _others(routed: Routed) -> str:
-    """The clocks of other seeds."""
+    """Return the clocks that were reached from the remaining seeds."""
     others = [f"{mhz:.2f}" for seed, mhz in routed.clocks.items() if seed != routed.seed]
     return f"; other seeds {', '.join(others)}" if others else ""
 
@@ -197,7 +201,7 @@ def _delayed(found: Synthesis) -> list[str]:
 
 
 def path_lines(path: LongestPath) -> Sequence[str]:
-    """A line for every component on the way."""
+    """Return a line for every component on the path, under a heading."""
     rows = [["through", "signal", "cells", "logic ns", "routing ns"]]
     rows += [
         [

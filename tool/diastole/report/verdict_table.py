@@ -1,4 +1,4 @@
-"""Formats beside each other: what becomes of products, and what that costs."""
+"""Compare formats: the quality of the products, and the cost."""
 
 import shlex
 from collections.abc import Sequence
@@ -25,15 +25,18 @@ NO_FIGURE = (
     "  next: diastole compare --task digits --over format=bfp4,mxfp8_e4m3 trains in them;",
     "  --least-db DB says which formats have a figure of yours",
 )
-"""The end of a table without a verdict."""
+"""Last lines of a table without a verdict."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Verdict:
-    """Trials ``ranked`` by stored bits in all copies, then by area; ``trials`` has them as they
-    were asked for. ``least_db``: what the worst row and column of each product must have; None
-    where the user named no figure, and then nothing is recommended: noise does not tell what a
-    training needs."""
+    """Trials of mixtures with a ranking.
+
+    ``trials``: trials in the order of the request. ``ranked``: trials by stored bits in all copies,
+    then by area. ``least_db``: signal to noise in dB that the worst row and column of every product
+    must reach. None without a figure from the user: no mixture is then recommended, because noise
+    does not tell what a training needs.
+    """
 
     least_db: float | None
     trials: tuple[Trial, ...]
@@ -41,27 +44,30 @@ class Verdict:
 
     @property
     def enough(self) -> list[Trial]:
-        """Those that reach it, the smallest first; none without a figure."""
+        """Trials that reach ``least_db``, the smallest first; empty without a figure."""
         if self.least_db is None:
             return []
         return [trial for trial in self.ranked if trial.reaches(self.least_db)]
 
     @property
     def smallest_cell(self) -> Trial | None:
-        """The one of least area among them, as far as areas are known."""
+        """Trial of least cell area among the trials that reach ``least_db``, as far as areas are
+        known."""
         known = [(area, trial) for trial in self.enough if (area := _area(trial)) is not None]
         return min(known, key=lambda each: each[0])[1] if known else None
 
     @property
     def nearest(self) -> Trial | None:
-        """Where none reaches it, the one that comes nearest; None without a figure."""
+        """Trial that comes nearest to ``least_db`` if no trial reaches the figure; None without a
+        figure."""
         if self.least_db is None or self.enough:
             return None
         return max(self.ranked, key=_least)
 
 
 def verdict_of(trials: Sequence[Trial], least_db: float | None) -> Verdict:
-    """All of them in order; where the area of a cell is not known, behind those where it is."""
+    """Return the verdict with the trials ranked. Of equal bits, trials with an unknown cell area
+    come last."""
 
     def size(trial: Trial) -> tuple[float, float]:
         area = _area(trial)
@@ -78,11 +84,12 @@ def _least(trial: Trial) -> float:
     return float("inf") if trial.lost is None else trial.lost.place.snr_db
 
 
-# For people.
+# Texts for readers.
 
 
 def products_table(trials: Sequence[Trial]) -> list[str]:
-    """A line for each mixture: every product as a whole, its worst row and column."""
+    """Return a table with a line for every mixture: every product, its worst row and worst
+    column."""
     names = list(trials[0].products)
     heading = [word for name in names for word in (f"{name} dB", "row", "column")]
     rows = [
@@ -107,13 +114,14 @@ def _worst(counted: int, place: Worst | None) -> str:
 
 
 def _worst_of_all(trial: Trial) -> str:
-    """``-`` where a product has no element to judge, unless another product has an error."""
+    """Return the signal to noise of the worst row or column of all products, or ``exact``. Return
+    ``-`` if a product has no element to judge and no product has an error."""
     counted = min(each.counted for each in trial.products.values())
     return _worst(counted, trial.lost and trial.lost.place)
 
 
 def ranking_table(verdict: Verdict) -> list[str]:
-    """A line for each mixture, the smallest first."""
+    """Return a table with a line for every mixture, the smallest mixture first."""
     heading = ["format", "bits", "both", "NAND2/MAC", "worst dB", "where"]
     least_db = verdict.least_db
     rows = [
@@ -133,7 +141,7 @@ def ranking_table(verdict: Verdict) -> list[str]:
 
 
 def ranking_legend() -> list[str]:
-    """What the columns of :func:`ranking_table` mean."""
+    """Return the meaning of the columns of :func:`ranking_table`."""
     command = areas()["command"] or "no measurement"
     return [
         "bits: stored bits of an element and its share of the scales, mean of the tensors; both:",
@@ -144,8 +152,8 @@ def ranking_legend() -> list[str]:
 
 
 def conclusion(verdict: Verdict, settings: Settings) -> list[str]:
-    """Which is the smallest with the figure, or comes nearest, and what to do with it; without a
-    figure, how to find out what a format is worth."""
+    """Return lines on the smallest mixture that reaches the figure, or on the nearest mixture, and
+    a next command. Without a figure, return advice on finding out the worth of a format."""
     if verdict.least_db is None:
         return list(NO_FIGURE)
     asked = f"{verdict.least_db:g} dB in the worst row and column of every product"
@@ -174,11 +182,11 @@ def _where(trial: Trial) -> str:
     return "-" if lost is None else f"{lost.axis} {lost.place.index} of {lost.product}"
 
 
-# For scripts.
+# Records for scripts.
 
 
 def records(verdict: Verdict) -> list[dict[str, Any]]:
-    """Every mixture as it was asked for, as plain values."""
+    """Return the mixtures in the order of the request, as plain values."""
     return [_record(trial, verdict.least_db) for trial in verdict.trials]
 
 
@@ -216,7 +224,7 @@ def _place(worst: Worst | None) -> dict[str, Any] | None:
 
 
 def verdict_record(verdict: Verdict) -> dict[str, Any]:
-    """What :func:`conclusion` says, by the names of mixtures."""
+    """Return the statements of :func:`conclusion` by the names of mixtures."""
 
     def name(trial: Trial | None) -> str | None:
         return None if trial is None else trial.mixture.name

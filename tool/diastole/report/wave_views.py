@@ -1,4 +1,4 @@
-"""What viewers of waves show at first: the product's ports, by what they belong to."""
+"""Write the first view of wave viewers: the ports of the product, grouped by function."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -8,14 +8,17 @@ from typing import Any
 from diastole.files import atomic
 
 SCOPE = "product.Harness.product"
-"""Of the product in the waves."""
+"""Scope of the product in the waves."""
 GROUPS = {"s_axil_": "registers", "m_axi_": "memory", "m_axi1_": "second port to memory"}
 
 
 def write_views(waves: Path, ports: Sequence[Mapping[str, Any]]) -> tuple[Path, Path]:
-    """Beside ``waves``: a save file of GTKWave, which opens them itself (``gtkwave NAME.gtkw``),
-    and commands for Surfer (``surfer -c NAME.sucl``). ``ports`` as in a manifest. A view that is
-    there already stays: somebody may have saved his own. BadInput where they cannot be written."""
+    """Write two views beside ``waves``, and return their paths.
+
+    The views are a save file of GTKWave, which opens the waves (``gtkwave NAME.gtkw``), and
+    commands for Surfer (``surfer -c NAME.sucl``). ``ports``: ports as in a manifest. An existing
+    view stays, because a user may have saved the view. BadInput if a view cannot be written.
+    """
     views = waves.with_suffix(".gtkw"), waves.with_suffix(".sucl")
     texts = _gtkwave(waves, ports), _surfer(waves, ports)
     for view, lines in zip(views, texts, strict=True):
@@ -26,7 +29,7 @@ def write_views(waves: Path, ports: Sequence[Mapping[str, Any]]) -> tuple[Path, 
 
 
 def _grouped(ports: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, list[Mapping[str, Any]]]]:
-    """Ports by group; those of none first."""
+    """Yield the ports by group. Ports without a group come first."""
     yield "", [port for port in ports if not port["name"].startswith(tuple(GROUPS))]
     for prefix, name in GROUPS.items():
         found = [port for port in ports if port["name"].startswith(prefix)]
@@ -38,7 +41,7 @@ def _gtkwave(waves: Path, ports: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     yield f'[dumpfile] "{waves.resolve()}"'
     for name, found in _grouped(ports):
         if name:
-            yield "@200"  # a comment
+            yield "@200"  # comment
             yield f"-{name}"
         for port in found:
             wide = port["width"] > 1
