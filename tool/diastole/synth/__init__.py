@@ -1,1 +1,2 @@
-"""Mapping to FPGAs and to standard cells, place and route: by component, in its own names."""
+"""Map machines to FPGAs and standard cells, place and route, and report by component, in the names
+of the components."""

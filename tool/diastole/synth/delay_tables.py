@@ -1,4 +1,4 @@
-"""Liberty files: what a library of standard cells says of loads and of delays."""
+"""Read Liberty files: the loads and delays in a library of standard cells."""
 
 import re
 from bisect import bisect_right
@@ -13,17 +13,17 @@ from diastole_sim.spec.require import real_number, shown
 _TOKEN = re.compile(r'\n|"[^"]*"|[\w.+\-*!/\[\]&|^\']+|[(){}:;,]')
 _IGNORED = re.compile(r"/\*.*?\*/|\\\n", re.DOTALL)
 DEEPEST = 100
-"""Groups within each other."""
+"""Largest depth of groups within groups."""
 TABLES = frozenset(
     f"{of}{edge}{what}"
     for edge in ("rise", "fall")
     for of, what in (("cell_", ""), ("", "_transition"), ("", "_constraint"))
 )
-"""What is read of an arc."""
+"""Tables of an arc that are read."""
 
 
 class LibertyError(ValueError):
-    """A file that is no library of delays: the line, and what is wrong there."""
+    """File that is no library of delays. The message gives the line and the error."""
 
     def __init__(self, line: int, text: str):
         super().__init__(f"line {line}: {text}")
@@ -31,8 +31,8 @@ class LibertyError(ValueError):
 
 @dataclass
 class Group:
-    """``kind (name) { ... }`` from a ``line`` on: its attributes, of which lists have several
-    values, with their lines, and groups."""
+    """Group ``kind (name) { ... }`` that begins at ``line``. ``values``: attributes by name, with
+    several values for a list. ``lines``: line of every attribute. ``groups``: inner groups."""
 
     kind: str
     name: str
@@ -42,15 +42,16 @@ class Group:
     groups: "list[Group]" = field(default_factory=list)
 
     def of(self, kind: str) -> "list[Group]":
-        """The groups of a kind."""
+        """Return the inner groups of a kind."""
         return [group for group in self.groups if group.kind == kind]
 
     def text(self, name: str) -> str:
-        """A simple attribute; empty where there is none."""
+        """Return a simple attribute; an empty text if the attribute is absent."""
         return next(iter(self.values.get(name, [])), "")
 
     def number(self, name: str) -> float | None:
-        """Return a number that is not negative; None where the attribute is absent."""
+        """Return a number of at least 0; None if the attribute is absent. LibertyError for any
+        value but a number from 0."""
         if name not in self.values:
             return None
         value = real_number(self.text(name).strip())
@@ -60,7 +61,8 @@ class Group:
         return value
 
     def numbers(self, name: str) -> tuple[float, ...]:
-        """Return the numbers of a list; none where the attribute is absent."""
+        """Return the numbers of a list; an empty tuple if the attribute is absent. LibertyError for
+        a word that is no number."""
         found: list[float] = []
         for text in self.values.get(name, []):
             for word in text.replace(",", " ").split():
@@ -75,7 +77,8 @@ class Group:
 
 @dataclass(frozen=True)
 class Table:
-    """Values over one index or two, linear between its points and beyond them."""
+    """Table of values over one index or two indices, linear between the points and beyond the
+    points."""
 
     rows: tuple[float, ...]
     cols: tuple[float, ...]
@@ -83,10 +86,10 @@ class Table:
 
     @classmethod
     def of(cls, group: Group) -> "Table":
-        """Return the table of a group. LibertyError where its indices do not rise, or do not have
-        as many points as there are values."""
+        """Return the table of a group. LibertyError if an index does not rise, or if the number of
+        values differs from the number of points."""
         rows, cols = (_index(group, f"index_{n}") for n in (1, 2))
-        if not cols:  # one index, or none beside a single value: one row
+        if not cols:  # one index or a single value makes a single row
             rows, cols = (0.0,), rows or (0.0,)
         numbers = group.numbers("values")
         if len(numbers) != len(rows) * len(cols):
@@ -110,9 +113,9 @@ class Table:
 
 @dataclass(frozen=True)
 class Arc:
-    """From an input to an output (or from a clock to an input that must be there before it).
+    """Timing arc from an input to an output, or from a clock to an input with a set-up time.
 
-    ``tables``: by the names of Liberty. ``line``: where it begins in the file.
+    ``tables``: tables by their Liberty names. ``line``: first line of the arc in the file.
     """
 
     source: str
@@ -122,7 +125,7 @@ class Arc:
     line: int = 0
 
     def table(self, name: str) -> Table:
-        """Return one of the tables; LibertyError if the arc has none of that name."""
+        """Return a table by name. LibertyError if the arc has no table of this name."""
         if name not in self.tables:
             raise LibertyError(self.line, f"timing of {self.source} must have {name}")
         return self.tables[name]
@@ -130,8 +133,8 @@ class Arc:
 
 @dataclass(frozen=True)
 class Pin:
-    """Its capacitance, whether it is an output, the arcs that end at it, and the load that an
-    output may have, where the library says."""
+    """Pin of a cell. ``capacitance``: capacitance. ``output``: True for an output. ``arcs``: arcs
+    that end at the pin. ``most``: largest load of an output, None if the library gives no limit."""
 
     capacitance: float
     output: bool
@@ -140,24 +143,24 @@ class Pin:
 
 
 DelayLibrary = dict[str, dict[str, Pin]]
-"""By cell, by pin; in the units of the file."""
+"""Pins by cell name and pin name, in the units of the file."""
 
 
 @cache
 def read_delays(path: Path) -> tuple[DelayLibrary, float]:
-    """Return the cells of a Liberty file, and nanoseconds in its unit of time. LibertyError if it
-    is none."""
+    """Return the cells of a Liberty file, and the length of the file's unit of time in nanoseconds.
+    LibertyError if the file is no library."""
     library = read_groups(path)
     return cells_of(library), time_unit_ns(library)
 
 
 def read_library(path: Path) -> DelayLibrary:
-    """The cells of a Liberty file. LibertyError if it is none."""
+    """Return the cells of a Liberty file. LibertyError if the file is no library."""
     return cells_of(read_groups(path))
 
 
 def time_unit_ns(library: Group) -> float:
-    """Nanoseconds in its unit of time."""
+    """Return the length of the library's unit of time in nanoseconds."""
     text = library.text("time_unit") or "1ns"
     found = re.fullmatch(r"([0-9.]+)\s*([unpf]s)", text)
     number = found and real_number(found[1])
@@ -168,12 +171,12 @@ def time_unit_ns(library: Group) -> float:
 
 
 def cells_of(library: Group) -> DelayLibrary:
-    """By their names."""
+    """Return the pins of all cells, by cell name."""
     return {cell.name: dict(map(_pin, cell.of("pin"))) for cell in library.of("cell")}
 
 
 def read_groups(path: Path) -> Group:
-    """The library of a Liberty file. LibertyError if it is none."""
+    """Return the library group of a Liberty file. LibertyError if the file is no Liberty file."""
     text = path.read_text(errors="replace")
     words = _Words(_IGNORED.sub(lambda found: "\n" * found[0].count("\n"), text))
     top = Group("", "", 1)
@@ -201,14 +204,14 @@ def _pin(group: Group) -> tuple[str, Pin]:
 
 
 class _Words:
-    """The words of a text, with the line of the last one."""
+    """Words of a text, with the line of the last word."""
 
     def __init__(self, text: str):
         self._words: Iterator[str] = iter(_TOKEN.findall(text))
         self.line = 1
 
     def next(self) -> str:
-        """Return the next word; empty at the end."""
+        """Return the next word; an empty text at the end."""
         for word in self._words:
             self.line += word.count("\n")
             if word != "\n":
@@ -216,7 +219,7 @@ class _Words:
         return ""
 
     def of(self, group: Group) -> str:
-        """Return the next word, which ``group`` must have. LibertyError at the end of the text."""
+        """Return the next word, a part of ``group``. LibertyError at the end of the text."""
         word = self.next()
         if not word:
             raise LibertyError(self.line, f"the file ends within {group.kind} of line {group.line}")
@@ -224,7 +227,7 @@ class _Words:
 
 
 def _fill(group: Group, words: _Words, depth: int) -> None:
-    """Everything up to the end of the group, or of the file for one without a kind."""
+    """Read everything up to the end of the group, or up to the end of the file at depth 0."""
     while word := words.of(group) if depth else words.next():
         if word == "}" and depth:
             return
@@ -241,7 +244,7 @@ def _fill(group: Group, words: _Words, depth: int) -> None:
 
 
 def _call(group: Group, name: str, line: int, words: _Words, depth: int) -> None:
-    """A group within a group, or a list."""
+    """Read a group within a group, or a list attribute."""
     inner = Group(name, "", line)
     arguments: list[str] = []
     while (argument := words.of(inner)) != ")":
@@ -269,7 +272,8 @@ def _index(group: Group, name: str) -> tuple[float, ...]:
 
 
 def _between(points: Sequence[float], value: float) -> tuple[int, float]:
-    """The interval that a value is in, or nearest to, and where in it: 0 to 1, if it is in it."""
+    """Return the interval that contains ``value`` or is nearest to ``value``, and the position in
+    the interval: 0 to 1 for a value inside."""
     if len(points) == 1:
         return 0, 0.0
     number = min(max(bisect_right(points, value) - 1, 0), len(points) - 2)

@@ -1,8 +1,10 @@
-"""The clock of a machine in standard cells, by the delays of its library, in names of ours.
+"""Find the clock of a machine in standard cells from the delays of the cell library. Paths are
+reported in names of the machine's own components and signals.
 
-Components are mapped each for itself and sized for a period; then they are put together as they are
-and timed as one. There are no wires. Memories with a clocked read take and give words at a clock
-edge in no time; paths through memories that are read within the cycle count like all others.
+Every component is mapped alone and sized for a period. The components are then joined without
+changes and timed as a whole. Wires are not modelled. Memories with a clocked read accept and return
+words at a clock edge in no time. Paths through memories that are read within the cycle count like
+all remaining paths.
 """
 
 import re
@@ -19,12 +21,12 @@ from diastole.synth.tree import scope_of
 
 _HIDDEN = re.compile(r"\.?\$.*")
 USUAL_MHZ = 400.0
-"""What cells are sized for where nobody says."""
+"""Clock in MHz for which cells are sized unless a caller gives another clock."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ComponentDelay:
-    """The longest path that ends in registers of a component, of all its instances."""
+    """Longest path that ends in registers of a component, over all instances of the component."""
 
     component: str
     ns: float
@@ -32,7 +34,7 @@ class ComponentDelay:
     end: PathPoint
 
     def record(self) -> dict[str, Any]:
-        """As JSON has it."""
+        """Return the values for JSON."""
         return {
             "component": self.component,
             "ns": round(self.ns, 3),
@@ -43,7 +45,7 @@ class ComponentDelay:
 
 @dataclass(frozen=True, kw_only=True)
 class Delays:
-    """The longest path of a machine, and of each component, the longest first."""
+    """Longest path of a machine, and longest paths of all components, the longest path first."""
 
     asked_mhz: float
     ns: float
@@ -59,7 +61,7 @@ class Delays:
         return self.mhz >= self.asked_mhz
 
     def record(self) -> dict[str, Any]:
-        """As JSON has it."""
+        """Return the values for JSON."""
         return {
             "wires": "none",
             "mhz": round(self.mhz, 1),
@@ -71,7 +73,7 @@ class Delays:
 
 
 def buffer_of(library: Library, delays: DelayLibrary) -> Buffer | None:
-    """The usual buffer of the library, with half of the load that it may have."""
+    """Return the usual buffer of the library, with half of the load that the buffer may have."""
     if library.buffer is None:
         return None
     (source,) = library.cells[library.buffer].inputs
@@ -84,10 +86,10 @@ def buffer_of(library: Library, delays: DelayLibrary) -> Buffer | None:
 def find_delays(
     library: Library, netlist: Mapping[str, Any], top: str, *, asked_mhz: float, prefix: str
 ) -> Delays:
-    """Of what ``write_json`` has of a design that was flattened, its memories with a clocked read
-    as black boxes.
+    """Return the delays of a flattened design from the netlist of ``write_json``. Memories with a
+    clocked read are black boxes in the netlist.
 
-    BadInput if the library says nothing of delays that is understood here.
+    BadInput if the library gives no delays that this module understands.
     """
     read = delays_of(library)
     try:
@@ -99,8 +101,8 @@ def find_delays(
 
 
 def delays_of(library: Library) -> tuple[DelayLibrary, float]:
-    """Return what a library says of delays, and nanoseconds in its unit of time. BadInput with the
-    line and the attribute that is wrong."""
+    """Return the delays in a library, and the length of the library's unit of time in nanoseconds.
+    BadInput with the line and the wrong attribute."""
     try:
         return read_delays(library.path)
     except LibertyError as error:
@@ -152,9 +154,10 @@ def _delays(
 
 
 class CellNames:
-    """Cells of a flat netlist by the nets that they drive, as far as these have names of ours.
+    """Names for the cells of a flat netlist: names of the nets that the cells drive, if the nets
+    have names from the source.
 
-    A name that Yosys made says at most in which instance a cell is.
+    A name that Yosys made tells at most the instance of a cell.
     """
 
     def __init__(self, flat: Mapping[str, Any], scopes: Mapping[str, str], timing: Timing):
@@ -172,11 +175,12 @@ class CellNames:
                 self._nets.setdefault(bit, []).append(f"{name}[{place}]" if several else name)
 
     def scope(self, cell: str) -> str:
-        """The path of the instance that a cell is in."""
+        """Return the path of the instance that contains a cell."""
         return scope_of(self._own(cell), self.scopes)
 
     def name(self, cell: str) -> str:
-        """Of a signal that it drives, in its own instance; else one that only tools would give."""
+        """Return the name of a signal that the cell drives, in the instance of the cell. Without a
+        named signal, return a name with ``$``; only tools give such names."""
         scope = self.scope(cell)
         nets = [net for bit in self._driven.get(cell, []) for net in self._nets.get(bit, [])]
         inside = [net for net in nets if scope_of(net, self.scopes) == scope]
@@ -198,7 +202,8 @@ def _path(end: PathEnd, unit: float, names: CellNames) -> LongestPath:
 
 
 def _steps(end: PathEnd, unit: float) -> Iterator[dict[str, Any]]:
-    """As place and route reports them: what a cell takes, and set-up at the end."""
+    """Yield steps in the form of a report of place and route: delays of the cells, and the set-up
+    time at the end."""
     before = None
     for cell, delay in end.came.path:
         yield {

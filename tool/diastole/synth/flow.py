@@ -1,4 +1,4 @@
-"""From a product to a report: mapping, and place and route where it is asked for."""
+"""Make a report of a product: mapping, and place and route if requested."""
 
 import json
 from collections import Counter
@@ -20,15 +20,19 @@ Said = Callable[[str], None]
 STORING = (LATCHES, REGISTERS, LUT_RAM, BLOCK_RAMS)
 """Resources that hold words."""
 ASKED_MHZ = 85.0
-"""What place and route is asked for where nobody says."""
+"""Clock in MHz for place and route, unless a caller requests another clock."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Request:
-    """What is wanted: a device by its name, None for the usual one; everything mapped as one
-    (``flat``), place and route at ``asked_mhz`` from ``seed``, or from it and the next ones where
-    that is done several ``times``, with a ``placer`` of nextpnr's, a bitstream of it; of standard
-    cells ``delays``, sized for ``asked_mhz``; None: what is usual."""
+    """Request for a synthesis.
+
+    ``device``: name of the device. ``flat``: map everything as a single module. ``route``: place
+    and route at ``asked_mhz``. ``seed``, ``times``: first seed, and number of runs from consecutive
+    seeds. ``placer``: placer of nextpnr. ``bitstream``: make a bitstream of the result. ``delays``:
+    add up the delays of standard cells that are sized for ``asked_mhz``. None selects the default
+    of a member.
+    """
 
     target: Target
     device: str | None = None
@@ -53,12 +57,12 @@ class Request:
 
     @property
     def router(self) -> str | None:
-        """The program that places and routes, if there is one."""
+        """Program that places and routes the target; None if no program does."""
         return self.target.router if isinstance(self.target, Fpga) else None
 
     @property
     def mhz(self) -> float:
-        """The clock that is asked for."""
+        """Requested clock in MHz."""
         usual = ASKED_MHZ if isinstance(self.target, Fpga) else USUAL_MHZ
         return usual if self.asked_mhz is None else self.asked_mhz
 
@@ -69,7 +73,7 @@ class Request:
 
 @dataclass(frozen=True, kw_only=True)
 class Tools:
-    """The programs that a request needs."""
+    """Programs that a request needs."""
 
     yosys: Program
     router: Program | None = None
@@ -77,7 +81,7 @@ class Tools:
 
     @classmethod
     def find(cls, request: Request) -> "Tools":
-        """ToolMissing for the first that is not there."""
+        """Find the programs. ToolMissing for the first missing program."""
         yosys = YOSYS.find()
         if not isinstance(request.target, Fpga) or not (request.route or request.bitstream):
             return cls(yosys=yosys)
@@ -96,8 +100,8 @@ class Tools:
 
 @dataclass(frozen=True, kw_only=True)
 class Synthesis:
-    """A ``design`` by component, with what place and route found, or the delays of its cells;
-    ``harness``: what its pins cost."""
+    """Result of a synthesis: a ``design`` by component, with the results of place and route, or
+    with the delays of cells. ``harness``: resources of the harness around the pins."""
 
     request: Request
     design: Design
@@ -110,7 +114,7 @@ class Synthesis:
 
     @property
     def holds(self) -> Mapping[str, int]:
-        """What the device has; nothing of a library."""
+        """Resources of the device; empty for a library."""
         target = self.request.target
         if not isinstance(target, Fpga):
             return {}
@@ -118,13 +122,13 @@ class Synthesis:
 
     @property
     def flat(self) -> bool:
-        """Whether everything was mapped as one."""
+        """True if everything was mapped as a single module."""
         return self.request.flat or self.routed is not None
 
     @property
     def within_cycle(self) -> dict[str, float]:
-        """The resources of all memories that are read within the cycle. Mapped flat, gates between
-        them and what they feed may count there."""
+        """Resources of all memories that are read within the cycle. In a flat mapping, gates
+        between a memory and the logic behind may count as a part of the memory."""
         found: Counter[str] = Counter()
         for module in self.design.within_cycle.modules:
             for part in self.tree.everywhere(module.removeprefix(self.design.prefix)):
@@ -133,17 +137,17 @@ class Synthesis:
 
     @property
     def built_of(self) -> dict[str, int]:
-        """The cells that hold the words of those memories: how many there are of each kind."""
+        """Cells that hold the words of the memories read within the cycle: numbers by kind."""
         return {name: round(n) for name, n in self.within_cycle.items() if name in STORING and n}
 
     @property
     def per_mac(self) -> float | None:
-        """The area, or the sites, for each multiplier; None where nothing is counted per MAC."""
+        """Area or number of sites per multiplier; None if nothing is counted per MAC."""
         macs = self.design.macs
         return self.tree.total.get(self.request.target.main, 0) / macs if macs else None
 
     def record(self) -> dict[str, Any]:
-        """The one object of ``--json``."""
+        """Return the object that ``--json`` prints."""
         target = self.request.target
         found: dict[str, Any] = {
             "target": target.name,
@@ -169,7 +173,8 @@ class Synthesis:
         return found
 
     def _memories(self) -> dict[str, Any]:
-        """Which are in the tree and which are not. An FPGA's block RAMs are."""
+        """Return records of the two kinds of memories, with a mark for memories that the tree
+        counts. The block RAMs of an FPGA are counted."""
         target = self.request.target
         own = None if self.flat else amounts(self.within_cycle, target.resources)
         return {
@@ -182,10 +187,10 @@ class Synthesis:
 def synthesise(
     request: Request, design: Design, tools: Tools, said: Said | None = None
 ) -> Synthesis:
-    """Maps a design and, where that is asked for, places and routes it behind four pins, or adds
-    up the delays of its cells.
+    """Map a design. On request, place and route the design behind four pins, or add up the delays
+    of the cells.
 
-    CheckFailed if a program refuses it, as where it does not fit.
+    CheckFailed if a program refuses the design, for example because the design does not fit.
     """
     route = request.route or request.bitstream
     inner = design.in_harness() if route else design

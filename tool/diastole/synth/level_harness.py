@@ -1,7 +1,9 @@
-"""A top of four pins around a machine, so that a device need not have a pin for each of its ports.
+"""Wrap a machine in a top module of four pins. A device then needs no pin for every port of the
+machine.
 
-Inputs come from a chain of registers, outputs go to registers that are folded into one: every path
-of the machine begins and ends in a register, as it does between the machine and its bus in a chip.
+Inputs come from a chain of registers. Outputs go to registers that are folded into a single
+register. Every path of the machine begins and ends in a register, like the paths between a machine
+and its bus in a chip.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -9,13 +11,13 @@ from typing import Any
 
 CLOCK, RESET = "aclk", "aresetn"
 MACHINE = "machine"
-"""The name of the machine in the top, whose module is called after it."""
+"""Name of the machine's instance in the top. The module of the top is named after the machine."""
 FOLD = 4
-"""Registers that one register of the next level takes the parity of."""
+"""Number of registers whose parity a register of the next level takes."""
 
 
 def levels(width: int) -> list[int]:
-    """Registers of every level that folds ``width`` bits into one."""
+    """Return the numbers of registers of all levels that fold ``width`` bits into a single bit."""
     found = [width]
     while found[-1] > 1:
         found.append(-(-found[-1] // FOLD))
@@ -23,9 +25,10 @@ def levels(width: int) -> list[int]:
 
 
 def harness_text(top: str, ports: Sequence[Mapping[str, Any]]) -> str:
-    """Verilog of module TOP_harness around module ``top`` with these ``ports`` of its manifest.
+    """Return the Verilog of module TOP_harness around module ``top`` with the ``ports`` of a
+    manifest.
 
-    ValueError if it has no clock and reset of these names, or no output.
+    ValueError if the module has no output, or lacks the clock or the reset of the names above.
     """
     of_top = {port["name"] for port in ports}
     driven = [port for port in ports if port["name"] not in (CLOCK, RESET)]

@@ -1,4 +1,4 @@
-"""What a Liberty file says of its cells, as far as areas need it: area, function, registers."""
+"""Read the cells of a Liberty file as far as areas need the cells: area, function, registers."""
 
 import re
 from collections.abc import Iterator
@@ -22,8 +22,9 @@ _TOKEN = re.compile(r"\s*([A-Za-z_]\w*|[01]|[!'*&+|^()])")
 
 @dataclass(frozen=True, kw_only=True)
 class LibraryCell:
-    """A cell: its area in the library's unit, its input pins, the function of each output.
-    ``latch``: whether its state is a latch's; ``sequential`` is true of latches too."""
+    """Cell of a library: area in the library's unit, input pins, functions of the outputs.
+    ``sequential``: True for registers and latches. ``latch``: True if the state is the state of a
+    latch."""
 
     name: str
     area: float
@@ -34,7 +35,7 @@ class LibraryCell:
 
     @property
     def is_nand2(self) -> bool:
-        """Whether its one output is the NAND of its two inputs."""
+        """True if the cell has a single output, the NAND of two inputs."""
         if len(self.inputs) != 2 or len(self.functions) != 1 or self.sequential:
             return False
         for values in product((False, True), repeat=2):
@@ -45,7 +46,7 @@ class LibraryCell:
 
     @property
     def is_buffer(self) -> bool:
-        """Whether its one output is its one input."""
+        """True if the cell has a single input, and a single output equal to the input."""
         if len(self.inputs) != 1 or len(self.functions) != 1 or self.sequential:
             return False
         (source,), (function,) = self.inputs, self.functions
@@ -54,7 +55,7 @@ class LibraryCell:
 
 @dataclass(frozen=True, kw_only=True)
 class Library:
-    """A file of standard cells, and the area of the smallest NAND2 in it."""
+    """File of standard cells, with the area of the smallest NAND2 in the file."""
 
     path: Path
     cells: dict[str, LibraryCell]
@@ -62,37 +63,40 @@ class Library:
 
     @classmethod
     def read(cls, path: Path) -> "Library":
-        """BadInput where there is no such file, or no two-input NAND in it."""
+        """Return the library of a file. BadInput if the file is missing or has no two-input
+        NAND."""
         return _read(path.resolve())
 
     @property
     def buffers(self) -> list[str]:
-        """Cells whose output is their input, the smallest first."""
+        """Cells whose output equals the input, the smallest cell first."""
         found = [cell for cell in self.cells.values() if cell.is_buffer]
         return [cell.name for cell in sorted(found, key=lambda cell: (cell.area, cell.name))]
 
     @property
     def buffer(self) -> str | None:
-        """The smallest but one, if there are two."""
+        """Second smallest buffer; the only buffer of a library with a single buffer; None without
+        buffers."""
         return next(iter(self.buffers[1:] or self.buffers), None)
 
     def nand2(self, name: str) -> float:
-        """Area of a cell in NAND2 equivalents; KeyError if the library has no such cell."""
+        """Return the area of a cell in NAND2 equivalents. KeyError if the library has no cell of
+        this name."""
         return self.cells[name].area / self.nand2_area
 
 
 MAX_BYTES = 1 << 30
-"""Of a library: several times the largest of a foundry."""
+"""Largest size of a library: several times the largest library of a foundry."""
 
 
 @cache
 def _read(path: Path) -> Library:
-    content = read_content(path, MAX_BYTES, "library of cells", pipes=False)  # Yosys reads it too
+    content = read_content(path, MAX_BYTES, "library of cells", pipes=False)  # for Yosys too
     text = content.decode(errors="replace")
     try:
         plain = _COMMENT.sub(lambda found: " " + "\n" * found[0].count("\n"), text)
         cells = {cell.name: cell for cell in _cells(plain)}
-    except ValueError as error:  # a number that is none
+    except ValueError as error:  # malformed number
         raise BadInput(f"{path}: {error}") from error
     nands = [cell.area for cell in cells.values() if cell.is_nand2 and cell.area > 0]
     if not nands:
@@ -108,7 +112,7 @@ def _cells(text: str) -> Iterator[LibraryCell]:
 
 def _cell(name: str, text: str, line: int) -> LibraryCell:
     pins = {found.group(1): _block(text, found.end()) for found in _PIN.finditer(text)}
-    # what stands before the first pin or inner group of that name may follow it as well
+    # Attributes before the first pin or inner group of the cell may also follow the pins.
     said = re.search(r"\barea\s*:\s*\"?([^\s\";}]*)", text)
     area = real_number(said[1]) if said else 0.0
     if area is None or area < 0:
@@ -132,7 +136,8 @@ def _is_input(pin: str) -> bool:
 
 
 def _block(text: str, begin: int) -> str:
-    """What stands between a brace that ends at ``begin`` and the one that closes it."""
+    """Return the text between an opening brace that ends at ``begin`` and the matching closing
+    brace."""
     depth = 1
     for brace in _BRACE.finditer(text, begin):
         depth += 1 if brace.group() == "{" else -1
@@ -142,9 +147,11 @@ def _block(text: str, begin: int) -> str:
 
 
 def evaluated(function: str, values: dict[str, bool]) -> bool | None:
-    """A function of Liberty with these values of its pins; None if it is none of them alone.
+    """Return the value of a Liberty function for these values of the pins. None if the function
+    does not follow from these pins alone.
 
-    From the loosest on: ``+`` or ``|``; ``*``, ``&`` or nothing; ``^``; ``!`` before, ``'`` behind.
+    Operators, from the loosest: ``+`` or ``|``; ``*``, ``&`` or nothing; ``^``; prefix ``!``,
+    suffix ``'``.
     """
     tokens = _TOKEN.findall(function)
     if "".join(tokens) != re.sub(r"\s", "", function):

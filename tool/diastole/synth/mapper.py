@@ -1,4 +1,4 @@
-"""Maps machines with Yosys: a component once, then multiplied by its instances; or flat."""
+"""Map machines with Yosys: every component once, multiplied by the number of instances; or flat."""
 
 import json
 import re
@@ -19,23 +19,23 @@ from diastole.synth.tree import Component, from_cells, from_modules
 from diastole_sim.system.programs import Program
 
 Said = Callable[[str], None]
-"""Told in words how far the work is."""
+"""Function that receives the progress of the work in words."""
 MODULE = re.compile(r"^module (\S+?)\s*\(", re.MULTILINE)
 NETLIST, STATISTICS = "netlist.json", "stat.json"
 _READ = ("verilog", "memory")
-"""Kinds of files of a product that are mapped."""
-# What is printed once for every module that is mapped: for LUTs, for cells.
+"""Kinds of product files that are mapped."""
+# Lines that Yosys prints once for every mapped module: for LUTs, for cells.
 _MAPPED = re.compile(r"(Executing ABC9\.|Extracting gate netlist of module)")
-# With the line if it has nothing else; no string of a product has two slashes.
+# A line with nothing but a comment is removed whole. No string of a product has two slashes.
 _COMMENT = re.compile(r"^[ \t]*(?://.*)?\n|[ \t]*//.*$", re.MULTILINE)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Design:
-    """Verilog to be mapped: its top, all but memories, and ``memories``, of which there are two
-    kinds, ``clocked`` and ``within_cycle``. ``ports``: of the top, each with ``name``,
-    ``direction`` and ``width``. ``macs``: multipliers of a machine, 0 where nothing is counted per
-    MAC."""
+    """Verilog to map: the top module, ``machine`` with everything but the memories, and
+    ``memories``. Memories are of two kinds, ``clocked`` and ``within_cycle``. ``ports``: ports of
+    the top, with ``name``, ``direction`` and ``width``. ``macs``: multipliers of a machine, 0 if
+    nothing is counted per MAC."""
 
     top: str
     machine: str
@@ -47,7 +47,8 @@ class Design:
 
     @classmethod
     def of_contents(cls, contents: Mapping[str, str], manifest: Mapping[str, Any]) -> "Design":
-        """Of a product's files, by their paths, and its manifest."""
+        """Return the design of a product from the manifest and the contents of the files by
+        path."""
         text = dict.fromkeys(_READ, "")
         for file in manifest["files"]:
             if file["kind"] in text:
@@ -65,7 +66,7 @@ class Design:
 
     @classmethod
     def of_product(cls, folder: Path) -> "Design":
-        """Of a product's folder."""
+        """Return the design in the folder of a product."""
         manifest = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
         files = [file["path"] for file in manifest["files"] if file["kind"] in _READ]
         contents = {path: (folder / path).read_text(encoding="utf-8") for path in files}
@@ -73,26 +74,26 @@ class Design:
 
     @property
     def prefix(self) -> str:
-        """Of the names of all modules but the top."""
+        """Prefix of the names of all modules but the top."""
         return f"{self.top}_"
 
     def in_harness(self) -> "Design":
-        """The same behind four pins, see :mod:`diastole.synth.level_harness`."""
+        """Return the design behind four pins, see :mod:`diastole.synth.level_harness`."""
         text = harness_text(self.top, self.ports)
         top = f"{self.top}_harness"
         return replace(self, top=top, machine=self.machine + text, ports=())
 
     def mapped_modules(self, target: Target) -> int:
-        """Return how many modules become cells of a target: standard cells leave memories with a
-        clocked read out, as black boxes."""
+        """Return the number of modules that become cells of a target. Standard cells leave memories
+        with a clocked read out, as black boxes."""
         left_out = len(self.clocked.modules) if isinstance(target, Cells) else 0
         return len(MODULE.findall(self.machine + self.memories)) - left_out
 
 
 @dataclass(frozen=True, kw_only=True)
 class MappedDesign:
-    """A design after mapping: the tree of its components, and by path the module of each instance
-    (of a flat one; else empty)."""
+    """Design after mapping: the tree of components. ``scopes``: modules of the instances by path,
+    empty unless the design is flat."""
 
     tree: Component
     scopes: Mapping[str, str]
@@ -100,16 +101,16 @@ class MappedDesign:
 
 @contextmanager
 def working_folder() -> Generator[Path]:
-    """A temporary folder, gone at the end."""
+    """Return a temporary folder that is removed at the end."""
     with tempfile.TemporaryDirectory(prefix="diastole-synth-") as name:
         yield Path(name)
 
 
 @dataclass(frozen=True)
 class MapRequest:
-    """How a design is mapped to a target. ``prefix``: of modules' names, left out in those of
-    components; that of the design where it is None. ``device``: of an FPGA. ``sized_mhz``: of
-    standard cells, the clock that they are sized for."""
+    """Settings of a mapping. ``prefix``: prefix of module names that component names leave out;
+    None for the prefix of the design. ``device``: device of an FPGA. ``sized_mhz``: clock for which
+    standard cells are sized."""
 
     target: Target
     _: KW_ONLY
@@ -122,10 +123,10 @@ class MapRequest:
 def map_design(
     yosys: Program, design: Design, how: MapRequest, folder: Path, *, said: Said | None = None
 ) -> MappedDesign:
-    """Maps ``design`` in ``folder``; CheckFailed if Yosys cannot.
+    """Map ``design`` in ``folder``. CheckFailed if Yosys cannot map the design.
 
-    A flat design's netlist is left there as ``netlist.json``, for place and route, and flattened
-    that of one that is sized.
+    The netlist of a flat design remains as ``netlist.json`` in the folder, for place and route. The
+    netlist of a sized design remains too, after flattening.
     """
     target = how.target
     prefix = design.prefix if how.prefix is None else how.prefix
@@ -142,7 +143,8 @@ def map_design(
 
 
 def _modules(folder: Path, target: Target) -> dict[str, Mapping[str, int]]:
-    """By module the number of each type of cell in it, additions of place and route among them."""
+    """Return the numbers of cells by type for every module. The numbers include the cells that
+    place and route adds."""
     if isinstance(target, Cells):
         found: dict[str, Any] = json.loads((folder / STATISTICS).read_text())["modules"]
         return {name.removeprefix("\\"): of["num_cells_by_type"] for name, of in found.items()}
@@ -156,9 +158,9 @@ def _modules(folder: Path, target: Target) -> dict[str, Mapping[str, int]]:
 
 
 def without_comments(text: str) -> str:
-    """Verilog of a product without its comments and empty lines. Yosys names what it makes after
-    lines: so words that explain a machine change nothing in its netlist, nor in what a router makes
-    of that."""
+    """Return the Verilog of a product without comments and empty lines. Yosys names new objects
+    after line numbers. Explanations in the source therefore change neither the netlist nor the
+    result of a router."""
     return _COMMENT.sub("", text)
 
 
@@ -173,7 +175,8 @@ def _write_inputs(folder: Path, design: Design, how: MapRequest) -> None:
         black_boxes = "".join(f"blackbox {module}\n" for module in design.clocked.modules)
     else:
         commands = target.script(top, how.device, flat=how.flat)
-    # cells are told apart by their names: those of some flows have none of ours
+    # Cells are distinguished by name. Cells of some flows have no name from the source, hence
+    # autoname.
     netlist = f"autoname\nwrite_json {NETLIST}"
     statistics = f"tee -q -o {STATISTICS} stat -json"
     report = statistics if isinstance(target, Cells) else f"write_json {NETLIST}"
@@ -185,7 +188,7 @@ def _write_inputs(folder: Path, design: Design, how: MapRequest) -> None:
 
 
 def _progress(said: Said, count: int) -> Callable[[str], None]:
-    """Says every tenth of the modules that are mapped."""
+    """Return a function that reports every tenth of the mapped modules."""
     done = told = 0
 
     def heard(line: str) -> None:

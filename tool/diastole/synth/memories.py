@@ -1,9 +1,10 @@
-"""The memories of a machine in two kinds: a clock reads them, or they are read within the cycle.
+"""Sort the memories of a machine into two kinds: read by a clock, or read within the cycle.
 
-No SRAM macro shows a word without a clock. Memories that are read within the cycle therefore become
-latches or registers of an ASIC, and every area counts them. Memories with a clocked read may become
-macros, so areas of standard cells leave them out, and reports list their shapes; they say which of
-these are too small for a macro, so that registers come on top.
+No SRAM macro outputs a word without a clock. Memories that are read within the cycle therefore
+become latches or registers of an ASIC, and every area counts these memories. Memories with a
+clocked read may become macros. Areas of standard cells leave clocked memories out, and reports list
+the shapes. The reports also name the clocked memories that are too small for a macro: their
+registers come on top of the area.
 """
 
 from collections import Counter
@@ -12,7 +13,8 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 MACRO_WORDS, MACRO_BITS = 16, 2048
-"""The fewest of a memory that becomes a macro of an ASIC; smaller ones are registers."""
+"""Fewest words, and fewest bits, of a memory that becomes a macro of an ASIC. Smaller memories are
+registers."""
 
 
 def has_macro(words: int, bits: int) -> bool:
@@ -22,7 +24,7 @@ def has_macro(words: int, bits: int) -> bool:
 
 @dataclass(frozen=True, kw_only=True)
 class MemoryShape:
-    """``count`` memories of ``words`` words of ``bits`` bits, each with these ports."""
+    """Shape of ``count`` memories of ``words`` words of ``bits`` bits, with the given ports."""
 
     words: int
     bits: int
@@ -43,15 +45,15 @@ class MemoryShape:
 
 @dataclass(frozen=True, kw_only=True)
 class Memories:
-    """The memories of one kind: their ``shapes``, the one with the most bits first, and the names
-    of their ``modules``."""
+    """Memories of a kind. ``shapes``: shapes, the shape with the most bits first. ``modules``:
+    names of the modules."""
 
     shapes: tuple[MemoryShape, ...] = ()
     modules: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, entries: Sequence[Mapping[str, Any]]) -> "Memories":
-        """Return the memories of entries of a manifest; entries of one shape are added up."""
+        """Return the memories of entries of a manifest. Entries of equal shape are added up."""
         counts: Counter[tuple[int, int, int, int]] = Counter()
         for entry in entries:
             kinds = Counter(port["kind"] for port in entry["ports"])
@@ -74,18 +76,18 @@ class Memories:
 
     @property
     def without_macros(self) -> "Memories":
-        """Those that are too small for a macro of an ASIC: the file lists of a product make them
-        logic."""
+        """Memories that are too small for a macro of an ASIC. The file lists of a product make
+        these memories logic."""
         small = (each for each in self.shapes if not has_macro(each.words, each.bits))
         return Memories(shapes=tuple(small))
 
     def record(self) -> dict[str, Any]:
-        """As JSON has them."""
+        """Return the values for JSON."""
         shapes = [asdict(each) for each in self.shapes]
         return {"count": self.count, "bits": self.bits, "shapes": shapes}
 
 
 def is_clocked(entry: Mapping[str, Any]) -> bool:
-    """Return whether a clock reads a memory of a manifest, at each of its read ports."""
+    """Return whether a clock reads a memory of a manifest, at all read ports of the memory."""
     reads = [port for port in entry["ports"] if port["kind"] == "read"]
     return all(port["latency_cycles"] > 0 for port in reads)

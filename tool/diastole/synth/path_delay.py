@@ -1,4 +1,4 @@
-"""The longest path of a netlist of standard cells: delays by table lookup, without wires."""
+"""Find the longest path of a netlist of standard cells: delays by table lookup, without wires."""
 
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
@@ -7,14 +7,14 @@ from typing import Any
 from diastole.synth.delay_tables import Arc, DelayLibrary
 
 FASTEST_SLEW = 0.0186
-"""ns, at ports and at clocks: the least that the library's tables have."""
+"""Slew in ns at ports and at clocks: the least slew in the tables of the library."""
 EDGES: tuple[str, ...] = ("rise", "fall")
 
 
 @dataclass(frozen=True, slots=True)
 class NetArrival:
-    """When a net has its value after an edge, and how fast it changes, in ns; what drives it, and
-    when the input that decides came."""
+    """Arrival of an edge on a net, in ns. ``time``: time of the final value. ``slew``: duration of
+    the edge. ``cell``: driver of the net. ``before``: arrival at the input that decides."""
 
     time: float
     slew: float
@@ -23,7 +23,7 @@ class NetArrival:
 
     @property
     def path(self) -> tuple[tuple[str, float], ...]:
-        """The cells on the way, each with the delay to it and in it."""
+        """Cells on the way, with the delay to the cell and in the cell."""
         found: list[tuple[str, float]] = []
         now = self
         while now.before is not None:
@@ -37,8 +37,12 @@ Edges = dict[str, NetArrival]
 
 @dataclass(frozen=True)
 class Longest:
-    """The longest path in ns: between registers and ports with nothing of the registers, as abc
-    counts; and from a register's clock to the next one's with setup. ``path``: its cells."""
+    """Longest path in ns.
+
+    ``logic``: delay between registers and ports, without the delays of registers, as abc counts.
+    ``whole``: delay from the clock of a register to the clock of the next register, with set-up.
+    ``path``: cells of the path.
+    """
 
     logic: float
     whole: float
@@ -47,7 +51,8 @@ class Longest:
 
 @dataclass(frozen=True, slots=True)
 class PathEnd:
-    """Where a path ends: at a register or a black box (``cell``), or leaving ("")."""
+    """End of a path: at a register or a black box (``cell``), or at an output of the module
+    ("")."""
 
     cell: str
     time: float
@@ -55,13 +60,13 @@ class PathEnd:
 
     @property
     def path(self) -> tuple[str, ...]:
-        """Its cells, that at the end too."""
+        """Cells of the path, with the cell at the end."""
         return tuple(cell for cell, _ in self.came.path) + ((self.cell,) if self.cell else ())
 
 
 @dataclass(frozen=True, kw_only=True)
 class Buffer:
-    """A cell whose output is its input; the load that one has."""
+    """Cell whose output equals the input. ``load``: load of a buffer's output."""
 
     cell: str
     source: str
@@ -70,12 +75,12 @@ class Buffer:
 
 
 class Timing:
-    """Static timing of a flat module as ``write_json`` has it, mapped to cells of ``library``.
+    """Static timing of a flat module in the form of ``write_json``, mapped to cells of ``library``.
 
-    A net's load is the sum of the capacitances of the pins that it drives; with a ``buffer``, what
-    is more than its driver may have is behind as many of these as it takes. Cells with a clock
-    begin and end paths, and so do those of the types ``black_boxes``, of which nothing counts.
-    ValueError for a cell that the library has not, or a loop.
+    The load of a net is the sum of the capacitances of the driven pins. With a ``buffer``, a load
+    above the driver's limit is driven through as many buffers as the load needs. Cells with a clock
+    begin and end paths. Cells of the types ``black_boxes`` begin and end paths without a delay of
+    their own. ValueError for a cell that the library does not have, or for a loop.
     """
 
     def __init__(
@@ -118,7 +123,7 @@ class Timing:
         ]
 
     def longest(self) -> Longest:
-        """Over all that ends at a register or leaves."""
+        """Return the longest path over all paths that end at a register or an output."""
         logic, whole = (
             max(self.ends(registers=registers), key=lambda end: end.time)
             for registers in (False, True)
@@ -126,7 +131,8 @@ class Timing:
         return Longest(logic.time, whole.time, whole.path)
 
     def ends(self, *, registers: bool) -> Iterator[PathEnd]:
-        """Of all paths; ``registers``: with their own delay and set-up."""
+        """Yield the ends of all paths. ``registers``: include the delay and the set-up of
+        registers."""
         arrivals = self._arrivals(registers=registers)
         nothing = dict.fromkeys(EDGES, NetArrival(0.0, FASTEST_SLEW))
         places = [("", bit) for bit in self.outputs] + self.into_boxes
@@ -143,7 +149,7 @@ class Timing:
                         yield PathEnd(name, came.time + setup * registers, came)
 
     def _arrivals(self, *, registers: bool) -> dict[Any, Edges]:
-        """By net."""
+        """Return the arrivals by net."""
         known: dict[Any, Edges] = {}
         for start in self.drivers:
             waiting = [start]
@@ -165,7 +171,7 @@ class Timing:
         return known
 
     def _arcs(self, bit: Any) -> Iterator[tuple[Arc, Any]]:
-        """Those that end at what drives a net, with the nets that they begin at."""
+        """Yield the arcs that end at the driver of a net, with the nets where the arcs begin."""
         if bit not in self.drivers:
             return
         name, pin = self.drivers[bit]
@@ -199,7 +205,7 @@ class Timing:
         }
 
     def _load(self, bit: Any) -> tuple[float, bool]:
-        """What drives a net has this load; whether there are buffers behind it."""
+        """Return the load of a net's driver, and whether buffers stand behind the driver."""
         load = self.loads.get(bit, 0.0)
         if self.buffer is None or bit not in self.drivers:
             return load, False
@@ -219,7 +225,7 @@ class Timing:
 
 
 def _causes(arc: Arc, edge: str) -> tuple[str, ...]:
-    """The edges of an input that may cause one of the output."""
+    """Return the edges of an input that may cause ``edge`` at the output."""
     other = "fall" if edge == "rise" else "rise"
     if arc.sense == "positive_unate":
         return (edge,)

@@ -1,4 +1,4 @@
-"""The longest path that place and route reports, in the names of components and their signals."""
+"""Read the longest path from a report of place and route, in names of components and signals."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -8,7 +8,7 @@ from typing import Any
 from diastole.synth.level_harness import MACHINE
 from diastole.synth.tree import scope_of
 
-# Our signals are of small letters; Yosys calls a cell after one, and goes on with types and ports.
+# Our signals have small letters. Yosys names a cell after a signal and appends types and ports.
 _MADE_BY_TOOLS = re.compile(r"(_[A-Z][A-Z0-9]|\$).*")
 _UNNAMED = re.compile(r"_\d+_|\d*")
 _TIMES = {"logic": "logic_ns", "clk-to-q": "logic_ns", "setup": "logic_ns", "routing": "routing_ns"}
@@ -16,8 +16,8 @@ _TIMES = {"logic": "logic_ns", "clk-to-q": "logic_ns", "setup": "logic_ns", "rou
 
 @dataclass(frozen=True, kw_only=True)
 class PathPoint:
-    """A component by the instances that lead to it, "" for the top; a signal of it, perhaps none
-    that has a name."""
+    """Point of a path. ``component``: names of the instances that lead to the component, "" for the
+    top. ``signal``: a signal of the component, "" without a name."""
 
     component: str
     signal: str
@@ -28,7 +28,8 @@ class PathPoint:
 
 @dataclass(frozen=True, kw_only=True)
 class Stretch:
-    """A part of a path within one component: cells passed, delay in them and on the way to them."""
+    """Part of a path within a single component: number of cells, delay in the cells and on the way
+    to the cells."""
 
     place: PathPoint
     cells: int
@@ -38,7 +39,7 @@ class Stretch:
 
 @dataclass(frozen=True, kw_only=True)
 class LongestPath:
-    """From a register to a register."""
+    """Longest path from a register to a register."""
 
     begin: PathPoint
     end: PathPoint
@@ -57,7 +58,7 @@ class LongestPath:
         return self.logic_ns + self.routing_ns
 
     def record(self) -> dict[str, Any]:
-        """As JSON has it."""
+        """Return the values for JSON."""
         stretches = [
             {**asdict(each.place), "cells": each.cells}
             | {"logic_ns": round(each.logic_ns, 3), "routing_ns": round(each.routing_ns, 3)}
@@ -74,8 +75,9 @@ class LongestPath:
 
 
 def place_of(name: str, scopes: Mapping[str, str]) -> PathPoint:
-    """Where a cell or a net of a flat design is, by its name: ``core.unit.level_LUT4_Z_D[3]`` is
-    ``level[3]`` of ``core.unit``. ``scopes``: paths of all instances."""
+    """Return the component and the signal of a cell or a net of a flat design, derived from its
+    name: ``core.unit.level_LUT4_Z_D[3]`` is ``level[3]`` of ``core.unit``. ``scopes``: paths of all
+    instances."""
     scope = scope_of(name, scopes)
     rest = name.removeprefix(scope).removeprefix(".")
     bit = re.search(r"\[\d+\]$", rest)
@@ -95,8 +97,8 @@ def place_of(name: str, scopes: Mapping[str, str]) -> PathPoint:
 def longest_path(
     report: Sequence[Mapping[str, Any]], scopes: Mapping[str, str]
 ) -> LongestPath | None:
-    """Of a report's ``critical_paths``, that between registers which takes longest; None if there
-    is none."""
+    """Return the longest of the paths between registers in ``critical_paths`` of a report; None
+    without a path between registers."""
     clocked = [path["path"] for path in report if _within_clock(path) and path["path"]]
     if not clocked:
         return None
@@ -116,8 +118,8 @@ def _within_clock(path: Mapping[str, Any]) -> bool:
 
 
 def _stretches(steps: Sequence[Mapping[str, Any]], scopes: Mapping[str, str]) -> Iterator[Stretch]:
-    """Steps that follow each other in one component become one stretch, named after the last of
-    its signals on the way that has a name."""
+    """Join consecutive steps in a component to a stretch. The stretch is named after the last
+    signal on the way that has a name."""
     now: list[Mapping[str, Any]] = []
     for step in steps:
         component = place_of(step["to"]["cell"], scopes).component

@@ -1,4 +1,4 @@
-"""Place and route with nextpnr: the clock that a machine reaches, what of a device it takes."""
+"""Place and route with nextpnr: find the clock that a machine reaches, and the resources used."""
 
 import json
 import re
@@ -17,9 +17,9 @@ from diastole_sim.system.programs import Program
 REPORT, LAYOUT, BITSTREAM = "report.json", "layout.txt", "bitstream.bin"
 FASTEST = "fastest.txt"
 PLACERS = "heap", "static"
-"""Of nextpnr's. Wires of `pico` are a quarter shorter with static; its clock is higher with heap,
-which looks more at delays. With heap `nano` has not been routed."""
-# Files of the layout by program, and what makes it take pins that nobody has placed.
+"""Placers of nextpnr. With `static`, the wires of `pico` are a quarter shorter. With `heap`, which
+weighs delays more, the clock of `pico` is higher. With `heap`, `nano` has not been routed."""
+# Options by program: file of the layout, and the option that accepts pins without positions.
 _OPTIONS: Mapping[str, tuple[str, str]] = {
     "nextpnr-ecp5": (f"--textcfg {LAYOUT}", "--lpf-allow-unconstrained"),
     "nextpnr-ice40": (f"--asc {LAYOUT}", "--pcf-allow-unconstrained"),
@@ -39,8 +39,8 @@ _PHASES = (
 
 @dataclass(frozen=True, kw_only=True)
 class Routed:
-    """What place and route found. ``utilisation``: by the router's name of a resource what is used
-    and what there is, of those that are used. ``clocks``: MHz by seed, where several were tried."""
+    """Result of place and route. ``utilisation``: used and available amounts of all used resources,
+    by the router's name of the resource. ``clocks``: MHz by seed, if several seeds were tried."""
 
     fmax_mhz: float
     asked_mhz: float
@@ -54,7 +54,7 @@ class Routed:
         return self.fmax_mhz >= self.asked_mhz
 
     def record(self) -> dict[str, Any]:
-        """As JSON has it."""
+        """Return the values for JSON."""
         return {
             "fmax_mhz": round(self.fmax_mhz, 2),
             "by_seed": {str(seed): round(mhz, 2) for seed, mhz in self.clocks.items()},
@@ -70,9 +70,12 @@ class Routed:
 
 @dataclass(frozen=True, kw_only=True)
 class Routing:
-    """What a router is asked of a netlist with this ``top``. ``scopes``: as of
-    :class:`diastole.synth.mapper.MappedDesign`. ``pins``: text of the router's constraints; without
-    it they are anywhere. ``placer``: one of :data:`PLACERS`, None for the router's usual one."""
+    """Request to a router for a netlist with module ``top``.
+
+    ``scopes``: see :class:`diastole.synth.mapper.MappedDesign`. ``pins``: text of the router's
+    constraints; without constraints the router chooses the pins. ``placer``: a name of
+    :data:`PLACERS`, None for the router's default.
+    """
 
     router: Program
     target: Fpga
@@ -97,9 +100,10 @@ class Routing:
 
 
 def place_and_route(asked: Routing, folder: Path, *, seed: int, said: Said | None = None) -> Routed:
-    """Places and routes the netlist that a flat mapping left in ``folder``, and its layout there.
+    """Place and route the netlist that a flat mapping left in ``folder``, and write the layout to
+    ``folder``.
 
-    The same netlist and seed give the same result. CheckFailed if it does not fit.
+    Equal netlists and seeds give equal results. CheckFailed if the netlist does not fit.
     """
     if asked.pins is not None:
         (folder / "pins.txt").write_text(asked.pins)
@@ -110,8 +114,9 @@ def place_and_route(asked: Routing, folder: Path, *, seed: int, said: Said | Non
 def place_and_route_fastest(
     asked: Routing, folder: Path, *, seeds: Sequence[int], said: Said | None = None
 ) -> Routed:
-    """As :func:`place_and_route`, from each of ``seeds``; the fastest of these, the first where two
-    are, and its layout. What is routed differs by a tenth and more from seed to seed."""
+    """Run :func:`place_and_route` from every seed of ``seeds``. Return the fastest result, or the
+    first of equally fast results, and keep the layout of this result. Clocks differ by a tenth and
+    more from seed to seed."""
     fastest, clocks = None, dict[int, float]()
     for seed in seeds:
         found = place_and_route(asked, folder, seed=seed, said=said)
@@ -127,7 +132,7 @@ def place_and_route_fastest(
 
 
 def pack(packer: Program, device: Chip, folder: Path) -> Path:
-    """The bitstream of the layout in ``folder``."""
+    """Return the bitstream of the layout in ``folder``."""
     words = [LAYOUT, BITSTREAM]
     if packer.name == "gowin_pack":
         assert device.route is not None
@@ -139,7 +144,8 @@ def pack(packer: Program, device: Chip, folder: Path) -> Path:
 
 
 def read_report(report: Mapping[str, Any], scopes: Mapping[str, str], asked_mhz: float) -> Routed:
-    """Of the report of nextpnr: its slowest clock. CheckFailed if it has none."""
+    """Return the result in a report of nextpnr: the slowest clock of the report. CheckFailed if the
+    report has no clock."""
     clocks = [clock["achieved"] for clock in report.get("fmax", {}).values()]
     if not clocks:
         raise CheckFailed("place and route found no path between registers")
@@ -156,7 +162,7 @@ def read_report(report: Mapping[str, Any], scopes: Mapping[str, str], asked_mhz:
 
 
 def _progress(said: Said) -> Callable[[str], None]:
-    """Says each phase once, when it begins."""
+    """Return a function that reports every phase once, when the phase begins."""
     waiting = list(_PHASES)
 
     def heard(line: str) -> None:

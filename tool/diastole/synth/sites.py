@@ -1,7 +1,9 @@
-"""Sites that a netlist takes beyond those of its cells: what place and route has to add to it.
+"""Count the sites that a netlist takes in addition to the sites of its cells, because place and
+route adds cells.
 
-A site is a place of the size of a LUT. Each rule reads the cells of one module, as ``write_json``
-of Yosys has them, and names a cell for every addition, with the type of the cell that is added.
+A site is a place of the size of a LUT. A rule reads the cells of a single module, in the form of
+``write_json`` of Yosys. For every addition the rule yields a cell of the module and the type of the
+added cell.
 """
 
 from collections import Counter
@@ -9,17 +11,18 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 Cells = Mapping[str, Mapping[str, Any]]
-"""By name ``type``, ``connections`` (port to bits: numbers of nets, or constants as text) and
-``port_directions``."""
+"""Cells by name, with ``type``, ``connections`` (port to bits: numbers of nets, or constants as
+text) and ``port_directions``."""
 Added = Callable[[Cells], Iterator[tuple[str, str]]]
-"""Of the cells of a module the additions: a cell beside which it is, and a type."""
+"""Rule that yields the additions of a module: the cell beside the addition, and a type."""
 SITE = "$site"
-"""The type of an addition that is a site and nothing else."""
+"""Type of an addition that takes a site and no resource."""
 
 
 def ecp5_chains(cells: Cells) -> Iterator[tuple[str, str]]:
-    """A carry enters a chain by a CCU2C of its own and leaves it by another one, and so does a
-    carry that logic reads in the middle. nextpnr does that at every chain."""
+    """Yield the additional CCU2Cs of ECP5 carry chains. A carry enters and leaves a chain by a
+    CCU2C of its own, and a carry that logic reads in the middle leaves by a CCU2C too. nextpnr adds
+    CCU2Cs at every chain."""
     into = {_bit(cell, "CIN") for _, cell in _of_types(cells, "CCU2C")}
     out_of = {_bit(cell, "COUT") for _, cell in _of_types(cells, "CCU2C")}
     users = _users(cells)
@@ -32,8 +35,9 @@ def ecp5_chains(cells: Cells) -> Iterator[tuple[str, str]]:
 
 
 def ice40_alone(cells: Cells) -> Iterator[tuple[str, str]]:
-    """A cell holds a LUT, the register that it drives alone, and the carry of its inputs: other
-    registers and carries have cells of their own, and so has a carry that logic reads."""
+    """Yield the additional cells of an iCE40. A cell holds a LUT, the register that the LUT drives
+    alone, and the carry of the LUT's inputs. Remaining registers and carries take cells of their
+    own, and a carry that logic reads takes a cell too."""
     users, luts = _users(cells), list(_of_types(cells, "SB_LUT4"))
     drives = {_bit(cell, "O") for _, cell in luts}
     inputs: Counter[tuple[int | str | None, ...]] = Counter(
@@ -63,8 +67,8 @@ def ice40_alone(cells: Cells) -> Iterator[tuple[str, str]]:
 
 
 def gowin_chains(cells: Cells) -> Iterator[tuple[str, str]]:
-    """A carry enters a chain by an ALU of its own, and leaves it by another one where logic reads
-    it."""
+    """Yield the additional ALUs of Gowin carry chains. A carry enters a chain by an ALU of its own.
+    A carry that logic reads leaves the chain by another ALU."""
     users = _users(cells)
     alus = list(_of_types(cells, "ALU"))
     out_of = {_bit(cell, "COUT") for _, cell in alus}
@@ -78,8 +82,8 @@ def gowin_chains(cells: Cells) -> Iterator[tuple[str, str]]:
 
 
 def xilinx_carries(cells: Cells) -> Iterator[tuple[str, str]]:
-    """A carry cell stands behind the LUTs of its place: where no LUT drives a bit of its S, one
-    passes the bit on."""
+    """Yield a site for every LUT that feeds a Xilinx carry cell. A carry cell stands behind the
+    LUTs of its place. If no LUT drives a bit of ``S``, a LUT passes the bit on."""
     drives = {_bit(c, "O") for _, c in _of_types(cells, *(f"LUT{n}" for n in range(1, 7)))}
     for name, cell in _of_types(cells, "CARRY4", "CARRY8"):
         for bit in cell["connections"]["S"]:
@@ -94,13 +98,13 @@ def _of_types(cells: Cells, *types: str) -> Iterator[tuple[str, Mapping[str, Any
 
 
 def _bit(cell: Mapping[str, Any], port: str) -> int | str | None:
-    """The one bit of a port; None where it is open."""
+    """Return the only bit of a port; None if the port is open."""
     bits = cell["connections"].get(port)
     return bits[0] if bits else None
 
 
 def _users(cells: Cells) -> Counter[int | str | None]:
-    """By net how many inputs of cells it has."""
+    """Return the number of cell inputs on every net."""
     found: Counter[int | str | None] = Counter()
     for cell in cells.values():
         directions = cell.get("port_directions", {})

@@ -1,4 +1,4 @@
-"""What a machine is mapped to: families of FPGAs with their devices, and libraries of cells."""
+"""Define the targets of mapping: families of FPGAs with devices, and libraries of cells."""
 
 import re
 from collections.abc import Mapping
@@ -21,17 +21,19 @@ from diastole.synth.sites import (
 LUTS, CARRY, LUT_RAM, REGISTERS, LATCHES, DSPS, BLOCK_RAMS, NAND2 = (
     "luts", "carry", "lut_ram", "registers", "latches", "dsps", "block_rams", "nand2",
 )  # fmt: skip
-"""Resources, as reports name them: cells of each kind; ``block_rams`` as the family counts them."""
+"""Resources, as reports name them: cells of a kind. ``block_rams`` are counted as the family counts
+block RAMs."""
 SITES = "sites"
 """Places of the size of a LUT that LUTs, carry and distributed RAM take together."""
 PDK = Path(__file__).parent / "pdk" / "sg13g2_stdcell_typ_1p20V_25C.lib"
-"""Standard cells of IHP's SG13G2, typical."""
+"""Standard cells of IHP's SG13G2, typical corner."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Chip:
-    """A device: its options for synthesis and for place and route, what it holds by resource, and
-    where the four pins of a harness are if the router needs to be told."""
+    """Device of an FPGA family: options for synthesis, options for place and route, and resources
+    that the device holds. ``pins``: positions of the four pins of a harness, if the router needs
+    positions."""
 
     synthesis: str = ""
     route: str | None = None
@@ -41,13 +43,13 @@ class Chip:
 
 @dataclass(frozen=True, kw_only=True)
 class Fpga:
-    """A family: how Yosys maps to it, which of its cells is which resource, and its devices.
+    """Family of FPGAs: the commands of Yosys, the resources of cells, and the devices.
 
-    ``cells``: by a pattern of whole names of cells the resource, how many of it one cell is, and
-    how many sites one takes. What is in none of them, like multiplexers that the LUTs have behind
-    them, costs nothing. ``added``: the cells that place and route adds. ``block_ram``: what one is.
-    ``router``: the program that places and routes; none has none. The first device is what is meant
-    without a name.
+    ``cells``: resource, amount of the resource and number of sites of a cell, by a pattern of whole
+    cell names. Cells without a pattern cost nothing, for example multiplexers that stand behind
+    LUTs. ``added``: rule for the cells that place and route adds. ``block_ram``: size of a block
+    RAM. ``router``: program that places and routes, None without a program. The first device is the
+    default.
     """
 
     name: str
@@ -65,11 +67,12 @@ class Fpga:
 
     @property
     def resources(self) -> tuple[str, ...]:
-        """What its reports count, in their order."""
+        """Resources in reports, in the order of the columns."""
         return (SITES, LUTS, CARRY, LUT_RAM, REGISTERS, DSPS, BLOCK_RAMS)
 
     def device(self, name: str | None) -> str:
-        """The name of a device, the usual one for None. BadInput if there is none such."""
+        """Return the name of a device; for None, the name of the default device. BadInput for an
+        unknown device."""
         if name is None:
             return next(iter(self.devices))
         if name not in self.devices:
@@ -78,13 +81,13 @@ class Fpga:
         return name
 
     def script(self, top: str, device: str, *, flat: bool) -> str:
-        """Commands of Yosys that map module ``top`` of what was read."""
+        """Return the Yosys commands that map module ``top`` of the source."""
         words = [self.command, self.devices[device].synthesis]
         words += [self.flat if flat else self.hierarchical, f"-top {top}"]
         return " ".join(word for word in words if word) + "\n"
 
     def counted(self, kind: str) -> Mapping[str, float]:
-        """Resources of a cell of this type."""
+        """Return the resources of a cell of type ``kind``."""
         if kind == SITE:
             return {SITES: 1}
         for pattern, (resource, number, sites) in _patterns(self):
@@ -104,8 +107,8 @@ def _patterns(target: Fpga) -> list[tuple[re.Pattern[str], tuple[str, int, int]]
 
 @dataclass(frozen=True, kw_only=True)
 class Cells:
-    """A library of standard cells. Memories with a clocked read are left out: a flow has macros for
-    them. Memories that are read within the cycle are cells like all else."""
+    """Library of standard cells. Memories with a clocked read are left out, because a flow has
+    macros for them. Memories that are read within the cycle are cells like everything else."""
 
     name: str
     library: Library
@@ -118,13 +121,14 @@ class Cells:
 
     @property
     def constraints(self) -> str:
-        """What drives inputs where cells are sized, and what outputs drive, in fF."""
+        """Yosys constraints for sizing: the cell that drives inputs, and the load of outputs in
+        fF."""
         buffer = self.library.buffer
         return "" if buffer is None else f"set_driving_cell {buffer}\nset_load 10.0\n"
 
     def script(self, top: str, *, flat: bool, sized_mhz: float | None = None) -> str:
-        """Commands of Yosys, with the library as ``cells.lib``. ``sized_mhz``: cells are sized for
-        this clock, and nets have buffers; with ``cells.constr``."""
+        """Return the Yosys commands for mapping with the library as ``cells.lib``. ``sized_mhz``:
+        size the cells for this clock and buffer the nets, with ``cells.constr``."""
         clock = "" if sized_mhz is None else f" -D {1e6 / sized_mhz:.0f} -constr cells.constr"
         return (
             f"synth {'-flatten ' if flat else ''}-top {top}\n"
@@ -133,7 +137,8 @@ class Cells:
         )
 
     def counted(self, kind: str) -> Mapping[str, float]:
-        """NAND2 equivalents of a cell of this type, and whether it is a register or a latch."""
+        """Return the NAND2 equivalents of a cell of type ``kind``, and a register or latch if the
+        cell is sequential."""
         cell = self.library.cells.get(kind)
         if cell is None:
             return {}
@@ -156,7 +161,7 @@ ECP5 = Fpga(
     cells={
         "LUT4": (LUTS, 1, 1),
         "CCU2C": (CARRY, 1, 2),
-        "TRELLIS_DPR16X4": (LUT_RAM, 1, 6),  # 4 hold the words, writing takes 2
+        "TRELLIS_DPR16X4": (LUT_RAM, 1, 6),  # 4 hold the words, 2 write
         "TRELLIS_FF": (REGISTERS, 1, 0),
         r"MULT18X18D|MULT9X9D": (DSPS, 1, 0),
         r"DP16KD|PDPW16KD": (BLOCK_RAMS, 1, 0),
@@ -179,7 +184,7 @@ ICE40 = Fpga(
     hierarchical="-noflatten",
     cells={
         "SB_LUT4": (LUTS, 1, 1),
-        "SB_CARRY": (CARRY, 1, 0),  # in the cell of the LUT that takes it
+        "SB_CARRY": (CARRY, 1, 0),  # in the cell of the LUT that reads the carry
         r"SB_DFF\w*": (REGISTERS, 1, 0),
         "SB_MAC16": (DSPS, 1, 0),
         r"SB_RAM40_4K\w*": (BLOCK_RAMS, 1, 0),
@@ -207,7 +212,7 @@ ICE40 = Fpga(
 
 
 def _gowin_pins(*places: str) -> str:
-    """Of a harness, whose pins this router does not place itself."""
+    """Return the pins of a harness, because this router does not place the pins."""
     names = ("aclk", "aresetn", "shifted", "folded")
     pairs = zip(names, places, strict=True)
     return "".join(f'IO_LOC "{name}" {place};\n' for name, place in pairs)
@@ -221,7 +226,7 @@ GOWIN = Fpga(
     cells={
         r"LUT[1-4]": (LUTS, 1, 1),
         "ALU": (CARRY, 1, 1),
-        r"RAM16S\w*": (LUT_RAM, 1, 8),  # a whole block of slices
+        r"RAM16S\w*": (LUT_RAM, 1, 8),  # occupies a whole block of slices
         r"DFF\w*": (REGISTERS, 1, 0),
         r"MULT\w*": (DSPS, 1, 0),
         r"SP|SPX9|SDP|SDPB|SDPX9B?|DPB?|DPX9B?|pROM|pROMX9": (BLOCK_RAMS, 1, 0),
@@ -253,7 +258,7 @@ XILINX = Fpga(
     flat="-flatten",
     cells={
         r"LUT[1-6]": (LUTS, 1, 1),
-        "CARRY[48]": (CARRY, 1, 0),  # behind LUTs that it takes no places from
+        "CARRY[48]": (CARRY, 1, 0),  # behind LUTs, takes no place of a LUT
         # UG474, table 2-3
         r"RAM(32|64)X1S": (LUT_RAM, 1, 1),
         r"RAM((32|64)X1D|128X1S|32X2S)": (LUT_RAM, 1, 2),
@@ -285,7 +290,8 @@ Target = Fpga | Cells
 
 
 def read_target(name: str) -> Target:
-    """A family of FPGAs, our library, or a Liberty file. BadInput if it is none of them."""
+    """Return a family of FPGAs, our library, or the library of a Liberty file. BadInput for any
+    other name."""
     if name in FPGAS:
         return FPGAS[name]
     if name == SG13G2:
@@ -298,5 +304,5 @@ def read_target(name: str) -> Target:
 
 
 def sg13g2() -> Cells:
-    """IHP's 130 nm cells, typical corner."""
+    """Return IHP's 130 nm cells, typical corner."""
     return Cells(name=SG13G2, library=Library.read(PDK), title="IHP SG13G2, 130 nm, typical")

@@ -1,5 +1,8 @@
-"""Yosys, nextpnr and what writes bitstreams: those of the system if they are new enough, else the
-wheels; run so that nothing of them is left when we are interrupted."""
+"""Find and run Yosys, nextpnr and the programs that write bitstreams.
+
+A program of the system is used if new enough. Otherwise the program of a wheel is used. After an
+interrupt, no process of a program remains.
+"""
 
 import os
 import re
@@ -17,21 +20,23 @@ from diastole_sim.system import children
 from diastole_sim.system.programs import Program, ToolMissing, requirement
 
 Heard = Callable[[str], None]
-"""Told every line that a program prints."""
+"""Function that receives every line that a program prints."""
 LAST_LINES = 30
-"""That are searched for what went wrong."""
+"""Number of last lines that are searched for an error."""
 LOOK_SECONDS = 0.2
-"""Between looks at what a program says."""
+"""Seconds between looks at the output of a program."""
 FIRST_SECONDS = 900
-"""That a program may take to say its version: a wheel compiles itself at its first start, for
-minutes on a slow machine."""
+"""Seconds that a program may take to print its version. A wheel compiles itself at the first start,
+for minutes on a slow machine."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Tool:
-    """A program of flows: its own name, the wheel that has it and what that calls it, the oldest
-    version that is used from the system; None: any. ``asks``: what makes it say its version; None:
-    nothing does, and its version is that of the wheel, "unknown" where another one has it."""
+    """Program of a synthesis flow. ``name``: name of the program. ``package``, ``wheel``: package
+    of the wheel, and the wheel's name for the program. ``least``: oldest version that is used from
+    the system, None for any version. ``asks``: option that prints the version. If ``asks`` is None,
+    no option prints the version: the version is the version of the wheel, or "unknown" for a
+    program from another place."""
 
     name: str
     package: str
@@ -44,14 +49,16 @@ class Tool:
         return f"{sys.executable} -m pip install '{requirement(self.package)}'"
 
     def find(self) -> Program:
-        """The system's, or the wheel's, beside this Python or on PATH; else ToolMissing."""
+        """Return the program of the system, or the wheel's program beside this Python or on PATH.
+        ToolMissing if neither is present."""
         for path in (self._of_system(), self._of_wheel()):
             if path is not None and (version := self._version(path)) is not None:
                 return Program(name=self.name, path=path, version=version)
         raise ToolMissing(self.name, self.install)
 
     def of_wheel(self) -> Program:
-        """The wheel's alone, whose version is pinned where figures are measured."""
+        """Return the wheel's program. Measured figures use the wheel, because the version of the
+        wheel is pinned."""
         path = self._of_wheel()
         if path is None or (version := self._version(path)) is None:
             raise ToolMissing(self.wheel, self.install)
@@ -73,13 +80,14 @@ class Tool:
         return None if found is None else Path(found)
 
     def _version(self, path: Path) -> str | None:
-        """The first dotted number that it says of itself; None if it does not run."""
+        """Return the first dotted number that the program prints; None if the program fails.
+        Without ``asks``, return the version of the wheel."""
         words = ["--help"] if self.asks is None else [self.asks]
         try:
             done = children.run([path, *words], seconds=FIRST_SECONDS, text=True)
         except (OSError, subprocess.TimeoutExpired):
             return None
-        if self.asks is None:  # how it ends says nothing: some end with 1 for help
+        if self.asks is None:  # the exit code means nothing: some programs end with 1 for help
             return self._wheels_version(path)
         number = re.search(r"\d+(\.\d+)+", done.stdout + done.stderr)
         return None if number is None or done.returncode else number.group()
@@ -130,11 +138,11 @@ def run(
     *,
     log: str | None = None,
 ) -> None:
-    """Runs a program in ``folder``, telling ``heard`` its lines; CheckFailed with its first error
-    if it fails. Interrupted, it ends with all that it started.
+    """Run a program in ``folder`` and pass the printed lines to ``heard``. CheckFailed with the
+    first error if the program fails. An interrupt ends the program and all its processes.
 
-    ``log``: a file that it writes as well. Yosys as WebAssembly prints nothing any more once ABC
-    has run in it, but goes on there.
+    ``log``: a file that the program also writes. Yosys as WebAssembly prints nothing after a run of
+    ABC, but continues to write the log file.
     """
     printed = folder / "printed.txt"
     followed = printed if log is None else folder / log
@@ -143,7 +151,7 @@ def run(
         children.started(
             [program.path, *words],
             cwd=folder,
-            env=os.environ | {"TMPDIR": str(folder)},  # removed with it, whatever ends the program
+            env=os.environ | {"TMPDIR": str(folder)},  # removed with the folder, in every case
             stdin=subprocess.DEVNULL,
             stdout=out,
             stderr=subprocess.STDOUT,
@@ -157,7 +165,7 @@ def run(
 
 
 def _follow(running: "subprocess.Popen[bytes]", file: Path, heard: Heard | None) -> None:
-    """Tells the lines of a file as they come, until the program ends."""
+    """Pass the lines of a file to ``heard`` as the lines appear, until the program ends."""
     place, rest, ended = 0, "", False
     while not ended:
         with suppress(subprocess.TimeoutExpired):
@@ -178,7 +186,7 @@ def _lines(file: Path) -> list[str]:
 
 
 def _reason(last: Sequence[str]) -> str:
-    """The first error of the last lines, else the last of them."""
+    """Return the first error in the last lines; without an error, return the last line."""
     errors = [line for line in last if re.match(r"(\S+: )?(ERROR|Error)\b", line)]
     said = [*errors[:1], *[line for line in reversed(last) if line.strip()][:1]]
     return said[0].strip() if said else ""

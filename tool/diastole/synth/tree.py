@@ -1,4 +1,4 @@
-"""What a mapped machine is made of: a tree of components with what each takes of every resource."""
+"""Describe a mapped machine as a tree of components, with the resources of every component."""
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
@@ -6,14 +6,15 @@ from dataclasses import dataclass
 from typing import Any
 
 Counted = Callable[[str], Mapping[str, float]]
-"""Resources of one cell of a type."""
+"""Function that returns the resources of a cell of a type."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Component:
-    """All instances of a component in one place: how many, what is theirs, and what is in them.
+    """All instances of a component in a single place: number of instances, resources, and parts.
 
-    ``own`` and ``total``, resource to amount, are those of all the instances together.
+    ``own``: amounts by resource, without the parts. ``total``: amounts with the parts. The amounts
+    are sums over all instances.
     """
 
     name: str
@@ -29,7 +30,7 @@ class Component:
         return dict(found)
 
     def record(self, resources: Iterable[str]) -> dict[str, Any]:
-        """As JSON has it: own and total amounts of these resources."""
+        """Return the values for JSON: own and total amounts of ``resources``."""
         resources = tuple(resources)
         return {
             "component": self.name,
@@ -40,13 +41,13 @@ class Component:
         }
 
     def everywhere(self, name: str) -> "list[Component]":
-        """The places of a component of this name, itself or below."""
+        """Return all places of a component with this name, the component itself and below."""
         found = [self] if self.name == name else []
         return found + [each for part in self.parts for each in part.everywhere(name)]
 
 
 def amounts(of: Mapping[str, float], resources: tuple[str, ...]) -> dict[str, float]:
-    """Return these resources as JSON has them, rounded to a tenth."""
+    """Return the amounts of ``resources`` for JSON, rounded to a tenth."""
     rounded = {each: round(of.get(each, 0), 1) for each in resources}
     return {each: int(value) if value == int(value) else value for each, value in rounded.items()}
 
@@ -54,8 +55,9 @@ def amounts(of: Mapping[str, float], resources: tuple[str, ...]) -> dict[str, fl
 def from_modules(
     modules: Mapping[str, Mapping[str, int]], top: str, counted: Counted, *, prefix: str = ""
 ) -> Component:
-    """The tree of a design that was mapped module by module: by module the number of each type of
-    cell in it, other modules among them. ``prefix``: of modules' names, left out."""
+    """Return the tree of a design that was mapped module by module. ``modules``: numbers of cells
+    by type for every module; a cell may be an instance of another module. ``prefix``: prefix of
+    module names that component names leave out."""
 
     def component(module: str, instances: int) -> Component:
         own: dict[str, float] = defaultdict(float)
@@ -78,9 +80,12 @@ def from_cells(
     *,
     prefix: str = "",
 ) -> Component:
-    """The tree of a design that was mapped flat: names and types of its cells, and by the path of
-    every instance its module. A cell belongs to the innermost instance that its name begins with:
-    Yosys names it after a register or a signal near it, mostly the one that it makes."""
+    """Return the tree of a design that was mapped flat. ``cells``: names and types of the cells.
+    ``scopes``: modules of all instances by path.
+
+    A cell belongs to the innermost instance with a path that begins the cell's name. Yosys names a
+    cell after a register or a signal nearby, mostly after the signal that the cell drives.
+    """
     own: dict[str, dict[str, float]] = defaultdict(lambda: defaultdict(float))
     for name, kind in cells:
         _add(own[scope_of(name, scopes)], counted(kind))
@@ -102,7 +107,7 @@ def from_cells(
 
 
 def scope_of(name: str, scopes: Mapping[str, str]) -> str:
-    """The longest path of ``scopes`` that a name begins with; "" is that of the top."""
+    """Return the longest path of ``scopes`` that begins ``name``; "" is the path of the top."""
     while name and name not in scopes:
         name = name.rpartition(".")[0]
     return name
@@ -116,6 +121,6 @@ def _add(to: dict[str, float], each: Mapping[str, float], times: int = 1) -> Non
 def _component(
     name: str, instances: int, own: Mapping[str, float], parts: Iterable[Component]
 ) -> Component:
-    """The largest part first, by all that it takes."""
+    """Return a component with parts ordered by total resources, the largest part first."""
     ordered = sorted(parts, key=lambda part: (-sum(part.total.values()), part.name))
     return Component(name=name, instances=instances, own=dict(own), parts=tuple(ordered))
