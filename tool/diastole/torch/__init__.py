@@ -1,4 +1,4 @@
-"""Training in PyTorch with the bits of a machine.
+"""Train PyTorch models with the bits of a machine.
 
 ::
 
@@ -9,24 +9,24 @@
     ...                                   # train as before
     model = diastole.torch.restore(model) # the layers that the model had, trained
 
-``matmul``, ``Linear`` and ``Conv2d`` are products of a ``diastole.GoldenDevice`` or a
-``diastole.Device``, with the gradients that its hardware computes: each operand is converted once,
+``matmul``, ``Linear`` and ``Conv2d`` run products on a ``diastole.GoldenDevice`` or a
+``diastole.Device``, with the gradients that the hardware computes. Every operand is converted once,
 in the forward pass, and read again in the backward pass. ``convert`` swaps the ``nn.Linear`` and
-``nn.Conv2d`` of a model, ``restore`` undoes it, ``compare`` trains copies of a model in several
-formats. ``TorchGoldenDevice`` is a ``diastole.GoldenDevice`` whose exact products run in torch, on
-any of its devices.
+``nn.Conv2d`` layers of a model, ``restore`` undoes the swap, and ``compare`` trains copies of a
+model in several formats. ``TorchGoldenDevice`` is a ``diastole.GoldenDevice`` that runs exact
+products in torch, on any device of torch.
 
 *Types.* Operands in bfloat16 and float16 are read exactly. Results and gradients of the device are
-float32 and are rounded once, to the type that torch would give: that of the operands, or of
-autocast.
+float32 and are rounded once, to the type that torch would give: the type of the operands, or the
+type of autocast.
 
-*Draws* of stochastic roundings are functions of (seed, tag, step). The seed is the device's. The
-tags of a layer with number n are 4 n, 4 n + 1 and 4 n + 2 for X, W and dY: layers of one
-device count from 0, in the order in which they are made; each group of a ``Conv2d`` has a number.
-The step is that of the device's
-``Steps``, from 0: the first forward pass after a backward pass begins the next one. So a second
-forward pass before that has the bits of the first: by gradient checkpointing too, whose forward
-passes within the backward pass begin nothing.
+*Random bits* of stochastic roundings are functions of (seed, tag, step). The seed is the seed of
+the device. A layer with number n has the tags 4 n, 4 n + 1 and 4 n + 2 for X, W and dY. Layers of a
+device are numbered from 0, in the order of their creation. Every group of a ``Conv2d`` has a
+number. The step is the step in the device's ``Steps``, from 0. The first forward pass after a
+backward pass begins the next step. A second forward pass before a backward pass therefore has the
+random bits of the first pass. Gradient checkpointing repeats the random bits too: forward passes
+within a backward pass begin no step.
 """
 
 try:

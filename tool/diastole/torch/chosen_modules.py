@@ -1,4 +1,4 @@
-"""Patterns that choose layers of a model by their names."""
+"""Choose layers of a model by patterns of names."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
@@ -10,19 +10,21 @@ from torch import nn
 from diastole.torch.device_layers import Conv2d, DeviceLayer, Linear
 
 KINDS: Mapping[Any, Any] = {nn.Linear: Linear, nn.Conv2d: Conv2d}
-"""What is swapped, and for what. Types derived from these are left: they may compute anything, and
-their owners may read the weights without calling them, as ``nn.MultiheadAttention`` does."""
+"""Swapped types, with their replacements. Types derived from the swapped types are not swapped:
+derived types may compute anything, and their owners may read the weights without a call, as
+``nn.MultiheadAttention`` does."""
 EXCLUDES = "!"
 SHOWN = 10
-"""Names in a message."""
+"""Number of names in a message."""
 
 
 def chosen_modules(model: nn.Module, names: str | Sequence[str]) -> dict[str, nn.Module]:
-    """Select the modules to swap, by all of their names, in the model's order.
+    """Return the modules to swap by all names of the modules, in the order of the model.
 
-    ``names``: patterns as of a shell, of modules; a module stands for all that is within it. Those
-    that begin with ``!`` leave out what they match, wherever they stand; where there are no others,
-    all others are meant. ValueError where a pattern matches nothing, or where nothing is left.
+    ``names``: shell patterns of module names. A module stands for everything within the module. A
+    pattern that begins with ``!`` leaves out the matches, in any position of the list. If all
+    patterns begin with ``!``, the remaining modules are chosen. ValueError if a pattern matches
+    nothing, or if nothing is left.
     """
     patterns = _patterns(names)
     modules = dict(model.named_modules(remove_duplicate=False))
@@ -36,7 +38,7 @@ def chosen_modules(model: nn.Module, names: str | Sequence[str]) -> dict[str, nn
     for pattern in out:
         if not matching(leaves, [pattern]):
             raise ValueError(_nothing(EXCLUDES + pattern, pattern, modules))
-    # A module with two names is left where one of the names is.
+    # A module with two names is left out if one of the names is left out.
     held = {id(modules[name]) for name in matching(leaves, out)}
     found = {name: modules[name] for name in matching(plain, wanted or ["*"])}
     kept = {name: module for name, module in found.items() if id(module) not in held}
@@ -46,8 +48,8 @@ def chosen_modules(model: nn.Module, names: str | Sequence[str]) -> dict[str, nn
 
 
 def matching(names: Iterable[str], patterns: Sequence[str]) -> list[str]:
-    """Select the names of modules that a pattern matches, or that are within a module that a
-    pattern matches."""
+    """Return the names of modules that a pattern matches, and the names of modules within a matched
+    module."""
     return [
         name
         for name in names
@@ -56,12 +58,13 @@ def matching(names: Iterable[str], patterns: Sequence[str]) -> list[str]:
 
 
 def _paths(name: str) -> list[str]:
-    """List the names of a module and of the modules that it is within: "a", "a.b", "a.b.c"."""
+    """Return the names of the enclosing modules and of the module: "a", "a.b", "a.b.c"."""
     return list(accumulate(name.split("."), "{}.{}".format))
 
 
 def _patterns(names: Any) -> list[str]:
-    """List the patterns, one or more."""
+    """Return the list of patterns. TypeError for anything but patterns, ValueError for no
+    pattern."""
     listed = isinstance(names, Iterable) and not isinstance(names, str)
     patterns: list[Any] = list(cast(Iterable[Any], names)) if listed else [names]
     if not all(isinstance(pattern, str) for pattern in patterns):
@@ -74,23 +77,23 @@ def _patterns(names: Any) -> list[str]:
 
 
 def named_module(name: str) -> str:
-    """Name a module in a message."""
+    """Return the name of a module for a message."""
     return name or "the model itself"
 
 
 def few_names(names: Sequence[str]) -> str:
-    """List some names for a message, and say how many more there are."""
+    """Return some names for a message, and the number of the remaining names."""
     more = len(names) - SHOWN
     return ", ".join(names[:SHOWN]) + (f" and {more} more" if more > 0 else "")
 
 
 def kind_of(module: nn.Module) -> str:
-    """Name the type of a module in a message."""
+    """Return the type of a module for a message."""
     return f"a {type(module).__name__}{' of diastole.torch' * isinstance(module, DeviceLayer)}"
 
 
 def _nothing(said: str, pattern: str, modules: Mapping[str, nn.Module]) -> str:
-    """Say that a pattern matches no layer, and what there is."""
+    """Return a message for a pattern that matches no layer, with the modules that are present."""
     start = f"names: {said!r} matches no nn.Linear and no nn.Conv2d"
     found = [name for name in matching(modules, [pattern]) if name]
     if found:

@@ -1,4 +1,4 @@
-"""A user's own model, trained in several formats, beside float32."""
+"""Train a user's own model in several formats, beside float32."""
 
 import copy
 from collections.abc import Callable, Iterable, Mapping
@@ -19,19 +19,20 @@ from diastole.torch.swaps import place
 from diastole_sim.spec.require import require_int
 
 FLOAT = "float32"
-"""The name of a model without parameters."""
+"""Name of a model without parameters."""
 LAST = 10
-"""Steps that the mean at the end is of."""
+"""Number of last steps in the final mean of the losses."""
 MAX_STEPS = 1_000_000
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Comparison:
-    """``losses`` of every step, and the ``models`` after the last, by the names of the formats.
+    """Result of a comparison. ``losses``: losses of all steps by name of the format. ``models``:
+    models after the last step by name of the format.
 
-    The first name is that of the model as it was given: the type of its parameters, ``float32`` as
-    a rule. ``report``: which layers the formats are of, with the multiplications of the first
-    step's forward passes. As text: a table, and the sentence of the report.
+    The first name is the name of the unconverted model: the type of the parameters, usually
+    ``float32``. ``report``: layers that have the formats, with the multiplications of the forward
+    passes in the first step. As text: a table, and the sentence of the report.
     """
 
     losses: dict[str, list[float]]
@@ -39,13 +40,13 @@ class Comparison:
     report: Report
 
     def last(self, name: str) -> float:
-        """Mean loss of the last ten steps."""
+        """Return the mean loss of the last ten steps."""
         losses = self.losses[name][-LAST:]
         return sum(losses) / len(losses)
 
     @property
     def baseline(self) -> str:
-        """The name of the model as it was given."""
+        """Name of the unconverted model."""
         return next(iter(self.losses))
 
     def __str__(self) -> str:
@@ -73,20 +74,22 @@ def compare(
     device: Any = "cpu",
     seed: int = 0,
 ) -> Comparison:
-    """Train a copy of ``model`` as it is, and one in each of ``formats``, from the same weights.
+    """Train a copy of ``model`` unchanged and a copy in each of ``formats``, from equal weights.
 
-    ``step(model, number)``: one step of the user's, number 0 to ``steps`` - 1, which returns its
-    loss. With an ``optimizer``, a function from parameters to one (``lambda p: SGD(p, lr=0.1)``),
-    gradients and the update are done here; without, what the function does is all: evaluation, or
-    training of its own. ``formats``: names, or formats by a name that is shown. ``names``,
-    ``device``, ``seed``: as of :func:`diastole.torch.convert`; before each copy the generator of
-    torch is seeded with ``seed``, and left as it was after all. Layers that are not swapped compute
-    as in the model in every copy: the result says which, and their part of the multiplications.
-    Autocast within ``step`` is that of every copy, of the first one too.
+    ``step(model, number)``: user's function for step 0 to ``steps`` - 1, which returns the loss of
+    the step. ``optimizer``: function from parameters to an optimiser
+    (``lambda p: SGD(p, lr=0.1)``). With an ``optimizer``, :func:`compare` computes gradients and
+    updates. Without an ``optimizer``, ``step`` does all the work: evaluation, or a training of its
+    own. ``formats``: names of formats, or formats by a name that is shown. ``names``, ``device``,
+    ``seed``: arguments of :func:`diastole.torch.convert`. Before every copy, the generator of torch
+    is seeded with ``seed``; after the last copy, the generator is restored. Layers that are not
+    swapped compute in every copy as in ``model``. The report of the result lists these layers and
+    their share of the multiplications. Autocast within ``step`` applies to every copy, the first
+    copy included.
 
-    Nothing is done to ``model``. ValueError for a model that is converted, for no format, one
-    called as the type of the model is (``float32``), and what ``convert`` refuses; what else
-    ``step`` raises, with a note of the format.
+    ``model`` stays unchanged. ValueError for a converted model, for no format, for a format with
+    the name of the model's type (``float32``), and for everything that ``convert`` refuses. Errors
+    of ``step`` are raised with a note of the format.
     """
     require_int("steps", steps, 1, MAX_STEPS)
     swapped = [name for name, each in model.named_modules() if isinstance(each, DeviceLayer)]
@@ -122,7 +125,7 @@ def _losses(
     optimizer: Callable[[Any], Any] | None,
     tally: Tally | None,
 ) -> list[float]:
-    """Return the loss of every step, and count the first step's multiplications in the tally."""
+    """Return the loss of every step. Count the multiplications of the first step in ``tally``."""
     losses: list[float] = []
     updates = None if optimizer is None else optimizer(model.parameters())
     for number in range(steps):
@@ -138,7 +141,7 @@ def _losses(
 
 
 def _types_of(model: nn.Module) -> str:
-    """Name the types of the parameters."""
+    """Return the types of the parameters as a name."""
     types = {str(each.dtype).removeprefix("torch.") for each in model.parameters()}
     return " and ".join(sorted(types)) or FLOAT
 

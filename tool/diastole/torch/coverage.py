@@ -1,4 +1,5 @@
-"""How much of a model a device computes: which layers, and which part of the multiplications."""
+"""Report the part of a model that a device computes: the layers, and the share of the
+multiplications."""
 
 # pyright: reportUnknownMemberType=false
 
@@ -26,25 +27,26 @@ PRODUCTS = (
     nn.MultiheadAttention,
     nn.Bilinear,
 )
-"""Modules of torch that multiply matrices."""
+"""Torch modules that multiply matrices."""
 TABLES = (nn.Embedding, nn.EmbeddingBag, nn.LayerNorm, nn.RMSNorm)
-"""Modules whose weights may have two axes, and that multiply no matrices."""
+"""Modules that multiply no matrices, although their weights may have two axes."""
 COUNTS = "counts the multiplications"
 FIRST_PASS = "_diastole_first_pass"
-"""The attribute of a converted model that has its :class:`FirstPass`."""
+"""Attribute of a converted model that holds the model's :class:`FirstPass`."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Report:
-    """What a device computes of a model. As text: a sentence, and a table of the layers.
+    """Report on the part of a model that devices compute. As text: a sentence, and a table of the
+    layers.
 
-    ``layers``: the number of each swapped layer by its name. ``left``: why others that multiply
-    matrices are not swapped, by name. ``kinds``: the types of both. ``multiplications``: of one
-    forward pass, by name; a name that is in neither is of a module that multiplies by itself, as
-    attention does. None where nothing was counted yet. ``share``: the part of the multiplications
-    that devices do, 0 to 1, or None. ``unknown``: functions that the model called, of other
-    packages or kinds, and whose multiplications could not be counted. ``devices``: those of
-    Diastole that the layers have.
+    ``layers``: numbers of the swapped layers by name. ``left``: reasons why the remaining modules
+    that multiply matrices are not swapped, by name. ``kinds``: types of the modules by name.
+    ``multiplications``: multiplications of a forward pass by name; None if nothing was counted yet.
+    A name outside ``layers`` and ``left`` belongs to a module that multiplies by itself, as
+    attention does. ``share``: part of the multiplications that devices do, 0 to 1, or None.
+    ``unknown``: called functions, of packages or kinds unknown to the count, whose multiplications
+    could not be counted. ``devices``: devices of Diastole that the layers have.
     """
 
     layers: Mapping[str, int]
@@ -57,11 +59,13 @@ class Report:
 
     @property
     def sentence(self) -> str:
-        """How many layers are swapped, their part of the multiplications, and what is left."""
+        """Number of swapped layers, their share of the multiplications, and the remaining
+        layers."""
         return self.sentence_or("diastole.torch.report(model, inputs)")
 
     def sentence_or(self, counter: str) -> str:
-        """Form the sentence; where nothing was counted yet, the sentence names what counts."""
+        """Return the sentence. If nothing was counted yet, the sentence names ``counter`` as the
+        way to count."""
         count = f"swapped {len(self.layers)} of {len(self.layers) + len(self.left)} layers"
         if self.share is not None:
             count += f", {share_in_percent(self.share)} of the multiplications"
@@ -84,7 +88,7 @@ class Report:
         return "\n".join([self.sentence, *align([heading, *rows], left=4)])
 
     def _others(self) -> list[str]:
-        """List modules that are no layers and multiply all the same."""
+        """Return the names of modules that multiply although the modules are no layers."""
         counted = self.multiplications or {}
         return [name for name in counted if name not in self.layers and name not in self.left]
 
@@ -113,7 +117,7 @@ class Report:
 
 
 def share_in_percent(part: float) -> str:
-    """Write a part in percent: only nothing is 0 %, and only all is 100 %."""
+    """Return a part in percent: only nothing is 0 %, and only all is 100 %."""
     if 0 < part < 0.001:
         return "< 0.1 %"
     if 0.999 < part < 1:
@@ -122,12 +126,12 @@ def share_in_percent(part: float) -> str:
 
 
 def report(model: nn.Module, *args: Any, **kwargs: Any) -> Report:
-    """Say which layers of a model a device computes, and their part of the multiplications.
+    """Report the layers of a model that a device computes, and their share of the multiplications.
 
-    With inputs, ``model(*args, **kwargs)`` is counted, once, without gradients: devices compute
-    nothing meanwhile, and buffers and torch's random numbers stay as they are. Without inputs, the
-    count is that of the first forward pass after :func:`diastole.torch.convert`, or of its
-    ``example``.
+    With inputs, a run of ``model(*args, **kwargs)`` is counted once, without gradients. Devices
+    compute nothing meanwhile, and buffers and torch's random numbers stay unchanged. Without
+    inputs, the report uses the count of the first forward pass after
+    :func:`diastole.torch.convert`, or the count of the ``example`` of ``convert``.
     """
     if not isinstance(model, nn.Module):
         raise TypeError(f"model must be a torch.nn.Module, not {type(model).__name__}")
@@ -138,7 +142,7 @@ def report(model: nn.Module, *args: Any, **kwargs: Any) -> Report:
 
 
 def report_of(model: nn.Module, tally: Tally | None) -> Report:
-    """Make a report with the multiplications of a tally."""
+    """Return a report with the multiplications of a tally."""
     modules = dict(model.named_modules())
     swapped = {name: each for name, each in modules.items() if isinstance(each, DeviceLayer)}
     if tally is not None and tally.is_empty:
@@ -158,7 +162,7 @@ def report_of(model: nn.Module, tally: Tally | None) -> Report:
 def _left(
     model: nn.Module, modules: Mapping[str, nn.Module], tally: Tally | None
 ) -> dict[str, str]:
-    """Say why modules that multiply matrices are not swapped, by name."""
+    """Return the reasons why modules that multiply matrices are not swapped, by name."""
     found: dict[str, str] = {}
     inner: set[int] = set()
     for name, module in modules.items():
@@ -194,9 +198,10 @@ def _why(module: nn.Module) -> str:
 
 
 class FirstPass:
-    """Counts the first forward pass of a converted model, and says the sentence of its report.
+    """Count the first forward pass of a converted model, and print the sentence of the report.
 
-    Two hooks of the model do that; they are gone afterwards. ``tally``: None before.
+    Two hooks of the model do the counting. The hooks are removed after the counted pass. ``tally``:
+    counts of the pass, None before.
     """
 
     def __init__(self, model: nn.Module, tally: Tally | None = None):
@@ -210,7 +215,7 @@ class FirstPass:
             ]
 
     def stop(self) -> None:
-        """Count nothing any more."""
+        """Stop counting for good."""
         self._leave()
         for handle in self._handles:
             handle.remove()
@@ -220,7 +225,7 @@ class FirstPass:
         return self.__dict__ | {"_counting": None}
 
     def _begin(self, module: nn.Module, args: Any) -> None:
-        self._leave()  # a pass that was interrupted
+        self._leave()  # ends the count of an interrupted pass
         if not torch.compiler.is_compiling() and not is_counting():
             self._counting = Counting(module, running=True)
             self._counting.__enter__()
@@ -236,7 +241,7 @@ class FirstPass:
             note(report(module).sentence)
 
     def _leave(self) -> Counting | None:
-        """The counting that was under way, which ends."""
+        """End the current count, and return the count."""
         counting, self._counting = self._counting, None
         if counting is not None:
             counting.__exit__(None, None, None)

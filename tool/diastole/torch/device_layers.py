@@ -1,4 +1,4 @@
-"""``nn.Linear`` and ``nn.Conv2d`` on a device."""
+"""Run ``nn.Linear`` and ``nn.Conv2d`` on a device."""
 
 # pyright: reportUnknownMemberType=false, reportUntypedBaseClass=false
 
@@ -17,12 +17,12 @@ from diastole_sim.host import host_device as host
 from diastole_sim.spec.require import require_int
 
 OWN = ("machine", "origin", "number", "watching")
-"""What a layer on a device has and the module that it stands for has not."""
+"""Attributes of a device layer that the replaced module does not have."""
 
 
 class SharedDevice:
-    """A device, which copies of a model share as the model's layers do. Pickled, it keeps how many
-    layers the device has, and its step."""
+    """Device that copies of a model share, as the layers of the model do. Pickling keeps the number
+    of layers and the step of the device."""
 
     def __init__(self, device: DeviceProtocol):
         self.device = device
@@ -45,22 +45,22 @@ class SharedDevice:
 
 
 class Origin:
-    """Hides the module that a layer was made of from those who look for modules."""
+    """Hide the original module of a layer from searches for modules."""
 
     def __init__(self, module: nn.Module):
         self.module = module
 
 
 def watched(module: nn.Module, given: Any) -> None:
-    """A hook that does nothing. ``nn.TransformerEncoderLayer`` reads the weights of its layers, and
-    does not call them, where gradients are off and none of its modules has a hook."""
+    """Do nothing, as a hook. Without gradients and without a hook in any module,
+    ``nn.TransformerEncoderLayer`` reads the weights of its layers and does not call the layers."""
 
 
 class DeviceLayer(nn.Module):
-    """The base of layers on a device; ``number``: of their tags."""
+    """Base class of layers on a device. ``number``: layer number, which gives the tags."""
 
     plain: Any
-    """The class of torch that a layer stands for."""
+    """Torch class that the layer replaces."""
     machine: SharedDevice
     origin: Origin | None
     number: int
@@ -68,7 +68,7 @@ class DeviceLayer(nn.Module):
 
     @classmethod
     def of(cls, module: nn.Module, *, device: DeviceProtocol, number: int | None = None) -> Self:
-        """Make a layer that shares parameters, buffers, hooks and mode with another module."""
+        """Return a layer that shares parameters, buffers, hooks and mode with ``module``."""
         own = cls.__new__(cls)
         own.__dict__.update(cast(dict[str, Any], vars(module)))
         own._place(device, number)
@@ -85,17 +85,17 @@ class DeviceLayer(nn.Module):
 
     @property
     def device(self) -> DeviceProtocol:
-        """The device of Diastole."""
+        """Device of Diastole."""
         return self.machine.device
 
     def restored(self) -> nn.Module:
-        """Return the module that this layer was made of, with what has become of its parameters,
-        hooks and mode; a new module if the layer was made without one."""
+        """Return the original module with the current parameters, hooks and mode; a new module if
+        the layer was made without an original module."""
         plain: Any = self.plain.__new__(self.plain) if self.origin is None else self.origin.module
         self.watching.remove()
         held = cast(dict[str, Any], vars(self))
         kept = {name: each for name, each in held.items() if name not in OWN}
-        plain.__dict__.clear()  # of what was taken away since, as the weight by remove_weight_norm
+        plain.__dict__.clear()  # drops removed attributes, as the weight by remove_weight_norm
         plain.__dict__.update(kept)
         return plain
 
@@ -103,21 +103,22 @@ class DeviceLayer(nn.Module):
         return f"{super().extra_repr()}, number={self.number}"
 
     def _products(self) -> int:
-        """Count the products of the layer; each is a layer of the device."""
+        """Return the number of products of the layer. Every product is a layer of the device."""
         return 1
 
     def __prepare_scriptable__(self) -> Any:
-        """Called by torch.jit.script, whose own message names functions of Diastole."""
+        """Raise RuntimeError for torch.jit.script, whose own message names functions of
+        Diastole."""
         raise RuntimeError(f"torch.jit.script cannot compile a product of a device: {INSTEAD}")
 
 
 class Linear(DeviceLayer, nn.Linear):
-    """``nn.Linear`` whose product, and gradients, are those of a device.
+    """``nn.Linear`` with product and gradients computed by a device.
 
-    ``device``: of Diastole, not of torch. ``number``: of its tags, by default the next of the
-    device's layers; ``step``: see :class:`diastole.torch.Steps`. The bias is added in float32, and
-    the sum rounded to the type of the result, if that is narrower. Parameters are those of
-    ``nn.Linear``: W is the transpose of ``weight``.
+    ``device``: device of Diastole, not of torch. ``number``: layer number, which gives the tags; by
+    default the next number of the device. The step is the step in :class:`diastole.torch.Steps`.
+    The bias is added in float32, and the sum is rounded to the type of the result, if the type is
+    narrower. Parameters are the parameters of ``nn.Linear``: W is the transpose of ``weight``.
     """
 
     plain = nn.Linear
@@ -135,19 +136,20 @@ class Linear(DeviceLayer, nn.Linear):
         self._place(device, number)
 
     def forward(self, input: torch.Tensor) -> torch.Tensor:
-        """``input`` (..., in_features) to (..., out_features), as :func:`diastole.torch.matmul`."""
+        """Map ``input`` (..., in_features) to (..., out_features), see
+        :func:`diastole.torch.matmul`."""
         return _linear(self, input)
 
 
 class Conv2d(DeviceLayer, nn.Conv2d):
-    """``nn.Conv2d`` whose products are those of a device, of the unfolded image.
+    """``nn.Conv2d`` with products of the unfolded image on a device.
 
-    X has a row for each pixel of the result, W a column for each of its channels, and K is what
-    a pixel of the result sees: ``in_channels / groups`` times the size of the kernel, in the order
-    of ``weight``. Groups are a stack of products, with the numbers that follow ``number``. What
-    dX has for one pixel of the image is added in float32. X takes the memory of the image times the
-    size of the kernel, over the strides. All else is as of :class:`Linear`, and the parameters as
-    of ``nn.Conv2d``.
+    X has a row for every pixel of the result, and W has a column for every channel of the result. K
+    is the number of values that a pixel of the result sees: ``in_channels / groups`` times the size
+    of the kernel, in the order of ``weight``. Groups are a stack of products, with consecutive
+    numbers from ``number`` on. The parts of dX for a pixel of the image are added in float32. X
+    takes the memory of the image times the size of the kernel, over the strides. Everything else is
+    as in :class:`Linear`, and the parameters are the parameters of ``nn.Conv2d``.
     """
 
     plain = nn.Conv2d
@@ -162,7 +164,7 @@ class Conv2d(DeviceLayer, nn.Conv2d):
         return int(self.groups)
 
     def forward(self, input: torch.Tensor) -> torch.Tensor:
-        """``input`` (N, channels, rows, columns), or without N, as ``nn.Conv2d`` takes it."""
+        """Convolve ``input`` (N, channels, rows, columns), or without N, as ``nn.Conv2d`` does."""
         return _convolved(self, input)
 
 
@@ -183,12 +185,14 @@ def _convolved(layer: Conv2d, given: torch.Tensor) -> torch.Tensor:
             f"not {tuple(x.shape)}"
         )
     images = x if x.ndim == 4 else x[None]
+    # Multiply the unfolded images by the kernels, a product per group.
     count, groups, channels = images.shape[0], layer.groups, layer.out_channels // layer.groups
     rows, size = _unfolded(layer, images)
     columns = w.reshape(groups, channels, rows.shape[-1]).transpose(1, 2)
     if groups == 1:
         rows, columns = rows[0], columns[0]
     y = device_product(rows, columns, layer.device, layer_tags(layer.number))
+    # Restore the axes of the images, add the bias, and round.
     y = y.reshape(groups, count, *size, channels).permute(1, 0, 4, 2, 3)
     y = y.reshape(count, layer.out_channels, *size)
     bias: Any = layer.bias
@@ -199,8 +203,8 @@ def _convolved(layer: Conv2d, given: torch.Tensor) -> torch.Tensor:
 
 
 def _unfolded(layer: Conv2d, x: torch.Tensor) -> tuple[torch.Tensor, tuple[int, int]]:
-    """Return what each pixel of the result sees (groups, N * rows * columns, K), and how many rows
-    and columns the result has."""
+    """Return the values that every pixel of the result sees (groups, N * rows * columns, K), and
+    the numbers of rows and columns of the result."""
     padding: Any = layer._reversed_padding_repeated_twice
     if any(padding):
         mode = "constant" if layer.padding_mode == "zeros" else layer.padding_mode
@@ -214,7 +218,7 @@ def _unfolded(layer: Conv2d, x: torch.Tensor) -> tuple[torch.Tensor, tuple[int, 
         )
     size = (x.shape[2] - spans[0]) // down + 1, (x.shape[3] - spans[1]) // across + 1
     length = layer.in_channels // layer.groups * high * wide
-    if length == 0:  # which unfold refuses
+    if length == 0:  # unfold refuses a length of 0
         return x.reshape(0).expand(layer.groups, x.shape[0] * prod(size), 0), size
     windows = functional.unfold(x, layer.kernel_size, layer.dilation, 0, layer.stride)
     windows = windows.reshape(x.shape[0], layer.groups, length, prod(size))
@@ -222,8 +226,8 @@ def _unfolded(layer: Conv2d, x: torch.Tensor) -> tuple[torch.Tensor, tuple[int, 
 
 
 def _memory_format(*tensors: torch.Tensor) -> Any:
-    """Return the order in memory that ``nn.Conv2d`` gives: channels last if one of the operands has
-    them last."""
+    """Return the order in memory that ``nn.Conv2d`` gives: channels last if an operand has channels
+    last."""
     last = torch.channels_last
     for each in tensors:
         if each.ndim == 4 and each.is_contiguous(memory_format=last) and not each.is_contiguous():

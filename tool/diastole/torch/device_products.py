@@ -1,7 +1,7 @@
-"""A matrix product of a device as a function of autograd.
+"""Make a matrix product of a device a function of autograd.
 
-The operands are converted in the forward pass and kept as they are stored; the backward pass
-converts dY and reads them again, as the hardware does.
+The forward pass converts the operands and keeps the stored images. The backward pass converts dY
+and reads the images again, as the hardware does.
 """
 
 import inspect
@@ -20,13 +20,14 @@ from diastole_sim.spec.require import require_int
 
 COMPILING = "torch.compile leaves it out unless fullgraph=True"
 MAX_LAYER = 2**29 - 1
-"""Behind it tags have the bit of second copies."""
+"""Largest layer number. Tags of larger numbers would have the bit of second copies."""
 Tags = tuple[int, int, int]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Call:
-    """A product: on which device, with which ``tags`` of X, W and dY, in which ``step``."""
+    """Call of a product on ``device``, with the ``tags`` of X, W and dY, in ``step``. ``uses``:
+    state that is kept for the device."""
 
     device: Any
     tags: Tags
@@ -42,25 +43,28 @@ def matmul(
     tags: Tags | None = None,
     step: int | None = None,
 ) -> torch.Tensor:
-    """Y = X W on a device, with its gradients.
+    """Compute Y = X W on a device, with gradients.
 
-    ``x`` (..., K) and ``w`` (K, N) give (..., N): axes in front are one, so that there is one
-    product. A ``w`` with more axes makes a stack of products, as ``torch.matmul`` has it.
+    ``x`` (..., K) and ``w`` (K, N) give (..., N). The leading axes of ``x`` are merged to a single
+    axis, and the device computes a single product. A ``w`` with more axes makes a stack of
+    products, as in ``torch.matmul``.
 
-    Operands are float32, bfloat16 or float16, each read exactly. The result has the type that
-    ``torch.matmul`` gives: that of the operands or, where autocast is on, of autocast. Results and
-    gradients of the device are float32, and are rounded to a narrower type once. An empty axis
-    gives an empty result, or zeros.
+    Operands are float32, bfloat16 or float16, and are read exactly. The result has the type that
+    ``torch.matmul`` gives: the type of the operands or, with autocast, the type of autocast.
+    Results and gradients of the device are float32, and are rounded to a narrower type once. An
+    empty axis gives an empty result, or zeros.
 
-    ``tags``: of X, W and dY in the draws of stochastic roundings; without, those of the device's
-    next layer: every call is a layer of its own. ``step``: of the draws of all three, without it
-    that of the device's :class:`diastole.torch.Steps`. So calls with ``tags`` draw the same numbers
-    until a backward pass begins the next step.
+    ``tags``: tags of X, W and dY for the random bits of stochastic roundings. By default the tags
+    are the tags of the device's next layer: every call is a separate layer. ``step``: step of the
+    random bits of X, W and dY, by default the step in the device's :class:`diastole.torch.Steps`.
+    Calls with equal ``tags`` therefore get equal random bits until a backward pass begins the next
+    step.
 
-    Gradients that nobody asks for are not computed. TypeError for what is no tensor, no device or
-    of another type, ValueError for shapes that do not agree and what else the device refuses,
-    RuntimeError for what cannot be done with a device: gradients of gradients, the functions of
-    ``torch.func``, exports. ``torch.compile`` leaves the product out.
+    Gradients are computed only on request. TypeError for an operand that is no tensor or has
+    another type, and for a ``device`` that is no device. ValueError for shapes that do not agree,
+    and for everything else that the device refuses. RuntimeError for operations that are impossible
+    with a device: gradients of gradients, functions of ``torch.func``, exports. ``torch.compile``
+    leaves the product out.
     """
     return _uncompiled(x, w, device, tags, step)
 
@@ -68,7 +72,7 @@ def matmul(
 def device_product(
     x: Any, w: Any, device: DeviceProtocol, tags: Tags | None = None, step: int | None = None
 ) -> Any:
-    """As :func:`matmul`, of float32 tensors, in float32."""
+    """Compute :func:`matmul` of float32 tensors, in float32."""
     uses = uses_of(device)
     if x.ndim == 0 or w.ndim < 2 or x.shape[-1] != w.shape[-2]:
         raise ValueError(
@@ -98,8 +102,9 @@ def _multiply(x: Any, w: Any, device: Any, tags: Tags | None, step: int | None) 
 
 
 def uncompiled(function: Any) -> Any:
-    """Return a function that ``torch.compile`` leaves alone: else tensors would be made of numpy's
-    arrays, with other bits. Where nothing may be left alone, torch says what to do."""
+    """Return a function that ``torch.compile`` leaves alone. Compilation would turn numpy's arrays
+    into tensors, with different bits. If ``torch.compile`` may leave nothing alone, torch names the
+    remedy."""
     disable = torch.compiler.disable
     reason = f"a product of a device cannot be compiled or exported: {COMPILING}; {INSTEAD}"
     if "reason" in inspect.signature(disable).parameters:
@@ -111,7 +116,7 @@ _uncompiled: Any = uncompiled(_multiply)
 
 
 def _products(x: Any, w: Any) -> int:
-    """Count the products of a call."""
+    """Return the number of products of a call."""
     return math.prod(torch.broadcast_shapes(x.shape[:-2], w.shape[:-2])) if w.ndim > 2 else 1
 
 
@@ -121,13 +126,13 @@ def _multiplications(x: Any, w: Any) -> int:
 
 
 def layer_tags(layer: int) -> Tags:
-    """Of X, W and dY of a layer with this number. ValueError if there is none."""
+    """Return the tags of X, W and dY of a layer. ValueError if the number is out of range."""
     first = TAGS_PER_LAYER * require_int("number", layer, 0, MAX_LAYER)
     return first, first + 1, first + 2
 
 
 class DeviceProduct(torch.autograd.Function):
-    """A product of float32 matrices, or of stacks of matrices."""
+    """Product of float32 matrices, or of stacks of matrices."""
 
     @staticmethod
     def forward(ctx: Any, x: Any, w: Any, call: Call) -> Any:
@@ -165,7 +170,7 @@ class DeviceProduct(torch.autograd.Function):
 
 
 def _gradients(ctx: Any, dy: Any) -> tuple[Any, Any]:
-    """What is asked for of dX and dW, in numpy."""
+    """Return the requested gradients dX and dW in numpy; None for a gradient without a request."""
     device, step, (tag_x, tag_w, tag_dy) = ctx.call.device, ctx.call.step, ctx.call.tags
     if ctx.x is not None and ctx.w is not None:
         both = device.backward(ctx.x, ctx.w, dy, tags=ctx.call.tags, step=step)

@@ -1,11 +1,11 @@
-"""The golden device whose exact products run in torch.
+"""Run the exact products of the golden device in torch.
 
-Where the golden model decides that no bit is lost before the last rounding, its sums are one
-float64 product of the stored numbers, in any order of addition; so any library and any processor
-gives them. Here each tensor is decoded once, for all products that read it, and multiplied on any
-device of torch; on a processor in float32 where every sum has 24 bits at most. All else is numpy's:
-conversions, products that lose bits, stacks, tensors of several planes, and, where they poison
-results, tensors with NaN or Inf.
+If the golden model decides that no bit is lost before the last rounding, the sums of a product are
+a float64 product of the stored numbers, in any order of addition. Any library and any processor
+then give equal sums. Every tensor is decoded once for all products that read the tensor, and
+multiplied on any device of torch. On a CPU, the product is in float32 if every sum has at most 24
+bits. Numpy does everything else: conversions, products that lose bits, stacks, tensors of several
+planes, and tensors with NaN or Inf, if NaN and Inf poison results.
 """
 
 from collections.abc import Mapping, Sequence
@@ -35,15 +35,15 @@ if TYPE_CHECKING:
 
 FLOAT32_BITS = 24
 MIN_EXPONENT, MAX_EXPONENT = -126, 127
-"""Of normal numbers in binary32."""
+"""Smallest and largest exponent of normal numbers in binary32."""
 
 
 class TorchGoldenDevice(GoldenDevice):
-    """The numpy model of a machine, bit for bit, with exact products in torch.
+    """Numpy model of a machine, bit for bit, with exact products in torch.
 
-    ``device``: where they run, a torch device or its name; the rest as of
-    :class:`diastole.GoldenDevice`. ``exact_in_torch`` counts them. RuntimeError, torch's own, if
-    there is no such device.
+    ``device``: torch device of the exact products, or the name of a torch device. The remaining
+    arguments are the arguments of :class:`diastole.GoldenDevice`. ``exact_in_torch``: number of
+    products that ran in torch. RuntimeError, raised by torch, if the torch device does not exist.
     """
 
     def __init__(
@@ -60,8 +60,8 @@ class TorchGoldenDevice(GoldenDevice):
 
     @classmethod
     def like(cls, device: golden.NumpyDevice) -> "TorchGoldenDevice":
-        """A device of the same numbers on the CPU, which shares what ``device`` remembers of
-        scales."""
+        """Return a device on the CPU with the numerics of ``device``. The two devices share the
+        history of scales."""
         twin = cls.__new__(cls)
         for name, value in vars(device).items():
             setattr(twin, name, value)
@@ -75,7 +75,7 @@ class TorchGoldenDevice(GoldenDevice):
         self._decoded: WeakKeyDictionary[Quantised, dict[int, Decoded]] = WeakKeyDictionary()
 
     def __getstate__(self) -> dict[str, Any]:
-        """Without what can be decoded again."""
+        """Return the state without decoded tensors, because tensors can be decoded again."""
         return self.__dict__ | {"_decoded": None}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -112,29 +112,32 @@ class TorchGoldenDevice(GoldenDevice):
         return super()._multiply_each(operation, tensors, operands)
 
     def _is_plain(self, tensor: Quantised) -> bool:
-        """Whether its stored numbers say all of it."""
+        """Return whether the stored numbers describe the whole tensor: a single plane, and no NaN
+        or Inf that poisons results."""
         poison = self.numerics.special == "poison"
         special = poison and (tensor.nan or tensor.inf or tensor.saturated > 0)
         return tensor.chosen.format.plane_count == 1 and not special
 
     def _product(self, product: MatrixProduct, operands: Mapping[str, Quantised]) -> Any:
-        """Of two tensors, in float32; None where a bit may be lost before the last rounding."""
+        """Return the product of two tensors in float32; None if a bit may be lost before the last
+        rounding."""
         (first, a), (second, b) = (
             self._side(operands[tensor.name], product.copy(tensor)) for tensor in product.factors
         )
         classes = [operands[tensor.name].tensor_class for tensor in product.factors]
         trees = Trees.of(classes[0], classes[1], self.numerics)
-        # An accumulator of floats adds chunks of the contraction, which are not one sum.
+        # An accumulator of floats adds chunks of the contraction: the result is no single sum.
         if trees.accumulator is not None or not is_one_product(a, b, trees):
             return None
         factors = first.values, second.values
         if are_singles(first, second) and fits(a, b, FLOAT32_BITS) and has_singles():
             with torch.autocast(self.torch_device.type, enabled=False):
-                return factors[0] @ factors[1].T + 0.0  # no zero has a sign
+                return factors[0] @ factors[1].T + 0.0  # makes every zero +0
         return round_doubles(factors[0].double() @ factors[1].double().T)
 
     def _side(self, tensor: Quantised, number: int) -> "tuple[Decoded, Bounds]":
-        """A factor as a product reads it, its rows along the contraction, and its bounds."""
+        """Return a factor as a product reads the factor, with rows along the contraction, and the
+        bounds."""
         two = tensor.chosen.two_copies
         stored = self._decoded.setdefault(tensor, {})
         place = number if two else 0
@@ -146,13 +149,14 @@ class TorchGoldenDevice(GoldenDevice):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Decoded:
-    """A copy of a tensor: its ``values``, padded, as torch has them, in float32 if that holds each
-    well above its subnormals, else in float64.
+    """Decoded copy of a tensor.
 
-    ``depth``: the largest d of an element that is not zero, 0 if there is none; ``deficits``: the
-    largest of its rows, and of its columns (0 where no product reads along them). ``exponents``:
-    numbers that are not zero are at least 2 to the first, and whole times it, and below 2 to the
-    second.
+    ``values``: padded elements as a torch tensor, in float32 if float32 holds every element well
+    above the subnormals, else in float64. ``depth``: largest d of a nonzero element, 0 without
+    nonzero elements. ``deficits``: largest deficit of the rows, and largest deficit of the columns,
+    0 if no product reads along the columns. ``exponents``: exponents of two powers of two.
+    Magnitudes of nonzero numbers are whole multiples of the first power, at least the first power,
+    and below the second power.
     """
 
     values: Any
@@ -162,14 +166,14 @@ class Decoded:
     format: Format
 
     def read(self, *, turned: bool, length: int) -> "Decoded":
-        """With rows along a contraction, ``length`` of them, unpadded."""
+        """Return the copy with rows along a contraction: ``length`` rows, without padding rows."""
         if not turned:
             return replace(self, values=self.values[:length])
         return replace(self, values=self.values.T[:length], deficits=self.deficits[::-1])
 
     @property
     def bounds(self) -> Bounds:
-        """Of rows; ``reach`` is at most this much."""
+        """Bounds of the rows. ``reach`` is an upper limit."""
         return Bounds(
             deficits=self.deficits[0],
             extents=self.depth + self.format.precision,
@@ -180,7 +184,8 @@ class Decoded:
 
 
 def are_singles(a: Decoded, b: Decoded) -> bool:
-    """Whether both are in float32, and no sum of their products leaves its normal numbers."""
+    """Return whether the two operands are in float32 and no sum of products leaves the normal
+    numbers of float32."""
     lowest, highest = (sum(pair) for pair in zip(a.exponents, b.exponents, strict=True))
     singles = a.values.dtype == b.values.dtype == torch.float32
     longest = a.values.shape[1].bit_length()
@@ -188,18 +193,20 @@ def are_singles(a: Decoded, b: Decoded) -> bool:
 
 
 def has_singles() -> bool:
-    """Whether products in float32 are that: torch can be told to make them of shorter numbers."""
+    """Return whether torch multiplies float32 exactly as float32. Settings of torch may select
+    shorter numbers."""
     try:
         return torch.get_float32_matmul_precision() == "highest"
-    except RuntimeError:  # told so by its newer names
+    except RuntimeError:  # the precision was set by torch's newer names
         return False
 
 
 def decode(tensor: Quantised, number: int, where: Any) -> Decoded:
-    """A stored copy, decoded on a device of torch.
+    """Return a stored copy, decoded on a device of torch.
 
-    A group that is not a number, and an element that is none, count as zeros, an infinite element
-    as the largest of its group: as :mod:`diastole_sim.golden.operand_rows` has them.
+    A group that is not a number and an element that is not a number count as zeros. An infinite
+    element counts as the largest element of the group. :mod:`diastole_sim.golden.operand_rows`
+    decodes with equal rules.
     """
     kind, stored = tensor.chosen.format, tensor.copies[number]
     nonzero = (stored.exponents != 0) & (stored.exponents != kind.nan_byte)
@@ -213,6 +220,7 @@ def decode(tensor: Quantised, number: int, where: Any) -> Decoded:
     narrow = where.type == "cpu" and kind.depth < MAX_EXPONENT
     narrow = narrow and lowest >= MIN_EXPONENT and highest <= MAX_EXPONENT
 
+    # Decode the codes by tables, and multiply by the scales of the groups.
     values, depths = _tables(kind, where, torch.float32 if narrow else torch.float64)
     codes = torch.from_numpy(stored.codes.astype(np.int32).ravel()).to(where)
     elements = values.index_select(0, codes).view(stored.codes.shape)
@@ -233,7 +241,7 @@ def decode(tensor: Quantised, number: int, where: Any) -> Decoded:
 
 @cache
 def _tables(kind: Format, where: Any, numbers: Any) -> tuple[Any, Any]:
-    """Of all codes, the elements and their d."""
+    """Return the elements and the depths d of all codes."""
     decoded = decoded_codes(kind, False)
     elements, depths = (
         torch.from_numpy(np.ascontiguousarray(each)).to(where)
@@ -243,7 +251,7 @@ def _tables(kind: Format, where: Any, numbers: Any) -> tuple[Any, Any]:
 
 
 def _spread(scales: Any, stored: Copy, tensor: Quantised) -> Any:
-    """To every element what its group has."""
+    """Return the scale of every element, repeated from the scales of the groups."""
     rows, columns = stored.codes.shape
     high = rows // scales.shape[0]
     wide = tensor.chosen.grouping.size if tensor.chosen.two_copies else tensor.block
@@ -257,7 +265,8 @@ def _spread(scales: Any, stored: Copy, tensor: Quantised) -> Any:
 def _deficits(
     stored: Copy, exponents: Integers, nonzero: Any, tensor: Quantised
 ) -> tuple[int, int]:
-    """By how much the exponent of a group is below the largest of its row, and of its column."""
+    """Return the largest distance of a group's exponent below the maximum of the row, and below the
+    maximum of the column."""
     kind, scale = tensor.chosen.format, tensor.tensor_exponent
 
     def largest(maxima: Any) -> int:
@@ -269,11 +278,12 @@ def _deficits(
 
 
 def round_doubles(sums: Any) -> Any:
-    """As :func:`diastole_sim.golden.matrix_product.round_sums`: to float32, nearest even; what is
-    below 2^-126 after rounding with unbounded exponent is +0, as a zero is."""
-    values = sums.float() + 0.0  # no zero has a sign
+    """Round to float32 as :func:`diastole_sim.golden.matrix_product.round_sums` does: to nearest,
+    ties to even. A result below 2^-126 after rounding with unbounded exponent is +0, and every zero
+    is +0."""
+    values = sums.float() + 0.0  # makes every zero +0
     small = values.abs() < 2 * MIN_NORMAL
-    if bool((small & (sums != 0)).any()):  # there binary32 has fewer bits
+    if bool((small & (sums != 0)).any()):  # binary32 has fewer bits for subnormals
         larger = (sums * 2.0**FAR).float()
         larger = torch.where(larger.abs() < MIN_NORMAL * 2.0**FAR, 0.0, larger) * 2.0**-FAR
         values = torch.where(small, larger, values)

@@ -1,4 +1,4 @@
-"""Tensors of torch as operands of a device, and a refusal in words of all others."""
+"""Read torch tensors as operands of a device, and refuse unreadable tensors with a message."""
 
 from typing import Any
 
@@ -7,14 +7,15 @@ from torch.autograd import forward_ad
 from torch.utils._python_dispatch import is_traceable_wrapper_subclass
 
 TYPES = (torch.float32, torch.bfloat16, torch.float16)
-"""What a machine reads: float32, and what float32 holds exactly."""
+"""Types that a machine reads: float32, and the types that float32 holds exactly."""
 INSTEAD = "diastole.torch.restore(model) gives the layers of torch back, for which it works"
 
 
 def exact_operands(x: Any, w: Any, names: tuple[str, str] = ("x", "w")) -> tuple[Any, Any, Any]:
-    """Two operands in float32, exactly, and the type that torch would give their product.
+    """Return two operands exactly in float32, and the type that torch would give the product.
 
-    That is their own, or where autocast is on its type; then they may have two types.
+    The type is the type of the operands. With autocast, the type is the type of autocast, and the
+    operands may have two types.
     """
     for name, given in zip(names, (x, w), strict=True):
         require_readable(name, given)
@@ -36,8 +37,8 @@ def exact_operands(x: Any, w: Any, names: tuple[str, str] = ("x", "w")) -> tuple
 
 
 def require_readable(name: str, given: Any) -> None:
-    """Refuse what holds no numbers that can be read: TypeError, or RuntimeError for a tensor that
-    stands for others, as in ``vmap`` or an export."""
+    """Refuse a value without readable numbers: TypeError, or RuntimeError for a tensor that stands
+    for other tensors, as in ``vmap`` or an export."""
     if isinstance(given, torch.fx.Proxy):
         raise RuntimeError(f"torch.fx cannot trace a product of a device: {INSTEAD}")
     if not isinstance(given, torch.Tensor):

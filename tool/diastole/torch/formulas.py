@@ -1,4 +1,4 @@
-"""Counts the multiplications of functions of torch from their arguments."""
+"""Count the multiplications of torch functions from the arguments of the functions."""
 
 # pyright: reportUnknownMemberType=false
 
@@ -12,36 +12,37 @@ from torch.utils.flop_counter import flop_registry
 
 aten = torch.ops.aten
 Formula = Callable[..., int]
-"""Takes the arguments of a function and, as ``out_val``, its result."""
+"""Function that counts from the arguments of a torch function and the result ``out_val``."""
 NAMESPACES = ("aten", "prim", "prims", "profiler", "_c10d_functional", "c10d", "fsdp")
-"""Namespaces of torch whose functions are looked at by name. Any function of another namespace, as
-of another package or of quantised layers, may multiply matrices."""
+"""Namespaces of torch whose functions are judged by name. Any function of another namespace, for
+example of another package or of quantised layers, may multiply matrices."""
 PRODUCTS = frozenset(
     "mm addmm bmm baddbmm addbmm smm hspmm sspaddmm matmul mv addmv dot vdot conv convolution "
     "linear attention encoder gru lstm rnn cdist linalg solve".split()
 )
-"""Words in the names of functions of torch that multiply matrices."""
+"""Words in the names of torch functions that multiply matrices."""
 OTHERS = frozenset(
     "upsample thnn norm cross diagonal check flatten reorder search pack convert".split()
 )
-"""Words in the names of functions that do not, though a word of ``PRODUCTS`` is there too."""
+"""Words in the names of functions that multiply no matrices, although a word of ``PRODUCTS`` is in
+the name."""
 
 
 def formula_of(function: Any) -> Formula | None:
-    """Return what counts the multiplications of a function, or None without a formula; then
-    :func:`is_unknown` tells whether the function multiplies all the same."""
+    """Return the formula that counts the multiplications of a function; None without a formula. For
+    a function without a formula, :func:`is_unknown` tells whether the function may multiply."""
     packet = getattr(function, "_overloadpacket", function)
     if packet in OWN:
         return OWN[packet]
     operations: Any = flop_registry.get(packet)
     if operations is None:
         return None
-    # Of torch: a multiplication and an addition each.
+    # Formulas of torch count a multiplication and an addition as two operations.
     return lambda *args, **kwargs: int(operations(*args, **kwargs)) // 2
 
 
 def is_unknown(function: Any) -> bool:
-    """Tell whether a function without a formula may multiply matrices."""
+    """Return whether a function without a formula may multiply matrices."""
     if not isinstance(function, torch._ops.OpOverload) or function.namespace not in NAMESPACES:
         return True
     name = str(function._overloadpacket).rpartition(".")[2]
@@ -75,7 +76,7 @@ def _attention(query: Any, key: Any, value: Any, *_: Any, **__: Any) -> int:
 
 
 def _trilinear(a: Any, b: Any, c: Any, *places: Any, **_: Any) -> int:
-    """Two multiplications for each element of what all three span."""
+    """Count two multiplications for every element of the space that the three operands span."""
     spread = [
         tuple(torch.empty(each.shape, device="meta")[_widened(each.ndim, axes)].shape)
         for each, axes in zip((a, b, c), places[:3], strict=True)
@@ -84,12 +85,13 @@ def _trilinear(a: Any, b: Any, c: Any, *places: Any, **_: Any) -> int:
 
 
 def _widened(axes: int, places: Any) -> tuple[Any, ...]:
-    """An index with an axis of length 1 at these places of the result."""
+    """Return an index that inserts an axis of length 1 at ``places`` of the result."""
     return tuple(None if place in places else slice(None) for place in range(axes + len(places)))
 
 
 def _weights(tensors: Any) -> int:
-    """Elements of matrices, which each row of an operand is multiplied by; biases are vectors."""
+    """Count the elements of matrices: every row of an operand is multiplied by the matrices. Biases
+    are vectors, and do not count."""
     return sum(each.numel() for each in tensors if isinstance(each, torch.Tensor) and each.ndim > 1)
 
 
@@ -104,23 +106,24 @@ def _native_encoder(source: Any, width: int, heads: int, *rest: Any, **_: Any) -
 
 
 def _self_attention(weights: int, width: int, sequences: Any) -> int:
-    """Of a batch of sequences, nested or not."""
+    """Count the multiplications for a batch of sequences, nested or not."""
     lengths = [int(each.shape[0]) for each in sequences.unbind()]
     return sum(length * (weights + 2 * length * width) for length in lengths)
 
 
 def _recurrence(given: Any, *rest: Any, **_: Any) -> int:
-    """Each weight once for every element of every sequence."""
+    """Count every weight once for every element of every sequence."""
     return prod(given.shape[:-1]) * _weights(rest[:4])
 
 
 def _listed_recurrence(place: int) -> Callable[..., int]:
-    """The same where the weights are a list, the argument number ``place``."""
+    """Return :func:`_recurrence` for functions with a list of weights in argument number
+    ``place``."""
     return lambda *args, **_: prod(args[0].shape[:-1]) * _weights(args[place])
 
 
 OWN: dict[Any, Formula] = {
-    aten.linear: _linear,  # as torch has it of nested tensors
+    aten.linear: _linear,  # called by torch for nested tensors
     aten.mv: _first,
     aten.dot: _first,
     aten.vdot: _first,
@@ -136,4 +139,4 @@ OWN: dict[Any, Formula] = {
     aten._cudnn_rnn: _listed_recurrence(1),
     aten.miopen_rnn: _listed_recurrence(1),
 }
-"""What the registry of torch lacks."""
+"""Formulas that the registry of torch lacks."""

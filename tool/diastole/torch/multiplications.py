@@ -1,8 +1,8 @@
-"""Counts the multiplications of a forward pass, by the module that asks for them.
+"""Count the multiplications of a forward pass, by the calling module.
 
-Counted are the multiplications of matrix products, convolutions, attention and recurrent layers: of
-an (M x K) by (K x N) product M K N. Multiplications of single elements, as in normalisations, are
-none of these. What a backward pass computes is not counted.
+The multiplications of matrix products, convolutions, attention and recurrent layers are counted. A
+product of (M x K) by (K x N) counts as M K N. Multiplications of single elements, as in
+normalisations, are not counted. The backward pass is not counted.
 """
 
 # pyright: reportUnknownMemberType=false, reportUntypedBaseClass=false
@@ -23,15 +23,15 @@ from diastole.torch.formulas import formula_of, is_unknown
 from diastole.torch.steps import in_backward
 
 GLOBAL_HOOKS = r"Using `torch\.compile\(module\)` when there are global hooks"
-"""A warning of torch, of modules that are compiled; nothing runs compiled while hooks count."""
+"""Pattern of a torch warning about compiled modules. Nothing runs compiled while hooks count."""
 
 
 @dataclass(kw_only=True, eq=False)
 class Tally:
-    """Multiplications by the name of the module that calls for them, ``""`` for the model itself.
+    """Counts of multiplications by name of the calling module, ``""`` for the model itself.
 
-    ``on_device``: those of devices of Diastole; ``elsewhere``: all others. ``unknown``: functions
-    whose multiplications could not be counted.
+    ``on_device``: multiplications of devices of Diastole. ``elsewhere``: all remaining
+    multiplications. ``unknown``: functions whose multiplications could not be counted.
     """
 
     on_device: Counter[str] = field(default_factory=lambda: Counter[str]())
@@ -40,32 +40,35 @@ class Tally:
 
     @property
     def total(self) -> int:
-        """All multiplications that were counted."""
+        """Number of counted multiplications."""
         return self.on_device.total() + self.elsewhere.total()
 
     @property
     def is_empty(self) -> bool:
-        """Tell that nothing was seen that multiplies, as of an empty batch."""
+        """True if nothing that multiplies was seen, for example with an empty batch."""
         return not self.total and not self.unknown
 
     @property
     def by_module(self) -> dict[str, int]:
-        """All of them, by the name of their module, in the order in which they came."""
+        """All multiplications by name of the module: first modules with multiplications on devices,
+        in the order of counting, then the remaining modules."""
         return dict(self.on_device + self.elsewhere)
 
     def share(self, swapped: Container[str]) -> float:
-        """The part of a device, where all that these modules multiply is the device's."""
+        """Return the share of devices, if a device does all multiplications of the ``swapped``
+        modules."""
         layers = sum(n for name, n in self.by_module.items() if name in swapped)
         others = sum(n for name, n in self.on_device.items() if name not in swapped)
         return (layers + others) / self.total
 
 
 class Counting:
-    """Counts into ``tally``, a new one by default, while it is entered, in the thread that entered
-    it. What no module of the model asks for is not counted. Nothing is compiled meanwhile.
+    """Count multiplications into ``tally``, by default a new tally, while the object is entered.
 
-    ``dry``: devices compute nothing meanwhile; torch multiplies in their place. ``running``:
-    whether the model's forward pass has begun already.
+    The count covers the thread that entered the object. Multiplications that no module of the model
+    calls for are not counted. Nothing is compiled during the count. ``dry``: devices compute
+    nothing during the count; torch multiplies in their place. ``running``: True if the forward pass
+    of the model has already begun.
     """
 
     def __init__(
@@ -117,7 +120,7 @@ class Counting:
 
     @contextmanager
     def silence(self) -> Generator[None]:
-        """Count nothing that torch does meanwhile."""
+        """Suspend the count of torch's multiplications."""
         self._silent += 1
         try:
             yield
@@ -141,7 +144,7 @@ class Counting:
 
 
 class Dispatched(TorchDispatchMode):
-    """Sees every function of torch that is called."""
+    """Dispatch mode that sees every called torch function."""
 
     supports_higher_order_operators = True
 
@@ -153,11 +156,11 @@ class Dispatched(TorchDispatchMode):
         self, func: Any, types: Any, args: Any = (), kwargs: Mapping[str, Any] | None = None
     ) -> Any:
         if any(each.__torch_dispatch__ is not torch.Tensor.__torch_dispatch__ for each in types):
-            return NotImplemented  # for tensors that wrap others: functions of those are seen
+            return NotImplemented  # wrapper tensors: functions of the inner tensors are seen
         named = dict(kwargs or {})
         formula = formula_of(func)
         if formula is None and _has_parts(func, args):
-            with self:  # below autograd and in inference mode torch has not taken it to pieces
+            with self:  # not yet decomposed below autograd and in inference mode
                 found = func.decompose(*args, **named)
             if found is not NotImplemented:
                 return found
@@ -169,15 +172,16 @@ class Dispatched(TorchDispatchMode):
         return found
 
     def _count(self, function: Any, count: Callable[[], int]) -> None:
-        """Add what is counted; nothing that goes wrong here may end the pass of a user."""
+        """Add the count of a function. An error in the count must not end the user's pass."""
         try:
             self.counting.add_of_torch(count())
-        except Exception:  # as of shapes that a formula does not know
+        except Exception:  # for example for a shape that the formula does not know
             self.counting.add_unknown(function)
 
 
 def _has_parts(function: Any, args: Any) -> bool:
-    """Tell whether a function may be made of others, as no function of nested tensors is."""
+    """Return whether torch may decompose a function. Functions of nested tensors are never
+    decomposed."""
     nested = any(isinstance(each, torch.Tensor) and each.is_nested for each in args)
     return isinstance(function, torch._ops.OpOverload) and not nested
 
@@ -191,8 +195,8 @@ def _counting() -> Counting | None:
 
 @contextmanager
 def on_device(count: int) -> Generator[bool]:
-    """Count multiplications of a device, which are done within. Yields whether torch is to do the
-    multiplications instead, where nothing but counting is wanted."""
+    """Count multiplications of a device that run within the context. Yield True if torch must
+    multiply instead of the device, because only counting is requested."""
     counting = _counting()
     if counting is None:
         yield False
@@ -203,21 +207,21 @@ def on_device(count: int) -> Generator[bool]:
 
 
 def is_counting() -> bool:
-    """Tell whether multiplications are counted in this thread."""
+    """Return whether multiplications are counted in the current thread."""
     return _counting() is not None
 
 
 def is_dry() -> bool:
-    """Tell whether nothing but counting is wanted."""
+    """Return whether only counting is requested."""
     counting = _counting()
     return counting is not None and counting.dry
 
 
 def count_pass(model: nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Tally:
-    """Count one forward pass of these inputs, without gradients.
+    """Count a forward pass with the given inputs, without gradients.
 
-    Devices compute nothing, and keep their steps; buffers of the model and torch's generators are
-    as before. The model's own errors pass through.
+    Devices compute nothing and keep their steps. Buffers of the model and torch's generators stay
+    unchanged. Errors of the model are raised.
     """
     buffers = {name: value.clone() for name, value in model.named_buffers()}
     cards = {tensor.device for tensor in model.parameters() if tensor.device.type == "cuda"}

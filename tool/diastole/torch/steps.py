@@ -1,4 +1,4 @@
-"""Numbers of layers and of steps, by which the draws of stochastic roundings are named."""
+"""Number layers and steps. The numbers determine the random bits of stochastic roundings."""
 
 from dataclasses import dataclass, field
 from threading import RLock
@@ -15,19 +15,21 @@ from diastole_sim.spec.require import require_int
 
 MAX_STEP = 2**32 - 1
 METHODS = ("convert", "forward", "dx", "dw", "backward")
-"""What a device has."""
+"""Methods that a device must have."""
 PLAIN = (golden.NumpyDevice, devices.GoldenDevice)
-"""Models whose products nobody has changed."""
+"""Device classes whose products nobody has changed."""
 
 
 class Steps:
-    """The step of a device: ``number``, from 0 on, 32 bits; set it where training is resumed.
+    """Step of a device. ``number``: number of the step, from 0, 32 bits. Set ``number`` to resume a
+    training.
 
-    It grows by one in the first forward pass after a backward pass, of whatever layers. Forward
-    passes inside a backward pass, as gradient checkpointing has them, do not count.
+    The number grows by 1 in the first forward pass after a backward pass, in any layer. Forward
+    passes inside a backward pass, as in gradient checkpointing, do not count.
 
-    Where scales are ``delayed``, these are the steps whose magnitudes count. Where gradients are
-    accumulated over n backward passes, a ``scale.history`` of n reaches back one optimiser's step.
+    With ``delayed`` scales, the history of magnitudes counts these steps. If gradients are
+    accumulated over n backward passes, a ``scale.history`` of n reaches back by a single step of
+    the optimiser.
     """
 
     def __init__(self) -> None:
@@ -39,7 +41,7 @@ class Steps:
 
     @property
     def number(self) -> int:
-        """Of the draws of the next forward pass, or of the next but one."""
+        """Step of the next forward pass; after a backward pass, the next forward pass adds 1."""
         return self._number
 
     @number.setter
@@ -48,27 +50,29 @@ class Steps:
         self._ended = False
 
     def enter(self) -> int:
-        """The step of a forward pass that begins now."""
+        """Begin the next step if a backward pass has ended the step, and return the step of the
+        forward pass that begins now."""
         if self._ended and not in_backward():
             self._number = (self._number + 1) % (MAX_STEP + 1)
             self._ended = False
         return self._number
 
     def end(self) -> None:
-        """A backward pass has been there."""
+        """Record that a backward pass ends the step."""
         self._ended = True
 
 
 def in_backward() -> bool:
-    """Whether autograd is computing gradients in this thread."""
+    """Return whether autograd is computing gradients in the current thread."""
     return bool(torch._C._current_graph_task_id() != -1)
 
 
 @dataclass(kw_only=True, eq=False)
 class Uses:
-    """What is kept of a device: how many layers it has, its steps, and the device that stands in
-    for a numpy model, with exact products in torch. ``lock``: of whoever computes, since replicas
-    of a model and autograd have threads of their own."""
+    """State that is kept for a device. ``layers``: number of layers. ``lock``: lock of all
+    computations, because replicas of a model and autograd have threads of their own. ``steps``:
+    steps of the device. ``stand_in``: replacement of a numpy model with exact products in torch, or
+    None."""
 
     layers: int = 0
     lock: Any = field(default_factory=RLock)
@@ -76,7 +80,7 @@ class Uses:
     stand_in: TorchGoldenDevice | None = None
 
     def number(self, count: int = 1) -> int:
-        """That of the next layer, of so many."""
+        """Reserve ``count`` layer numbers, and return the first number."""
         self.layers += count
         return self.layers - count
 
@@ -85,7 +89,7 @@ _uses: WeakKeyDictionary[Any, Uses] = WeakKeyDictionary()
 
 
 def uses_of(device: DeviceProtocol) -> Uses:
-    """What is kept of it. TypeError if it is no device."""
+    """Return the state that is kept for a device. TypeError if ``device`` is no device."""
     if isinstance(device, type) or not all(hasattr(device, name) for name in METHODS):
         raise TypeError(
             f"device must be a diastole.GoldenDevice or a diastole.Device, not {device!r:.60}"
@@ -99,12 +103,13 @@ def uses_of(device: DeviceProtocol) -> Uses:
 
 
 def restored_uses(device: DeviceProtocol, layers: int, steps: Steps) -> None:
-    """Keep of a device that was pickled what was kept of it before; once, by the first who asks."""
+    """Restore the kept state of an unpickled device. Only the first call has an effect."""
     if device not in _uses:
         uses = uses_of(device)
         uses.layers, uses.steps = layers, steps
 
 
 def steps(device: DeviceProtocol) -> Steps:
-    """The steps of a device: one count for all its layers. TypeError if it is no device."""
+    """Return the steps of a device: a common count for all layers. TypeError if ``device`` is no
+    device."""
     return uses_of(device).steps

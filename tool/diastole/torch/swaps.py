@@ -1,4 +1,4 @@
-"""Models whose layers are swapped for those of a device, and back."""
+"""Swap the layers of a model for layers of a device, and swap back."""
 
 # pyright: reportUnknownMemberType=false
 
@@ -29,29 +29,31 @@ def convert(
     seed: int = 0,
     example: Any = None,
 ) -> Any:
-    """Swap the ``nn.Linear`` and ``nn.Conv2d`` of a model, in place, for layers of a device with
-    the same parameters, and return the model.
+    """Swap the ``nn.Linear`` and ``nn.Conv2d`` layers of a model, in place, for layers of a device
+    that share the parameters, and return the model.
 
-    A line on standard error says how many layers are swapped, which part of the multiplications
-    they have, and which layers are left; :func:`diastole.torch.report` has all of it. The
-    multiplications are counted with ``example``, inputs of the model (a tensor, a tuple of
-    arguments, or a mapping of them by name); without it in the first forward pass that
-    ``torch.compile`` has not compiled, after which the line is said again.
+    A line on standard error gives the number of swapped layers, their share of the multiplications,
+    and the layers that are not swapped. :func:`diastole.torch.report` gives the whole report.
+    Multiplications are counted with ``example``, inputs of the model (a tensor, a tuple of
+    arguments, or a mapping of arguments by name). Without ``example``, multiplications are counted
+    in the first forward pass that ``torch.compile`` has not compiled, and the line is printed again
+    after the pass.
 
-    ``names``: patterns as of a shell, of what ``model.named_modules()`` calls the modules; a module
-    stands for all layers within it. Patterns that begin with ``!`` leave layers out:
-    ``["*", "!head"]``. ``formats``: of a numpy model that
-    is made for it, with ``seed``; its exact products run on ``device``, the name of a device of
-    torch (``"cpu"``). Or ``device``: one of Diastole, without ``formats``. Layers are numbered in
-    the order of their names; one with two names is one layer. A model that is itself an
-    ``nn.Linear`` or ``nn.Conv2d`` has no place to swap: the layer that is returned is the result.
+    ``names``: shell patterns of the module names in ``model.named_modules()``. A module stands for
+    all layers within the module. Patterns that begin with ``!`` leave layers out:
+    ``["*", "!head"]``. ``formats``: formats of a numpy model that is created for the layers, with
+    ``seed``. The exact products of the numpy model run on ``device``, the name of a torch device
+    (``"cpu"``). Without ``formats``, ``device`` is a device of Diastole. Layers are numbered in the
+    order of ``model.named_modules()``; a layer with two names is a single layer. A model that is
+    itself an ``nn.Linear`` or ``nn.Conv2d`` has no place for a swap: the returned layer is the
+    result.
 
-    :func:`restore` undoes it. Left as they are: modules of a type derived from ``nn.Linear`` or
-    ``nn.Conv2d``, whose owners may read the weights without calling them, as
+    :func:`restore` undoes the swap. Modules of a type derived from ``nn.Linear`` or ``nn.Conv2d``
+    are not swapped, because their owners may read the weights without a call, as
     ``nn.MultiheadAttention`` does.
 
-    ValueError, and nothing is swapped, where a pattern matches no layer, or one of them cannot be
-    swapped; TypeError for another ``device``.
+    ValueError, without any swap, if a pattern matches no layer, or if a matching layer cannot be
+    swapped. TypeError for a ``device`` of any other kind.
     """
     _require_module(model)
     tally = None if example is None else count_pass(model, *_arguments(example))
@@ -63,12 +65,12 @@ def convert(
 
 
 def restore(model: Any) -> Any:
-    """Put the layers back that :func:`convert` swapped, the very modules, with what training has
-    made of their parameters; return the model.
+    """Put back the layers that :func:`convert` swapped, and return the model. The layers are the
+    original modules, with the trained parameters.
 
-    Layers that were made on a device become an ``nn.Linear`` or ``nn.Conv2d`` with their
-    parameters. A model without such layers is returned as it is. ValueError, and nothing is put
-    back, where a layer was parametrized since.
+    Layers that were created on a device become an ``nn.Linear`` or ``nn.Conv2d`` with the trained
+    parameters. A model without device layers is returned unchanged. ValueError, without any change,
+    if a layer was parametrized after the swap.
     """
     _require_module(model)
     modules = dict(model.named_modules(remove_duplicate=False))
@@ -89,7 +91,7 @@ def restore(model: Any) -> Any:
 def place(
     model: Any, *, formats: Formats | None, names: str | Sequence[str], device: Any, seed: int
 ) -> Any:
-    """Swap layers as :func:`convert` does, without a word."""
+    """Swap layers as :func:`convert` does, without a message."""
     found = chosen_modules(model, names)
     _require_types(found)
     machine = _device(formats, device, seed)
@@ -101,14 +103,14 @@ def place(
 
 
 def forget(model: nn.Module) -> None:
-    """Count no first forward pass of this model."""
+    """Cancel the count of the first forward pass of a model."""
     first = cast(dict[str, Any], vars(model)).pop(FIRST_PASS, None)
     if isinstance(first, FirstPass):
         first.stop()
 
 
 def _placed(model: nn.Module, modules: Mapping[str, nn.Module]) -> nn.Module:
-    """Put other modules at these names of the model."""
+    """Put modules at these names of the model."""
     if "" in modules:
         return modules[""]
     for name, module in modules.items():
