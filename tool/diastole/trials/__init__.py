@@ -1,1 +1,1 @@
-"""Formats tried on a user's tensors: which, and what becomes of the products."""
+"""Try formats on a user's tensors: choose the formats, and judge the products."""

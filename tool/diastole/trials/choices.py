@@ -1,4 +1,4 @@
-"""What is to be tried, from the words of a command line."""
+"""Read the choice of trials from the words of a command line."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -13,15 +13,15 @@ from diastole_sim.spec.require import shown
 from diastole_sim.spec.rounding import KINDS, RULES
 
 RULES_OF = {"rounding": tuple(RULES), "scale": (*SCALE_RULES, *SCALE_CODE_RULES)}
-"""By setting, what it may be; a grouping is no such list."""
+"""Accepted values by setting. A grouping has no list of values."""
 KIND = "rounding-kind"
-"""The option that says where draws come from, of all classes."""
+"""Option for the source of random bits, common to all classes."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Choices:
-    """``names``: formats for all classes alike. ``mixed``: those of mixtures, by class.
-    ``settings``: common to all."""
+    """Choices of a command line. ``names``: formats that all classes use alike. ``mixed``: formats
+    of mixtures, by class. ``settings``: settings common to all trials."""
 
     names: list[str]
     mixed: dict[str, list[str]]
@@ -31,8 +31,8 @@ class Choices:
 def parse_choices(
     names: str, given: dict[str, str], block: int, kind: str | None = None
 ) -> Choices:
-    """From the texts of ``--formats``, and of those options of classes and settings that were
-    ``given``; ``kind``: of draws. :class:`BadInput` with a line for everything that is wrong."""
+    """Return the choices in the text of ``--formats`` and in the options ``given`` for classes and
+    settings. ``kind``: kind of random bits. :class:`BadInput` with a line for every error."""
     found: dict[str, Any] = {}
     problems: list[str] = []
     for name, text in {"formats": names, **given}.items():
@@ -57,7 +57,8 @@ def parse_choices(
 
 
 def parse_names(option: str, text: str) -> list[str]:
-    """The formats of "a,b", each once; :class:`BadInput` with a line for each unknown one."""
+    """Return the formats of "a,b" without duplicates. :class:`BadInput` with a line for every
+    unknown format."""
     names = list(dict.fromkeys(name.strip() for name in text.split(",")))
     problems: list[str] = []
     for name in names:
@@ -76,8 +77,8 @@ def parse_names(option: str, text: str) -> list[str]:
 
 
 def parse_by_class(option: str, text: str) -> dict[str, str]:
-    """The values of "V", or of "x=V,dy=V", by class; :class:`BadInput` with a line for each that
-    is none."""
+    """Return the values of "V", or of "x=V,dy=V", by class. :class:`BadInput` with a line for every
+    wrong value."""
     found: dict[str, str] = {}
     problems: list[str] = []
     for part in text.split(","):

@@ -1,4 +1,4 @@
-"""The formats that are tried together, as the machine of a configuration would have them."""
+"""Combine formats for trials, and configure a machine for every combination."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -10,17 +10,18 @@ from diastole.errors import BadInput
 from diastole_sim.spec.numerics import CLASS_NAMES, Numerics
 
 Formats = tuple[str, str, str]
-"""Of x, w and dy."""
+"""Formats of x, w and dy."""
 
 SOURCE = "formats"
 TABLES = {"rounding": "rounding", "scale": "scale", "grouping": "block"}
-"""By setting, the table of the configuration that it changes."""
+"""Table of the configuration that a setting changes, by setting."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
-    """What all mixtures have: the side of a block and, by class, what is not left to the defaults
-    of the configuration; ``kind``: of draws, None for the default."""
+    """Settings that all mixtures share. ``block``: side of a block. ``kind``: kind of random bits,
+    None for the default. ``rounding``, ``scale``, ``grouping``: settings by class that differ from
+    the defaults of the configuration."""
 
     block: int
     kind: str | None = None
@@ -29,7 +30,7 @@ class Settings:
     grouping: Mapping[str, str] = field(default_factory=dict[str, str])
 
     def document(self, formats: Formats) -> dict[str, Any]:
-        """The keys of a configuration file."""
+        """Return the keys of a configuration file."""
         chosen = {table: dict(getattr(self, name)) for name, table in TABLES.items()}
         if self.kind is not None:
             chosen["rounding"]["kind"] = self.kind
@@ -39,7 +40,7 @@ class Settings:
         } | chosen
 
     def overrides(self, formats: Formats) -> list[str]:
-        """The same as ``--set`` takes them."""
+        """Return the keys as arguments of ``--set``."""
         return [
             f"{table}.{key}={value}"
             for table, values in self.document(formats).items()
@@ -49,34 +50,35 @@ class Settings:
 
 @dataclass(frozen=True, kw_only=True)
 class Mixture:
-    """A format for each class, and all that decides the bits of a machine that has them."""
+    """Formats of the classes, and all settings that decide the bits of a machine with these
+    formats."""
 
     formats: Formats
     numerics: Numerics
 
     @property
     def uniform(self) -> bool:
-        """Whether all classes have one format."""
+        """True if all classes have equal formats."""
         return len(set(self.formats)) == 1
 
     @property
     def name(self) -> str:
-        """As :func:`name_of` has it."""
+        """Name of the mixture, as :func:`name_of` forms the name."""
         return name_of(self.formats)
 
 
 def name_of(formats: Formats) -> str:
-    """``bfp4``, or ``bfp4/bfp4/fp8_e5m2`` of X, W and dY."""
+    """Return ``bfp4``, or ``bfp4/bfp4/fp8_e5m2`` for different formats of X, W and dY."""
     return formats[0] if len(set(formats)) == 1 else "/".join(formats)
 
 
 def combine(
     names: Sequence[str], given: Mapping[str, Sequence[str]], present: Collection[str]
 ) -> list[Formats]:
-    """The mixtures of formats that are ``given`` by class, in all combinations.
+    """Return the mixtures of formats that are ``given`` by class, in all combinations.
 
-    A class for which none is given takes each of ``names`` if it is ``present``; one that is not
-    takes what another has. None where nothing is given.
+    A class that is ``present`` and not ``given`` takes every format of ``names``. A class that is
+    neither takes a format of another class. The list is empty if nothing is given.
     """
     if not given:
         return []
@@ -93,9 +95,9 @@ def combine(
 def make_mixtures(
     wanted: Iterable[Formats], settings: Settings, *, strict: bool = False
 ) -> tuple[list[Mixture], list[str]]:
-    """Machines of these formats, and notes about those that do not go together.
+    """Return mixtures of the requested formats, and notes about formats that do not go together.
 
-    :class:`BadInput` if none do, or with ``strict`` if one does not.
+    :class:`BadInput` if no formats go together, or with ``strict`` if any formats do not.
     """
     mixtures: list[Mixture] = []
     problems: list[str] = []

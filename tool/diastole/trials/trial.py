@@ -1,4 +1,4 @@
-"""Mixtures of formats on a user's tensors: every tensor as it is stored, every product."""
+"""Try mixtures of formats on a user's tensors: the stored form of tensors, and all products."""
 
 import os
 from collections.abc import Callable, Mapping, Sequence
@@ -23,13 +23,13 @@ from diastole_sim.spec.numerics import CLASS_NAMES
 from diastole_sim.spec.operations import CLASSES, OPERATIONS
 
 Report = Callable[[int, int], None]
-"""Called with what is done, and all."""
+"""Function that receives the number of finished trials, and the number of all trials."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Lost:
-    """Where a mixture is worst: a ``product`` by the name of its result, a ``row`` or ``column``
-    of it, and that one."""
+    """Worst place of a mixture. ``product``: name of the result. ``axis``: ``row`` or ``column``.
+    ``place``: the worst row or column."""
 
     product: str
     axis: str
@@ -38,11 +38,11 @@ class Lost:
 
 @dataclass(frozen=True, kw_only=True)
 class Trial:
-    """A mixture on the tensors of a file.
+    """Trial of a mixture on the tensors of a file.
 
-    ``surveys``: of every matrix by name, none where formats are mixed. ``products``: by the name of
-    the result. ``bits``, ``bits_both``: stored bits of an element with its share of the exponents,
-    in one copy and in all copies; means over the operands.
+    ``surveys``: surveys of the matrices by name, empty if formats are mixed. ``products``:
+    qualities by the name of the result. ``bits``, ``bits_both``: stored bits of an element with its
+    share of the exponents, in a single copy and in all copies, as means over the operands.
     """
 
     mixture: Mixture
@@ -53,7 +53,7 @@ class Trial:
 
     @property
     def lost(self) -> Lost | None:
-        """The worst row or column of all products; None where all are exact."""
+        """Worst row or column of all products; None if all products are exact."""
         found = [
             Lost(product=name, axis=axis, place=place)
             for name, quality in self.products.items()
@@ -63,17 +63,18 @@ class Trial:
         return min(found, key=lambda lost: lost.place.snr_db, default=None)
 
     def reaches(self, least_db: float) -> bool:
-        """Whether no row and no column has less."""
+        """Return whether all rows and columns have at least ``least_db``."""
         return self.lost is None or self.lost.place.snr_db >= least_db
 
 
 def class_of(name: str) -> str:
-    """The class of a tensor by its name; ``x`` for names that say nothing."""
+    """Return the class of a tensor by name; ``x`` for a name that is no class."""
     return name.lower() if name.lower() in CLASS_NAMES else "x"
 
 
 def check_products(where: str, tensors: Mapping[str, Floats], mixture: Mixture) -> None:
-    """Raises :class:`BadInput` if operands, by name, do not fit each other, or are too long."""
+    """Check operands by name. :class:`BadInput` if operands do not fit together, or are too
+    long."""
     problems: list[str] = []
     for operation in OPERATIONS.values():
         names = operation.operand_names
@@ -91,9 +92,10 @@ def check_products(where: str, tensors: Mapping[str, Floats], mixture: Mixture) 
 def run_trials(
     mixtures: Sequence[Mixture], matrices: Mapping[str, Floats], report: Report
 ) -> list[Trial]:
-    """Every mixture on ``matrices``; their operands must fit (:func:`check_products`).
+    """Return trials of all mixtures on ``matrices``. The operands must fit
+    (:func:`check_products`).
 
-    On every core: numpy works without the interpreter's lock.
+    The trials run on every core: numpy works without the interpreter's lock.
     """
     plain = plain_products(operands_of(matrices))
     found: list[Trial] = []
@@ -107,14 +109,15 @@ def run_trials(
             found.append(trial)
             report(len(found), len(mixtures))
     finally:
-        pool.shutdown(cancel_futures=True)  # of what waits when one fails, or is interrupted
+        pool.shutdown(cancel_futures=True)  # cancels waiting trials after an error or an interrupt
     return found
 
 
 def try_mixture(
     mixture: Mixture, matrices: Mapping[str, Floats], plain: Mapping[str, Doubles]
 ) -> Trial:
-    """One of them; ``plain``: the products in float64, by the names of the results."""
+    """Return the trial of a mixture. ``plain``: products in float64, by the names of the
+    results."""
     converted: dict[str, Quantised] = {}
     surveys: dict[str, Survey] = {}
     for name, matrix in matrices.items():
