@@ -6,12 +6,13 @@
     >>> diastole.quantise([[1.0, -3.0, 0.3, 8.0]], "mxfp4_e2m1").values()
     array([[ 1., -3.,  0.,  8.]], dtype=float32)
 
-``Device`` runs a generated product in simulation, ``GoldenDevice`` is the numpy model of it, with
-the same methods and the same bits; both are made from a TOML file, a ``Config`` or ``formats=``.
-``quantise`` and ``dequantise`` are for any number format on arrays; ``formats`` is the module that
-knows each of them. ``Config`` is what a TOML file says, and ``load_config`` reads one. Devices and
-quantisers read float32: a ``RoundedWarning`` is what an array that float32 must round is answered
-with. Each name is imported when it is asked for, so that what needs one alone does not pay for all.
+``Device`` runs a generated product in simulation. ``GoldenDevice`` is the numpy model of the
+product, with equal methods and equal bits. A TOML file, a ``Config`` or ``formats=`` describes the
+machine of a device. ``quantise`` and ``dequantise`` convert arrays to and from any number format.
+``formats`` is the module of all number formats. ``Config`` holds the content of a TOML file, and
+``load_config`` reads the file. Devices and quantisers read float32, and give a ``RoundedWarning``
+for an array that float32 must round. A name is imported at its first use: a program loads only the
+parts that the program needs.
 """
 
 from importlib import import_module
@@ -50,7 +51,7 @@ _HOMES = {
 }
 
 
-if not TYPE_CHECKING:  # which would take any name for one of ours
+if not TYPE_CHECKING:  # with __getattr__, a type checker would accept any name
 
     def __getattr__(name: str) -> Any:
         if name == "__version__":

@@ -1,4 +1,4 @@
-"""``python -m diastole``: the command line."""
+"""Run the command line as ``python -m diastole``."""
 
 import sys
 

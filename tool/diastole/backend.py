@@ -1,4 +1,4 @@
-"""Makes the device that a command runs on: the generated hardware, or the golden model."""
+"""Make the device that a command runs on: the generated hardware, or the golden model."""
 
 from collections.abc import Generator
 from contextlib import closing, contextmanager
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from diastole_sim.program.run import ProgramMachine
 
 REFUSED_BY_SIZE = (ErrorCode.TOO_LONG, ErrorCode.TOO_LARGE)
-"""Errors of commands that are too much for the machine."""
+"""Errors of commands that are too large for the machine."""
 PAGE_BYTES = 4096
 
 
@@ -38,13 +38,16 @@ PAGE_BYTES = 4096
 def make_device(
     execution: Execution, config: Config, *, nest: Nest | None = None, views: bool = True
 ) -> Generator[DeviceProtocol]:
-    """A device, closed in the end. ``nest``: the loops of its products, where it has a clock.
-    ``views``: the waves stay, and views of them are written beside.
+    """Make a device, and close the device at the end of the block.
 
-    ``rtl`` generates a product if the cache has none, and compiles it if the cache of compiled ones
-    has none, which takes a while (:func:`compile_seconds`).
-    ToolMissing if a tool for that is absent. What goes wrong in the hardware while the device is
-    used comes out as :class:`CheckFailed`, or :class:`BadInput` if it refused the size of the work.
+    ``nest`` is the loop nest of the products, for backends with a clock. With ``views``, the waves
+    are kept, and views of the waves are written beside the file of the waves.
+
+    ``rtl`` generates a product if the cache has none, and compiles the product if the cache of
+    compiled products has no entry. Compilation takes a while (:func:`compile_seconds`).
+    ToolMissing if a tool for generation or compilation is absent. A failure of the hardware during
+    the use of the device is raised as :class:`CheckFailed`, or as :class:`BadInput` if the hardware
+    refused the size of the work.
     """
     if execution.backend == "golden":
         from diastole_sim.golden.numpy_device import NumpyDevice
@@ -62,8 +65,8 @@ def make_device(
 def make_machine(
     execution: Execution, config: Config, program: "TrainingProgram"
 ) -> "Generator[ProgramMachine]":
-    """A machine with a vector unit and memory for a program, closed in the end. All else is as of
-    :func:`make_device`."""
+    """Make a machine with a vector unit and memory for a program, and close the machine at the end
+    of the block. Generation, views of waves and errors are as for :func:`make_device`."""
     limits = program_limits(config)
     from diastole_sim.program.verified_run import memory_needed
 
@@ -84,8 +87,9 @@ def make_machine(
 def _running(
     execution: Execution, config: Config, *, needed: int | None = None, views: bool = True
 ) -> "Generator[RunningMachine]":
-    """The machine of a configuration in simulation or on a board. ``needed``: bytes of memory from
-    address 0 on; None for what there is. Whoever takes the machine closes it."""
+    """Make the machine of a configuration, in simulation or on a board. ``needed`` is the number of
+    bytes of memory from address 0 on; None takes the usual memory. The caller closes the
+    machine."""
     with _judged_hardware():
         if execution.backend == "board":
             with open_board(config, execution, needed=needed or 0) as board:
@@ -99,7 +103,7 @@ def _running(
         memory = {} if needed is None else {"memory_base": 0, "memory_bytes": needed}
         machine = VerilatorMachine(folder, execution.simulation(**memory))
         yield machine
-        if execution.trace is not None and views:  # they are complete now
+        if execution.trace is not None and views:  # the waves are complete now
             _note_views(execution.trace, machine.product)
 
 
@@ -107,8 +111,11 @@ def _running(
 def open_board(
     config: Config, execution: Execution, *, needed: int = 0
 ) -> "Generator[BoardMachine]":
-    """The machine of a configuration on a board, whose port is given back in the end. ``needed``:
-    bytes of memory. BoardError if it is not there; BadInput if its memory is too small.
+    """Open the machine of a configuration on a board, and free the serial port at the end of the
+    block.
+
+    ``needed`` is the number of bytes of memory. BoardError if no board answers. BadInput if the
+    memory of the board is too small.
     """
     from diastole_sim.machines.board.board_machine import BoardMachine
     from diastole_sim.machines.board.link import Link
@@ -129,7 +136,8 @@ def open_board(
 
 
 def program_limits(config: Config) -> Limits:
-    """What a machine accepts, as its manifest has it. ``config`` has a vector unit."""
+    """Return the limits of a machine, as the machine's manifest has them. ``config`` has a vector
+    unit."""
     from diastole_hw.plan_limits import vector_limits
 
     plan = config.plan
@@ -144,7 +152,7 @@ def _note_views(trace: Path, product: Product) -> None:
 
 @contextmanager
 def _judged_hardware() -> Generator[None]:
-    """What goes wrong in the hardware, as what it means to the user."""
+    """Raise failures of the hardware as errors with a meaning for the user."""
     from diastole_sim.host.errors import CommandError, HardwareError, ProductError
     from diastole_sim.machines.board.board_errors import BoardError
     from diastole_sim.machines.verilator.build import BuildError
@@ -164,12 +172,14 @@ def _judged_hardware() -> Generator[None]:
 
 
 def held(device: DeviceProtocol, tensor: Quantised) -> ConvertedTensor:
-    """A tensor that is stored already, as an operand of the device."""
+    """Upload a tensor that is already quantised, and return the tensor as an operand of the
+    device."""
     return cast("SharingMachine", device).upload(tensor)
 
 
 def in_machine(tensor: ConvertedTensor) -> "DeviceTensor":
-    """A tensor of the hardware, which knows more of it than other devices do."""
+    """Return a tensor as a tensor of the hardware, which has more members than tensors of other
+    devices."""
     from diastole_sim.host.tensor import DeviceTensor
 
     assert isinstance(tensor, DeviceTensor)
@@ -177,20 +187,21 @@ def in_machine(tensor: ConvertedTensor) -> "DeviceTensor":
 
 
 def compile_seconds(multipliers: int) -> float:
-    """Of a machine's generation and compilation, roughly, on two cores of a few years ago: 20 s of
-    `nano`, 40 s of `edge`."""
+    """Return the rough time in seconds of the generation and compilation of a machine, on two cores
+    of a few years ago: 20 s for `nano`, 40 s for `edge`."""
     return 15 + multipliers / 100
 
 
 def spoken_time(seconds: float) -> str:
-    """For people who wait."""
+    """Return a time as text for people who wait."""
     if seconds < 90:
         return f"about {10 * round(seconds / 10)} s"
     return f"about {round(seconds / 60)} min"
 
 
 def cached_product(config: Config) -> Path:
-    """The folder of the product, generated if need be; looks for the tools before it begins."""
+    """Return the folder of the product, generated if the cache has none. Look for the tools
+    first."""
     find_compiler()
     find_verilator()
     return generated_product(
@@ -203,7 +214,8 @@ def _compile_time(config: Config) -> str:
 
 
 def generated_product(config: Config, besides: str = ", once for this configuration") -> Path:
-    """The folder of the product, generated if need be. ``besides``: what is said of that."""
+    """Return the folder of the product, generated if the cache has none. ``besides`` ends the
+    message about the generation."""
     install.require(*install.EMISSION)
     from diastole.product.generate import generate
 

@@ -1,7 +1,7 @@
-"""The command line: parses arguments, runs a command, turns what went wrong into an exit code.
+"""Run the command line: parse arguments, run a command, turn an error into an exit code.
 
 0: done; 1: the check failed; 2: bad input; 3: a tool is missing; 128 and the number of the signal
-that ended it. Scripts rely on these.
+that ended the process. Scripts rely on the exit codes.
 """
 
 import argparse
@@ -69,7 +69,7 @@ def make_parser() -> argparse.ArgumentParser:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Runs one command and returns its exit code. ``argv`` without the program's name."""
+    """Run one command and return the exit code. ``argv`` is without the program's name."""
 
     def command() -> int:
         parser = make_parser()
@@ -86,8 +86,9 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _without_freeing(work: Callable[[], int]) -> int:
-    """What ``work`` returns, of a process that ends with it: a second less for a design, whose
-    objects lie in circles, and are neither looked for nor freed, not even at exit."""
+    """Return the result of ``work`` without freeing objects, in a process that ends after ``work``.
+    The objects of a design refer to each other in circles. Freeing them, even at exit, would take a
+    second for a design."""
     with collector_seldom():
         try:
             return work()
@@ -96,7 +97,8 @@ def _without_freeing(work: Callable[[], int]) -> int:
 
 
 def exit_code(work: Callable[[], int]) -> int:
-    """What ``work`` returns, or the code of what it raised, after a line for each mistake."""
+    """Return the result of ``work``, or the exit code of a raised error after a line for each
+    mistake."""
     _occupy_standard_descriptors()
     code = _code_of(lambda: _to_its_end(work))
     try:
@@ -115,7 +117,7 @@ def _to_its_end(work: Callable[[], int]) -> int:
 def _code_of(work: Callable[[], int]) -> int:
     try:
         return work()
-    except SystemExit as done:  # of --help and --version
+    except SystemExit as done:  # raised by --help and --version
         return done.code if isinstance(done.code, int) else DONE
     except BadInput as error:
         for problem in error.problems:
@@ -142,8 +144,9 @@ def _code_of(work: Callable[[], int]) -> int:
 
 
 def _occupy_standard_descriptors() -> None:
-    """Opens those that are closed, so that no file of ours takes their numbers, and the text of
-    some compiler with it. Python goes on to say nothing there."""
+    """Open closed standard descriptors on the null device. Otherwise a file of ours would take a
+    standard descriptor, and receive the text of a compiler. Python still prints nothing on the
+    descriptor."""
     for descriptor in range(3):
         try:
             os.fstat(descriptor)

@@ -1,6 +1,6 @@
-"""What the commands print: results on standard output, everything else on standard error.
+"""Print results on standard output, and everything else on standard error.
 
-Whatever the user's names hold, and whatever the terminal can show: what it cannot is escaped.
+Names of users may hold any character. Characters that the terminal cannot show are escaped.
 """
 
 import json
@@ -14,22 +14,23 @@ from diastole.errors import BadInput
 
 
 def say(text: str) -> None:
-    """A result for people; not used with ``--json``. BadInput where it cannot be written."""
+    """Print a result for people; not used with ``--json``. BadInput if the text cannot be
+    written."""
     _print_result(_shown(text))
 
 
 def say_next(text: str) -> None:
-    """What a user may do with a result: its last line; not used with ``--json``."""
+    """Print the last line of a result, with a next step for the user; not used with ``--json``."""
     say(f"next: {text}")
 
 
 def print_json(record: dict[str, Any]) -> None:
-    """The one object that ``--json`` puts on standard output."""
+    """Print the single JSON object of ``--json`` on standard output."""
     _print_result(json.dumps(record, indent=2))
 
 
 def note(text: str) -> None:
-    """Something worth knowing that is no result, on one line."""
+    """Print a remark, which is no result, on a single line."""
     _remark(one_line(text))
 
 
@@ -38,17 +39,17 @@ def warn(text: str) -> None:
 
 
 def fail(text: str) -> None:
-    """A mistake or a failure; the state of a machine that hangs takes more lines."""
+    """Print a mistake or a failure. The state of a machine that hangs takes more than one line."""
     _remark(_shown(f"error: {text}"))
 
 
 def one_line(text: str) -> str:
-    """``text`` with its line breaks escaped, as names of files and arrays may have them."""
+    """Return ``text`` with escaped line breaks, which names of files and arrays may have."""
     return _shown(text).replace("\n", "\\n")
 
 
 def flush() -> None:
-    """Writes out what was said. BadInput where that fails."""
+    """Write out the printed text. BadInput if the write fails."""
     if sys.stdout is not None:
         with _judged():
             sys.stdout.flush()
@@ -56,9 +57,11 @@ def flush() -> None:
 
 @contextmanager
 def _judged() -> Generator[None]:
-    """A full disk is an error; if nobody reads, that is the reader's right, and work goes on.
+    """Raise BadInput for a failed write, as on a full disk. If the reader closes the pipe, work
+    goes on.
 
-    Either way Python is not to try again what it still holds when it ends.
+    After a failure, output goes to the null device: Python does not write the remaining text at
+    exit.
     """
     try:
         yield
@@ -76,14 +79,15 @@ def _redirect_to_null(descriptor: int) -> None:
 
 
 def _shown(text: str) -> str:
-    """``text`` without what would move a terminal's cursor, but for line breaks."""
+    """Return ``text`` without characters that would move a terminal's cursor, except line
+    breaks."""
     return "".join(
         c if c.isprintable() or c == "\n" else c.encode("unicode_escape").decode() for c in text
     )
 
 
 def _print_result(text: str) -> None:
-    if sys.stdout is None:  # closed by whoever started us
+    if sys.stdout is None:  # the calling process closed standard output
         raise BadInput("standard output is closed")
     with _judged():
         print(_encodable(text, sys.stdout), flush=True)
@@ -94,11 +98,11 @@ def _remark(text: str) -> None:
         return
     try:
         print(_encodable(f"diastole: {text}", sys.stderr), file=sys.stderr, flush=True)
-    except OSError:  # there is nobody left to tell
+    except OSError:  # no reader is left
         _redirect_to_null(2)
 
 
 def _encodable(text: str, stream: TextIO) -> str:
-    """``text`` with escapes for the characters that the stream's encoding lacks."""
+    """Return ``text`` with escapes for the characters that the stream's encoding lacks."""
     encoding = stream.encoding or "utf-8"
     return text.encode(encoding, "backslashreplace").decode(encoding)

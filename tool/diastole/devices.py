@@ -1,4 +1,4 @@
-"""The devices as people make them: from a product, a TOML file, a configuration or format names."""
+"""Make devices from a product, a TOML file, a configuration or format names."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from diastole.config.keys import Config
 
 Formats = str | Mapping[str, str] | Sequence[str]
-"""One name for all classes of tensors, or those of x, w and dy: by class, or in this order."""
+"""One format name for all classes of tensors, or three names for x, w and dy, by class or in
+order."""
 
 
 class GoldenDevice(golden.NumpyDevice):
@@ -29,22 +30,22 @@ class GoldenDevice(golden.NumpyDevice):
         >>> device.forward([[1.0, 2.0]], [[3.0], [0.3]]).y
         array([[3.625]], dtype=float32)
 
-    Its methods are those of :class:`diastole_sim.device.interface.DeviceProtocol`.
+    The methods are described in :class:`diastole_sim.device.interface.DeviceProtocol`.
 
     Parameters
     ----------
     machine : path, Config or Numerics
-        A configuration, as a TOML file or made in Python, or a product directory.
+        Configuration, as a TOML file or made in Python, or a product directory.
     seed : int
-        Of every stochastic rounding, 32 bits. Two devices with one seed, and the same calls in the
-        same order, draw the same numbers.
+        Seed of every stochastic rounding, 32 bits. Two devices with one seed and an equal order of
+        equal calls draw equal random bits.
     formats : str, mapping or three names
-        Instead of ``machine``: the number format of all tensors, those of ``x``, ``w`` and ``dy``
-        by name, or all three in this order. The rest is as in a file that says no more.
+        Replaces ``machine``: the number format of all tensors, or three formats of ``x``, ``w`` and
+        ``dy``, by name or in this order. The remaining keys have their defaults.
     overrides : sequence of str
-        Keys that are different, as ``--set`` has them: ``("array.block=4", "rounding.x=nearest")``.
+        Keys to change, in the form of ``--set``: ``("array.block=4", "rounding.x=nearest")``.
 
-    ValueError for a mistake in any of them, :class:`diastole_sim.host.errors.ProductError` for a
+    ValueError for a mistake in a parameter, :class:`diastole_sim.host.errors.ProductError` for a
     damaged product.
     """
 
@@ -60,28 +61,29 @@ class GoldenDevice(golden.NumpyDevice):
 
 
 class Device(host.HostDevice):
-    """A machine in simulation: its Verilog, in Verilator.
+    """Machine in simulation: the generated Verilog, in Verilator.
 
-    Its methods are those of :class:`diastole_sim.device.interface.DeviceProtocol`; ``close()``, or
-    a ``with`` block, ends it.
+    The methods are described in :class:`diastole_sim.device.interface.DeviceProtocol`. ``close()``,
+    or a ``with`` block, ends the simulation.
 
     Parameters
     ----------
     machine : path, Config or Product
-        A product directory; or a configuration, as a TOML file or made in Python, whose product is
-        generated if the cache has none. The first simulation of a product compiles for a minute.
+        Product directory, or a configuration, as a TOML file or made in Python. The product of a
+        configuration is generated if the cache has none. The first simulation of a product compiles
+        for a minute.
     formats, overrides
-        As of :class:`GoldenDevice`.
+        Parameters of :class:`GoldenDevice`.
     seed : int
-        Of every stochastic rounding, 32 bits.
+        Seed of every stochastic rounding, 32 bits.
     nest : Nest or None
-        The loops of every product but the fused pass, which has its own; None: those that suit
-        each product by the model of the machine.
+        Loop nest of every product except the fused pass, which has its own loops. None: the model
+        of the machine chooses the loops of every product.
     **options
         ``stalls``, ``trace``, ``read_latency`` and more of
         :class:`diastole_sim.machines.verilator.simulation.Simulation`.
 
-    The errors are those of :class:`diastole_sim.host.host_device.HostDevice` and of
+    The errors are described in :class:`diastole_sim.host.host_device.HostDevice` and in
     :class:`diastole_sim.machines.verilator.verilator_machine.VerilatorMachine`.
     """
 
@@ -142,8 +144,8 @@ def _refuse(formats: Formats | None, overrides: Sequence[str], what: str) -> Non
 def _config(
     machine: "Path | str | Config | None", formats: Formats | None, overrides: Sequence[str]
 ) -> "Config":
-    """The configuration; ValueError with a line for each mistake."""
-    # Here, for a device of Numerics or of a product needs neither.
+    """Return the configuration. ValueError with a line for each mistake."""
+    # Imported in the function: a device of Numerics or of a product needs no configuration.
     from diastole.config.file import from_document, load_config
     from diastole.config.keys import Config
     from diastole.errors import BadInput

@@ -1,7 +1,8 @@
-"""Lets a process that is asked to end leave nothing behind: no program, worker or temporary folder.
+"""End a process on a signal and leave nothing behind: no program, worker or temporary folder.
 
-SIGINT raises KeyboardInterrupt in every Python; SIGTERM and SIGHUP end a process on the spot. Here
-they raise :class:`Ended` instead, and what has a ``finally`` or a context manager is undone.
+SIGINT raises KeyboardInterrupt in every Python. SIGTERM and SIGHUP end a process at once. Inside
+:func:`ended_by_signals` all three signals raise :class:`Ended` instead, and code in a ``finally``
+or a context manager still runs.
 """
 
 import os
@@ -14,11 +15,12 @@ from typing import Any, NoReturn
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 SECONDS_TO_END = 30
-"""What a process has for its end. Further signals are ignored meanwhile; then SIGALRM ends it."""
+"""Time that a process has for its end. Further signals are ignored meanwhile; then SIGALRM ends the
+process."""
 
 
 class Ended(KeyboardInterrupt):
-    """A signal asked this process to end. ``number``: of the signal."""
+    """A signal asked the process to end. ``number`` is the number of the signal."""
 
     def __init__(self, number: int):
         super().__init__(signal.Signals(number).name)
@@ -26,7 +28,7 @@ class Ended(KeyboardInterrupt):
 
     @property
     def code(self) -> int:
-        """The exit code that shells give a process which a signal ended."""
+        """Exit code that shells give a process ended by a signal."""
         return 128 + self.number
 
 
@@ -34,8 +36,8 @@ class Ended(KeyboardInterrupt):
 def ended_by_signals() -> Generator[None]:
     """Raise :class:`Ended` in the block for the first of :data:`SIGNALS`.
 
-    A signal that is ignored stays so, as `nohup` wants it, and one that somebody else handles stays
-    theirs. Outside of the main thread, where no signal can be handled, nothing changes.
+    An ignored signal stays ignored, as `nohup` requires. A signal with a handler of the caller
+    keeps the handler. Outside the main thread no signal can be handled, and nothing changes.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -47,7 +49,7 @@ def ended_by_signals() -> Generator[None]:
     process = os.getpid()
 
     def handle(number: int, frame: FrameType | None) -> None:
-        if os.getpid() != process:  # a fork, which inherited this: it ends as any process does
+        if os.getpid() != process:  # a forked child inherits the handler, and ends at once
             signal.signal(number, signal.SIG_DFL)
             os.kill(os.getpid(), number)
             return

@@ -1,7 +1,6 @@
-"""What can go wrong in a way that a user can mend; the command line turns each into an exit code.
+"""Errors that a user can correct. The command line turns an error into an exit code.
 
-A program or package that is absent is :class:`diastole_sim.system.programs.ToolMissing`, with exit
-code 3.
+An absent program or package is :class:`diastole_sim.system.programs.ToolMissing`, with exit code 3.
 """
 
 
@@ -14,4 +13,4 @@ class BadInput(Exception):
 
 
 class CheckFailed(Exception):
-    """The work was done or tried, and the hardware did not do what it should. Exit code 1."""
+    """The work was done or tried, and the hardware did not behave as required. Exit code 1."""

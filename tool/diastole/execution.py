@@ -1,4 +1,4 @@
-"""Says where the work of a command is done: in simulation, on the golden model, or on a board."""
+"""Describe where a command runs: in simulation, on the golden model, or on a board."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,12 +15,16 @@ SUFFIXES = tuple(f".{name}" for name in WAVES)
 
 @dataclass(frozen=True, kw_only=True)
 class Execution:
-    """A backend, the seed of all random bits, and what else a backend takes.
+    """A backend, the seed of all random bits, and the options of the backend.
 
-    For ``rtl``: ``stalls``, the seed of delays on every handshake; ``latency`` of the memory in
-    cycles; ``trace``, a file of waves with ``trace_depth`` levels of modules; ``product``, the
-    folder of one that is there already. For ``board``: ``port`` and ``baud``. What is None has its
-    default. BadInput, in the words of the command line, for what does not go together.
+    - ``stalls`` (``rtl``): seed of delays on every handshake.
+    - ``latency`` (``rtl``): latency of the memory in cycles.
+    - ``trace``, ``trace_depth`` (``rtl``): file of waves, and levels of modules in the waves.
+    - ``product`` (``rtl``): folder of a product that exists already.
+    - ``port``, ``baud`` (``board``): serial port and bits per second.
+
+    None stands for the default of an option. BadInput, in the words of the command line, for
+    options that contradict each other.
     """
 
     backend: str = "rtl"
@@ -60,8 +64,8 @@ class Execution:
             raise BadInput(f"--trace must end in {' or '.join(SUFFIXES)}, not {self.trace}")
 
     def simulation(self, **memory: int) -> Simulation:
-        """Return what is around a product in Verilator. ``memory``: its size and place, where they
-        are not the usual ones."""
+        """Return the surroundings of a product in Verilator. ``memory`` sets size and place of the
+        memory, if not the usual values."""
         names = () if self.latency is None else ("read_latency", "write_latency")
         return Simulation(
             stalls=self.stalls,

@@ -1,4 +1,4 @@
-"""The programs and packages from elsewhere: what is here, and how to get the rest."""
+"""Find external programs and packages, and tell how to install absent ones."""
 
 import importlib.util
 import platform
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from diastole_sim.system.children import run
 from diastole_sim.system.programs import ToolMissing, installed_version, requirement
 
-# How a system installs packages, by the program that does it, and what it calls each tool.
+# Command that installs packages, by package manager, with the manager's own names of tools.
 _MANAGERS: dict[str, tuple[str, dict[str, str]]] = {
     "apt-get": ("sudo apt-get install", {}),
     "dnf": ("sudo dnf install", {"g++": "gcc-c++"}),
@@ -23,7 +23,8 @@ _MANAGERS: dict[str, tuple[str, dict[str, str]]] = {
 
 @dataclass(frozen=True)
 class Dependency:
-    """Something the project calls. ``package`` is a Python distribution; else it is a program."""
+    """A program or package that the project calls. ``package`` names a Python distribution; None
+    for a program."""
 
     name: str
     purpose: str
@@ -32,7 +33,7 @@ class Dependency:
 
     @property
     def version(self) -> str | None:
-        """The version that is installed, or None if the tool is missing."""
+        """Installed version, or None if the tool is missing."""
         if self.package:
             return installed_version(self.package)
         return _program_version(self.name)
@@ -43,7 +44,7 @@ class Dependency:
 
     @property
     def install(self) -> str:
-        """The command that gets it on this system."""
+        """Command that installs the tool on this system."""
         if self.package:
             return f"{sys.executable} -m pip install '{requirement(self.package)}'"
         for manager, (command, names) in _MANAGERS.items():
@@ -88,7 +89,7 @@ ALL = (*EMISSION, *SIMULATION, *OPTIONAL)
 
 
 def require(*tools: Dependency) -> None:
-    """Raises ToolMissing for the first of ``tools`` that is not there."""
+    """Raise ToolMissing for the first of ``tools`` that is absent."""
     for tool in tools:
         if tool.package:
             found = importlib.util.find_spec(_module(tool)) is not None
@@ -105,7 +106,8 @@ def _module(tool: Dependency) -> str:
 
 
 def _program_version(name: str) -> str | None:
-    """The first dotted number that a program prints about itself; None if it is not there."""
+    """Return the first dotted number that a program prints as its version. None if the program is
+    absent, "unknown" if the program prints no number."""
     path = shutil.which(name)
     if path is None:
         return None

@@ -1,16 +1,19 @@
-"""What a mistyped name was meant to be, as the end of a message."""
+"""Guess the meaning of a mistyped name, as the end of a message."""
 
 import difflib
 from collections.abc import Iterable
 
 LIKE = 0.65
-"""Of two names, from which on one may be a slip of the other; 1 where they are the same."""
+"""Least likeness of a mistyped name and the intended name. Equal names have a likeness of 1."""
 MOST_MEANT = 2
 
 
 def meant(given: object, known: Iterable[str]) -> str:
-    """Return "; did you mean X?" with the known name that is most like ``given``, in small letters
-    or large ones, or with up to two that begin so; empty where several are as likely, or none."""
+    """Return "; did you mean X?" with the known name that is most like ``given``, ignoring case.
+
+    One or two known names that begin with ``given`` go first, joined by "or". The text is empty if
+    no name is likely, or if several names are equally likely.
+    """
     if not isinstance(given, str) or not given.strip():
         return ""
     text = given.strip().lower()

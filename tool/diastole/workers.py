@@ -1,4 +1,4 @@
-"""Processes that do a part of the work of this one, and end with it."""
+"""Count usable cores, and end a worker process together with its parent."""
 
 import os
 import time
@@ -6,7 +6,7 @@ from functools import cache
 from threading import Thread
 
 SECONDS_BETWEEN_LOOKS = 0.5
-"""Of a process at its parent."""
+"""Period in seconds at which a process checks for its parent."""
 
 
 def usable_cores() -> int:
@@ -18,7 +18,7 @@ def usable_cores() -> int:
 
 @cache
 def end_with(parent: int) -> None:
-    """End this process when ``parent`` ends, which may be killed without a word."""
+    """End this process when ``parent`` ends. A killed parent sends no message."""
     Thread(target=_watch, args=(parent,), daemon=True).start()
 
 
