@@ -11,9 +11,7 @@ from diastole_hw.data_registers import data_register
 from diastole_sim.spec.command_table import ADDRESS_BITS
 from diastole_sim.spec.image import DATA_WIDTHS
 from diastole_sim.spec.require import require_choice
-
-BURST_BEATS = 64
-"""Bursts end at multiples of this many beats: 4 KiB is a multiple of it at every bus width."""
+from diastole_sim.spec.sizes.queues import BURST_BEATS
 
 BURST = data.StructLayout(
     {

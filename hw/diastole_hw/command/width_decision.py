@@ -6,8 +6,9 @@ from amaranth.lib.wiring import In, Out
 
 from diastole_hw.data_registers import data_register
 from diastole_sim.spec.limits import EPS_BITS
-from diastole_sim.spec.require import require_int
 
+SUM_BITS = 32
+"""Bits of a sum of the monitor."""
 SCALED_BITS = 14
 """2^14 num > threshold * sum of k2, since den is four of these, and a threshold has 16 bits behind
 the point."""
@@ -20,27 +21,21 @@ class WidthDecision(wiring.Component):
 
     Timing: ``done`` comes 1 + 18 cycles after ``start``, with ``wide``.
 
-    Parameters
-    ----------
-    bits : int
-        Of a counter (4 to 64).
-
     Members
     -------
     start : In(1)
         A pulse; from the cycle after ``done`` of the one before on.
-    num, den : In(bits)
+    num, den : In(SUM_BITS)
         As of :class:`diastole_hw.convert.lanes.monitor.Monitor`; they must hold from ``start`` to
         ``done``.
     threshold : In(18)
         In units of 2^-16, at ``start``.
     done, wide : Out(1)
-        A pulse; num / (4 den) is above the threshold. ValueError if ``bits`` is out of range.
+        A pulse; num / (4 den) is above the threshold.
     """
 
-    def __init__(self, bits: int = 32):
-        self.bits = require_int("bits", bits, 4, 64)
-        sums = dict.fromkeys(("num", "den"), In(unsigned(bits)))
+    def __init__(self):
+        sums = dict.fromkeys(("num", "den"), In(unsigned(SUM_BITS)))
         flags = {"start": In(1), "done": Out(1), "wide": Out(1)}
         super().__init__(flags | sums | {"threshold": In(unsigned(EPS_BITS))})
 
@@ -48,8 +43,8 @@ class WidthDecision(wiring.Component):
         m = Module()
         left = Signal(range(EPS_BITS + 1))  # bits of the threshold
         busy = Signal()
-        high, low = data_register(self.bits), data_register(EPS_BITS)  # of the product, and below
-        total = Signal(self.bits + 1)
+        high, low = data_register(SUM_BITS), data_register(EPS_BITS)  # of the product, and below
+        total = Signal(SUM_BITS + 1)
         m.d.comb += [
             total.eq(high + Mux(low[0], self.den, 0)),
             self.done.eq(busy & (left == 0)),

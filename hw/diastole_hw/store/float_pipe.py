@@ -15,10 +15,7 @@ from diastole_hw.store.float_lanes import SCALE_BITS, FloatLanes
 from diastole_hw.store.turn import columns_layout
 from diastole_hw.stream.credit import Credit
 from diastole_hw.stream.fifo import StreamFifo
-
-QUEUED = 32
-"""Words of a direction that are read, and have not left: more than are on their way through the
-lanes, so that one may leave in every cycle; a memory, which costs no registers."""
+from diastole_sim.spec.sizes.queues import FLOAT_WORDS
 
 
 def floats_layout(plan: Plan, *, north: bool) -> data.ArrayLayout:
@@ -205,8 +202,8 @@ class FloatPipe(wiring.Component):
         if len(left):
             before = left.any()
         for side, name in zip(self.sides, reversed(self.plan.directions), strict=True):
-            queue = StreamFifo(side.rows.payload.shape(), QUEUED)
-            room = Credit(most=QUEUED)
+            queue = StreamFifo(side.rows.payload.shape(), FLOAT_WORDS)
+            room = Credit(most=FLOAT_WORDS)
             m.submodules[f"{name}_queue"] = queue
             m.submodules[f"{name}_room"] = room
             turned = getattr(side, "turned", Const(0, 1))
@@ -215,8 +212,8 @@ class FloatPipe(wiring.Component):
             # full is a register.
             counted, full = Signal(name=f"{name}_counted"), Signal(name=f"{name}_full")
             count = room.count
-            all_but_one = Mux(counted, count == QUEUED - 2, count == QUEUED - 1)
-            whole = Mux(counted, count == QUEUED - 1, count == QUEUED)
+            all_but_one = Mux(counted, count == FLOAT_WORDS - 2, count == FLOAT_WORDS - 1)
+            whole = Mux(counted, count == FLOAT_WORDS - 1, count == FLOAT_WORDS)
             m.d.sync += [
                 counted.eq(to_rows),
                 full.eq(Mux(to_rows == room.give, whole, to_rows & all_but_one)),

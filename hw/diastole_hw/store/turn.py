@@ -13,17 +13,13 @@ from diastole_hw.schedule.tokens import span_layout
 from diastole_hw.stream.credit import Credit
 from diastole_hw.stream.fifo import StreamFifo
 from diastole_hw.successor import is_successor
+from diastole_sim.spec.sizes.queues import TRANSPOSED_PIECES
 
 
 def column_vectors(plan: Plan) -> int:
     """Vectors of a column that leave the north accumulators in a cycle, in the fused pass: of as
     many ports that a slice is a whole number of them, at most V_d."""
     return min(plan.drain_vectors(north=True), plan.cols & -plan.cols)
-
-
-PIECES = 3
-"""That are in the memory at once: one that enters, one that leaves, and one whose columns are still
-on their way through the lanes."""
 
 
 WAITING = 4
@@ -51,7 +47,7 @@ class TurnTile(wiring.Component):
     :func:`column_vectors`), and its ``cols`` as columns, at most those of a k tile. Its float (r,
     c) stands in bank r xor (c modulo F) of V_d * B, with F = :func:`piece_floats`: so a column's
     floats are in as many banks, and so are F neighbouring ones of a row. Pieces enter while others
-    leave: there are :data:`PIECES` places.
+    leave: there are :data:`TRANSPOSED_PIECES` places.
 
     Timing: a span is taken where there is a place for its piece; its columns may come from the next
     cycle on, one per cycle, and none is held up. The span is shown in the cycle after that of its
@@ -107,14 +103,14 @@ class TurnTile(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        taken = Credit(most=PIECES)
-        whole = Credit(most=PIECES)  # all columns are here, the span has not left
-        told = Credit(most=PIECES)  # the span has left, words have not
+        taken = Credit(most=TRANSPOSED_PIECES)
+        whole = Credit(most=TRANSPOSED_PIECES)  # all columns are here, the span has not left
+        told = Credit(most=TRANSPOSED_PIECES)  # the span has left, words have not
         for name, credit in {"taken": taken, "whole": whole, "told": told}.items():
             m.submodules[name] = credit
         banks = []
         for number in range(self.lanes):
-            ram = Ram(width=32, depth=PIECES * self.bank_rows * self.row_words)
+            ram = Ram(width=32, depth=TRANSPOSED_PIECES * self.bank_rows * self.row_words)
             m.submodules[f"bank_{number}"] = ram
             banks.append(ram)
         m.d.comb += self.busy.eq(~taken.empty)
@@ -122,7 +118,9 @@ class TurnTile(wiring.Component):
 
         def kept(name, place_, fields):
             """Of the spans that were taken, for who is at that of a place."""
-            m.submodules[f"spans_of_{name}"] = ram = DistributedRam(width=fields.size, depth=PIECES)
+            m.submodules[f"spans_of_{name}"] = ram = DistributedRam(
+                width=fields.size, depth=TRANSPOSED_PIECES
+            )
             values = (self.spans_in.p[field] for field in fields.members)
             m.d.comb += [
                 ram.write_en.eq(taken.take),
@@ -145,9 +143,9 @@ class TurnTile(wiring.Component):
     @staticmethod
     def _place(m, name, after):
         """A number of a place, that goes on in a cycle with ``after``."""
-        at = Signal(range(PIECES), name=f"{name}_place")
+        at = Signal(range(TRANSPOSED_PIECES), name=f"{name}_place")
         with m.If(after):
-            m.d.sync += at.eq(Mux(at == PIECES - 1, 0, at + 1))
+            m.d.sync += at.eq(Mux(at == TRANSPOSED_PIECES - 1, 0, at + 1))
         return at
 
     def _address(self, place_, row, word):

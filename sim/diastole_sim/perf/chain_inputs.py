@@ -5,12 +5,11 @@ from collections.abc import Iterator
 
 from diastole_sim.perf.modelled_machine import OUTSTANDING
 from diastole_sim.perf.modelled_vector import ChainTask, ModelledVector, VisitedBlock
+from diastole_sim.spec.sizes.queues import DIGIT_BITS
 from diastole_sim.spec.stream_table import ELEMENT_BITS, GATHERED, IN_MEMORY, Descriptor, Kind
 
 BLOCKS_AHEAD = 4
 """Of an input that its buffer has room for."""
-DIGIT = 8
-"""Bits of a row's number that are multiplied in a cycle."""
 LOCATED = 3
 """Cycles from a number of a list to its row's address, besides those of its digits."""
 NUMBER_CYCLES = 4
@@ -34,7 +33,7 @@ class SegmentTimes:
         """A block is offered, whose number of rows before it is ``count``, or has ``digits``; the
         cycle of its first request."""
         if digits is None:
-            digits = -(-count.bit_length() // DIGIT)
+            digits = -(-count.bit_length() // DIGIT_BITS)
         self.entered = max(offered, self.accepted)
         moves = max(self.entered + 1 + digits, self.last)
         self.accepted = moves

@@ -9,13 +9,12 @@ from typing import NamedTuple
 
 from diastole_sim.perf.moments import Moment, since, together
 from diastole_sim.spec.integers import ceil_div
+from diastole_sim.spec.sizes.queues import FLOAT_WORDS
 
 LATENCY = 7
 """Cycles from the read of a word of rows, or from its last part, to its first beat."""
 COLUMN_LATENCY = 5
 """From the read of a column to the memory that turns."""
-QUEUED = 32
-"""Words of rows of a direction that are read, and have not left."""
 
 
 class _Row(NamedTuple):
@@ -86,7 +85,7 @@ class Queue:
 
     def room_for(self, number: int) -> int:
         """When there is room for its word of that number, as far as is known when words leave."""
-        needed = min(number - QUEUED, self.known - 1)
+        needed = min(number - FLOAT_WORDS, self.known - 1)
         return self.leaving.left(needed) if needed >= 0 else 0
 
     def read_with_pauses(
@@ -98,7 +97,7 @@ class Queue:
         for start, end in pauses:
 
             def read(number: int, before: int = before, begin: int = begin) -> int:
-                needed = min(self.read + number - QUEUED, self.known - 1)
+                needed = min(self.read + number - FLOAT_WORDS, self.known - 1)
                 room = self.leaving.known(needed) if needed >= 0 else 0
                 return max(begin + (number - before) * cycles // words, room)
 

@@ -12,9 +12,6 @@ LATENCY = 20
 OUTSTANDING = 32
 """Bursts that it has open in each direction: as many as a machine asks for."""
 
-BURST_BEATS = 64
-"""No burst crosses a multiple of as many beats."""
-
 
 @dataclass(frozen=True, kw_only=True)
 class Memory:

@@ -6,9 +6,11 @@ from math import gcd, lcm
 
 from diastole_sim.perf.chunk_walk import Span
 from diastole_sim.perf.lanes import COLUMN_LATENCY, LATENCY, Lanes, Queue
-from diastole_sim.perf.modelled_machine import BURST_BEATS, ModelledMachine
+from diastole_sim.perf.modelled_machine import ModelledMachine
 from diastole_sim.perf.moments import Moment, since, together
 from diastole_sim.spec.integers import ceil_div
+from diastole_sim.spec.sizes.array_sizes import SUM_MEMORIES
+from diastole_sim.spec.sizes.queues import BURST_BEATS, TRANSPOSED_PIECES
 
 EAST, NORTH = 0, 1
 WRITES_AHEAD = 16
@@ -17,8 +19,6 @@ ANSWERED = -1
 """Cycles from a response to the first beat of a burst that waited for it."""
 ASKED = 3  # cycles from the read of a tile's first word to its request
 TURNED = 3  # cycles from the last column of a piece to its first row
-PIECES = 3  # that the memory holds
-SUM_MEMORIES = 2  # behind a port; tiles take them in turn
 SETTLES = 64
 """Rows of a span within which all following ones must be alike, or are not looked at for it."""
 MOST_TILES = 4
@@ -49,7 +49,9 @@ class DrainState:
     # Pieces whose columns are to be read, and from when on; None behind the last one of a tile.
     turning: deque[tuple[int, Span] | None] = field(default_factory=deque)
     shown: deque[int] = field(default_factory=deque)  # when the rows of those that were can leave
-    pieces: deque[int] = field(default_factory=lambda: deque([0] * PIECES))  # when each has left
+    pieces: deque[int] = field(
+        default_factory=lambda: deque([0] * TRANSPOSED_PIECES)
+    )  # when each has left
     # What rows left behind, when, and how long bursts had waited for answers by then.
     before: deque[tuple[object, int, int]] = field(default_factory=deque)
 

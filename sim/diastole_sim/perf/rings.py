@@ -7,11 +7,10 @@ from diastole_sim.perf.execute import Execute
 from diastole_sim.perf.modelled_machine import ModelledMachine
 from diastole_sim.perf.moments import Moment, since, together
 from diastole_sim.perf.result_store import EAST, NORTH, Store
+from diastole_sim.spec.sizes.queues import CHUNKS_AHEAD
 
 TILES_IN_FLIGHT = 8
 """Output tiles between the first request for one and the last of its sums that is read."""
-CHUNKS_AHEAD = 6
-"""Chunks that are asked for and whose last pass has not been taken."""
 ASKED_AFTER = 6
 """Cycles after a chunk's last pass is taken, as they were measured, to the next request for one."""
 WEST_HALVES = 2

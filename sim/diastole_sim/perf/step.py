@@ -215,7 +215,7 @@ class StepModel:
         last = max(found[-1].done, taken + self.fetch) + 1
         return StepEstimate(cycles=last, commands=tuple(found))
 
-    def alone(self, commands: Sequence[Command], number: int, *, step: int = 0) -> int:
+    def alone(self, commands: Sequence[Command], number: int) -> int:
         """Cycles of a run of one command, its fetch among them; those before it have loaded
         tables."""
         for each in commands[:number]:
@@ -224,7 +224,7 @@ class StepModel:
         self.converter_free = self.array_free = 0
         if commands[number].opcode == Opcode.NEXT:
             return RUNG + self.fetch - 1
-        times, _ = self._command(number, commands[number], 0, 0, step)
+        times, _ = self._command(number, commands[number], 0, 0, 0)
         return RUNG + self.fetch_of(commands[number]) + times.done
 
     def _command(

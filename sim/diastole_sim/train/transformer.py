@@ -24,8 +24,6 @@ from diastole_sim.train.network import LayerShape, Parameter
 from diastole_sim.train.samples import Samples
 from diastole_sim.train.session import Held, Session
 
-PER_BLOCK = 4
-"""Linear layers of a block."""
 TABLE_SCALE = 2.0**-3
 """Of initial tables, beside what weights of as many inputs have."""
 

@@ -10,8 +10,6 @@ PANEL = 31
 """Source of an operand that is read from the panel; a code that instructions do not have."""
 NOTHING = int(Source.ZERO)
 """Source of an operand that the operation does not have."""
-TURNS = 3
-"""Bits of the field that says how far c is turned."""
 
 
 def operand_layout() -> data.StructLayout:
