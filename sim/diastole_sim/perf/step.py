@@ -25,6 +25,7 @@ from diastole_sim.spec.command_table import (
     TRANSFERS,
     Opcode,
 )
+from diastole_sim.spec.formats import PLANE_BITS
 from diastole_sim.spec.integers import ceil_div
 from diastole_sim.spec.limits import VectorTable
 from diastole_sim.spec.micro import INPUTS, Instruction
@@ -284,16 +285,21 @@ class StepModel:
         return begun
 
     def _widths(self, command: Command) -> Widths:
-        """Bits of magnitude of a product's operands: the widest are meant by a machine's own
-        images, and by slots if no other is chosen."""
-        fields = vars(command)
-        planes = [most_planes(fields, name) for name in CLASS_NAMES]
-        x, w, dy = (
-            self.chosen_bits if fields[SLOT_FIELDS[name]] and self.chosen_bits else bits
-            for name, bits in zip(
-                CLASS_NAMES, (2 * each if each > 1 else None for each in planes), strict=True
-            )
-        )
+        """Return the bits of magnitude of a product's operands; None for a class whose format has
+        one width.
+
+        A width that a slot says is ``chosen_bits``, or the widest if no other width is chosen.
+        """
+        fields, numerics = vars(command), self.machine.numerics
+
+        def bits_of(name: str) -> int | None:
+            if not numerics.tensor_class(name).format.planes:
+                return None
+            if fields[SLOT_FIELDS[name]] and self.chosen_bits:
+                return self.chosen_bits
+            return PLANE_BITS * most_planes(fields, name)
+
+        x, w, dy = map(bits_of, CLASS_NAMES)
         return x, w, dy
 
     def _of_unit(
