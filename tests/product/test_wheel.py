@@ -75,7 +75,7 @@ FOLDERS = (
 )  # fmt: skip
 TOP = (
     "README.md", "CHANGELOG.md", "CITATION.cff", "CONTRIBUTING.md", "LICENSE", "MANIFEST.in",
-    "Makefile", "pyproject.toml", "requirements.lock", ".gitignore",
+    "Makefile", "pyproject.toml", "requirements.lock", ".gitattributes", ".gitignore",
 )  # fmt: skip
 BUILD = "import sys, setuptools.build_meta as b; b.build_sdist(sys.argv[1])"
 

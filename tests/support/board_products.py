@@ -1,10 +1,14 @@
+# amaranth: UnusedElaboratable=no
 """A product directory with the ports of a machine, and next to nothing in it."""
 
 import json
 
-from diastole_hw.bus.signature import AxiLiteSignature, AxiSignature
+from amaranth.hdl._ir import PortDirection
+
+from diastole_hw.top import Top
 from diastole_sim.host.product import Product
 from support.fake_machine import parameters_of
+from support.plans import plan_of
 
 HASH = "0123456789abcdef" * 4
 
@@ -12,13 +16,12 @@ HASH = "0123456789abcdef" * 4
 def write_stub(folder, *, data_width=64, memory_ports=1, name="mine", side=1, body=""):
     """As `generate` lays it out. ``side`` x ``side``: cells. ``body``: of the machine's module, and
     what is behind it; else there is nothing in it."""
-    ports = [("aclk", "input", 1), ("aresetn", "input", 1), ("irq", "output", 1)]
-    for member in AxiLiteSignature().flip().members.items():
-        ports.append(_port("s_axil", *member))
-    for number in range(memory_ports):
-        prefix = f"m_axi{number}" if number else "m_axi"
-        for member in AxiSignature(data_width).members.items():
-            ports.append(_port(prefix, *member))
+    plan = plan_of(rows=2, cols=2, data_width=data_width, ports=memory_ports)
+    flows = {PortDirection.Input: "input", PortDirection.Output: "output"}
+    ports = [
+        (port, flows[flow], len(signal))
+        for port, (signal, flow) in Top(plan, config_hash=0).ports.items()
+    ]
     (folder / "rtl").mkdir(parents=True)
     declared = (f"{flow} [{width - 1}:0] {port}" for port, flow, width in ports)
     head = f"module {name} ({', '.join(declared)});\n"
@@ -41,7 +44,3 @@ def write_stub(folder, *, data_width=64, memory_ports=1, name="mine", side=1, bo
     }
     (folder / "manifest.json").write_text(json.dumps(manifest))
     return Product.load(folder)
-
-
-def _port(prefix, name, member):
-    return f"{prefix}_{name}", "input" if member.flow.name == "In" else "output", member.shape

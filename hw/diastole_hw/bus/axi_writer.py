@@ -7,13 +7,14 @@ from amaranth.utils import exact_log2
 
 from diastole_hw.bus.services import owned_request_layout, write_beat_layout
 from diastole_hw.bus.signature import CACHE, INCR, PROT, AxiWriteSignature
-from diastole_hw.bus.split import BURST_BEATS, BurstSplitter
+from diastole_hw.bus.split import BurstSplitter
 from diastole_hw.data_registers import data_output, data_register
 from diastole_hw.stream.fifo import StreamFifo
 from diastole_hw.transfer.address import whole_beats
 from diastole_sim.spec.command_errors import ErrorCode
 from diastole_sim.spec.command_table import ADDRESS_BITS
 from diastole_sim.spec.require import require_int
+from diastole_sim.spec.sizes.queues import BURST_BEATS
 
 _OPEN = data.StructLayout({"last": 1, "command": 1})
 """Record of an open burst: whether the burst is the last of its request, and the command number."""

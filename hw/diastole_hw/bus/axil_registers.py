@@ -1,6 +1,6 @@
 """Register file: the table of :mod:`diastole_sim.spec.registers` behind AXI4-Lite."""
 
-from amaranth.hdl import Assert, Cat, Const, Module, Mux, Signal
+from amaranth.hdl import Assert, Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
@@ -22,6 +22,21 @@ from diastole_sim.spec.registers import (
 from diastole_sim.spec.require import require_int
 
 WORD_BITS = 32
+
+
+def special_word(name: str, **bits: Value):
+    """Return what a read of the special register ``name`` gives, from each bit that can be read.
+
+    AssertionError unless ``bits`` are the readable bits of the register's description.
+    """
+    layout = BY_NAME[name].layout
+    readable = [bit.name for bit in layout if bit.access != "w"]
+    assert list(bits) == readable, f"{name} has the bits {readable}, not {list(bits)}"
+    parts: list[Value] = []
+    for bit in layout:
+        parts += [Const(0, 1)] * (bit.low - len(parts))
+        parts.append(bits.get(bit.name, Const(0, 1)))
+    return Cat(parts)
 
 
 class AxilRegisters(wiring.Component):
@@ -128,8 +143,8 @@ class AxilRegisters(wiring.Component):
             "magic": Const(MAGIC, WORD_BITS),
             "version": Const(VERSION, WORD_BITS),
             "config_hash": Const(self.config_hash, WORD_BITS),
-            "control": Cat(Const(0, BY_NAME["control"].bit("irq_enable")), irq_enable),
-            "status": Cat(self.busy, done, error),
+            "control": special_word("control", irq_enable=irq_enable),
+            "status": special_word("status", busy=self.busy, done=done, error=error),
             "flags": flags,
         }
         values |= {

@@ -11,10 +11,7 @@ from diastole_hw.data_registers import data_register
 from diastole_sim.spec.command_table import ADDRESS_BITS
 from diastole_sim.spec.image import DATA_WIDTHS
 from diastole_sim.spec.require import require_choice
-
-BURST_BEATS = 64
-"""Number of beats at whose multiples bursts end. At every bus width, 4 KiB is a multiple of 64
-beats."""
+from diastole_sim.spec.sizes.queues import BURST_BEATS
 
 BURST = data.StructLayout(
     {

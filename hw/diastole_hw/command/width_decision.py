@@ -7,8 +7,9 @@ from amaranth.lib.wiring import In, Out
 
 from diastole_hw.data_registers import data_register
 from diastole_sim.spec.limits import EPS_BITS
-from diastole_sim.spec.require import require_int
 
+SUM_BITS = 32
+"""Bits of a sum of the monitor."""
 SCALED_BITS = 14
 """Shift of ``num``. With 16 fraction bits in the threshold, num / (4 den) > threshold is the
 comparison 2^14 num > threshold * den, where ``den`` is the sum of k2."""
@@ -21,29 +22,21 @@ class WidthDecision(wiring.Component):
 
     Timing: ``done`` is 1 + 18 cycles after ``start``, together with ``wide``.
 
-    Parameters
-    ----------
-    bits : int
-        Width of a count (4 to 64).
-
     Members
     -------
     start : In(1)
         Pulse, allowed from the cycle after the preceding ``done`` on.
-    num, den : In(bits)
+    num, den : In(SUM_BITS)
         Counts as in :class:`diastole_hw.convert.lanes.monitor.Monitor`; must stay stable from
         ``start`` to ``done``.
     threshold : In(18)
         Threshold in units of 2^-16, read in the cycle of ``start``.
     done, wide : Out(1)
         Pulse, and whether num / (4 den) is above the threshold.
-
-    ValueError if ``bits`` is out of range.
     """
 
-    def __init__(self, bits: int = 32):
-        self.bits = require_int("bits", bits, 4, 64)
-        sums = dict.fromkeys(("num", "den"), In(unsigned(bits)))
+    def __init__(self):
+        sums = dict.fromkeys(("num", "den"), In(unsigned(SUM_BITS)))
         flags = {"start": In(1), "done": Out(1), "wide": Out(1)}
         super().__init__(flags | sums | {"threshold": In(unsigned(EPS_BITS))})
 
@@ -51,8 +44,8 @@ class WidthDecision(wiring.Component):
         m = Module()
         left = Signal(range(EPS_BITS + 1))  # remaining bits of the threshold
         busy = Signal()
-        high, low = data_register(self.bits), data_register(EPS_BITS)  # parts of the product
-        total = Signal(self.bits + 1)
+        high, low = data_register(SUM_BITS), data_register(EPS_BITS)  # parts of the product
+        total = Signal(SUM_BITS + 1)
         m.d.comb += [
             total.eq(high + Mux(low[0], self.den, 0)),
             self.done.eq(busy & (left == 0)),

@@ -14,7 +14,6 @@ from diastole_hw.stream.credit import Credit
 from diastole_sim.spec.command_table import ADDRESS_BITS
 
 DIRECTIONS = ("east", "north")
-_IMAGES = ("tensors", "lengths")
 
 
 def _without(plan: Plan, *names: str) -> data.StructLayout:

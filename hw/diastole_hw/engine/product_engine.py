@@ -38,9 +38,7 @@ from diastole_hw.stream.credit import Credit
 from diastole_hw.stream.fifo import StreamFifo
 from diastole_hw.vector.streams.product_walk import tiles_layout
 from diastole_sim.spec.sizes.array_sizes import TILES_OF_SUMS
-
-REGIONS_AHEAD = 8  # regions requested, whose beats have not arrived
-CHUNKS_AHEAD = 6  # chunks requested, whose last pass has not begun
+from diastole_sim.spec.sizes.queues import CHUNKS_AHEAD, REGIONS_AHEAD
 
 
 class ProductEngine(wiring.Component):

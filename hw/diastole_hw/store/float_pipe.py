@@ -15,11 +15,7 @@ from diastole_hw.store.float_lanes import SCALE_BITS, FloatLanes
 from diastole_hw.store.turn import columns_layout
 from diastole_hw.stream.credit import Credit
 from diastole_hw.stream.fifo import StreamFifo
-
-QUEUED = 32
-"""Largest number of words of a direction that have been read and not yet accepted. The number
-exceeds the words in the lanes, so that a word can leave in every cycle. The queue is a memory, and
-costs no registers."""
+from diastole_sim.spec.sizes.queues import FLOAT_WORDS
 
 
 def floats_layout(plan: Plan, *, north: bool) -> data.ArrayLayout:
@@ -212,8 +208,8 @@ class FloatPipe(wiring.Component):
         if len(left):
             before = left.any()
         for side, name in zip(self.sides, reversed(self.plan.directions), strict=True):
-            queue = StreamFifo(side.rows.payload.shape(), QUEUED)
-            room = Credit(most=QUEUED)
+            queue = StreamFifo(side.rows.payload.shape(), FLOAT_WORDS)
+            room = Credit(most=FLOAT_WORDS)
             m.submodules[f"{name}_queue"] = queue
             m.submodules[f"{name}_room"] = room
             turned = getattr(side, "turned", Const(0, 1))
@@ -221,8 +217,8 @@ class FloatPipe(wiring.Component):
             # Grants arrive late: they are counted in the next cycle, and ``full`` is a register.
             counted, full = Signal(name=f"{name}_counted"), Signal(name=f"{name}_full")
             count = room.count
-            all_but_one = Mux(counted, count == QUEUED - 2, count == QUEUED - 1)
-            whole = Mux(counted, count == QUEUED - 1, count == QUEUED)
+            all_but_one = Mux(counted, count == FLOAT_WORDS - 2, count == FLOAT_WORDS - 1)
+            whole = Mux(counted, count == FLOAT_WORDS - 1, count == FLOAT_WORDS)
             m.d.sync += [
                 counted.eq(to_rows),
                 full.eq(Mux(to_rows == room.give, whole, to_rows & all_but_one)),

@@ -13,17 +13,13 @@ from diastole_hw.schedule.tokens import span_layout
 from diastole_hw.stream.credit import Credit
 from diastole_hw.stream.fifo import StreamFifo
 from diastole_hw.successor import is_successor
+from diastole_sim.spec.sizes.queues import TRANSPOSED_PIECES
 
 
 def column_vectors(plan: Plan) -> int:
     """Return the number of vectors of a column that leave the north accumulators per cycle in the
     fused pass: the largest power of two that divides the columns of cells, at most V_d."""
     return min(plan.drain_vectors(north=True), plan.cols & -plan.cols)
-
-
-PIECES = 3
-"""Number of pieces in the memory at once: a piece that is written, a piece that is read, and a
-piece whose columns are still in the float lanes."""
 
 
 WAITING = 4
@@ -52,7 +48,7 @@ class TurnTile(wiring.Component):
     :func:`column_vectors`), and its ``cols`` as columns, at most the columns of a k tile. Float (r,
     c) of a piece stands in bank r xor (c modulo F) of V_d * B banks, with F = :func:`piece_floats`.
     So the floats of a column are in different banks, and F neighbouring floats of a row too. Pieces
-    are written while earlier pieces are read: there are :data:`PIECES` places.
+    are written while earlier pieces are read: there are :data:`TRANSPOSED_PIECES` places.
 
     Timing: a span is accepted when there is a free place for its piece. Its columns may arrive from
     the next cycle on, 1 per cycle, and no column waits. The span is output in the cycle after its
@@ -108,14 +104,16 @@ class TurnTile(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        taken = Credit(most=PIECES)
-        whole = Credit(most=PIECES)  # all columns have arrived, the span has not been output
-        told = Credit(most=PIECES)  # the span has been output, the words have not
+        taken = Credit(most=TRANSPOSED_PIECES)
+        whole = Credit(
+            most=TRANSPOSED_PIECES
+        )  # all columns have arrived, the span has not been output
+        told = Credit(most=TRANSPOSED_PIECES)  # the span has been output, the words have not
         for name, credit in {"taken": taken, "whole": whole, "told": told}.items():
             m.submodules[name] = credit
         banks = []
         for number in range(self.lanes):
-            ram = Ram(width=32, depth=PIECES * self.bank_rows * self.row_words)
+            ram = Ram(width=32, depth=TRANSPOSED_PIECES * self.bank_rows * self.row_words)
             m.submodules[f"bank_{number}"] = ram
             banks.append(ram)
         m.d.comb += self.busy.eq(~taken.empty)
@@ -123,7 +121,9 @@ class TurnTile(wiring.Component):
 
         def kept(name, place_, fields):
             """Return fields of the span at a place, from a memory of the accepted spans."""
-            m.submodules[f"spans_of_{name}"] = ram = DistributedRam(width=fields.size, depth=PIECES)
+            m.submodules[f"spans_of_{name}"] = ram = DistributedRam(
+                width=fields.size, depth=TRANSPOSED_PIECES
+            )
             values = (self.spans_in.p[field] for field in fields.members)
             m.d.comb += [
                 ram.write_en.eq(taken.take),
@@ -146,9 +146,9 @@ class TurnTile(wiring.Component):
     @staticmethod
     def _place(m, name, after):
         """Return the number of a place, which advances after a cycle with ``after``."""
-        at = Signal(range(PIECES), name=f"{name}_place")
+        at = Signal(range(TRANSPOSED_PIECES), name=f"{name}_place")
         with m.If(after):
-            m.d.sync += at.eq(Mux(at == PIECES - 1, 0, at + 1))
+            m.d.sync += at.eq(Mux(at == TRANSPOSED_PIECES - 1, 0, at + 1))
         return at
 
     def _address(self, place_, row, word):

@@ -5,12 +5,11 @@ from collections.abc import Iterator
 
 from diastole_sim.perf.modelled_machine import OUTSTANDING
 from diastole_sim.perf.modelled_vector import ChainTask, ModelledVector, VisitedBlock
+from diastole_sim.spec.sizes.queues import DIGIT_BITS
 from diastole_sim.spec.stream_table import ELEMENT_BITS, GATHERED, IN_MEMORY, Descriptor, Kind
 
 BLOCKS_AHEAD = 4
 """Capacity of an input's buffer, in blocks."""
-DIGIT = 8
-"""Bits of a row's number that are multiplied in a cycle."""
 LOCATED = 3
 """Cycles from a number of a list to the row's address, without the cycles of the number's
 digits."""
@@ -37,7 +36,7 @@ class SegmentTimes:
         """Offer a block; return the cycle of its first request. ``count``: number of rows before
         the block. ``digits``: digits of the number, by default computed from ``count``."""
         if digits is None:
-            digits = -(-count.bit_length() // DIGIT)
+            digits = -(-count.bit_length() // DIGIT_BITS)
         self.entered = max(offered, self.accepted)
         moves = max(self.entered + 1 + digits, self.last)
         self.accepted = moves

@@ -7,10 +7,9 @@ from diastole_sim.perf.chain_inputs import ChainInputs
 from diastole_sim.perf.chain_outputs import ChainOutputs
 from diastole_sim.perf.modelled_vector import ChainTask, ModelledVector, VisitedBlock
 from diastole_sim.spec.micro import FAR_TURN, INPUTS, OUTPUTS, REGISTERS, Instruction, Source
+from diastole_sim.spec.sizes.vector_shape import PIPELINE
 from diastole_sim.spec.stream_table import GATHERED, Kind, PanelOrder
 
-PIPELINE = 8
-"""Cycles after which every instruction can read a written result."""
 ENTRIES = 2
 """Instructions that are chosen ahead."""
 FETCHED = 3

@@ -11,11 +11,12 @@ from math import gcd
 from typing import NamedTuple, Protocol
 
 from diastole_sim.perf.axes import Axis, Stretch, exact
-from diastole_sim.perf.modelled_machine import BURST_BEATS, ModelledMachine
+from diastole_sim.perf.modelled_machine import ModelledMachine
 from diastole_sim.spec.command import MACHINES_OWN
 from diastole_sim.spec.image import GROUP_BLOCKS
 from diastole_sim.spec.integers import ceil_div
 from diastole_sim.spec.nest import Nest
+from diastole_sim.spec.sizes.queues import BURST_BEATS
 from diastole_sim.spec.sizes.uses import DY, WIDEST, W, Widths, X
 
 LONG_TILE = 2000

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from diastole_sim.perf.chain_times import ChainCore, ChainTimes
 from diastole_sim.perf.chunk_walk import Loops, Span, loops_of
-from diastole_sim.perf.lanes import LATENCY, QUEUED
+from diastole_sim.perf.lanes import LATENCY
 from diastole_sim.perf.modelled_machine import ModelledMachine
 from diastole_sim.perf.modelled_vector import ChainTask, ModelledVector, VisitedBlock
 from diastole_sim.perf.product_estimate import Estimate, estimate_loops
@@ -12,6 +12,7 @@ from diastole_sim.perf.result_store import Store
 from diastole_sim.spec.command import MACHINES_OWN
 from diastole_sim.spec.integers import ceil_div
 from diastole_sim.spec.nest import Nest
+from diastole_sim.spec.sizes.queues import FLOAT_WORDS
 from diastole_sim.spec.sizes.uses import WIDEST, Widths
 
 READ = 2
@@ -52,7 +53,7 @@ class ChainedStore(Store):
     def stalled(self, since: int) -> int:
         """Return the cycles from ``since`` on in which a row waited to be read. The last rows do
         not count: they are all read, and wait behind the read."""
-        read = ceil_div(QUEUED + LATENCY, self.core.vector.block)
+        read = ceil_div(FLOAT_WORDS + LATENCY, self.core.vector.block)
         return sum(max(0, end - max(begin, since)) for begin, end in self.waits[:-read])
 
     def finish(self) -> int:

@@ -18,8 +18,9 @@ from diastole_sim.perf.chunk_walk import (
     maxima,
     plane_pairs,
 )
-from diastole_sim.perf.modelled_machine import BURST_BEATS, ModelledMachine
+from diastole_sim.perf.modelled_machine import ModelledMachine
 from diastole_sim.spec.integers import ceil_div
+from diastole_sim.spec.sizes.queues import BURST_BEATS
 from diastole_sim.spec.sizes.uses import DY, WIDEST, W, Widths, X
 
 

@@ -4,8 +4,9 @@ from collections import deque
 from collections.abc import Iterator
 
 from diastole_sim.perf.modelled_converter import ModelledConverter
-from diastole_sim.perf.modelled_machine import BURST_BEATS, Memory
+from diastole_sim.perf.modelled_machine import Memory
 from diastole_sim.perf.result_store import ANSWERED, WRITES_AHEAD
+from diastole_sim.spec.sizes.queues import BURST_BEATS
 
 DRAINED = 3  # cycles to the first byte of maxima
 HEADER = 4  # cycles of a header and its request

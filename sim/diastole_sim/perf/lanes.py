@@ -9,13 +9,12 @@ from typing import NamedTuple
 
 from diastole_sim.perf.moments import Moment, since, together
 from diastole_sim.spec.integers import ceil_div
+from diastole_sim.spec.sizes.queues import FLOAT_WORDS
 
 LATENCY = 7
 """Cycles from the read of a word of rows, or of the word's last part, to the first beat."""
 COLUMN_LATENCY = 5
 """Cycles from the read of a column to the memory that transposes."""
-QUEUED = 32
-"""Most words of rows, per direction, that are read and have not left."""
 
 
 class _Row(NamedTuple):
@@ -89,7 +88,7 @@ class Queue:
     def room_for(self, number: int) -> int:
         """Return when the queue has space for word ``number``, as far as the times of leaving are
         known."""
-        needed = min(number - QUEUED, self.known - 1)
+        needed = min(number - FLOAT_WORDS, self.known - 1)
         return self.leaving.left(needed) if needed >= 0 else 0
 
     def read_with_pauses(
@@ -102,7 +101,7 @@ class Queue:
         for start, end in pauses:
 
             def read(number: int, before: int = before, begin: int = begin) -> int:
-                needed = min(self.read + number - QUEUED, self.known - 1)
+                needed = min(self.read + number - FLOAT_WORDS, self.known - 1)
                 room = self.leaving.known(needed) if needed >= 0 else 0
                 return max(begin + (number - before) * cycles // words, room)
 

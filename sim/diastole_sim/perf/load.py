@@ -10,9 +10,10 @@ from diastole_sim.perf.chunk_walk import Chunk, LoadedRegion, Run
 from diastole_sim.perf.modelled_machine import ModelledMachine
 from diastole_sim.perf.moments import Moment, since, together
 from diastole_sim.spec.integers import ceil_div
+from diastole_sim.spec.sizes.queues import REGIONS_AHEAD
 
-REGIONS_AHEAD = 9
-"""Most regions in progress: requested, with the last beat not yet taken."""
+OPEN_REGIONS = REGIONS_AHEAD + 1
+"""Regions that are requested and whose last beat has not been taken: with the region at work."""
 BEHIND = 1
 """Cycles from a burst's last beat in memory until the unit takes the beat."""
 IN_TIME = 64
@@ -67,7 +68,7 @@ class Load:
             if not region.beats:
                 continue
             self.beats += region.beats
-            full = len(self.taken) == REGIONS_AHEAD
+            full = len(self.taken) == OPEN_REGIONS
             described = self.taken.popleft() + 1 if full else 0  # earliest cycle if regions wait
             if region.maxima_beats:
                 self.ask = max(self.ask + 1, described)  # the address takes a cycle

@@ -12,9 +12,6 @@ LATENCY = 20
 OUTSTANDING = 32
 """Default number of open bursts of a memory in either direction: as many as a machine requests."""
 
-BURST_BEATS = 64
-"""Alignment of bursts in beats: no burst crosses a multiple of this number."""
-
 
 @dataclass(frozen=True, kw_only=True)
 class Memory:

@@ -6,9 +6,11 @@ from math import gcd, lcm
 
 from diastole_sim.perf.chunk_walk import Span
 from diastole_sim.perf.lanes import COLUMN_LATENCY, LATENCY, Lanes, Queue
-from diastole_sim.perf.modelled_machine import BURST_BEATS, ModelledMachine
+from diastole_sim.perf.modelled_machine import ModelledMachine
 from diastole_sim.perf.moments import Moment, since, together
 from diastole_sim.spec.integers import ceil_div
+from diastole_sim.spec.sizes.array_sizes import SUM_MEMORIES
+from diastole_sim.spec.sizes.queues import BURST_BEATS, TRANSPOSED_PIECES
 
 EAST, NORTH = 0, 1
 WRITES_AHEAD = 16
@@ -17,8 +19,6 @@ ANSWERED = -1
 """Cycles from a response to the first beat of a burst that waited for the response."""
 ASKED = 3  # cycles from the read of a tile's first word to its request
 TURNED = 3  # cycles from the last column of a piece to its first row
-PIECES = 3  # pieces in the memory that transposes
-SUM_MEMORIES = 2  # memories of sums behind a port, which tiles use alternately
 SETTLES = 64
 """Rows of a span within which rows must begin to repeat; later rows are not compared."""
 MOST_TILES = 4
@@ -50,7 +50,9 @@ class DrainState:
     # tile.
     turning: deque[tuple[int, Span] | None] = field(default_factory=deque)
     shown: deque[int] = field(default_factory=deque)  # when rows of transposed pieces can leave
-    pieces: deque[int] = field(default_factory=lambda: deque([0] * PIECES))  # when pieces have left
+    pieces: deque[int] = field(
+        default_factory=lambda: deque([0] * TRANSPOSED_PIECES)
+    )  # when pieces have left
     # State that rows left behind, its cycle, and the cycles for which bursts had waited for
     # answers.
     before: deque[tuple[object, int, int]] = field(default_factory=deque)

@@ -8,11 +8,10 @@ from diastole_sim.perf.execute import Execute
 from diastole_sim.perf.modelled_machine import ModelledMachine
 from diastole_sim.perf.moments import Moment, since, together
 from diastole_sim.perf.result_store import EAST, NORTH, Store
+from diastole_sim.spec.sizes.queues import CHUNKS_AHEAD
 
 TILES_IN_FLIGHT = 8
 """Most output tiles between the first request for a tile and the read of the tile's last sum."""
-CHUNKS_AHEAD = 6
-"""Most chunks in progress: requested, with the last pass not yet taken."""
 ASKED_AFTER = 6
 """Measured cycles from a chunk's last pass being taken to the next request for a chunk."""
 WEST_HALVES = 2

@@ -26,6 +26,7 @@ from diastole_sim.spec.command_table import (
     TRANSFERS,
     Opcode,
 )
+from diastole_sim.spec.formats import PLANE_BITS
 from diastole_sim.spec.integers import ceil_div
 from diastole_sim.spec.limits import VectorTable
 from diastole_sim.spec.micro import INPUTS, Instruction
@@ -226,7 +227,7 @@ class StepModel:
         last = max(found[-1].done, taken + self.fetch) + 1
         return StepEstimate(cycles=last, commands=tuple(found))
 
-    def alone(self, commands: Sequence[Command], number: int, *, step: int = 0) -> int:
+    def alone(self, commands: Sequence[Command], number: int) -> int:
         """Return the cycles of a run of a single command, with the fetch. Earlier commands have
         loaded tables."""
         for each in commands[:number]:
@@ -235,7 +236,7 @@ class StepModel:
         self.converter_free = self.array_free = 0
         if commands[number].opcode == Opcode.NEXT:
             return RUNG + self.fetch - 1
-        times, _ = self._command(number, commands[number], 0, 0, step)
+        times, _ = self._command(number, commands[number], 0, 0, 0)
         return RUNG + self.fetch_of(commands[number]) + times.done
 
     def _command(
@@ -296,17 +297,21 @@ class StepModel:
         return begun
 
     def _widths(self, command: Command) -> Widths:
-        """Return the bits of magnitude of a product's operands. An operand of one plane has None,
-        the widest width of the machine. An operand with a scale slot has ``chosen_bits``, or the
-        most bits if ``chosen_bits`` is None."""
-        fields = vars(command)
-        planes = [most_planes(fields, name) for name in CLASS_NAMES]
-        x, w, dy = (
-            self.chosen_bits if fields[SLOT_FIELDS[name]] and self.chosen_bits else bits
-            for name, bits in zip(
-                CLASS_NAMES, (2 * each if each > 1 else None for each in planes), strict=True
-            )
-        )
+        """Return the bits of magnitude of a product's operands; None for a class whose format has
+        one width.
+
+        A width that a slot says is ``chosen_bits``, or the widest if no other width is chosen.
+        """
+        fields, numerics = vars(command), self.machine.numerics
+
+        def bits_of(name: str) -> int | None:
+            if not numerics.tensor_class(name).format.planes:
+                return None
+            if fields[SLOT_FIELDS[name]] and self.chosen_bits:
+                return self.chosen_bits
+            return PLANE_BITS * most_planes(fields, name)
+
+        x, w, dy = map(bits_of, CLASS_NAMES)
         return x, w, dy
 
     def _of_unit(

@@ -35,7 +35,6 @@ _EXP_TERMS = (  # Cephes expf: (exp(r) - 1 - r) / r**2 on |r| <= ln(2)/2, highes
 EXP_LOW = -87.0  # below this exp gives 0: the results are close to the subnormals
 EXP_HIGH = 88.0  # above this exp gives Inf
 _ATANH_TERMS = (1 / 9, 1 / 7, 1 / 5, 1 / 3)  # artanh(s) / s - 1 in s**2, highest power first
-_ONE_BITS = 0x3F800000
 _SQRT_HALF_BITS = 0x3F3504F3
 
 

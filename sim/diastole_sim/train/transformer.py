@@ -26,8 +26,6 @@ from diastole_sim.train.network import LayerShape, Parameter
 from diastole_sim.train.samples import Samples
 from diastole_sim.train.session import Held, Session
 
-PER_BLOCK = 4
-"""Number of linear layers in a block."""
 TABLE_SCALE = 2.0**-3
 """Factor of initial tables, relative to weights with as many inputs."""
 

@@ -4,6 +4,7 @@ import keyword
 import re
 
 from diastole.boards.describe import TEXTS, board_text
+from diastole.errors import BadInput
 from diastole_hw.bus.signature import CACHE
 from diastole_hw.plan_limits import RESET_CYCLES
 from diastole_sim.host.product import Product
@@ -11,6 +12,7 @@ from diastole_sim.spec.command_table import ADDRESS_BITS
 from diastole_sim.spec.registers import ADDRESS_SPACE_BITS
 
 CHANNELS = ("aw", "w", "b", "ar", "r")
+INTERFACES = {"s_axil": "registers", "m_axi": "memory"}
 
 
 def litex_files(product: Product) -> dict[str, str]:
@@ -57,8 +59,10 @@ def python_class(name: str) -> str:
 
 
 def signal_of(port: str) -> str:
-    """Return the signal of LiteX for a port of the machine. KeyError for a port that the machine
-    does not have."""
+    """Return the signal of LiteX for a port of the machine.
+
+    BadInput for a port for which the wrapper has no signal.
+    """
     own = {
         "aclk": 'ClockSignal("sys")',
         "aresetn": "running",
@@ -66,8 +70,11 @@ def signal_of(port: str) -> str:
     }
     if port in own:
         return own[port]
-    bus, _, member = port.rpartition("_")
-    interfaces = {"s_axil": "registers", "m_axi": "memory"}
-    interface = interfaces.get(bus) or interfaces[bus[:5]] + bus[5:]
-    channel = next(each for each in CHANNELS if member.startswith(each))
-    return f"{interface}.{channel}.{member.removeprefix(channel)}"
+    found = re.fullmatch(rf"(s_axil|m_axi)(\d*)_({'|'.join(CHANNELS)})(\w+)", port)
+    if found is None:
+        raise BadInput(
+            f"the wrapper for LiteX has no signal for the port {port}: it knows "
+            f"{', '.join(own)} and the members of AXI4 and AXI4-Lite"
+        )
+    bus, number, channel, member = found.groups()
+    return f"{INTERFACES[bus]}{number}.{channel}.{member}"

@@ -137,6 +137,8 @@ def accepted(key: str) -> str:
     for meaning in field.metadata:
         if isinstance(meaning, Accepted):
             return meaning.text
+    if field.annotation is bool:
+        return "true or false"
     if get_origin(field.annotation) is Literal:
         return "one of " + ", ".join(map(str, get_args(field.annotation)))
     low = next(limit.ge for limit in field.metadata if hasattr(limit, "ge"))

@@ -362,7 +362,7 @@ class BusConfig(Section):
 class MemoryConfig(Section):
     """The memories on the chip."""
 
-    output_register: Annotated[bool, Accepted("true or false")] = _choice(
+    output_register: bool = _choice(
         False, "Whether memories of operands, sums and turned rows have registers"
     )
 
@@ -370,9 +370,7 @@ class MemoryConfig(Section):
 class VectorConfig(Section):
     """The vector unit, which runs programs over tensors between the products."""
 
-    enable: Annotated[bool, Accepted("true or false")] = _choice(
-        False, "Whether the machine has one"
-    )
+    enable: bool = _choice(False, "Whether the machine has one")
     special: SpecialLanes = _choice(
         None, "Lanes of exp, reciprocals and logarithms; a quarter of the block side if left out"
     )

@@ -69,13 +69,13 @@ def bound_of(shares: Mapping[str, float]) -> str:
     return max(others, key=lambda name: others[name])
 
 
-def percents(shares: Mapping[str, float], steps: int = 10) -> dict[str, float]:
-    """Return shares in percent, in steps of 1 / ``steps`` percent, with a sum of 100. The loss of
+def percents(shares: Mapping[str, float]) -> dict[str, float]:
+    """Return shares in percent, to a tenth of a percent, with a sum of 100. The loss of
     rounding down goes to the shares that lost most."""
-    exact = {name: 100 * steps * share for name, share in shares.items()}
+    exact = {name: 1000 * share for name, share in shares.items()}
     counts = {name: int(value) for name, value in exact.items()}
-    missing = 100 * steps - sum(counts.values())
+    missing = 1000 - sum(counts.values())
     by_loss = sorted(exact, key=lambda name: counts[name] - exact[name])
     for name in by_loss[:missing]:
         counts[name] += 1
-    return {name: count / steps for name, count in counts.items()}
+    return {name: count / 10 for name, count in counts.items()}

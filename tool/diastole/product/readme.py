@@ -12,11 +12,11 @@ from diastole.synth.memories import MACRO_BITS, MACRO_WORDS
 from diastole_hw.bus.axi_reader import OPEN_READS
 from diastole_hw.bus.axi_writer import OPEN_WRITES
 from diastole_hw.bus.signature import CACHE, PROT
-from diastole_hw.bus.split import BURST_BEATS
 from diastole_hw.plan_limits import RESET_CYCLES, max_convert_cols
 from diastole_sim.spec.command_table import ADDRESS_BITS
 from diastole_sim.spec.image import MAX_SIZE
 from diastole_sim.spec.registers import ADDRESS_SPACE_BITS, BY_NAME, MAGIC, VERSION
+from diastole_sim.spec.sizes.queues import BURST_BEATS
 
 TEMPLATE = Path(__file__).parent / "texts" / "readme.md"
 _SECOND_PORT = """\

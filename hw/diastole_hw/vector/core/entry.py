@@ -10,8 +10,6 @@ PANEL = 31
 """Source of an operand that is read from the panel. Instructions do not use this code."""
 NOTHING = int(Source.ZERO)
 """Source of an operand that the operation does not have."""
-TURNS = 3
-"""Bits of an instruction field for the distance by which lanes or rows of c are permuted."""
 
 
 def operand_layout() -> data.StructLayout:

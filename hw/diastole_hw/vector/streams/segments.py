@@ -9,9 +9,7 @@ from diastole_hw.data_registers import data_register
 from diastole_hw.vector.stream_layouts import VectorShape
 from diastole_hw.vector.streams.packing import segments_layout
 from diastole_sim.spec.command_table import ADDRESS_BITS
-
-DIGIT = 8
-"""Bits of a count that are multiplied in a cycle."""
+from diastole_sim.spec.sizes.queues import DIGIT_BITS
 
 
 class SegmentRequests(wiring.Component):
@@ -84,9 +82,9 @@ class SegmentRequests(wiring.Component):
         m.d.comb += self.blocks.ready.eq(~held | moves)
         with m.If(at.count.any()):
             m.d.sync += [
-                at.base.eq(at.base + term * at.count[:DIGIT]),
-                at.count.eq(at.count >> DIGIT),
-                term.eq(term << DIGIT),
+                at.base.eq(at.base + term * at.count[:DIGIT_BITS]),
+                at.count.eq(at.count >> DIGIT_BITS),
+                term.eq(term << DIGIT_BITS),
             ]
         with m.If(self.blocks.ready):
             m.d.sync += held.eq(self.blocks.valid)

@@ -5,9 +5,9 @@ import inspect
 import re
 
 import pytest
-from amaranth.hdl import Signal
+from amaranth.hdl import Const, Signal
 
-from diastole_hw.bus.axil_registers import AxilRegisters
+from diastole_hw.bus.axil_registers import AxilRegisters, special_word
 from support.bench import pulse, simulation
 from support.unit_bench import Unit
 
@@ -405,6 +405,15 @@ async def test_an_access_waits_for_the_answer_before_it():
             ctx.set(axil.arvalid, 0)
     assert taken == [1, 1]
     assert answers == {"b": [OKAY, DECERR], "r": [OKAY, DECERR]}
+
+
+@pytest.mark.parametrize("given", [[], ["irq_enable", "full"], ["full"]])
+def test_bits_of_a_special_register_are_those_of_its_description(given):
+    """A bit that is described and driven by nothing, and one that nobody describes."""
+    bits = dict.fromkeys(given, Const(1, 1))
+    with pytest.raises(AssertionError, match=r"^control has the bits \['irq_enable'\], not \["):
+        special_word("control", **bits)
+    assert len(special_word("control", irq_enable=Const(1, 1))) == 9
 
 
 def test_the_docstring_lists_every_member_with_its_width():

@@ -6,7 +6,8 @@ from collections import deque
 import pytest
 
 from diastole_hw.memory.maxima import drain_entries
-from diastole_hw.store.float_pipe import QUEUED, FloatPipe
+from diastole_hw.store.float_pipe import FloatPipe
+from diastole_sim.spec.sizes.queues import FLOAT_WORDS
 from oracle.product import binary32_bits
 from support.bench import design, pulse, simulation
 from support.floats import encoded, nearest
@@ -200,7 +201,7 @@ async def test_every_word_in_its_place(machine, rates, rng):
             may, granted, full, shown, word, columns, inside = seen[7 * number :][:7]
             if plan.vector is not None:
                 assert inside == (side.inside > 0)
-            assert full == (side.inside == QUEUED)
+            assert full == (side.inside == FLOAT_WORDS)
             assert may == (not full and not before)
             assert granted == (side.wanted != 0 and may)
             before |= granted
@@ -209,7 +210,7 @@ async def test_every_word_in_its_place(machine, rates, rng):
             side.draw(ctx)
     for side in sides:
         if side.p_ready == 0.0:
-            assert side.inside == QUEUED, "no more than the queue has room for"
+            assert side.inside == FLOAT_WORDS, "no more than the queue has room for"
         else:
             assert side.granted > 30
     still_inside = 2 * (TO_COLUMNS + plan.word_parts)

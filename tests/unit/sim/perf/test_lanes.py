@@ -1,6 +1,7 @@
 """When words are read, on paper: rows beside columns, and as many as have room."""
 
-from diastole_sim.perf.lanes import QUEUED, Departures, Lanes, Queue
+from diastole_sim.perf.lanes import Departures, Lanes, Queue
+from diastole_sim.spec.sizes.queues import FLOAT_WORDS
 
 
 def test_a_word_per_cycle():
@@ -32,12 +33,12 @@ def test_words_wait_in_the_middle_of_a_row():
 def test_no_more_words_than_have_room():
     """Words of 4 beats from 110 on: the first one has left in 114, the second in 118."""
     lanes, queue = Lanes(), Queue()
-    assert lanes.rows(queue, QUEUED, 100, QUEUED) == (100, 99 + QUEUED)
-    queue.left(QUEUED, 110, 4 * QUEUED)
-    assert queue.free == 100 + QUEUED
-    assert lanes.begins(queue, 0) == 100 + QUEUED
+    assert lanes.rows(queue, FLOAT_WORDS, 100, FLOAT_WORDS) == (100, 99 + FLOAT_WORDS)
+    queue.left(FLOAT_WORDS, 110, 4 * FLOAT_WORDS)
+    assert queue.free == 100 + FLOAT_WORDS
+    assert lanes.begins(queue, 0) == 100 + FLOAT_WORDS
     assert lanes.rows(queue, 2, 0, 2) == (132, 133)
-    queue.left(2, 110 + 4 * QUEUED, 8)
+    queue.left(2, 110 + 4 * FLOAT_WORDS, 8)
     assert lanes.rows(queue, 10, 0, 10) == (134, 110 + 4 * 12)
 
 
@@ -51,8 +52,8 @@ def test_a_row_longer_than_the_queue():
 
 def test_directions_have_queues_of_their_own():
     lanes, east, north = Lanes(), Queue(), Queue()
-    lanes.rows(east, QUEUED, 0, QUEUED)
-    east.left(QUEUED, 1000, 1000)
+    lanes.rows(east, FLOAT_WORDS, 0, FLOAT_WORDS)
+    east.left(FLOAT_WORDS, 1000, 1000)
     assert lanes.begins(north, 50) == 50
 
 

@@ -13,6 +13,7 @@ from diastole_sim.spec.limits import VectorTable
 from diastole_sim.spec.micro import Source
 from diastole_sim.spec.nest import Nest
 from diastole_sim.spec.stream_table import Descriptor, Kind
+from support.modelled import modelled
 from support.vector_model import NUMERICS, modelled_vector, move
 
 PROGRAM = move(Source.S0, o=0).encode().to_bytes(8, "little")
@@ -121,6 +122,18 @@ def test_products_in_flight_share_one_array(first, second, monkeypatch):
         assert slots == found.by_cause["busy_slots"] < found.cycles
         assert sum(found.by_cause.values()) == found.cycles
         assert all(cycles >= 0 for cycles in found.by_cause.values())
+
+
+@pytest.mark.parametrize("x, w", [(1, 1), (2, 1), (1, 2), (2, 2)])
+def test_a_product_takes_a_pass_for_every_pair_of_planes(x, w):
+    machine = modelled(widths=(2, 4), rows=2, cols=2, data_width=128, memory=Memory.axi())
+    steps = StepModel(machine, modelled_vector(), read)
+    made = Command.product(
+        Opcode.FORWARD, m=64, n=64, k=64, planes={"x": x, "w": w}, address_x=0,
+        address_w=1 << 16, out_a=1 << 17,
+    )  # fmt: skip
+    found = steps.step([*LOADS, made, Command.next(len(LOADS))], step=0)
+    assert found.commands[0].slots == x * w * 64**3 // machine.macs
 
 
 def test_alone_it_is_fetched_first():

@@ -6,6 +6,7 @@ import re
 import pytest
 
 from diastole.boards.litex import litex_files, python_class, signal_of
+from diastole.errors import BadInput
 from support.board_products import HASH, write_stub
 
 CHANNELS = {
@@ -49,8 +50,15 @@ def test_signals_of_buses():
     assert signal_of("m_axi1_rdata") == "memory1.r.data"
     assert signal_of("s_axil_wstrb") == "registers.w.strb"
     assert signal_of("aresetn") == "running"
-    with pytest.raises(KeyError):
-        signal_of("xyz_awvalid")
+
+
+@pytest.mark.parametrize("port", ["xyz_awvalid", "refresh", "m_axi_valid"])
+def test_a_port_without_a_signal_is_refused(port):
+    message = (
+        f"the wrapper for LiteX has no signal for the port {port}: it knows aclk, aresetn, irq"
+    )
+    with pytest.raises(BadInput, match=f"^{message} and the members of AXI4 and AXI4-Lite$"):
+        signal_of(port)
 
 
 def test_sources_and_sizes(made):

@@ -157,7 +157,8 @@ def costs(*several):
 
 
 def test_a_step_costs_what_the_verilog_takes():
-    """Counted on the hardware: 11 588 and 23 354 cycles (docs/figures.md); the model is within 3 %."""
+    """Counted on the hardware: 11 588 and 23 354 cycles (docs/figures.md); the model is within
+    3 %."""
     sgd, adamw, small = costs(
         whole("sgd"), whole("adamw", optimizer="adamw"), whole("small", hidden=(8,))
     )

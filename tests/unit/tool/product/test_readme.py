@@ -9,11 +9,11 @@ from diastole.config.presets import PRESETS
 from diastole.product.example import FirstRun
 from diastole.product.generate import product_files
 from diastole.product.readme import readme_files
-from diastole_hw.bus.split import BURST_BEATS
 from diastole_sim.spec.formats import FAST, FORMAT_NAMES
 from diastole_sim.spec.image import FloatLayout, image_layouts
 from diastole_sim.spec.operations import FORWARD, OPERANDS
 from diastole_sim.spec.registers import registers_of
+from diastole_sim.spec.sizes.queues import BURST_BEATS
 from support.product_facts import facts_of, little_config
 from support.readme_host import ReadmeHost, ReadmeImage
 
