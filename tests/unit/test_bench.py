@@ -10,7 +10,7 @@ import pytest
 from support.sources import ROOT
 
 RESULTS = ROOT / "docs" / "results.md"
-DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 COMMAND = re.compile(r"-k (?:\"([^\"]+)\"|([\w.]+))`")
 NO_FIGURES = {"and", "or", "not", "NAME"}
 DEMO = """

@@ -39,7 +39,7 @@ def estimate_long(
     widths: Widths = WIDEST,
 ) -> Estimate:
     """Estimate as :func:`estimate` does, in a time that hardly grows with the sizes. Repeated
-    rounds of loops are passed over, which changes the cycles by 0.2 % at most. Beats are exact."""
+    rounds of loops are passed over, which changes the cycles by 0.5 % at most. Beats are exact."""
     return estimate(machine, op, m, n, k, nest, widths, runner=run_long)
 
 

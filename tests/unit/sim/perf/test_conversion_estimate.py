@@ -141,7 +141,7 @@ def test_a_group_of_planes_by_hand():
 
 @pytest.mark.parametrize("data_width, cycles", [(64, 2236), (128, 1160)])
 def test_of_the_documents(data_width, cycles):
-    """64 x 64 elements of bfp4, as `docs/design.md` has what the Verilog takes."""
+    """64 x 64 elements of bfp4, as `docs/how/converter.md` has what the Verilog takes."""
     numerics = make_numerics(block=8, formats="bfp4")
     found = estimate_conversion(
         numerics, "x", 64, 64, data_width=data_width, memory=Memory.axi(20)
