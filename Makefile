@@ -37,10 +37,11 @@ route: setup ## place and route of pico on an ECP5, in an environment of its own
 	$(BIN)/python scripts/route.py build/route
 nightly: mutate sweeps package torch docs route bench ## what takes long, and every figure with what is asked of it
 
-lint: setup ## style, likely mistakes, types
+lint: setup ## style, likely mistakes, types, plain words
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/basedpyright --pythonpath $(BIN)/python
+	$(BIN)/python scripts/prose.py
 format: setup ## rewrite the files in the project's style
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .

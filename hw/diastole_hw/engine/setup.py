@@ -44,9 +44,9 @@ class Setup(wiring.Component):
     of the operand's block rows is then the length of the contraction.
 
     Timing: ``done`` is high from b + 2 cycles after ``start`` until the cycle of the next
-    ``start``, where b is the number of bits of the largest number of block rows among the three
-    images, as they are read; b is at most EXTENT_BITS. ``product`` is registered, and valid while
-    ``done`` is high. Mode, sizes and base addresses of the images are valid from the cycle after
+    ``start``. b is the number of bits of the largest number of block rows among the three images,
+    as they are read, and at most EXTENT_BITS. ``product`` is registered, and valid while ``done``
+    is high. Mode, sizes and base addresses of the images are valid from the cycle after
     ``start`` on, the lengths of the loop nest 1 cycle later, and fields that depend on these
     lengths another cycle later.
 
