@@ -44,7 +44,7 @@ class Multiplier(wiring.Component):
     negative : Out(1)
         Product of the signs, for a zero too.
 
-    ValueError if out of range. Source: the definition of a window (docs/formats.md).
+    ValueError if out of range. Source: the definition of a window (docs/formats.md, "Windows").
     """
 
     def __init__(

@@ -88,7 +88,7 @@ class TileWalk(wiring.Component):
     tiles, then chunks; or lane tiles are outermost, if the loop nest of the product says so.
 
     In the fused pass a T tile is a short k tile, all of N is one lane tile, and a chunk is one
-    slice of M (docs/how/product.md). Positions stay inside the tensors; lengths
+    slice of M (docs/how/product.md, "The fused pass"). Positions stay inside the tensors; lengths
     are clipped at their ends. Not checked: that no size and no step is 0, that the machine accepts
     a loop nest with these steps, and that kept operands fit.
 
