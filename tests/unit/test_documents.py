@@ -218,7 +218,8 @@ def headings(document: str) -> list[str]:
 
 def test_a_wrong_section_is_seen():
     text = (
-        '(docs/how/product.md, "Rings"), (design, section 4), (design: uses), (docs/no.md, "Numbers")'
+        '(docs/how/product.md, "Rings"), (design, section 4), (design: uses), '
+        '(docs/no.md, "Numbers")'
     )
     found = SECTION.findall(text)
     assert len(found) == 4
