@@ -1,13 +1,25 @@
 # amaranth: UnusedElaboratable=no
-"""What a top offers: its ports, and what a manifest tells of it."""
+"""What a top offers: its ports, and what a manifest tells of it; and what it connects itself."""
+
+from itertools import product
+from types import SimpleNamespace
 
 import pytest
-from amaranth.hdl import Fragment
+from amaranth.hdl import ClockSignal, DomainRenamer, Elaboratable, Fragment, Module, ResetSignal
 from amaranth.hdl._ir import PortDirection
+from amaranth.lib.wiring import In, Out
 
+from diastole_hw.ports import port_name
 from diastole_hw.top import Top
-from support.plans import make_numerics, make_plan
+from diastole_sim.spec.command import Command
+from diastole_sim.spec.command_errors import ErrorCode
+from diastole_sim.spec.registers import REGISTERS
+from support.axi_memory import AxiMemory
+from support.bench import simulation
+from support.pipelines import Built, check_pipeline
+from support.plans import make_numerics, make_plan, with_vector
 from support.sweep import sweep
+from support.unit_bench import until
 
 ADDRESS = {"addr": 40, "len": 8, "size": 3, "burst": 2, "cache": 4, "prot": 3}
 
@@ -119,6 +131,19 @@ def test_no_fused_pass_at_the_edge():
     assert parameters["in_place"] is False
 
 
+def test_fused_sizes_differ():
+    """43 slices of 3 blocks in M, 64 of 2 in N."""
+    parameters = make(rows=2, cols=3).parameters
+    assert (parameters["fused_max_m"], parameters["fused_max_n"]) == (516, 512)
+
+
+def test_parameters_of_a_vector_unit():
+    plan = with_vector(make_plan(make_numerics(block=4)))
+    found = Top(plan, config_hash=0).parameters["vector"]
+    assert (found["special"], found["panel_vectors"]) == (plan.vector.specials, 4096)
+    assert "vector" not in make().parameters
+
+
 @pytest.mark.parametrize("block, cols", [(1, 4096), (32, 131072)])
 def test_columns_that_can_be_converted(block, cols):
     assert make(block=block).parameters["max_convert_cols"] == cols
@@ -143,3 +168,108 @@ def test_units_agree_on_widths(widths):
     top = Top(plan, config_hash=0)
     assert top.parameters["register_version"] == 0x0001_0000
     Fragment.get(top, None)
+
+
+def test_of_several_errors_the_first_ones_counts():
+    """Of ports first, then of readers; its code, and its command's number."""
+    top = make(cols=2, data_width=128, ports=2)
+    names = [port_name(name, port) for port in range(2) for name in ("reader", "writer")]
+    kinds = {"error": 1, "error_code": 8, "error_command": 1}
+    members = {f"{name}_{kind}": In(bits) for name in names for kind, bits in kinds.items()}
+
+    def build(m, unit):
+        units = {
+            name: SimpleNamespace(**{kind: getattr(unit, f"{name}_{kind}") for kind in kinds})
+            for name in names
+        }
+        units["fetch"] = SimpleNamespace(fault=unit.fault, fault_number=unit.fault_number)
+        top._faults(m, units, None)
+
+    cases = []
+    for fails in product((0, 1), repeat=len(names)):
+        given, want = {}, {"fault": 0, "fault_number": 0}
+        for number, name in reversed([*enumerate(names)]):
+            code, command = fails[number] * (number + 1), fails[number] * (number % 3 == 1)
+            given |= {f"{name}_error": fails[number], f"{name}_error_code": code}
+            given |= {f"{name}_error_command": command}
+            if fails[number]:
+                want = {"fault": code, "fault_number": command}
+        cases.append((given, want))
+    dut = Built(members | {"fault": Out(8), "fault_number": Out(1)}, build)
+    check_pipeline(dut, cases, latency=0)
+
+
+class Clocked(Elaboratable):
+    """A top with the clock and the reset of a bench."""
+
+    def __init__(self, top):
+        self.top = top
+
+    def elaborate(self, platform):
+        m = Module()
+        m.submodules.top = DomainRenamer("inside")(self.top)
+        m.d.comb += [self.top.aclk.eq(ClockSignal()), self.top.aresetn.eq(~ResetSignal())]
+        return m
+
+
+OFFSETS = {register.name: register.offset for register in REGISTERS}
+START, RESET, BUSY = 1, 2, 1
+
+
+async def write(ctx, axil, **values):
+    for name, value in values.items():
+        for word in range(2 if value >> 32 else 1):
+            ctx.set(axil.awaddr, OFFSETS[name] + 4 * word)
+            ctx.set(axil.wdata, value >> 32 * word & 2**32 - 1)
+            for ready in (axil.wstrb, axil.awvalid, axil.wvalid, axil.bready):
+                ctx.set(ready, -1)
+            await until(ctx, axil.awready & axil.wready)
+            ctx.set(axil.awvalid, 0)
+            ctx.set(axil.wvalid, 0)
+            await until(ctx, axil.bvalid)
+
+
+async def read(ctx, axil, name):
+    ctx.set(axil.araddr, OFFSETS[name])
+    ctx.set(axil.arvalid, 1)
+    ctx.set(axil.rready, 1)
+    await until(ctx, axil.arready)
+    ctx.set(axil.arvalid, 0)
+    while True:
+        _, _, valid, value = await ctx.tick().sample(axil.rvalid, axil.rdata)
+        if valid:
+            return value
+
+
+async def test_busy_until_open_bursts_have_ended():
+    """After the reset bit too."""
+    top = make(rows=1, block=1, data_width=32)
+    memory = AxiMemory(top.axi, 32, latency=100)
+    ctx = await simulation(Clocked(top), background=[memory.serve])
+    await write(ctx, top.axil, read_limit=2**20, command_count=1, control=START)
+    await until(ctx, top.axi.arvalid & top.axi.arready)
+    await write(ctx, top.axil, control=RESET)
+    for _ in range(3):
+        assert await read(ctx, top.axil, "status") == BUSY
+    assert not memory.read_moves
+    await ctx.tick().repeat(200)
+    assert await read(ctx, top.axil, "status") == 0
+
+
+@pytest.mark.parametrize("end", [0x8000, 0x9000])
+async def test_each_side_has_its_window(end):
+    """What may be read may not be written, and the other way round."""
+    top = make(rows=1, block=1, data_width=32)
+    memory = AxiMemory(top.axi, 32)
+    places = {"source": 0x2000, "destination": 0x8000}
+    command = Command.convert("x", rows=1, cols=1, **places, tag=0, step=0)
+    memory.contents |= {0x1000 + n: byte for n, byte in enumerate(command.encode())}
+    ctx = await simulation(Clocked(top), background=[memory.serve])
+    await write(ctx, top.axil, read_base=0x1000, read_limit=0x8000, write_base=0x8000)
+    await write(ctx, top.axil, write_limit=end, command_address=0x1000, command_count=1)
+    await write(ctx, top.axil, control=START)
+    while await read(ctx, top.axil, "status") & BUSY:
+        pass
+    written = [address for address, _ in memory.writes]
+    assert bool(written) == (end > 0x8000)
+    assert await read(ctx, top.axil, "error_code") == (0 if written else ErrorCode.WINDOW)

@@ -4,7 +4,7 @@
 import pytest
 from amaranth.hdl import Mux
 
-from diastole_hw.bus.axi_writer import AxiWriter
+from diastole_hw.bus.axi_writer import ASKED_AHEAD, AxiWriter
 from diastole_sim.spec.command_errors import ErrorCode
 from support.axi_memory import AxiMemory
 from support.bench import design
@@ -217,6 +217,36 @@ async def test_clear_at_any_time_leaves_nothing_behind(wait, hold, rng):
     for _ in range(wait):
         await ctx.tick()
     await unit.recover(ctx, hold)
+
+
+async def test_a_beat_that_comes_with_a_clear_is_not_written():
+    """It is not taken, and the open burst that waits for it ends without."""
+    unit = Writer([(0x3000, 2)], beats=[])
+    ctx = await unit.simulation()
+    await unit.settled(ctx, silence=5)
+    unit.given.add(unit.words([7]))  # offered in the cycle of the clear
+    await ctx.tick()
+    await unit.recover(ctx)
+    assert unit.memory.strobed == 3
+    assert set(unit.memory.contents) == {*range(0x1000, 0x1018)}
+
+
+def test_addresses_are_only_so_far_ahead_of_data():
+    """One burst waits for its first beat, and some behind it."""
+    unit = Writer([(0x100 * n, 1) for n in range(20)], beats=[])
+    unit.asked.needed = False
+    unit.run(cycles=100)
+    assert len(unit.memory.writes) == 1 + ASKED_AHEAD
+
+
+def test_the_bus_is_told_what_is_written():
+    """Normal memory, not cached, that may be buffered; data, secure and unprivileged."""
+    unit = Writer([(0x1F8, 66), (0x1000, 1)])
+    axi = unit.dut.axi
+    caches, rights = unit.record(axi.awcache), unit.record(axi.awprot)
+    unit.run(unit.idle)
+    assert {*caches.values} == {0b0011}
+    assert {*rights.values} == {0b000}
 
 
 def bursts_of(address, beats, size):

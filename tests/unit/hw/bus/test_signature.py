@@ -8,6 +8,12 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from diastole_hw.bus.signature import (
+    CACHE,
+    DECERR,
+    INCR,
+    OKAY,
+    PROT,
+    SLVERR,
     AxiLiteSignature,
     AxiReadSignature,
     AxiSignature,
@@ -52,6 +58,12 @@ TABLES = {
 def test_members_are_those_of_the_standard(name):
     signature, table = TABLES[name]
     assert {key: (each.flow, each.shape) for key, each in signature.members.items()} == table
+
+
+def test_codes_are_those_of_the_standard():
+    """Ascending addresses; memory that may be buffered and is not cached; secure data."""
+    assert (INCR, CACHE, PROT) == (0b01, 0b0011, 0b000)
+    assert (OKAY, SLVERR, DECERR) == (0b00, 0b10, 0b11)
 
 
 @pytest.mark.parametrize("turned", [False, True], ids=["manager", "subordinate"])

@@ -4,6 +4,7 @@ import enum
 
 import pytest
 from amaranth.hdl import (
+    Assert,
     DomainRenamer,
     Fragment,
     Instance,
@@ -43,6 +44,28 @@ def test_default_parameters_are_part_of_the_key(add):
     platform = EmitPlatform()
     one, other = platform.instance(add(8)), platform.instance(add(8, offset=1))
     assert one.type != other.type
+
+
+class Ported(wiring.Component):
+    """A class that says that no parameter matters, with whatever ports."""
+
+    def __init__(self, members):
+        self.shared_parameters = {}
+        super().__init__(members)
+
+    def elaborate(self, platform):
+        return Module()
+
+
+def test_components_with_other_ports_do_not_share_a_module():
+    members = [{"o": Out(1)}, {"o": Out(2)}, {"o": In(1)}, {"p": Out(1)}, {"o": Out(1)}]
+    keys = [component_key(Ported(each)) for each in members]
+    assert len(set(keys)) == 4
+    assert keys[0] == keys[4]
+
+
+def test_a_port_of_no_bits_is_none():
+    assert set(EmitPlatform().instance(Ported({"o": Out(1), "none": Out(0)})).ports) == {"o"}
 
 
 def test_instance_is_wired_to_the_components_own_ports(add):
@@ -191,6 +214,34 @@ def test_parameters_that_show_in_no_port_still_tell_components_apart():
     types = [platform.instance(Half(plan=Plan(s, ()), invert=i)).type for s, i in variants]
     assert len(set(types)) == 3
     assert types[0] == types[3]
+
+
+class Around(wiring.Component):
+    """Another component in it, and a module that is none, with a rule."""
+
+    a: In(4)
+    o: Out(4)
+
+    def elaborate(self, platform):
+        m = Module()
+        m.submodules.half = half = Half(plan=Plan(1, ()), invert=False)
+        m.submodules.part = part = Module()
+        part.d.sync += Assert(self.a != 3)
+        m.d.comb += [half.a.eq(self.a), self.o.eq(half.o)]
+        return m
+
+
+def test_a_component_is_met_before_those_in_it():
+    platform, top = EmitPlatform(), Module()
+    top.submodules.around = Around()
+    platform.convert(top, "top", {})
+    assert [type(module.component) for module in platform.modules] == [Around, Half]
+
+
+def test_no_rule_of_a_module_in_a_component_is_left():
+    platform = EmitPlatform()
+    assert set(platform.instance(Around()).ports) == {"a", "o"}  # and no clock
+    assert "$check" not in platform.modules[0].rtlil
 
 
 class Twice(wiring.Component):

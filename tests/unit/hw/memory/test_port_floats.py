@@ -78,7 +78,8 @@ async def test_chunks_and_reads(alone, special, p_add, p_read, rng):
     plan = floats_plan(alone, special)
     dut = design(PortFloats, plan, psum_bits=PSUM_BITS, alone=alone)
     assert dut.written == (4 if alone else 5)
-    addrs = [memory * plan.tile_sums + word for memory in range(2) for word in (0, 1, 2, 9)]
+    places = (0, 1, 2, 9, plan.tile_sums // 2)
+    addrs = [memory * plan.tile_sums + word for memory in range(2) for word in places]
     addrs.append(plan.sum_words - 1)
     words = {addr: Word([0, 0], [0, 0]) for addr in addrs}
     nothing = [0] * plan.block, 0

@@ -283,6 +283,41 @@ def test_tilings_that_two_ports_do_not_take(cells, block, change, problem):
         replace(plan, tiling=replace(plan.tiling, **change))
 
 
+@pytest.mark.parametrize("widths, bits", [((2,), 1), ((2, 4), 1), ((2, 4, 6, 8), 2)])
+def test_bits_of_the_number_of_a_plane(widths, bits):
+    numerics = make_numerics(block=4, formats="fast", widths=widths, fraction=20)
+    assert make_plan(numerics).plane_bits == bits
+
+
+@pytest.mark.parametrize("register", [False, True])
+def test_cycles_of_reads_and_cells(register):
+    """A cell without a pipeline takes 2; a register behind the scratchpads one more."""
+    plan = make_plan(make_numerics(), output_register=register)
+    assert (plan.read_cycles, plan.cell_cycles) == (1 + register, 2 + register)
+
+
+@pytest.mark.parametrize(
+    "formats, windowed", [("bfp4", False), (("fp8_e4m3", "bfp3", "fp8_e5m2"), True)]
+)
+def test_cells_that_may_lose_bits(formats, windowed):
+    shape = make_plan(make_numerics(formats=formats, fraction=2, headroom=8)).shape
+    assert (shape.exact, shape.extents) == (not windowed, windowed)
+    assert (shape.window is not None) == windowed
+
+
+@pytest.mark.parametrize(
+    "change, problem",
+    [
+        ({"choices": (True, False, False)}, "choices must be (False, False, False)"),
+        ({"slot_words": 2}, "slot_words must be 1"),
+    ],
+)
+def test_a_vector_unit_for_other_numbers(change, problem):
+    plan = with_vector(make_plan(make_numerics()))
+    with pytest.raises(ValueError, match=exactly(f"vector.{problem}, as the numbers have it")):
+        replace(plan, vector=replace(plan.vector, **change))
+
+
 FLOATS = {"kind": "float", "mantissa": 9, "chunk": 64}
 
 

@@ -165,6 +165,23 @@ def test_ready_does_not_wait_for_a_row(name, rng):
     assert ready.cycles == [*range(1, len(ready.values))]
 
 
+@pytest.mark.parametrize("name", ["elements", "words of many blocks"])
+def test_a_word_is_there_before_anybody_is_ready_for_it(name, rng):
+    """Where it has rows of several blocks: the row that completes it is taken, and no other."""
+    dut = make(name)
+    sizes = dut.sizes
+    tensor = Tensor(dut, (sizes.block, sizes.lanes), rng)
+    unit = Unit(dut)
+    given = unit.give(dut.i, tensor.rows())
+    given.needed = False
+    unit.collect(dut.o, pace=0)
+    there = unit.record(dut.o.valid)
+    unit.run(lambda ctx: begin(ctx, unit, tensor), cycles=200)
+    rows = (sizes.word_chunks - 1) * sizes.block + 1
+    assert len(given.items) == rows
+    assert there.cycles[0] == given.cycles[-1] + 1
+
+
 def test_layout():
     """The first float of a row is its lowest word."""
     assert fed_row_layout(4).size == 128

@@ -40,6 +40,15 @@ TOP_BIT = 1 << 22
         ("LGG", ONE, {"value": 32 << 21, "base": 126, "halved": 1}),
         ("LGE", 0x3E800000, {"value": 2 << 15, "base": 135, "negative": 1}),
         ("LGE", 0x80000001, {"value": TOP_BIT, "base": 256, "negative": 1, "nan": 0}),
+        ("LGE", 0, {"table": TableOf.NONE, "base": 256, "negative": 1, "nan": 0}),
+        # Numbers below 0: 1 / -3 has a sign and a table, and is no zero; none has a logarithm.
+        ("RCP", 0xC0400000, {"value": 1 << 27, "base": 125, "negative": 1, "complement": 0}),
+        ("RCP", 0xFEC00000, {"base": 0, "negative": 1, "signed_zero": 0}),
+        ("LGE", 0xBF800000, {"table": TableOf.NONE, "base": 256, "nan": 1, "negative": 0}),
+        ("LGM", 0xBF800000, {"table": TableOf.NONE, "base": 256, "nan": 1, "negative": 0}),
+        ("LGG", 0xBF800000, {"table": TableOf.NONE, "base": 256, "nan": 1, "negative": 0}),
+        # 5/4 = (1 + 1/4) 2^0.
+        ("LGM", 0x3FA00000, {"value": 1 << 22, "base": 126, "negative": 0}),
     ],
 )
 async def test_by_hand(op, a, want):
