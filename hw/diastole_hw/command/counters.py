@@ -35,10 +35,11 @@ class Counters(wiring.Component):
     are *pending* in a small register. A visit reads the word and takes the pending count. In the
     next cycle it writes the sum of the word, the pending count and the carry of the preceding word.
 
-    Timing: ``word`` of ``at`` is valid with ``known``. ``known`` is high, from the cycle after
-    ``asked`` on, within as many cycles as there are words, or twice as many after ``clear``. The
-    word lacks the events of the cycle of ``known`` and of the two cycles before; the second word of
-    a register lacks the events of another cycle. ``amax`` and the improvements show a tensor from
+    Timing: ``word`` of ``at`` is valid with ``known``. ``known`` is high within a round of cycles:
+    as many as there are words, rounded up to a power of two. After ``clear``, ``known`` is high
+    within a round and as many further cycles as there are words. The word lacks the events of the
+    cycle of ``known`` and of the two cycles before; the second word of a register lacks the events
+    of another cycle. ``amax`` and the improvements show a tensor from
     the cycle after ``converted`` on. All are 0 after ``clear``, regardless of events in or before
     the cycle of ``clear``.
 

@@ -19,7 +19,6 @@ from diastole_hw.cell.cell_shape import CellShape, Element
 from diastole_hw.cell.dsp_products import DspProducts
 from diastole_hw.cell.multiplier import Multiplier
 from diastole_hw.command.counters import Counters
-from diastole_hw.command.width_decision import WidthDecision
 from diastole_hw.convert.converter import Converter
 from diastole_hw.convert.image.exponents import ExponentField
 from diastole_hw.convert.image.image_maxima import ImageMaxima
@@ -144,10 +143,6 @@ REFUSED = [  # what makes it, what it is made with, and what is changed, with th
          "derived must be false for a depth of 0: every bit of sig is stored"),
     ]),
     (Counters, {}, [({"elements": 0}, "elements must be an integer in 1..255, not 0")]),
-    (WidthDecision, {}, [
-        ({"bits": 3}, "bits must be an integer in 4..64, not 3"),
-        ({"bits": 65}, "bits must be an integer in 4..64, not 65"),
-    ]),
     (Converter, SIZES, [
         ({"max_col_blocks": 0}, "max_col_blocks must be an integer in 1..65536, not 0"),
     ]),

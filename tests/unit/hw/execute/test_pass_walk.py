@@ -92,7 +92,8 @@ def random_chunks(rng, plan, mode, lengths, tiles):
         lanes = rng.randrange(1, plan.groups * side_l + 1)
         t_count = rng.randrange(1, lengths["t_step"] * plan.block + 1)
         for index in range(count):
-            most = side_c if mode == Mode.FUSED else plan.chunk(north=side_c == plan.rows)
+            north = goes_north(plan, mode)
+            most = side_c if mode == Mode.FUSED else plan.chunk(north=north)
             chunk = {
                 "t_count": t_count,
                 "l_blocks": lanes,
@@ -106,7 +107,7 @@ def random_chunks(rng, plan, mode, lengths, tiles):
             slices = -(-chunk["c_blocks"] // side_c)
             groups = -(-lanes // side_l)
             streamed = (slices - 1) * lengths["t_step"] + -(-t_count // plan.block)
-            apart, beside = (groups, slices) if side_c == plan.rows else (slices, groups)
+            apart, beside = (groups, slices) if north else (slices, groups)
             held = (apart - 1) * lengths["held_stride"] + beside * plan.rows
             chunk["stream_base"] = rng.randrange(max(plan.stream_blocks - streamed, 0) + 1)
             chunk["held_base"] = rng.randrange(max(plan.held_blocks - held, 0) + 1)
