@@ -112,11 +112,12 @@ class ExpectedConversion:
     reads: int = 1  # passes over the floats
 
 
-def run_all(dut, conversions, rng, p_read=1.0, p_write=1.0, p_row=1.0):
+def run_all(dut, conversions, rng, p_read=1.0, p_write=1.0, p_row=1.0, watch=None):
     """Run conversions one after the other, check all that they leave: memory that is no image stays
     as it was, and no row of a later tensor is taken. Returns the cycles of each.
 
     ``p_read``, ``p_write``: how often memory is willing; ``p_row``: how often a chain has a row.
+    ``watch``: is given the bench before it runs.
     """
     beat = dut.sizes.data_width // 8
     memory = ServiceMemory(1 << 17, beat, stall=lambda: rng.random() >= p_read)
@@ -179,6 +180,8 @@ def run_all(dut, conversions, rng, p_read=1.0, p_write=1.0, p_row=1.0):
             assert not ctx.get(dut.busy), each.what
 
     unit.each_cycle(count, dut.saturated, dut.underflowed)
+    if watch:
+        watch(unit)
     unit.run(script, limit=200_000)
     return cycles
 

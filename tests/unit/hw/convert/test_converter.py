@@ -7,7 +7,14 @@ import pytest
 from diastole_hw.emit.sharing import convert_ports
 from diastole_hw.emit.verilog import emit
 from diastole_sim.spec.rounding import RULES
-from support.converter_bench import convert, make, some_jobs, specials
+from support.converter_bench import (
+    convert,
+    golden_conversion,
+    make,
+    run_all,
+    some_jobs,
+    specials,
+)
 from support.sweep import sweep
 
 
@@ -342,6 +349,30 @@ def test_only_zeros_and_specials(rng):
     hollow = np.full((5, 9), 1e-40, dtype=np.float32)
     hollow[0, 0], hollow[4, 8], hollow[2, 5] = np.inf, -np.inf, np.nan
     convert(dut, [(hollow, 0, 0, 0, None), (empty, 0, 0, 0, None)], rng)
+
+
+def test_which_beats_may_pause(rng):
+    """Of each request the first ``slow``, here those of a group's exponents; then one follows the
+    other."""
+    dut, left = make(4, 32), []  # of each request beats, and how many of them may pause
+    requests, beats = dut.write.requests, dut.write.beats
+
+    def note(cycle, asks, count, slow, comes, taken):
+        if left:
+            assert comes or left[0][1], f"cycle {cycle}: a pause"
+        if comes and taken:
+            left[0] = left[0][0] - 1, max(0, left[0][1] - 1)
+            if not left[0][0]:
+                left.pop(0)
+        if asks:
+            left.append((count, min(count, slow)))
+
+    def watch(unit):
+        signals = requests.p.beats, dut.slow, beats.valid, beats.ready
+        unit.each_cycle(note, requests.valid & requests.ready, *signals)
+
+    job = golden_conversion(dut, rng, specials(3, 5, rng), 2, 1, 2, None)
+    run_all(dut, [job], rng, watch=watch)
 
 
 def test_timing(rng):

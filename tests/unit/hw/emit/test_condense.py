@@ -64,6 +64,19 @@ def test_long_declarations_are_folded():
     assert [line[-1] for line in lines] == [","] * (len(lines) - 1) + [";"]
 
 
+def test_groups_that_are_apart_stay_apart():
+    """Each of them is condensed."""
+    declared = "  wire _0_;\n  wire _1_;\n  wire named;\n  wire _2_;\n  wire _3_;\n"
+    assert condense(declared) == "  wire _0_, _1_;\n  wire named;\n  wire _2_, _3_;\n"
+    pair = "  assign {0}[1] = x[1];\n  assign {0}[0] = x[0];\n"
+    text = "  assign c = d;\n".join(pair.format(name) for name in "ab")
+    assert condense(text).splitlines() == [
+        "  assign a[1:0] = x[1:0];",
+        "  assign c = d;",
+        "  assign b[1:0] = x[1:0];",
+    ]
+
+
 SPAN = st.tuples(st.integers(0, 15), st.integers(1, 4))
 CONNECTIONS = st.lists(
     st.tuples(st.sampled_from("ab"), SPAN, st.sampled_from("xy"), st.integers(0, 15)), min_size=1

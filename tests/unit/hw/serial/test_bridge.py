@@ -72,6 +72,25 @@ def test_answers_to_the_bit():
     assert [frame.data for frame in more] == [(SIZE, CLOCK_HZ, 0, 0)]
 
 
+def test_the_first_word_that_fails_is_told_of():
+    """Those behind it are done."""
+    line = SimulatedLine()
+    asked = {"sequence": 5, "address": BASE - 4, "words": 2}
+    writing = Frame(ask=Ask.WRITE_MEMORY, **asked)
+    assert ask(line, **vars(writing) | {"data": (7, 8)}) == [writing.answered(Status.NOWHERE)]
+    assert ask(line, ask=Ask.READ_MEMORY, address=BASE, words=1)[0].data == (8,)
+    reading = Frame(ask=Ask.READ_MEMORY, **asked)
+    assert ask(line, **vars(reading)) == [reading.answered(Status.NOWHERE)]
+
+
+def test_one_word_more_than_a_frame_may_have():
+    line = SimulatedLine(gap=0)
+    writing = Frame(ask=Ask.WRITE_MEMORY, sequence=5, address=BASE, words=MOST_WORDS)
+    data = (1,) * (MOST_WORDS + 1)
+    assert ask(line, **vars(writing) | {"data": data}) == [writing.answered(Status.REFUSED)]
+    assert ask(line, ask=Ask.READ_MEMORY, address=BASE, words=1)[0].data == (0,)
+
+
 def test_what_is_no_request_has_no_answer():
     line = SimulatedLine()
     request = Frame(ask=Ask.READ_MEMORY, sequence=1, address=BASE, words=1)

@@ -1,6 +1,8 @@
 # amaranth: UnusedElaboratable=no
 """The link from wire to wire."""
 
+import pytest
+
 from diastole_hw.serial.serial_bridge import SerialBridge
 from diastole_sim.spec.serial import IDENTITY, LINK_MAGIC, Ask, Frame, FrameReader, on_line
 from support.bench import design, simulation
@@ -24,3 +26,30 @@ async def test_an_identification():
     (frame,) = FrameReader().feed(bytes(decoded_levels(levels, DIVISOR)))
     words = (LINK_MAGIC, 0x10000, *sizes.values())
     assert Frame.decode(frame) == asked.answered(data=words)
+
+
+@pytest.mark.parametrize("asks, word", [(Ask.READ_MEMORY, 7), (Ask.READ_REGISTERS, 9)])
+async def test_a_word_that_is_read(asks, word):
+    """Of the memory that ``memory`` leads to, or of registers behind ``axil``."""
+    dut = design(SerialBridge, divisor=DIVISOR, memory_base=0, memory_bytes=4096, clock_hz=1)
+    asked, levels, where = Frame(ask=asks, sequence=1, address=8, words=1), [], set()
+
+    async def watch(ctx):
+        await watch_levels(ctx, dut.tx, levels)
+
+    async def addresses(ctx):
+        memory, axil = dut.memory, dut.axil
+        ports = memory.valid, memory.address, axil.arvalid, axil.araddr
+        async for _, _, reads, at, asks_for, register in ctx.tick().sample(*ports):
+            where.update({(7, at)} if reads else (), {(9, register)} if asks_for else ())
+
+    ctx = await simulation(dut, background=[watch, addresses])
+    ctx.set(dut.memory.answer, 7)
+    ctx.set(dut.axil.rdata, 9)
+    for ready in (dut.memory.done, dut.axil.arready, dut.axil.rvalid):
+        ctx.set(ready, 1)
+    await drive_octets(ctx, dut.rx, on_line(asked.encode()), DIVISOR)
+    await ctx.tick().repeat(25 * 10 * DIVISOR)
+    (frame,) = FrameReader().feed(bytes(decoded_levels(levels, DIVISOR)))
+    assert Frame.decode(frame) == asked.answered(data=(word,))
+    assert where == {(word, 8)}

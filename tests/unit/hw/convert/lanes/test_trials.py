@@ -80,6 +80,16 @@ async def give(ctx, dut, tile):
             ctx.set(dut.word, {})
 
 
+async def finish(ctx, dut):
+    for _ in range(40):
+        if ctx.get(dut.done):
+            break
+        await ctx.tick()
+    else:
+        raise AssertionError("the tile is never done")
+    await ctx.tick()
+
+
 @pytest.mark.parametrize(
     "name, cls", [("two scales", 0), ("two scales", 1), ("squares of two scales", 1)]
 )
@@ -94,13 +104,7 @@ async def test_units(name, cls, rng):
     for _ in range(6):
         tile = Tile(numerics, cls, rng)
         await give(ctx, dut, tile)
-        for _ in range(40):
-            if ctx.get(dut.done):
-                break
-            await ctx.tick()
-        else:
-            raise AssertionError("the tile is never done")
-        await ctx.tick()
+        await finish(ctx, dut)
         if not tile.vectors:
             for unit in {tile.unit(0, col, False) for col in range(tile.cols)}:
                 assert ctx.get(dut.squares[unit[2] % len(dut.squares)]) == tile.right(unit)
@@ -118,3 +122,21 @@ async def test_units(name, cls, rng):
                     assert ctx.get(dut.column_values[col - first]) == down
                     found.update((right, down))
     assert found == {0, 1}
+
+
+async def test_squares_are_those_of_the_class(rng):
+    """8 is 4 times the scale for 6, and 9 is 3 times that for 4: what most numbers of a square of
+    16 are counts, not what those of its first two columns are, which were a square of class 0."""
+    numerics, data_width = machine("squares of two scales")
+    dut = design(Trials, ConverterSizes(numerics=numerics, data_width=data_width))
+    ctx = await simulation(dut)
+    ctx.set(dut.cls, 1)
+    ctx.set(dut.scale, SCALE)
+    eight, nine = 0x4100_0000, 0x4110_0000
+    for few, most in ((eight, nine), (nine, eight)):
+        tile = Tile(numerics, 1, rng)
+        tile.threes, tile.rows, tile.cols = True, 1, 16
+        tile.numbers = [[few] * 2 + [most] * 14]
+        await give(ctx, dut, tile)
+        await finish(ctx, dut)
+        assert ctx.get(dut.squares[0]) == tile.right(("square", 0, 0)) == (most == nine)

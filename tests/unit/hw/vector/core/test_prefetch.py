@@ -82,12 +82,13 @@ class Around:
             await put(ctx, self.dut.blocks, program.blocks, willing)
 
     begun = False
+    at_once = False  # the first block comes in the cycle of its start
 
     async def entries(self, ctx, willing):
         """All of them, each right; returns the cycles in which they came, of the last program."""
         dut = self.dut
         for program in self.programs:
-            self.now = program
+            self.now, self.begun = program, self.at_once
             await program.begin(ctx, dut)
             self.begun = True
             cycle, came = 0, []
@@ -114,9 +115,10 @@ class Around:
         return came
 
 
-def run_programs(programs, shape, p_block, p_take, rng):
+def run_programs(programs, shape, p_block, p_take, rng, at_once=False):
     dut, came = design(Prefetch, shape), []
     around = Around(dut, programs)
+    around.at_once = at_once
 
     async def entries(ctx):
         came.extend(await around.entries(ctx, lambda: rng.random() < p_take))
@@ -135,6 +137,15 @@ def test_entries_of_every_block(length, p_block, p_take, rng):
     shape = shape_of(4)
     programs = [Program(rng, shape, length, blocks) for blocks in (1, 5, 3)]
     run_programs(programs, shape, p_block, p_take, rng)
+
+
+def test_a_first_block_that_comes_with_its_start(rng):
+    """What is done in it is looked for, not that which was in the chain before."""
+    shape = shape_of(4)
+    programs = [Program(rng, shape, 3, 2, when=[when] * 3) for when in (1, 0)]
+    programs[0].blocks[0] |= {"first": 1, "last": 0}
+    programs[1].blocks[0] |= {"first": 1, "last": 0}
+    run_programs(programs, shape, 1.0, 1.0, rng, at_once=True)
 
 
 def test_the_cycles_of_entries(rng):
