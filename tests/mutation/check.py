@@ -11,8 +11,8 @@ Scenes that notice most stand first.
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from diastole_sim.host.errors import HardwareError
-from mutation.scenes_of_commands import errors, flights, resets, sudden_resets, windows
+from diastole_sim.host.errors import HardwareError, ProductError
+from mutation.scenes_of_commands import errors, flights, resets, small_tiles, sudden_resets, windows
 from mutation.scenes_of_products import (
     all_but_one,
     every_kind,
@@ -46,6 +46,7 @@ SCENES: tuple[Scene, ...] = (
     sudden_resets,
     full_buffers,
     long_rows,
+    small_tiles,
 )
 
 
@@ -67,6 +68,6 @@ def noticed(product: Path, recorded: Recorded) -> str | None:
     for scene, expected in recorded.items():
         try:
             scene(product, Log(expected))
-        except (AssertionError, HardwareError) as error:
+        except (AssertionError, HardwareError, ProductError) as error:
             return f"{scene.__name__}: {str(error).partition(chr(10))[0][:60]}"
     return None

@@ -201,5 +201,8 @@ class Fault:
         assert self.every or len(found) == 1, f"{self.name}: at {len(found)} places"
         statements = [match[1] for match in found if re.search(r"[;\n]", match[1])]
         assert not statements, f"{self.name}: more than an expression in {self.module}"
+        lines = [text[text.rfind("\n", 0, match.start(1)) + 1 : match.start(1)] for match in found]
+        initial = [line for line in lines if re.match(r" *(output )?reg [^;]*= $", line)]
+        assert not initial, f"{self.name}: a register's initial value in {self.module}"
         edits = [Inline(*match.span(1), self.faulty.format(match[1])) for match in found]
         return Planted(self.name, self.module, tuple(edits))

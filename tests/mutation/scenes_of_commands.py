@@ -175,6 +175,27 @@ def flights(product: Path, log: Log) -> None:
             s.assert_right("backward")
 
 
+def small_tiles(product: Path, log: Log) -> None:
+    """Tiles of the fewest blocks, and then a product with the largest tiles, while the results wait
+    for a slow memory: with a short contraction there are more tiles than slots of maxima."""
+    memory = {"read_latency": 1, "write_latency": 1, "outstanding": 64, "write_pause": 2500}
+    with opened(product, log, **memory) as (device, golden):
+        for contraction in (3, 35):
+            s = scenario_on(device, golden, {"m": 21, "n": 18, "k": contraction})
+            small = {op: _smallest_tiles(s, op) for op in ("forward", "dx", "dw")}
+            for op, other in itertools.product(small, s.commands):
+                pair = [small[op], s.commands[other]]
+                tried(s, list(with_ahead(pair, device.numerics, device.product.data_width)))
+                s.assert_right(op, other)
+
+
+def _smallest_tiles(s: Scenario, op: str) -> Command:
+    limits = s.device.loops.limits.of(op)
+    assert limits is not None
+    lengths = {name: min(getattr(limits, name)) for name in ("t_blocks", "groups")}
+    return s.changed(op, **{NEST_FIELDS[name]: length for name, length in lengths.items()})
+
+
 def _nested_at_random(s: Scenario, op: str, lengths: Random) -> Command:
     limits = s.device.loops.limits.of(op) if op not in ("convert", "backward") else None
     if limits is None:

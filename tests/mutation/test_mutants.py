@@ -231,6 +231,7 @@ def test_draws_stay_where_nothing_has_changed():
         (r"if \(_00_\) begin\s+_01_ = (c);", "fault: no such place in unit"),
         (r"(if \(_00_\) begin\s+_01_ = b);", "fault: more than an expression in unit"),
         (r"wire (clk|rst);", "fault: at 2 places"),
+        (r"o = (4'h0);", "fault: a register's initial value in unit"),
     ],
 )
 def test_a_fault_finds_one_expression(pattern, message):
@@ -263,6 +264,35 @@ def test_proof_of_equality(value, faulty, equal, tmp_path):
     (tmp_path / "rtl").mkdir()
     (tmp_path / "rtl" / "unit.v").write_text(MODULE)
     fault = planted_at(MODULE, value, faulty)
+    assert Prover(tmp_path, tmp_path / "proofs").equal(fault, "faulty") == equal
+
+
+AROUND = """\
+module around(clk, rst, a, o);
+  input clk;
+  wire clk;
+  input rst;
+  wire rst;
+  input [3:0] a;
+  wire [3:0] a;
+  output [3:0] o;
+  wire [3:0] o;
+  around_unit unit(.clk(clk), .rst(rst), .a(a), .b(4'h0), .o(o));
+endmodule
+"""
+
+
+@pytest.mark.parametrize(
+    "value, faulty, equal",
+    [("a < b", "b > a", True), ("a < b", "a < 4'h0", True), ("b", "a", True), ("o", "a", False)],
+    ids=["alone", "by what is around", "never", "not"],
+)
+def test_proof_of_equality_within_a_product(value, faulty, equal, tmp_path):
+    text = MODULE.replace("module unit", "module around_unit")
+    (tmp_path / "rtl").mkdir()
+    (tmp_path / "rtl" / "around.v").write_text(AROUND + text)
+    (statement,) = [s for s in Source("around_unit", text).statements if s.value == value]
+    fault = Planted("fault", "unit", (Rewrite(statement, faulty),))
     assert Prover(tmp_path, tmp_path / "proofs").equal(fault, "faulty") == equal
 
 
