@@ -11,7 +11,7 @@ from support.sources import ROOT
 
 LIMITS = ROOT / "scripts" / "prose.toml"
 PACKAGES = ("hw/diastole_hw", "sim/diastole_sim", "tool/diastole")
-DOCUMENTS = ("README.md", "CONTRIBUTING.md", "docs/**/*.md")
+DOCUMENTS = ("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "docs/**/*.md")
 
 VAGUE = frozenset(
     """
