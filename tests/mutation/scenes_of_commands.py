@@ -280,18 +280,27 @@ def resets(product: Path, log: Log) -> None:
 
 
 def sudden_resets(product: Path, log: Log) -> None:
-    """On a fast memory, at every cycle of a command: units at work while no burst is open."""
+    """On a fast memory, at every cycle of a command: units at work while no burst is open. Then in
+    the middle of a conversion of many tiles, some of which wait."""
     memory = {"read_latency": 1, "write_latency": 1, "outstanding": 64}
     with opened(product, log, **memory) as (device, golden):
         s = scenario_on(device, golden)
         for op in s.commands:
             for cycles in range(240):
-                s.clear()
-                started(s, s.commands[op])
-                device.machine.idle(cycles)
-                device.control.reset()
-                tried(s, [s.commands[op]])
+                _reset_suddenly(s, op, cycles)
             works(s)
+        s = scenario_on(device, golden, {"m": 70, "n": 70, "k": 70})
+        for cycles in range(240, 1200, 17):
+            _reset_suddenly(s, "convert", cycles)
+        works(s)
+
+
+def _reset_suddenly(s: Scenario, op: str, cycles: int) -> None:
+    s.clear()
+    started(s, s.commands[op])
+    s.device.machine.idle(cycles)
+    s.device.control.reset()
+    tried(s, [s.commands[op]])
 
 
 def started(s: Scenario, command, *, irq=True) -> None:
