@@ -68,7 +68,7 @@ def measured_in(browser, text, folder, *, width):
     (folder / "inner.html").write_text(text, encoding="utf-8")
     page = folder / "frame.html"
     page.write_text(
-        f'<body><iframe src="inner.html" style="width:{width}px;height:800px;border:0"></iframe>'
+        f'<body><iframe src="inner.html" style="width:{width}px;height:4000px;border:0"></iframe>'
         f'<script>window.addEventListener("load", () => {{{RULER}}});</script>',
         encoding="utf-8",
     )

@@ -6,6 +6,7 @@ import re
 from xml.etree import ElementTree
 
 import pytest
+from matplotlib import pyplot
 from scripts.how import PICTURES, numbers, product
 from scripts.how.canvas import WIDTH, Canvas
 
@@ -123,3 +124,23 @@ def test_text_that_would_not_be_legible(place):
 def test_a_rectangle_outside():
     with pytest.raises(ValueError, match="a rectangle from 390 to 410 leaves the picture"):
         Canvas("a", "b").rect(390, 0, 20, 10)
+
+
+@pytest.mark.parametrize("name", ["blocks.svg", "dataflows.svg", "explain.svg"])
+def test_further_pictures_follow_the_reader(name):
+    """Their paper changes with their ink."""
+    root = ElementTree.parse(ROOT / "docs" / name).getroot()
+    style = "".join(each.text for each in root.iter(f"{SVG}style"))
+    _, dark = style.split("@media (prefers-color-scheme:dark){")
+    papers = [each for each in root if each.tag == f"{SVG}rect"]
+    paper = papers[0].get("fill")
+    assert "text{fill:" in dark or f'[fill="{LIGHT["ink"]}"]' in dark
+    assert (".p{fill:" if paper is None else f'[fill="{paper}"]') in dark
+    assert root.find(f"{SVG}title").text
+
+
+def test_the_curve_has_white_paper():
+    """A picture of pixels does not change its colours: the paper is opaque on any page."""
+    pixels = pyplot.imread(ROOT / "docs" / "training.png")
+    for row, column in ((0, 0), (0, -1), (-1, 0), (-1, -1)):
+        assert list(pixels[row, column]) == [1, 1, 1, 1]
