@@ -3,6 +3,8 @@
 project = "Diastole"
 html_title = "Diastole"
 html_theme = "furo"
+html_static_path = ["_static"]
+html_css_files = ["pictures.css"]
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
 myst_heading_anchors = 4
 autodoc_member_order = "bysource"

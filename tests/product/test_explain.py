@@ -17,7 +17,7 @@ from diastole.explain.stills import DOCUMENTED, stills
 from diastole.explain.waves import Waves
 from diastole_hw.plan.modes import Mode
 from diastole_sim.spec.operations import PRODUCTS
-from support.pages import BROWSERS, read_in
+from support.pages import BROWSERS, CHROMIUM, measured_in, read_in
 from support.products import MACHINES, machine
 from support.sources import ROOT
 from support.sweep import sweep
@@ -198,6 +198,37 @@ def test_keys_step(told, pico):
     assert told["pressed"] == ["true", "false", "false", "false"]
     assert told["errors"] == []
     assert "serves both products" in told["last"]
+
+
+def test_keys_of_the_browser_stay_the_browsers(told):
+    before, after, play = told["kept"]
+    assert (before, play) == (after, "run")
+
+
+def test_the_theme_is_chosen_and_kept(told):
+    """A browser that forbids storage costs the memory of the choice, not the choice."""
+    assert told["themes"] == [
+        [None, "colours: system", None],
+        ["light", "colours: light", "light"],
+        ["dark", "colours: dark", "dark"],
+        [None, "colours: system", "system"],
+        [None, "colours: system", "system"],
+        ["light", "colours: light", None],
+    ]
+
+
+@pytest.mark.parametrize("browser", CHROMIUM[:1])
+def test_a_telephone_shows_the_whole_page(browser, tmp_path):
+    """360 pixels: the picture scrolls, the page does not; buttons are large; text is legible."""
+    page = (ROOT / "docs/explain.html").read_text(encoding="utf-8")
+    found = measured_in(browser, page, tmp_path, width=360)
+    assert found["width"] == found["page"] == 360
+    assert found["picture"] > found["stage"], "the picture is wider than the window"
+    assert found["buttons"] == 9
+    assert found["smallest"] >= 44
+    assert found["text"] >= 9
+    assert found["light"] == [255, 255, 255]
+    assert found["dark"] == [0x15, 0x18, 0x1B]
 
 
 def test_the_first_cycle_has_a_vector(told):

@@ -51,12 +51,25 @@ function readCell(cell) {
   return [[cycle, ...cell.sumsOf.map(node => node.textContent), cell.arrives.textContent, cell.label.textContent,
     numbers(east ? cell.southSummed : cell.westSummed), numbers(east ? cell.east : cell.north)]];
 }
+// Keys that are the browser's: with Ctrl, and the space bar on a button.
+told.kept = [count()];
+press("End", {ctrlKey: true}); press("2", {metaKey: true});
+document.getElementById("on").dispatchEvent(new KeyboardEvent("keydown", {key: " ", bubbles: true, cancelable: true}));
+told.kept.push(count(), document.getElementById("play").textContent);
+/** The theme as the document has it, as the button names it, and as it is kept. */
+const themeNow = () => [document.documentElement.dataset.theme ?? null, document.getElementById("theme").textContent, keptTheme()];
+told.themes = [themeNow()];
+for (let n = 0; n < 3; n++) { document.getElementById("theme").click(); told.themes.push(themeNow()); }
+setTheme("<none>"); told.themes.push(themeNow());
+Object.defineProperty(window, "localStorage", {configurable: true, get() { throw new Error("no storage for a file"); }});
+document.getElementById("theme").click(); told.themes.push(themeNow()); setTheme("system");
+
 const colours = new Set();
 /** Every colour in the picture, but those of the page and of ink. */
 function readColours() {
   for (const node of document.querySelectorAll("#picture *")) for (const name of ["fill", "stroke"]) {
     const colour = node.getAttribute(name);
-    if (!colour || ["#fff", "none", "transparent", COLOUR.ink, COLOUR.faint].includes(colour) || node.getAttribute("class") === "key") continue;
+    if (!colour || ["none", "transparent", COLOUR.page, COLOUR.ink, COLOUR.faint].includes(colour) || node.getAttribute("class") === "key") continue;
     if (node.tagName === "text" && node.textContent === "") continue;
     colours.add(colour);
   }

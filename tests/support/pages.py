@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from diastole.explain.browser import browsers, document_after
+from diastole.explain.browser import LIGHTPANDA, browsers, document_after
 from diastole.explain.shown_conversion import conversions_of
 from diastole.explain.shown_operands import ShownOperand
 from diastole_sim.device.conversion import Conversion
@@ -21,6 +21,11 @@ from diastole_sim.spec.operations import OPERANDS
 NONE = pytest.mark.skip("no browser: make setup installs one where the system is new enough")
 BROWSERS = browsers() or [pytest.param(None, marks=NONE)]
 """Parameters of a test: every browser, or a skip that says why there is none."""
+NO_CHROMIUM = pytest.mark.skip("no Chromium: the layout of a page needs a browser that draws")
+CHROMIUM = [each for each in browsers() if Path(each).name != LIGHTPANDA] or [
+    pytest.param(None, marks=NO_CHROMIUM)
+]
+"""Parameters of a test: every browser that draws, or a skip that says why there is none."""
 READER = Path(__file__).with_name("page_reader.js").read_text()
 
 
@@ -30,6 +35,45 @@ def read_in(browser, text, folder):
     page.write_text(text.replace("</body>", f"<script>{READER}</script></body>"), encoding="utf-8")
     found = re.search('<pre id="told">(.*?)</pre>', document_after(page, browser), re.DOTALL)
     assert found, "the scripts of the page did not run"
+    return json.loads(html.unescape(found[1]))
+
+
+RULER = """
+const frame = document.querySelector("iframe"), inner = frame.contentWindow, page = inner.document;
+const box = node => node.getBoundingClientRect();
+const paper = () => inner.getComputedStyle(page.body).backgroundColor.match(/\\d+/g).map(Number);
+const stage = page.getElementById("stage"), picture = page.getElementById("picture");
+const buttons = [...page.querySelectorAll("button")].map(box);
+const scale = box(picture).width / picture.viewBox.baseVal.width;
+const sizes = [...picture.querySelectorAll("text")]
+  .map(each => Number(each.getAttribute("font-size")));
+const found = {width: inner.innerWidth, page: page.documentElement.scrollWidth,
+  stage: stage.clientWidth, picture: stage.scrollWidth, buttons: buttons.length,
+  smallest: Math.min(...buttons.flatMap(each => [each.width, each.height])),
+  text: scale * Math.min(...sizes)};
+for (const theme of ["light", "dark"]) {
+  page.documentElement.dataset.theme = theme;
+  found[theme] = paper();
+}
+frame.remove();
+const result = document.createElement("pre");
+result.id = "found";
+result.textContent = JSON.stringify(found);
+document.body.append(result);
+"""
+
+
+def measured_in(browser, text, folder, *, width):
+    """Sizes of the page ``text`` in a window of so many pixels, and its paper by theme."""
+    (folder / "inner.html").write_text(text, encoding="utf-8")
+    page = folder / "frame.html"
+    page.write_text(
+        f'<body><iframe src="inner.html" style="width:{width}px;height:4000px;border:0"></iframe>'
+        f'<script>window.addEventListener("load", () => {{{RULER}}});</script>',
+        encoding="utf-8",
+    )
+    found = re.search('<pre id="found">(.*?)</pre>', document_after(page, browser), re.DOTALL)
+    assert found, "the ruler did not run"
     return json.loads(html.unescape(found[1]))
 
 

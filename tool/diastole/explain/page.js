@@ -4,19 +4,21 @@
 const data = JSON.parse(document.getElementById("data").textContent);
 const {rows: R, cols: C, block: B, latency} = data.machine;
 const EAST = 0, NORTH = 1;
-const COLOUR = {stream: "#0072b2", held: "#e69f00", cell: "#fff7e6", sums: "#009e73", there: "#9ec9e2", none: "#f1f1f1",
-  written: "#555", ink: "#222", faint: "#999", now: "#d55e00", X: "#332288", W: "#aa4499", dY: "#cc99bb", command: "#bbbbbb",
-  east: "#117733", north: "#88ccaa"};
+/** Colours by meaning: variables of the style, which the theme chooses. */
+const COLOUR = Object.fromEntries(["page", "ink", "faint", "line", "stream", "held", "cell", "sums", "there", "none", "written", "now",
+  "X", "W", "dY", "command", "east", "north"].map(name => [name, `var(--${name})`]));
+/** Where a bar of the timeline lies in its row, from above, and how high it is: colour alone does not tell bars apart. */
+const BARS = {X: [0, 4], W: [4, 4], dY: [8, 4], command: [5, 2], east: [6, 6], north: [0, 6], written: [0, 12]};
 const PALE = .35;
-/** What each colour means, and how its sample looks: filled, a frame, a bar, or filled but pale. */
+/** What each colour means, and how its sample looks: filled, a frame, a bar, filled but pale, a part of a row of the timeline, or a line. */
 const LEGEND = {
   array: [["stream", "fill", "arriving vector"], ["cell", "fill", "cell"], ["held", "frame", "block in the cell"],
     ["held", "bar", "loaded words of the next block"], ["sums", "fill", "sums leaving the cell, and their vector"]],
   tensors: [["none", "fill", "block in memory only, or without sums so far"], ["there", "fill", "block in a scratchpad"],
     ["sums", "pale", "part of the block's sums is added up"], ["written", "fill", "written to memory"]],
-  time: [["X", "fill", "reads of X"], ["W", "fill", "of W"], ["dY", "fill", "of dY"], ["command", "fill", "of a command"],
-    ["east", "fill", "slots to the east"], ["north", "fill", "to the north"], ["written", "fill", "writes of results"],
-    ["now", "fill", "this cycle"]],
+  time: [["X", "part", "reads of X"], ["W", "part", "of W"], ["dY", "part", "of dY"], ["command", "part", "of a command"],
+    ["east", "part", "slots to the east"], ["north", "part", "to the north"], ["written", "part", "writes of results"],
+    ["now", "line", "this cycle"]],
 };
 const SIDE = 136, GAP = 26;                         // of the pictures of tensors
 const LEFT = 3 * SIDE + 3 * GAP + 30;               // where the array begins
@@ -25,6 +27,7 @@ const LINE = FONT + 8, SMALL = 10;
 const SUMS = 60, VECTOR = 52;                       // room beside a cell: for sums, and for one vector
 const TOP = 58, UP = 44, DOWN = 2 * FONT + 3 * (SMALL + 2) + 26; // above the array, above a cell, and below
 const HIGH = B * LINE;                              // of a cell
+const READABLE = .95;                               // the least scale, by which the smallest text keeps 9 pixels
 const ARRAY_HIGH = TOP + R * (HIGH + UP + DOWN) - UP + 16;
 let run = data.runs[0], cycle = 0, playing = null, mantissas = false;
 
@@ -79,7 +82,7 @@ function tensorPicture(svg, name, x, y) {
   write(svg, x + 26, y - 6, `${down} × ${along}`, {fill: COLOUR.faint, "font-size": 10});
   const blocks = [];
   for (let r = 0; r * B < height; r++) for (let c = 0; c * B < width; c++) {
-    const node = draw(svg, "rect", {x: x + c * B * scale, y: y + r * B * scale, fill: COLOUR.none, stroke: "#fff",
+    const node = draw(svg, "rect", {x: x + c * B * scale, y: y + r * B * scale, fill: COLOUR.none, stroke: COLOUR.page,
       width: Math.min(B, width - c * B) * scale, height: Math.min(B, height - r * B) * scale, class: "block"});
     blocks.push({node, r, c});
   }
@@ -131,7 +134,7 @@ function build() {
   const arrayWide = C * (west() + B * NUMBER + SUMS) + SUMS, width = LEFT + arrayWide;
   const time = Math.max(2 * (SIDE + GAP) + 40, ARRAY_HIGH + 10), top = time + 56;
   const svg = draw($("stage"), "svg", {xmlns: "http://www.w3.org/2000/svg", id: "picture"});
-  const page = draw(svg, "rect", {width, fill: "#fff"});
+  const page = draw(svg, "rect", {width, fill: COLOUR.page});
   shapes.operands = ["X", "W", "dY"].map((name, n) => tensorPicture(svg, pictured(name), 10 + n * (SIDE + GAP), 40));
   shapes.results = ["dX", "dW", "Y"].map((name, n) => tensorPicture(svg, name, 10 + n * (SIDE + GAP), 66 + SIDE));
   shapes.cells = [];
@@ -141,9 +144,16 @@ function build() {
   const height = legend(svg, Object.values(LEGEND), 10, top, width - 20) + 2;
   page.setAttribute("height", height);
   svg.setAttribute("viewBox", `0 0 ${width} ${height}`);
+  svg.style.minWidth = `${Math.ceil(READABLE * width)}px`; // in a narrow window the stage scrolls, the page does not
   svg.addEventListener("mouseover", event => { if (event.target.say) $("pointed").textContent = event.target.say(); });
-  svg.addEventListener("click", event => { if (event.target.tell) tell(event.target.tell()); });
+  svg.addEventListener("click", event => { // a finger points at nothing before
+    if (event.target.say) $("pointed").textContent = event.target.say();
+    if (event.target.tell) tell(event.target.tell());
+  });
 }
+
+/** Top and height of a sample: a bar of the timeline lies as in its row. */
+const sample = (name, kind) => kind === "part" ? [BARS[name][0] - 1, BARS[name][1]] : kind === "bar" ? [3, 4] : [0, 10];
 
 /** Samples of colours with what they mean, each group of them from a line of its own; where the last line ends. */
 function legend(svg, groups, x, y, width) {
@@ -151,10 +161,10 @@ function legend(svg, groups, x, y, width) {
   for (const entries of groups) {
     let left = x;
     for (const [name, kind, words] of entries) {
-      const wide = 28 + words.length * 5.7, fill = COLOUR[name], high = kind === "bar" ? 4 : 10;
+      const wide = 28 + words.length * 5.7, fill = COLOUR[name], [top, high] = sample(name, kind);
       if (left > x && left + wide > x + width) { left = x; line += 16; }
       const look = kind === "frame" ? {fill: "none", stroke: fill, "stroke-width": 2} : {fill, "fill-opacity": kind === "pale" ? PALE : 1};
-      draw(svg, "rect", {x: left, y: line + (10 - high) / 2, width: 12, height: high, class: "key", ...look});
+      draw(svg, "rect", {x: left, y: line + top, width: kind === "line" ? 3 : 12, height: high, class: "key", ...look});
       write(svg, left + 16, line + 9, words, {"font-size": SMALL});
       left += wide;
     }
@@ -182,27 +192,28 @@ function pictured(name) {
   return Object.keys(data.tensors).find(copy => data.tensors[copy].of === name);
 }
 
-function timeline(svg, x, y, width) {
-  const step = width / run.cycles;
-  const names = {X: COLOUR.X, W: COLOUR.W, d: COLOUR.dY, c: COLOUR.command};
-  const rows = [["read", when => names[run.reads[when]]], ["array", when => (slot => slot && (slot.way.direction === EAST ? COLOUR.east : COLOUR.north))(slotAt(when))],
-    ["write", when => run.written.has(when) && COLOUR.written]];
-  rows.forEach(([name, colour], line) => {
+function timeline(svg, left, y, whole) {
+  const x = left + 34, width = whole - 34, step = width / run.cycles, high = 16; // names stand before the rows
+  const names = {X: "X", W: "W", d: "dY", c: "command"};
+  const rows = [["read", when => names[run.reads[when]]], ["array", when => (slot => slot && (slot.way.direction === EAST ? "east" : "north"))(slotAt(when))],
+    ["write", when => run.written.has(when) && "written"]];
+  rows.forEach(([title, kind], line) => {
     let from = 0;
     for (let when = 1; when <= run.cycles; when++) {
-      if (when < run.cycles && colour(when) === colour(from)) continue;
-      if (colour(from)) draw(svg, "rect", {x: x + from * step, y: y + 4 + line * 14, width: (when - from) * step, height: 11, fill: colour(from)});
+      if (when < run.cycles && kind(when) === kind(from)) continue;
+      const bar = kind(from);
+      if (bar) draw(svg, "rect", {x: x + from * step, y: y + 2 + line * high + BARS[bar][0], width: (when - from) * step, height: BARS[bar][1], fill: COLOUR[bar]});
       from = when;
     }
-    write(svg, x, y + 13 + line * 14, name, {"font-size": 9, fill: COLOUR.ink, "pointer-events": "none"});
+    write(svg, left, y + 12 + line * high, title, {"font-size": SMALL, "pointer-events": "none"});
   });
-  const area = draw(svg, "rect", {x, y, width, height: 48, fill: "transparent", class: "timeline"});
+  const area = draw(svg, "rect", {x, y, width, height: 3 * high, fill: "transparent", class: "timeline"});
   area.say = () => "read: beats that memory brings, by tensor; array: slots, by direction; write: beats of results";
   area.addEventListener("click", event => {
     const box = area.getBoundingClientRect();
     go(Math.floor((event.clientX - box.left) / box.width * run.cycles));
   });
-  shapes.marker = draw(svg, "rect", {y: y - 2, width: Math.max(1.5, step), height: 52, fill: COLOUR.now});
+  shapes.marker = draw(svg, "rect", {y: y - 2, width: Math.max(1.5, step), height: 3 * high + 4, fill: COLOUR.now});
   shapes.time = {x, step};
 }
 
@@ -443,6 +454,8 @@ function choose(number) {
   go(at);
 }
 
+function nameTheme() { $("theme").textContent = `colours: ${theme()}`; }
+
 function play() {
   if (playing) { clearInterval(playing); playing = null; }
   else playing = setInterval(() => cycle + 1 < run.cycles ? go(cycle + 1) : play(), 120);
@@ -467,6 +480,8 @@ data.runs.forEach((each, number) => {
   $("runs").append(button, " ");
 });
 document.addEventListener("keydown", event => {
+  if (event.ctrlKey || event.altKey || event.metaKey) return; // the browser's own
+  if (event.key === " " && event.target.tagName === "BUTTON") return; // presses the button
   const step = event.shiftKey ? B : 1;
   const keys = {ArrowRight: () => go(cycle + step), ArrowLeft: () => go(cycle - step), Home: () => go(0),
     End: () => go(run.cycles - 1), " ": play, m: () => view(!mantissas)};
@@ -481,8 +496,16 @@ $("back").addEventListener("click", () => go(cycle - 1));
 $("on").addEventListener("click", () => go(cycle + 1));
 $("play").addEventListener("click", play);
 $("view").addEventListener("click", () => view(!mantissas));
+$("theme").addEventListener("click", () => {
+  const next = THEMES[(THEMES.indexOf(theme()) + 1) % THEMES.length];
+  setTheme(next);
+  keepTheme(next);
+  nameTheme();
+});
+nameTheme();
 const wanted = new URLSearchParams(location.hash.slice(1));
 const asked = (name, otherwise) => wanted.has(name) && Number.isInteger(Number(wanted.get(name))) ? Number(wanted.get(name)) : otherwise;
 choose(data.runs[asked("run", data.first)] ? asked("run", data.first) : data.first);
 go(asked("cycle", cycle));
 shapes.cells[0].held[0].tell && tell(shapes.cells[0].held[0].tell());
+$("stage").scrollLeft = (LEFT - 20) * READABLE;      // a narrow window begins at the array

@@ -1,6 +1,7 @@
 """Write the page on which a user steps through a product: one file, without requests to a network.
 
-`page.js` and `numbers.js` read this data, beside the machine and the sizes by axis:
+`theme.js` chooses light or dark colours. `page.js` and `numbers.js` read this data, beside the
+machine and the sizes by axis:
 
 - ``formats`` and ``given``: the format and the float32 of each operand, by name.
 - ``tensors``: operands by copy, and results, with their ``axes`` and ``values``; ``made`` has the
@@ -25,6 +26,7 @@ from diastole.explain.shown_conversion import ShownConversion
 from diastole.explain.shown_operands import Doubles, Operands, factors_of
 from diastole.explain.shown_run import NORTH, ShownRun, ShownWay
 from diastole.explain.sum_rules import SumSide
+from diastole.report.palette import DARK, LIGHT, variables
 from diastole_sim.device.interface import Floats
 from diastole_sim.spec.numerics import Numerics, TensorClass
 from diastole_sim.spec.operations import CLASSES, OPERANDS, PRODUCTS
@@ -71,6 +73,9 @@ def write_page(
         title=html.escape(title),
         about=html.escape(_about(config)),
         data=text.replace("<", "\\u003c"),  # a text of a user cannot end the element
+        light=variables(LIGHT),
+        dark=variables(DARK),
+        theme=_part("theme.js"),
         script="\n".join(_part(name) for name in SCRIPTS),
     )
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from diastole.explain.browser import document_after
+from diastole.report.palette import themed
 
 DOCUMENTED = ("--preset", "pico", "--set", "vector.enable=false", "--op", "backward")
 """Arguments of `diastole explain` for the pictures in the documents."""
@@ -73,7 +74,8 @@ def stills(page: str, browser: str) -> dict[str, str]:
 
 def composed(pictures: list[Picture], legend: Picture | None = None) -> str:
     """Return several pictures as one, two in a row, with a title above every picture and a legend
-    below."""
+    below. The picture has the reader's colours, light or dark."""
+    about = "; ".join(each.title for each in pictures)
     width, height = (max(sizes) for sizes in zip(*(each.size for each in pictures), strict=True))
     columns = min(len(pictures), 2)
     parts: list[str] = []
@@ -82,7 +84,7 @@ def composed(pictures: list[Picture], legend: Picture | None = None) -> str:
         x, y = column * (width + GAP), row * (height + TITLE + GAP)
         parts.append(
             f'<text x="{x + 10:g}" y="{y + 18:g}" font-family="sans-serif" font-size="16" '
-            f'font-weight="bold">{html.escape(each.title)}</text>'
+            f'font-weight="bold" fill="var(--ink)">{html.escape(each.title)}</text>'
         )
         parts.append(_placed(each, x, y + TITLE))
     right, bottom = columns * (width + GAP) - GAP, -(-len(pictures) // columns)
@@ -90,9 +92,10 @@ def composed(pictures: list[Picture], legend: Picture | None = None) -> str:
     if legend is not None:
         parts.append(_placed(legend, 0, bottom))
         right, bottom = max(right, legend.size[0]), bottom + legend.size[1]
-    return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {right:g} {bottom:g}">\n'
-        '<rect width="100%" height="100%" fill="#fff"/>\n' + "\n".join(parts) + "\n</svg>\n"
+    return themed(
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {right:g} {bottom:g}" role="img">\n'
+        f"<title>{html.escape(about)}</title>\n"
+        '<rect width="100%" height="100%" fill="var(--page)"/>\n' + "\n".join(parts) + "\n</svg>\n"
     )
 
 

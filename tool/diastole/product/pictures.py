@@ -13,8 +13,11 @@ LINE = 16
 _STYLE = (
     "text{font:12px sans-serif;fill:#1b1b1b}.t{font-weight:bold}.b{fill:#eef3f9;stroke:#35577d}"
     ".m{fill:#f7f2e4;stroke:#8a6d1d}.w{stroke:#35577d;fill:none;marker-end:url(#a)}"
-    ".l{font-size:11px;fill:#35577d}"
+    ".l{font-size:11px;fill:#35577d}.p{fill:#fff}.a{fill:#35577d}"
+    "@media (prefers-color-scheme:dark){text{fill:#e8e6e3}.b{fill:#202a35;stroke:#8fb6e0}"
+    ".m{fill:#2f2a1a;stroke:#d1b15a}.w{stroke:#8fb6e0}.l,.a{fill:#8fb6e0}.p{fill:#15181b}}"
 )
+"""Colours on light paper, and on dark paper where the reader prefers dark."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,10 +80,10 @@ def drawing(about: str, width: int, height: int, parts: Iterable[Box | Wire]) ->
         f"<style>{_STYLE}</style>",
         (
             '<defs><marker id="a" viewBox="0 0 8 8" refX="8" refY="4" markerWidth="8" '
-            'markerHeight="8" orient="auto"><path d="M0,0L8,4L0,8z" fill="#35577d"/></marker>'
+            'markerHeight="8" orient="auto"><path class="a" d="M0,0L8,4L0,8z"/></marker>'
             "</defs>"
         ),
-        f'<rect width="{width}" height="{height}" fill="#ffffff"/>',
+        f'<rect class="p" width="{width}" height="{height}"/>',
     ]
     for part in parts:
         lines += part.svg()

@@ -9,6 +9,7 @@ import pytest
 from diastole.config.presets import PRODUCTS_ONLY
 from diastole.explain.page import TITLES, copy_key, write_page
 from diastole.explain.shown_run import Pass, ShownRun, ways_of
+from diastole.report.palette import DARK, LIGHT
 from diastole_hw.plan.modes import Mode
 from diastole_sim.spec.operations import OPERATIONS
 from support.pages import random_operands
@@ -82,3 +83,25 @@ def test_every_operation_has_a_title():
 
 def test_what_is_held_and_what_enters_is_said(page):
     assert "Vectors of X enter from the south; sums of Y leave to the east." in page()[2]
+
+
+def test_colours_follow_the_reader(page):
+    """Every colour that is used has a value in each theme, and none is written out."""
+    text = page()[2]
+    style, rest = re.search(r"<style>(.*?)</style>(.*)", text, re.DOTALL).groups()
+    light, dark, chosen = (
+        dict(re.findall(r"--(\w+): (#\w+)", rule))
+        for rule in re.findall(r":root[^{]*\{([^}]*)\}", style)
+    )
+    assert (light, dark, chosen) == (LIGHT, DARK, DARK)
+    used = set(re.findall(r"var\(--(\w+)\)", style)) | set(re.findall(r"COLOUR\.(\w+)", rest))
+    assert used <= set(LIGHT)
+    assert len(used) > 12
+    assert not re.search(r"[\"' (:]#[0-9a-f]{3,6}[\"';)]", rest)
+    assert "prefers-color-scheme: dark" in style
+
+
+def test_controls_have_names(page):
+    text = page()[2]
+    for button in re.findall(r"<button[^>]*>.*?</button>", text):
+        assert re.search(r'aria-label="\w|>\w', button), button
