@@ -3,8 +3,9 @@
 project = "Diastole"
 html_title = "Diastole"
 html_theme = "furo"
-extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
+extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
 myst_heading_anchors = 4
+nb_execution_mode = "off"  # notebooks have their outputs stored; `make test` compares them
 autodoc_member_order = "bysource"
 autodoc_typehints = "description"
 napoleon_google_docstring = False
