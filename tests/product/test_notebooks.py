@@ -95,4 +95,4 @@ def test_explain_shows_the_product_of_the_notebook(tmp_path):
         given = random.standard_normal((4, 4)).astype(np.float32)
         assert np.array_equal(np.float32(data["given"][name]), given), name
     printed = re.findall(r"-?\d+\.\d*", outputs["whole-code"][0])
-    assert np.array_equal(np.ravel(data["tensors"]["Y"]["values"]), np.float64(printed))
+    assert np.array_equal(np.ravel(data["tensors"]["Y"]["values"]), np.array(printed, float))

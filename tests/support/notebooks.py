@@ -3,6 +3,7 @@
 import os
 import tempfile
 from collections.abc import Iterator
+from copy import deepcopy
 from pathlib import Path
 
 import nbformat
@@ -21,6 +22,8 @@ METADATA = {
 """Metadata of every stored notebook. A kernel adds its version, which is left out."""
 START_SECONDS = 600
 CELL_SECONDS = 600
+LONGEST_FOLDER = 90
+"""Characters. Systems refuse names of sockets above about 100 characters; ports replace them."""
 
 
 def read(path: Path) -> NotebookNode:
@@ -43,7 +46,7 @@ def executed(notebook: NotebookNode) -> NotebookNode:
     settings of the user. Sockets are files of another folder, so kernels side by side share no
     ports.
     """
-    fresh = nbformat.from_dict(notebook)
+    fresh = deepcopy(notebook)
     assert font_manager.fontManager.ttflist  # else the first kernel tells that it makes this list
     with (
         tempfile.TemporaryDirectory(prefix="nb", ignore_cleanup_errors=True) as own,
@@ -58,7 +61,7 @@ def executed(notebook: NotebookNode) -> NotebookNode:
         }
         removed = ("MPLBACKEND", "PYTHONWARNINGS", "JUPYTER_PATH", "IPYTHON_PATH")
         kept = {name: text for name, text in os.environ.items() if name not in removed}
-        manager = {"transport": "ipc", "ip": f"{own}/k"}
+        sockets = {"transport": "ipc", "ip": f"{own}/k"} if len(own) < LONGEST_FOLDER else {}
         NotebookClient(
             fresh,
             kernel_name="python3",
@@ -67,7 +70,7 @@ def executed(notebook: NotebookNode) -> NotebookNode:
             record_timing=False,
             coalesce_streams=True,  # a kernel may send a text in pieces
             resources={"metadata": {"path": work}},
-            config=Config(KernelManager=manager),
+            config=Config(KernelManager=sockets),
         ).execute(env=kept | folders)
     return fresh
 
