@@ -3,7 +3,8 @@
     python scripts/docs.py [FOLDER]
 
 FOLDER (build/docs) gets the environment with Sphinx once, and the site in FOLDER/html. Reference
-pages are written from the descriptions that hardware and host share. Exit 1 at any warning of
+pages are written from the descriptions that hardware and host share. Notebooks are shown with their
+stored outputs. Exit 1 at any warning of
 Sphinx; broken links between pages are warnings.
 """
 
@@ -21,7 +22,7 @@ from diastole.console import say
 from diastole.errors import CheckFailed
 from diastole_sim.system import children
 
-PINNED = ("sphinx==9.0.4", "furo==2025.12.19", "myst-parser==5.2.0")
+PINNED = ("sphinx==9.0.4", "furo==2025.12.19", "myst-parser==5.2.0", "myst-nb==1.4.0")
 
 
 def main(folder: Path) -> int:

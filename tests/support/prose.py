@@ -1,6 +1,7 @@
 """Figures of docstrings and documents: how plainly they are written."""
 
 import ast
+import json
 import re
 import tomllib
 from collections.abc import Iterator, Mapping
@@ -11,7 +12,13 @@ from support.sources import ROOT
 
 LIMITS = ROOT / "scripts" / "prose.toml"
 PACKAGES = ("hw/diastole_hw", "sim/diastole_sim", "tool/diastole")
-DOCUMENTS = ("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "docs/**/*.md")
+DOCUMENTS = (
+    "README.md",
+    "CHANGELOG.md",
+    "CONTRIBUTING.md",
+    "docs/**/*.md",
+    "docs/**/*.ipynb",
+)
 
 VAGUE = frozenset(
     """
@@ -101,6 +108,15 @@ def of_document(text: str) -> Figures:
     )
 
 
+def document_text(path: Path) -> str:
+    """Return the Markdown of a document. The Markdown cells of a notebook are one text."""
+    if path.suffix != ".ipynb":
+        return path.read_text()
+    cells = json.loads(path.read_text())["cells"]
+    texts = ("".join(cell["source"]) for cell in cells if cell["cell_type"] == "markdown")
+    return "\n\n".join(texts) + "\n"
+
+
 def measured(root: Path = ROOT) -> dict[str, Figures]:
     """Return the figures of every package and document, by path."""
     found: dict[str, Figures] = {}
@@ -113,7 +129,7 @@ def measured(root: Path = ROOT) -> dict[str, Figures]:
                 found[str(folder.relative_to(root))] = of_package(sources)
     for pattern in DOCUMENTS:
         for path in sorted(root.glob(pattern)):
-            found[str(path.relative_to(root))] = of_document(path.read_text())
+            found[str(path.relative_to(root))] = of_document(document_text(path))
     return found
 
 

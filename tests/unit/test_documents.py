@@ -10,9 +10,17 @@ from pathlib import Path
 
 import pytest
 
+from support.prose import document_text
+
 ROOT = Path(__file__).parents[2]
 NAMES = ("README.md", "CHANGELOG.md", "CONTRIBUTING.md")
-DOCUMENTS = sorted([*(ROOT / name for name in NAMES), *(ROOT / "docs").rglob("*.md")])
+PATTERNS = ("*.md", "*.ipynb")
+DOCUMENTS = sorted(
+    [
+        *(ROOT / name for name in NAMES),
+        *(p for each in PATTERNS for p in (ROOT / "docs").rglob(each)),
+    ]
+)
 TOP_FOLDERS = ("hw", "sim", "tool", "tests", "bench", "scripts", "docs")
 PACKAGES = ("hw/diastole_hw", "sim/diastole_sim", "tool/diastole")
 OURS = tuple(package.partition("/")[2] for package in PACKAGES)
@@ -53,7 +61,7 @@ def missing_links(document: Path, text: str) -> list[str]:
             continue
         name, _, anchor = target.partition("#")
         file = document.parent / name if name else document
-        if not file.exists() or (anchor and anchor not in anchors(file.read_text())):
+        if not file.exists() or (anchor and anchor not in anchors(document_text(file))):
             wrong.append(target)
     return wrong
 
@@ -91,7 +99,7 @@ def known_targets() -> set[str]:
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
 def test_what_a_document_names_is_there(document):
-    text = document.read_text()
+    text = document_text(document)
     assert missing_paths(text) == []
     assert missing_sources(text) == []
     assert missing_links(document, text) == []
@@ -100,7 +108,7 @@ def test_what_a_document_names_is_there(document):
 
 def test_the_documents_name_something():
     """Else the patterns above find nothing, and the test before says nothing."""
-    text = "".join(document.read_text() for document in DOCUMENTS)
+    text = "".join(document_text(document) for document in DOCUMENTS)
     assert {"scripts/mutation.py", "docs/house.md", "hw/", "tool/diastole/synth/pdk/"} <= set(
         paths(text)
     )

@@ -1,5 +1,7 @@
 """The gate of docstrings and documents."""
 
+import json
+
 import pytest
 
 from support import prose
@@ -78,6 +80,21 @@ def test_figures_of_a_document():
     assert prose.of_document("The words it has.").vague == 25
 
 
+def test_the_text_of_a_notebook_is_its_markdown(tmp_path):
+    path = tmp_path / "docs" / "a.ipynb"
+    path.parent.mkdir()
+    cells = [("markdown", ["# A title\n", "The words it has."]), ("code", ["it = those"])]
+    cells.append(("markdown", ["- plain " + "plain " * 50]))
+    document = {"cells": [{"cell_type": kind, "source": lines} for kind, lines in cells]}
+    path.write_text(json.dumps(document))
+    assert prose.document_text(path) == "# A title\nThe words it has.\n\n" + cells[2][1][0] + "\n"
+    for package in prose.PACKAGES:
+        (tmp_path / package).mkdir(parents=True)
+    # 1 of 57 words is vague. The last cell is a sentence, and a line, that is too long.
+    expected = Figures(vague=1.8, sentences=1, lines=1)
+    assert prose.measured(tmp_path) == {"docs/a.ipynb": expected}
+
+
 def test_limits_of_some_texts(tmp_path):
     path = tmp_path / "prose.toml"
     path.write_text('[all]\nvague = 5.0\nlines = 0\n["a.md"]\nlines = 3\nwhy = "a table"\n')
@@ -102,5 +119,5 @@ def test_a_limit_without_a_reason_is_refused(tmp_path):
 def test_every_package_and_document_is_measured():
     found = prose.measured()
     assert {"hw/diastole_hw", "hw/diastole_hw/cell", "README.md"} <= found.keys()
-    assert "docs/how/array.md" in found
+    assert {"docs/how/array.md", "docs/tutorials/array.ipynb"} <= found.keys()
     assert prose.read_limits()[0].vague <= 5
