@@ -73,7 +73,7 @@ const golden = (() => {
       // In doubles every step is exact: a float has 24 bits, and a unit is a power of two above 2^-130.
       const units = Math.abs(number) / 2 ** (exponents[r / BLOCK | 0][c / BLOCK | 0] - PRECISION + 1);
       const magnitude = Math.min(round(units, key && draw(r * columns + c, key)), LARGEST);
-      return number < 0 ? -magnitude : magnitude;
+      return number < 0 && magnitude ? -magnitude : magnitude;
     }));
     return {integers, exponents, values: integers.map((row, r) => row.map((integer, c) =>
       integer && integer * 2 ** (exponents[r / BLOCK | 0][c / BLOCK | 0] - PRECISION + 1)))};

@@ -19,6 +19,10 @@
     ["write", (run, at) => run.writes[at] && CLASS[run.writes[at]]],
   ];
 
+  /** What the array waits for, by the register that counts the cycles. */
+  const WAITS = {wait_vector: "the vector unit, which takes results", wait_store: "memory, which takes results",
+    wait_load: "operands", wait_update: "an update in the vector unit", wait_chain: "the vector unit", wait_convert: "a conversion"};
+
   let pico = null, run = null, at = 0, playing = null;
 
   const on = (which, when, name) => which.events[when] >>> PICO.facts.events[name] & 1;
@@ -99,10 +103,9 @@
     run = {...found, reads: named(found.read, found.regions), writes: named(found.written, found.regions)};
     part("run").hidden = false;
     part("cycle").max = run.cycles - 1;
-    const speed = Math.round(run.simulated / run.seconds / 1000);
     const busy = run.events.reduce((sum, each) => sum + (each >>> PICO.facts.events.busy_slot & 1), 0);
-    part("summary").textContent = `${run.cycles} cycles, ${busy} of them with work for the array. ` +
-      `This browser has simulated ${speed >= 1 ? `${speed} thousand cycles a second` : "less than a thousand cycles a second"}.`;
+    part("summary").textContent = `${run.cycles} cycles, ${busy} of them with work for the array` +
+      (run.seconds ? `; simulated here at ${Math.round(run.simulated / run.seconds)} cycles a second.` : ".");
     part("verdict").textContent = run.verdict;
     part("verdict").className = run.equal ? "good" : "bad";
     draw_overview();
@@ -243,8 +246,8 @@
     if (on(run, cycle, "converting")) said.push("a tensor is converted");
     if (on(run, cycle, "busy_slot")) said.push("the array multiplies");
     else if (on(run, cycle, "multiplying")) {
-      const cause = Object.keys(PICO.facts.events).find(name => name.startsWith("wait_") && on(run, cycle, name));
-      said.push(cause ? `the array waits for: ${cause.slice(5)}` : "a product waits");
+      const cause = Object.keys(WAITS).find(name => on(run, cycle, name));
+      said.push(`the array waits for ${WAITS[cause] ?? "a command"}`);
     }
     if (run.writes[cycle]) said.push(`a word of ${run.writes[cycle]} is written`);
     if (bus >>> 5 & 3) said.push("the host accesses a register");
