@@ -1,4 +1,4 @@
-"""The playground in tests: its scripts in Node, its page in browsers, and the scripts that make it."""
+"""The playground in tests: its scripts in Node, its page in browsers, the scripts that make it."""
 
 import html
 import importlib
@@ -44,13 +44,15 @@ def node():
     return found
 
 
-def in_node(text, folder, given=None):
-    """The JSON that a script prints, with `golden`, `machine` and `given` in scope."""
+def in_node(name, folder, given):
+    """What a function of ``playground_node.js`` makes of ``given``."""
     (folder / "given.json").write_text(json.dumps(given))
-    lines = [f"globalThis.{name} = require({str(PAGE / name)!r});" for name in ("golden", "machine")]
-    lines.append(f"const given = require({str(folder / 'given.json')!r});")
+    paths = {each: PAGE / f"{each}.js" for each in ("golden", "machine")}
+    lines = [f"globalThis.{each} = require({str(path)!r});" for each, path in paths.items()]
+    made = f"require({str(SUPPORT / 'playground_node.js')!r}).{name}(require('./given.json'))"
+    lines.append(f"Promise.resolve({made}).then(made => console.log(JSON.stringify(made)));")
     program = folder / "script.js"
-    program.write_text("\n".join([*lines, text]))
+    program.write_text("\n".join(lines))
     done = children.run([node(), program], text=True)
     assert done.returncode == 0, done.stderr[-3000:]
     return json.loads(done.stdout)

@@ -1,5 +1,5 @@
-"""The playground of the documents: its arithmetic against the numpy golden model, its page, and what
-the page says without its machine. The module in WebAssembly has tests in ``tests/sweeps``."""
+"""The playground of the documents: its arithmetic against the numpy golden model, its page, and
+what the page says without its machine. ``tests/sweeps`` tests the module in WebAssembly."""
 
 import re
 
@@ -15,20 +15,10 @@ from support.playground import FACTS, PAGE, bits, in_node, read_in, script
 from support.sources import ROOT
 
 AXES = {"X": "mk", "W": "kn", "dY": "mn"}
-GOLDEN = """
-const rows = bits => bits.map(row => row.map(golden.floatOf));
-const bits = rows => rows.map(row => row.map(golden.bitsOf));
-console.log(JSON.stringify(given.map(({operation, operands, seed, step}) => {
-  const floats = Object.fromEntries(Object.entries(operands).map(([name, words]) => [name, rows(words)]));
-  const each = (made, of) => Object.fromEntries(Object.entries(made).map(([name, one]) => [name, bits(of(one))]));
-  return {results: each(golden.run(operation, floats, {seed, step}), one => one),
-    stored: each(golden.convert(operation, floats, {seed, step}), one => one.values)};
-})));
-"""
 
 
 def operands(rng, sizes, spread):
-    """Signed floats of a few binades, or of most of them, with zeros, ties and subnormal numbers."""
+    """Signed floats of a few binades or of most, with zeros, ties and subnormal numbers."""
     made = {}
     for name, (down, along) in AXES.items():
         shape = sizes[down], sizes[along]
@@ -51,7 +41,8 @@ def test_arithmetic_is_the_golden_model_s(tmp_path, rng):
     for number in range(160):
         spread = ((124, 129), (110, 140), (1, 120), (1, 254))[number % 4]
         sizes = {axis: rng.randint(1, 16) for axis in "mkn"}
-        name, seed, step = list(OPERATIONS)[number // 4 % 4], rng.getrandbits(32), rng.getrandbits(32)
+        name = list(OPERATIONS)[number // 4 % 4]
+        seed, step = rng.getrandbits(32), rng.getrandbits(32)
         floats = operands(rng, sizes, spread)
         device = NumpyDevice(PRESETS["pico"].numerics, seed=seed)
         needed = OPERATIONS[name].operand_names
@@ -62,23 +53,25 @@ def test_arithmetic_is_the_golden_model_s(tmp_path, rng):
         }
         result = getattr(device, name)(*(stored[each] for each in needed))
         each = {operand: bits(floats[operand]) for operand in needed}
-        cases.append({"operation": name, "operands": each, "seed": seed, "step": step})
+        key = {"seed": seed, "step": step}
+        cases.append({"operation": name, "operands": each, "key": key})
         wanted.append(
             {
                 "results": {each: bits(values + 0) for each, values in result.values.items()},
                 "stored": {each: bits(tensor.values() + 0) for each, tensor in stored.items()},
             }
         )
-    for case, found, want in zip(cases, in_node(GOLDEN, tmp_path, cases), wanted, strict=True):
+    for case, found, want in zip(
+        cases, in_node("arithmetic", tmp_path, cases), wanted, strict=True
+    ):
         assert found["stored"] == want["stored"], case
         assert found["results"] == want["results"], case
 
 
 def test_random_bits_are_threefry(tmp_path, rng):
     words = [[rng.getrandbits(32) for _ in range(4)] for _ in range(50)]
-    text = "console.log(JSON.stringify(given.map(([a, b, c, d]) => golden.threefry([a, b], [c, d]))))"
     wanted = [list(threefry.threefry2x32((a, b), (c, d))) for a, b, c, d in words]
-    assert in_node(text, tmp_path, words) == wanted
+    assert in_node("threefry", tmp_path, words) == wanted
 
 
 def test_the_page_refers_to_what_the_build_makes():
@@ -88,7 +81,8 @@ def test_the_page_refers_to_what_the_build_makes():
     assert sorted(named) == sorted(f"playground/{name}" for name in made)
     assert ":file: playground/page.html" in (ROOT / "docs" / "playground.md").read_text()
     parts = set(re.findall(r'data-part="(\w+)"', page))
-    assert set(re.findall(r'part\("(\w+)"\)', (PAGE / "page.js").read_text())) == parts - {"operands"}
+    used = re.findall(r'part\("(\w+)"\)', (PAGE / "page.js").read_text())
+    assert set(used) == parts - {"operands"}
 
 
 @pytest.mark.parametrize("browser", BROWSERS)
@@ -114,12 +108,13 @@ def test_what_a_reader_sees(tmp_path, browser):
 
 @pytest.mark.parametrize("browser", BROWSERS)
 def test_a_wrong_machine_is_seen(tmp_path, browser):
-    told = read_in(browser, tmp_path, pico={"facts": FACTS}, before="<script>const WRONG = 1</script>")
+    before = "<script>const WRONG = 1</script>"
+    told = read_in(browser, tmp_path, pico={"facts": FACTS}, before=before)
     for name, run in told["runs"].items():
-        verdict, good, wrong = run["verdict"], run["good"], run["wrong"]
         count = {"train": 10, "backward": 2}.get(name, 1)
-        assert f"{count} of " in verdict and "differ from the golden model" in verdict
-        assert (good, wrong) == ("bad", count)
+        words = rf"{count} of \d+ \w+ differ from the golden model\."
+        assert re.match(words, run["verdict"]), run["verdict"]
+        assert (run["good"], run["wrong"]) == ("bad", count)
 
 
 @pytest.mark.parametrize("browser", BROWSERS)
@@ -135,8 +130,8 @@ def test_input_that_is_refused(tmp_path, browser):
 
 MISSING = {
     None: "The machine is not here: pico.js was not made. make docs makes it.",
-    "ziglang==1": "The machine is not here: this site was built without ziglang==1, the compiler for "
-    "WebAssembly. make docs builds the page where pip can install the compiler.",
+    "ziglang==1": "The machine is not here: this site was built without ziglang==1, the compiler "
+    "for WebAssembly. make docs builds the page where pip can install the compiler.",
 }
 
 
