@@ -5,7 +5,7 @@
   const root = document.getElementById("pico");
   const part = name => root.querySelector(`[data-part="${name}"]`);
   const form = part("form");
-  const MOST_SIDE = 16, MOST = 1e9, DETAIL = 48, WIDE = 600, LEFT = 62, HIGH = 12, LINE = 16;
+  const MOST_SIDE = 16, MOST = 1e9, DETAIL = 48, LEFT = 62, HIGH = 12, LINE = 16;
   /** The colours of the parts of memory. */
   const CLASS = {X: "x", "stored X": "x", W: "w", "stored W": "w", "the second W": "w", dY: "d", "stored dY": "d",
     Y: "r", dX: "r", dW: "r", losses: "r", commands: "c", tables: "c", targets: "c"};
@@ -24,6 +24,7 @@
     wait_load: "operands", wait_update: "an update in the vector unit", wait_chain: "the vector unit", wait_convert: "a conversion"};
 
   let pico = null, run = null, at = 0, playing = null;
+  let WIDE = 600; // of a picture without its labels; less on a narrow screen, where letters keep their size
 
   const on = (which, when, name) => which.events[when] >>> PICO.facts.events[name] & 1;
   const shown = number => String(Number(number.toPrecision(6)));
@@ -99,6 +100,7 @@
 
   function start() {
     const operation = chosen();
+    WIDE = Math.max(220, Math.min(600, (root.clientWidth || 662) - LEFT));
     const found = operation === "train" ? train() : product(operation);
     run = {...found, reads: named(found.read, found.regions), writes: named(found.written, found.regions)};
     part("run").hidden = false;
@@ -180,7 +182,7 @@
     const line = draw(svg, "polyline", {class: "loss", points: ""});
     made.steps.forEach((each, step) => points.push({from: each.end - 1, at: `${x(step)},${y(each.loss)}`}));
     const rows = [wanted.map((_, step) => step), made.steps.map(each => each.loss), wanted];
-    const losses = table("step, loss of the machine, loss of the golden model; above: circles are the golden model", rows[0].map((_, step) => rows.map(row => row[step])), (cell, step, c) => {
+    const losses = table("step, machine, golden model (circles)", rows[0].map((_, step) => rows.map(row => row[step])), (cell, step, c) => {
       if (c !== 1) cell.textContent = c ? shown(wanted[step]) : step;
       else cells.push({cell, from: made.steps[step].end - 1, text: shown(rows[1][step]),
         name: golden.bitsOf(rows[1][step]) === golden.bitsOf(wanted[step]) ? "good" : "bad", title: String(rows[1][step])});
