@@ -4,8 +4,8 @@
 
 FOLDER (build/docs) gets the environment with Sphinx once, and the site in FOLDER/html. Reference
 pages are written from the descriptions that hardware and host share. Notebooks are shown with their
-stored outputs. Exit 1 at any warning of
-Sphinx; broken links between pages are warnings.
+stored outputs. The machine of the playground is compiled once (scripts/playground.py). Exit 1 at
+any warning of Sphinx; broken links between pages are warnings.
 """
 
 import argparse
@@ -14,6 +14,7 @@ import shutil
 import sys
 from pathlib import Path
 
+import playground
 from environments import ROOT, environment
 from reference_pages import PAGES
 
@@ -39,6 +40,9 @@ def main(folder: Path) -> int:
     build = [programs / "python", "-m", "sphinx", *strict, "-d", folder / "doctrees"]
     if children.call([*build, source, site], cwd=ROOT, env=os.environ):
         raise CheckFailed("Sphinx has warnings; see above")
+    playground.write(site / "playground")
+    for script in (ROOT / "docs" / "playground").glob("*.js"):
+        shutil.copy(script, site / "playground" / script.name)
     say(f"open {site / 'index.html'}")
     return 0
 
