@@ -49,7 +49,8 @@ def missing_sources(text: str) -> list[str]:
     return [
         name
         for name in SOURCE.findall(text)
-        if not name.startswith("build/") and not any(path.endswith(f"/{name}") for path in known)
+        if not name.startswith(("build/", "product/"))
+        and not any(path.endswith(f"/{name}") for path in known)
     ]
 
 

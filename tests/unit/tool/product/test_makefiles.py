@@ -13,11 +13,13 @@ from diastole.product.host_view import HostView
 from support.host_machines import CONFIGS
 
 VERILATOR = """#!/bin/sh
+for word; do case $word in sw/*.c) source=$word;; esac; done
+for word; do test "$before" = -o && program=$word; before=$word; done
 case "$*" in *"-j 2"*) echo two at a time;; esac
 while [ "$1" != -Mdir ]; do shift; done
-printf '#!/bin/sh\\nsed s/^/PASS:/ "%s/sw/host.c"\\n' "$PWD/$2" > "$2/host"
-case "$2" in /*) printf '#!/bin/sh\\nsed s/^/PASS:/ "%s/sw/host.c"\\n' "$2" > "$2/host";; esac
-chmod +x "$2/host"
+case "$2" in /*) from=$2;; *) from=$PWD/$2;; esac
+printf '#!/bin/sh\\nsed s/^/PASS:/ "%s/%s"\\n' "$from" "$source" > "$2/$program"
+chmod +x "$2/$program"
 """
 """Makes a program that prints the host's source."""
 VIEW = HostView.of(CONFIGS["squares"])
@@ -111,6 +113,43 @@ def test_another_place(tmp_path, product, run):
     status, said = run(where, f"BUILD={tmp_path / 'mine'}")
     assert (status, "PASS:one" in said) == (0, True), said
     assert (tmp_path / "mine" / "host").exists()
+
+
+def test_a_program_of_the_user(tmp_path, product, run):
+    """Beside the Makefile or elsewhere; HOST of the environment, which some shells set, is none."""
+    where = product("plain", "one") / "sw"
+    (where / "mine.c").write_text("mine\n")
+    (tmp_path / "yours.c").write_text("yours\n")
+    for words, wanted in (
+        (["HOST=mine.c"], "mine"),
+        (["HOST=../../yours.c"], "yours"),
+        ([], "one"),
+    ):
+        status, said = run(where, *words, HOST="a.computer")
+        assert (status, f"PASS:{wanted}" in said) == (0, True), said
+    assert {"mine", "yours", "host"} <= {path.name for path in (where / "build").iterdir()}
+
+
+def test_the_verilator_of_the_python_package(tmp_path, product, run):
+    """It is called ``verilator-cli``, and used where there is no other."""
+    where = product("plain", "one") / "sw"
+    programs = tmp_path / "bin"
+    shutil.copy(programs / "verilator", programs / "verilator-cli")
+    (tmp_path / "system").mkdir()
+    for name in ("make", "cat", "id", "cksum", "tr", "mkdir", "ln"):
+        (tmp_path / "system" / name).symlink_to(str(shutil.which(name)))
+    path = str(tmp_path / "system")
+    for absent, wanted in (
+        ((), "verilator"),
+        (("verilator",), "verilator-cli"),
+        (("verilator", "verilator-cli"), "verilator"),
+    ):
+        for name in absent:
+            (programs / name).unlink(missing_ok=True)
+        assert f"{wanted} --cc" in run(where, "-n", PATH=path)[1]
+    status, said = run(where, PATH=path)
+    assert status != 0
+    assert "verilator: " in said, "the name that users know"
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="nothing is read-only for root")
