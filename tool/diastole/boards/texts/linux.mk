@@ -2,7 +2,7 @@
 # product/sw/host.c; another program takes its place with HOST=mine.c. make overlay: @NAME@.dtbo.
 CC ?= cc
 CFLAGS ?= -O2 -Wall -Wextra
-HOST ?= product/sw/host.c
+HOST = product/sw/host.c
 
 host: $(HOST) linux.c $(wildcard product/sw/*.h)
 	$(CC) -std=c11 $(CFLAGS) -Iproduct/sw $(HOST) linux.c -lm -o $@

@@ -9,8 +9,8 @@ ifeq ($(MAKECMDGOALS),bench)
 ifeq ($(SIM),verilator)
 bench:
 	mkdir -p $(BUILD)
-	+verilator --binary --timing $(JOBS) $(QUIET) -Mdir $(BUILD)/bench_build -o bench \
-	  --top-module MACHINE_tb MACHINE_tb.v $(SOURCES) > $(BUILD)/bench_build.log
+	+$(VERILATOR) --binary --timing $(JOBS) $(QUIET) -Mdir $(BUILD)/bench_build -o bench \
+	  --top-module MACHINE_tb -MAKEFLAGS $(HEADER) MACHINE_tb.v $(SOURCES) > $(BUILD)/bench_build.log
 	$(BUILD)/bench_build/bench
 else
 bench:

