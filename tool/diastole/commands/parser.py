@@ -42,6 +42,6 @@ class Parser(argparse.ArgumentParser):
         of_commands = isinstance(action.choices, dict)  # choices of `add_subparsers`
         raise argparse.ArgumentError(
             None if of_commands else action,
-            f"must be one of {'the commands ' if of_commands else ''}{', '.join(names)}, "
+            f"{'COMMAND ' if of_commands else ''}must be one of {', '.join(names)}, "
             f"not {shown(str(value))}{meant(str(value), names)}",
         )
