@@ -31,7 +31,7 @@ class Parser(argparse.ArgumentParser):
         if rest:
             option = next((word for word in rest if word.startswith("-")), "")
             near = meant(option.partition("=")[0], self._option_string_actions)
-            self.error(f"unrecognized arguments: {' '.join(rest)}{near}")
+            self.error(f"the command does not accept {' '.join(rest)}{near}")
         return found, rest
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:

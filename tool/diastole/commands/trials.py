@@ -141,7 +141,7 @@ def _check_judged(data: Path, given: Mapping[str, tensors.Floats]) -> None:
         left_out = int(np.count_nonzero(~np.isfinite(plain)))
         if left_out == plain.size:
             raise BadInput(
-                f"--least-db cannot judge {name}, because NaN or Inf reach every element "
+                f"{data}: --least-db cannot judge {name}, because NaN or Inf reach every element "
                 f"of {name}: give finite tensors, or leave --least-db out"
             )
         if left_out:

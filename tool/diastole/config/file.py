@@ -105,7 +105,7 @@ def _repeated(overrides: Sequence[str]) -> list[str]:
                     f"--set: {key} is given twice, as {shown(before)} and {shown(value)}"
                 )
             elif parts[: len(other)] == other or other[: len(parts)] == parts:
-                problems.append(f"--set: {'.'.join(other)} and {key} set the same key twice")
+                problems.append(f"--set: {'.'.join(other)} and {key} give the same key twice")
         said[parts] = value
     return problems
 

@@ -1,0 +1,42 @@
+"""The gate of error messages: the transcripts of all refusals hold sentences."""
+
+import pytest
+
+from support.messages import TABLES, faults, messages, plain
+from support.prose import vague_rate
+from support.transcripts import refusals
+
+LONG = "array.rows must be " + "very " * 40 + "small"
+
+
+def test_every_message_of_the_transcripts_is_a_sentence():
+    found = messages(*TABLES)
+    assert len(found) > 400
+    assert [f"{each}: {fault}" for each in found for fault in faults(each)] == []
+
+
+def test_few_words_of_the_messages_stand_for_a_noun():
+    lines = [plain(line) for path in TABLES for entry in refusals(path) for line in entry.said]
+    assert vague_rate(lines) <= 5
+
+
+@pytest.mark.parametrize(
+    "message, rules",
+    [
+        ("f.toml: array.rows must be an integer in 1..64, not 0", []),
+        ("no.toml: No such file or directory", []),
+        ("line 2: the result is not a register", []),
+        ("a kind of its own", ["the first sentence has no verb"]),
+        ("--seed: of every draw; give a number", ["the first sentence has no verb"]),
+        ("--out is there already: leave it", ["the message ends with it"]),
+        (LONG, [f"a sentence has more than 40 words: {LONG}"]),
+    ],
+)
+def test_rules_of_a_message(message, rules):
+    assert faults(message) == rules
+
+
+def test_kind_placeholders_and_hints_are_no_words_of_a_message():
+    line = "diastole: error: --task must be x, not {value}; did you mean y? (see diastole run --help)"
+    assert plain(line) == "--task must be x, not x"
+    assert plain("ValueError: {name} must be 1") == "x must be 1"
