@@ -11,9 +11,9 @@ TABLES = tuple(sorted((ROOT / "tests" / "unit").glob("*/refusals/*.txt")))
 """Transcripts of all refusals."""
 VERBS = frozenset(
     """
-    is are was were has have had must may can cannot does do need needs work works takes gives give hold holds
-    keeps lies uses reads writes makes sums accepts accept exclude exceeds exists includes belongs
-    stores broadcast judge judges
+    is are was were has have had must may can cannot does do need needs work works takes gives give
+    hold holds keeps lies uses reads writes makes sums accepts accept exclude exceeds exists
+    includes belongs stores broadcast judge judges
     """.split()
 )
 """Words that make a message a sentence."""
@@ -41,8 +41,8 @@ def plain(message: str) -> str:
 
 def messages(*tables: Path) -> list[str]:
     """Return all different messages of the tables, without kind, placeholders and hints."""
-    found = {plain(line): None for path in tables for entry in refusals(path) for line in entry.said}
-    return list(found)
+    lines = (line for path in tables for entry in refusals(path) for line in entry.said)
+    return list(dict.fromkeys(map(plain, lines)))
 
 
 def faults(message: str) -> list[str]:

@@ -148,7 +148,7 @@ REFUSED = [  # what makes it, what it is made with, and what is changed, with th
     ]),
     (Divide, {}, [({"bits": 29}, "bits must be an integer in 2..28, not 29")]),
     *(
-        (unit, SIZES, [({"copy": 1}, "copy must be an integer in 0..0, not 1")])
+        (unit, SIZES, [({"copy": 1}, "copy must be 0, not 1")])
         for unit in (ExponentField, FieldWord)
     ),
     (ConverterSizes, NUMERICS, [({"data_width": n}, BUS.format(n)) for n in (16, 48, 96, 1024)]),

@@ -304,7 +304,7 @@ def test_a_block_that_is_no_number_has_no_codes_where_nothing_can_say_it():
     stored = quantise(array, Conversion("x", tag=0, step=0), chosen, seed=0)
     with pytest.raises(
         ValueError,
-        match=exactly("e3m4 tensor has no code for NaN and Inf, nor scales that could say it"),
+        match=exactly("e3m4 tensor cannot store NaN and Inf, neither in elements nor in scales"),
     ):
         to_codes(stored)
     assert np.isnan(stored.values()).all()

@@ -192,8 +192,9 @@ def test_it_says_what_it_rounds():
     with pytest.warns(RoundedWarning) as caught:
         taken = as_float32("X", given)
     (warning,) = caught
-    assert (
-        str(warning.message) == "X is rounded from float64 to float32, which is what is quantised"
+    assert str(warning.message) == (
+        "X is rounded from float64 to float32, and «count» of «found.size» elements "
+        "change; pass float32 to avoid this warning"
     )
     assert warning.filename == __file__
     assert taken.note == "X was converted from float64 to float32, which rounded 2 of 3 elements"

@@ -141,7 +141,7 @@ def test_the_write_window_is_the_hull(control, machine, order):
 
 def test_a_command_has_64_bytes(control, machine):
     for wrong in (b"", bytes(63), bytes(128)):
-        with pytest.raises(ValueError, match=exactly("every command has 64 bytes")):
+        with pytest.raises(ValueError, match=exactly("every command must have 64 bytes")):
             execute(control, [good(), wrong])
     assert not machine.writes
 
@@ -260,7 +260,7 @@ def test_a_reset_without_end(control, machine):
     machine.cycle, machine.busy_cycles = 5, 10**9
     with pytest.raises(HardwareHang) as caught:
         control.reset()
-    assert caught.value.message == "still busy 100000 cycles after a reset"
+    assert caught.value.message == "the machine is still busy 100000 cycles after a reset"
     assert RESET_CYCLES + 5 < machine.cycle <= RESET_CYCLES + 205
 
 

@@ -280,8 +280,9 @@ def test_upload(device, golden):
     with pytest.raises(
         ValueError,
         match=exactly(
-            "the tensor is bfp4 in groups of 8x8 and blocks of 8 (nearest, floor, saturate); this "
-            "device has bfp4 in groups of 4x4 and blocks of 4 (nearest, floor, saturate)"
+            "the tensor is stored as bfp4 in groups of 8x8 and blocks of 8 (nearest, "
+            "floor, saturate), but this device stores bfp4 in groups of 4x4 and blocks of "
+            "4 (nearest, floor, saturate)"
         ),
     ):
         device.upload(other.convert(x, "x", tag=0))

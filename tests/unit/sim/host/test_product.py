@@ -24,7 +24,10 @@ def test_no_product(tmp_path):
     [
         ({"files": []}, "lists no Verilog file"),
         ({"files": [{"path": "gone.v", "kind": "verilog"}]}, "lacks .*gone.v"),
-        ({"parameters": {"data_width": 48}}, "data_width is 48, not a power of two in 32..512"),
+        (
+            {"parameters": {"data_width": 48}},
+            "data_width is 48, but must be a power of two in 32..512",
+        ),
         ({"parameters": {}}, "lacks or misspells a key: KeyError"),
     ],
 )

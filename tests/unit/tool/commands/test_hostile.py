@@ -39,7 +39,7 @@ NUMBERS = {
     f"check nano.toml --set array.rows={HUGE}": "--set: array.rows must be an integer in 1..64",
     f"{RUN} --seed {HUGE}": f"--seed: must be an integer in 0..4294967295, not {CUT}",
     f"{RUN} --nest t_blocks={HUGE}": f"--nest: t_blocks must be a number of at least 0, not {CUT}",
-    f"{RUN} --part m,0,{HUGE}": "--part: a part is AXIS,INDEX,COUNT as in m,0,4, not m,0,999",
+    f"{RUN} --part m,0,{HUGE}": "--part: a part must be AXIS,INDEX,COUNT, such as m,0,4, not m,0,999",
     f"{TRAIN} --hidden {HUGE}": "--hidden: must be 1 to 5 integers in 1..",
     f"{TRAIN} --rate {HUGE}": "--rate: must be a number above 0, at most 1000",
     f"{TRAIN} --loss-scale {HUGE}": "--loss-scale: must be an integer in",
@@ -58,14 +58,14 @@ DEVICES = {
     "check /dev/zero": "/dev/zero: is neither a regular file nor a pipe",
     "check folder": "folder: Is a directory",
     "compare --plan /dev/zero": "/dev/zero: is neither a regular file nor a pipe",
-    f"{COMPARE} --results /dev/full": "/dev/full: is no regular file",
-    f"{COMPARE} --results pipe": "pipe: is no regular file",
+    f"{COMPARE} --results /dev/full": "/dev/full: is not a regular file",
+    f"{COMPARE} --results pipe": "pipe: is not a regular file",
     f"{COMPARE} --results no/such/r.jsonl": "no/such/r.jsonl: there is no folder no/such",
-    "compare --data /dev/zero --over format=bfp4": "/dev/zero: is no regular file",
-    f"{TRAIN} --set vector.enable=false --state /dev/full": "/dev/full: is no regular file",
+    "compare --data /dev/zero --over format=bfp4": "/dev/zero: is not a regular file",
+    f"{TRAIN} --set vector.enable=false --state /dev/full": "/dev/full: is not a regular file",
     "estimate nano.toml --shapes /dev/zero": "/dev/zero: is neither a regular file nor a pipe",
-    RUN.replace("a.npz", "/dev/zero"): "/dev/zero: is no regular file",
-    "formats --data /dev/zero": "/dev/zero: is no regular file",
+    RUN.replace("a.npz", "/dev/zero"): "/dev/zero: is not a regular file",
+    "formats --data /dev/zero": "/dev/zero: is not a regular file",
 }
 AGAIN = "is given twice"
 TWICE = {
@@ -75,7 +75,7 @@ TWICE = {
         f"--set: array.rows {AGAIN}, as 2 and 4"
     ),
     "check nano.toml --set array={rows=2} --set array.rows=4": (
-        "--set: array and array.rows say the same key twice"
+        "--set: array and array.rows set the same key twice"
     ),
     f"{ESTIMATE} --over array.rows=2 --over array.rows=4": f"--over: array.rows {AGAIN}",
     f"{COMPARE} --over format=bfp2": f"--over: format {AGAIN}",

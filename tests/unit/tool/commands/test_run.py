@@ -108,8 +108,8 @@ def test_run_says_what_it_converted_and_warns(diastole, tmp_path):
         "diastole: X was converted from float64 to float32",
         "diastole: warning: X holds NaN (1 of 2 elements), taken as +0",
         (
-            "diastole: warning: X holds Inf (1 of 2 elements), taken as the largest magnitude of "
-            "its group (0 in a group of zeros with a scale of its own)"
+            "diastole: warning: X holds Inf (1 of 2 elements), which become the largest "
+            "magnitude of the group (0 in a group of zeros with a scale of its own)"
         ),
     ]
 

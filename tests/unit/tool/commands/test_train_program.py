@@ -208,8 +208,8 @@ def test_a_loss_that_is_not_finite(diastole, monkeypatch, verify):
 @pytest.mark.parametrize(
     "code, exit_code, said",
     [
-        (ErrorCode.TOO_LONG, 2, "too large for the hardware: step 0, command 3: "),
-        (ErrorCode.TOO_LARGE, 2, "too large for the hardware: step 0, command 3: "),
+        (ErrorCode.TOO_LONG, 2, "the work is too large for the hardware: step 0, command 3: "),
+        (ErrorCode.TOO_LARGE, 2, "the work is too large for the hardware: step 0, command 3: "),
         (ErrorCode.WRITE_RESPONSE, 1, "step 0, command 3: "),
     ],
 )
@@ -230,9 +230,9 @@ def test_a_panel_that_is_just_large_enough(diastole):
 def test_help_says_how_many_layers_fit(diastole):
     text = " ".join(diastole("train", "--help").out.split())
     assert (
-        "units of each hidden layer (default: 64); 3 layers of sgd and nesterov, 2 layers of "
-        "rmsprop and adam and adamw always fit, since the machine has a table of 128 streams for "
-        "what a step reads and writes"
+        "units of each hidden layer (default: 64); 3 layers of sgd and nesterov, 2 layers "
+        "of rmsprop and adam and adamw always fit, since the machine has a table of 128 "
+        "streams for the tensors of a step"
     ) in text
 
 

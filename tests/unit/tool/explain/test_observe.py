@@ -44,7 +44,7 @@ def test_a_wrong_result_is_found_before_its_waves_are_read(machine):
 
 def test_untrue_waves(machine):
     machine(NumpyDevice)
-    with pytest.raises(CheckFailed, match="the waves do not show what was computed: a story"):
+    with pytest.raises(CheckFailed, match="the waves differ from the computed results: a story"):
         observe.observe(CONFIG, ["forward"], AXES, seed=0)
 
 

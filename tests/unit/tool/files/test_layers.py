@@ -121,18 +121,18 @@ TOPOLOGY_READ = (
         (
             ["name,M,K,N,strides,M", "a,1,2,3,4,5"],
             [
-                "line 1: the column m is there 2 times: leave one",
+                "line 1: the column m appears 2 times: keep one",
                 "line 1: the column strides is not read: leave it out; with m there may be "
                 + PRODUCTS_READ,
             ],
         ),
         (
             ["name,Layer,M,K,N", "a,b,1,2,3"],
-            ["line 1: the columns name and layer all say name: leave one"],
+            ["line 1: the columns name and layer all mean name: keep one"],
         ),
         (
             ["layer,Layer,M,K,N", "a,b,1,2,3"],
-            ["line 1: the column layer is there 2 times: leave one"],
+            ["line 1: the column layer appears 2 times: keep one"],
         ),
         (
             ["M,K,N", "\u0663,1_0,+4"],
@@ -156,7 +156,12 @@ TOPOLOGY_READ = (
         (["M,K,N,Batch", "1,2,3,0"], ["line 2: batch must be an integer in 1..16777215, not 0"]),
         (
             ["M,K,N,Batch", "9000000,2,3,2"],
-            ["line 2: m makes a side of 18000000 with a batch of 2, at most 16777215 is possible"],
+            [
+                (
+                    "line 2: m makes a side of 18000000 with a batch of 2, but at most 16777215 "
+                    "is possible"
+                )
+            ],
         ),
         (
             [TOPOLOGY + "groups", "a, 5, 5, 3, 3, 6, 8, 1, 3"],

@@ -242,7 +242,7 @@ def test_limit(copier):
     with VerilatorMachine(copier()) as machine:
         prepare(machine, 1000)
         start(machine)
-        with pytest.raises(HardwareHang, match="no interrupt after 50 cycles"):
+        with pytest.raises(HardwareHang, match="the machine raised no interrupt within 50 cycles"):
             machine.run(limit=50)
         machine.run()
         assert machine.read(STATUS) == DONE
