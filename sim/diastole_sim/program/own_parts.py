@@ -26,9 +26,9 @@ from diastole_sim.spec.stream_table import Kind
 BLOCKS = (8, 4, 16, 32, 2, 1)
 """Sides of blocks to try. A chain must be a valid program for one of these sides."""
 METHODS = {
-    "chain": "chain(options), which returns its update",
-    "constants": "constants(), which returns those of the chain that stay",
-    "of_step": "of_step(step), which returns those that change",
+    "chain": "chain(options), which returns the update",
+    "constants": "constants(), which returns the fixed constants",
+    "of_step": "of_step(step), which returns the constants of a step",
 }
 """Methods of an optimiser."""
 _STREAM = re.compile(r"\b[so]\d\b")

@@ -193,7 +193,7 @@ def test_it_says_what_it_rounds():
         taken = as_float32("X", given)
     (warning,) = caught
     assert str(warning.message) == (
-        "X is rounded from float64 to float32, and «count» of «found.size» elements "
+        "X is rounded from float64 to float32, and 2 of 3 elements "
         "change; pass float32 to avoid this warning"
     )
     assert warning.filename == __file__

@@ -164,11 +164,11 @@ def test_constants_of_a_step_are_told_by_name(expected):
     "found, said",
     [
         (lambda step: {"lr": -1.0} | ({"b": 1.0} if step else {}),
-         
+
              ("the same constants must change in every step, but step 0 changes lr and step 1 "
              "changes lr, b")),
         (lambda step: {} if step else {"lr": -1.0},
-         
+
              ("the same constants must change in every step, but step 0 changes lr and step 1 "
              "changes none")),
         (lambda step: {f"c{n}": 1.0 for n in range(65)},

@@ -129,7 +129,7 @@ def test_a_host_trains_other_tasks():
     assert options.read(WITH_UNIT, {"master": "bf16"}, "text")["master"] == Master(kind="bf16")
     with pytest.raises(
         BadInput,
-        match="--hidden works only for perceptrons, such as digits, not for text: leave --hidden out",
+        match="--hidden works only for perceptrons, such as digits, not for text: leave",
     ):
         options.read(WITH_UNIT, {"hidden": "3"}, "text")
     for task in ("digits", "mine.npz"):

@@ -252,8 +252,8 @@ def test_all_mistakes_at_once():
 
 CONTRADICTION = (
     "f.toml: accumulator.fraction (F) and accumulator.headroom (G) must make SW + F + G "
-        "at most 63 bits, not 22 + 32 + 10 = 64; SW follows from the formats, cell.window and "
-        "array.block: choose F + G of at most 41"
+    "at most 63 bits, not 22 + 32 + 10 = 64; SW follows from the formats, cell.window and "
+    "array.block: choose F + G of at most 41"
 )
 
 
@@ -289,7 +289,7 @@ def test_no_contradiction_from_a_key_that_is_wrong_itself():
 EDGE = "where array.transpose is edge (in_place takes vectors)"
 TWO_LEVEL = (
     "format.x, format.w and format.dy must all be nvfp4, or none of them: the scales of "
-        f"nvfp4 are not powers of two (nvfp4 is chosen for {})"
+    "nvfp4 are not powers of two (nvfp4 is chosen for {})"
 )
 
 
