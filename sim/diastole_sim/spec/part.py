@@ -52,7 +52,7 @@ class ProductPart:
         units = -(-size // unit)
         if units < self.count:
             raise ValueError(
-                f"{self.axis.upper()} = {size} can be cut into at most {units} parts, not "
+                f"COUNT must be at most {units} for {self.axis.upper()} = {size}, not "
                 f"{self.count}: {unit} elements stay together"
             )
         least, longer = divmod(units, self.count)
