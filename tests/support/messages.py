@@ -1,9 +1,10 @@
 """Rules for error messages: a message is a sentence about a key, a file or an option."""
 
 import re
+from collections.abc import Iterable
 from pathlib import Path
 
-from support.prose import long_sentences
+from support.prose import Figures, long_sentences, vague_rate
 from support.sources import ROOT
 from support.transcripts import refusals
 
@@ -43,6 +44,13 @@ def messages(*tables: Path) -> list[str]:
     """Return all different messages of the tables, without kind, placeholders and hints."""
     lines = (line for path in tables for entry in refusals(path) for line in entry.said)
     return list(dict.fromkeys(map(plain, lines)))
+
+
+def figures(tables: Iterable[Path] = TABLES) -> Figures:
+    """Return the figures of all lines of the tables. A repeated message counts every time."""
+    lines = [plain(line) for path in tables for entry in refusals(path) for line in entry.said]
+    sentences = sum(len(long_sentences(line)) for line in lines)
+    return Figures(vague=round(vague_rate(lines), 1), sentences=sentences)
 
 
 def faults(message: str) -> list[str]:

@@ -2,9 +2,8 @@
 
 import pytest
 
-from support.messages import TABLES, faults, messages, plain
-from support.prose import vague_rate
-from support.transcripts import refusals
+from support.messages import TABLES, faults, figures, messages, plain
+from support.prose import Figures
 
 LONG = "array.rows must be " + "very " * 40 + "small"
 
@@ -16,8 +15,15 @@ def test_every_message_of_the_transcripts_is_a_sentence():
 
 
 def test_few_words_of_the_messages_stand_for_a_noun():
-    lines = [plain(line) for path in TABLES for entry in refusals(path) for line in entry.said]
-    assert vague_rate(lines) <= 5
+    assert 0 < figures().vague <= 5
+
+
+def test_figures_of_a_table(tmp_path):
+    table = tmp_path / "table.txt"
+    table.write_text(
+        ">>> f(1)\nValueError: it must be 2\n$ diastole run\ndiastole: error: x is 3\n"
+    )
+    assert figures([table]) == Figures(vague=20.0)  # 1 of 5 words
 
 
 @pytest.mark.parametrize(
