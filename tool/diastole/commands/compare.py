@@ -114,7 +114,7 @@ def add_parser(commands: Commands) -> None:
         help="minibatches of a run (default: the number of the task)",
     )
     what.add_argument("--seeds", metavar="A,B,...", help="seeds of the runs (default: 0,1,2)")
-    how = parser.add_argument_group("how")
+    how = parser.add_argument_group("execution")
     how.add_argument(
         "--jobs",
         metavar="N",

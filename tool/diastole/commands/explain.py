@@ -47,7 +47,9 @@ def add_parser(commands: Commands) -> None:
         help="sizes of the product: X is M x K, W is K x N, dY is M x N (default: 16,16,16)",
     )
     add_seed(parser, "seed of the tensors, which are normally distributed")
-    parser.add_argument("-o", "--out", metavar="PAGE.html", type=Path, required=True)
+    parser.add_argument(
+        "-o", "--out", metavar="PAGE.html", type=Path, required=True, help="page to write"
+    )
     parser.set_defaults(execute=execute)
 
 

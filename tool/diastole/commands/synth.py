@@ -71,7 +71,7 @@ def add_parser(commands: Commands) -> None:
         metavar="MHZ",
         type=megahertz(1, 2000),
         help="clock to reach with --pnr or --delays; exit code 1 if the clock is missed "
-        f"(default: {ASKED_MHZ:g}, for cells {USUAL_MHZ:g}, without an exit code)",
+        f"(default: {ASKED_MHZ:g}, for cells {USUAL_MHZ:g}, where a slower clock is no failure)",
     )
     add_seed(parser, "seed of place and route")
     parser.add_argument(
@@ -89,7 +89,9 @@ def add_parser(commands: Commands) -> None:
         "routed otherwise; heap is often faster for small machines (default: the default "
         "of nextpnr)",
     )
-    parser.add_argument("--bitstream", metavar="FILE", type=Path, help="of --pnr")
+    parser.add_argument(
+        "--bitstream", metavar="FILE", type=Path, help="file for the bitstream of --pnr"
+    )
     parser.add_argument(
         "--least",
         metavar="SHARE",
