@@ -139,6 +139,6 @@ def test_a_device_of_a_configuration_generates_its_product(file, tmp_path, monke
     slow = tmp_path, Simulation(stalls=1, read_latency=50)
     assert made[5:] == [(kept, plain), (slow, plain | {"nest": nest})]
     with pytest.raises(
-        ValueError, match=r"^formats must be absent: a product has its own, not 'bf"
+        ValueError, match=r"^formats must be left out, not 'bfp4': a product already"
     ):
         Device(tmp_path, formats="bfp4")

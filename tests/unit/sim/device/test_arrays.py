@@ -122,11 +122,14 @@ def test_float32_is_not_copied():
 @pytest.mark.parametrize(
     "given, what",
     [
-        (Array(TypeError("not without get()")), "Array cannot be read as one: not without get()"),
-        (Array(RuntimeError("sparse")), "Array cannot be read as one: sparse"),
+        (
+            Array(TypeError("not without get()")),
+            "Array cannot be read as an array: not without get()",
+        ),
+        (Array(RuntimeError("sparse")), "Array cannot be read as an array: sparse"),
         (
             Torch(np.ones((1, 1), complex), "torch.complex32"),
-            "Torch cannot be read as one: can't convert, or got unsupported ScalarType",
+            "Torch cannot be read as an array: can't convert, or got unsupported ScalarType",
         ),
     ],
 )

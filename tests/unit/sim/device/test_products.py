@@ -294,7 +294,7 @@ def test_tags_that_are_none(tags, message, device):
 
 def test_tags_of_three(device):
     with pytest.raises(
-        ValueError, match=r"^tags must be 3 integers, of X, W and dY, not \(0, 1\)$"
+        ValueError, match=r"^tags must be 3 integers, for X, W and dY, not \(0, 1\)$"
     ):
         device.backward(array("X"), array("W"), array("dY"), tags=(0, 1))
 

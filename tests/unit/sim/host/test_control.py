@@ -178,7 +178,7 @@ def test_a_good_command_that_is_refused(control, machine):
     machine.sabotage = "refuses"
     with pytest.raises(ProtocolError) as caught:
         execute(control, [good()])
-    assert caught.value.message.endswith("; by their table, no command was refused")
+    assert caught.value.message.endswith("; by the table of commands, no command was refused")
 
 
 def fails(machine, code, index):

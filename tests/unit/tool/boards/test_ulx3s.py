@@ -39,7 +39,7 @@ def test_clocks(mhz):
 @pytest.mark.parametrize("mhz", [1, 26, 33, 900])
 def test_clocks_that_it_cannot_make(mhz):
     text = (
-        "--clock of ulx3s must be one that its PLL makes of 25 MHz, such as 25, 50 or 75, not "
+        "--clock of ulx3s must be a frequency that the PLL makes from 25 MHz, such as 25, 50 or 75, not "
         f"{mhz}"
     )
     with pytest.raises(BadInput, match=exactly(text)):

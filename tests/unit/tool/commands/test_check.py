@@ -62,7 +62,7 @@ def test_check_says_what_the_formats_bring(diastole, tmp_path):
     result = diastole("check", "mixed.toml")
     assert (result.code, result.err) == (0, [])
     assert result.out.splitlines()[1:-2] == [
-        "  x: format mxfp8_e4m3, groups 1x32, scale even, rounding nearest, two copies",
+        "  x: format mxfp8_e4m3, groups 1x32, scale even, rounding nearest, stored in two copies",
         "  w: format bf16, groups tensor, scale fixed, rounding nearest",
         "  dy: format fp8_e5m2, groups 16x16, scale rceil, rounding stochastic-b",
         "  products: rounded to 24 bits",

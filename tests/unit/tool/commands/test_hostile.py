@@ -31,7 +31,7 @@ RUN = "run nano.toml --backend golden --op forward --in a.npz --out b.npz"
 TRAIN = "train nano.toml --backend golden --task digits"
 ESTIMATE = "estimate nano.toml --shapes layers.csv"
 COMPARE = "compare nano.toml --over format=bfp4"
-RESULTS = "is no result of a comparison; give another file"
+RESULTS = "is not a result of a comparison; give another file"
 
 NUMBERS = {
     "check huge.toml": "huge.toml: is not a TOML file: an integer has too many digits",
@@ -85,8 +85,8 @@ TWICE = {
     "compare nano.toml --configuration hidden=8~hidden=9": f"hidden {AGAIN}, as 8 and 9",
     "compare nano.toml --configuration weight-decay=0~weight_decay=1": f"weight_decay {AGAIN}",
     f"{COMPARE} --configuration format=bfp2": f"format {AGAIN}, as bfp2 and bfp4",
-    f"{ESTIMATE} --widths x=2,x=4": "--widths must say each of x, w, dy once",
-    "formats --data a.npz --rounding x=nearest,x=nearest": "--rounding must say each of x, w, dy",
+    f"{ESTIMATE} --widths x=2,x=4": "--widths must give each of x, w, dy a single width",
+    "formats --data a.npz --rounding x=nearest,x=nearest": "--rounding must give each of x, w, dy",
 }
 ENDINGS = {
     f"{TRAIN} --picture p.txt": "--picture must end in .png or .svg, not p.txt",

@@ -198,9 +198,10 @@ def test_a_loss_that_is_not_finite(diastole, monkeypatch, verify):
     result = diastole(*TRAIN, *verify)
     assert result.code == 1
     last = result.err[-1]
-    assert last.startswith("diastole: error: step 2: the loss is NaN or Inf, so that command ")
+    assert last.startswith("diastole: error: step 2: the loss is NaN or Inf, and command ")
     first = "step 2: layer 1 bias w has 10 NaN among 10 numbers"
-    assert f", chain, stopped the machine; first not finite: {first}; cycles_total " in last
+    assert ", chain, stopped the machine; the first value that is not finite: " in last
+    assert f": {first}; cycles_total " in last
     assert " wait_load " in last
     assert ("first mismatch: " in last) == bool(verify)
 

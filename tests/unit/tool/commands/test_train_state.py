@@ -49,5 +49,5 @@ def test_another_scale_of_the_loss(diastole, tmp_path):
     result = diastole(*TRAIN, *scaled[:2], "--state", "state.npz")
     assert result.code == 2
     assert result.err[-1].startswith(
-        "diastole: error: state.npz: is the state of another training: its loss_scaling is "
+        "diastole: error: state.npz: is the state of another training, in which loss_scaling is "
     )

@@ -126,9 +126,9 @@ except BadInput as error:
     print(error)
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    assert done.stdout.startswith("--scheduler: no scheduler of Dask at tcp://127.0.0.1:9: "), (
-        done.stderr
-    )
+    assert done.stdout.startswith(
+        "--scheduler: no Dask scheduler answers at tcp://127.0.0.1:9: "
+    ), done.stderr
     assert done.stdout.count("\n") == 1
 
 

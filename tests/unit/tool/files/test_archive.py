@@ -205,7 +205,7 @@ def test_twice_the_same_name(archive):
         path = archive(("X", saved(GOOD)), X=saved(2 * GOOD), W=saved(GOOD))
     archive = Archive(path)
     assert archive.names == ["X", "W"]
-    with pytest.raises(Unreadable, match=r"^the file has more than one of this name$"):
+    with pytest.raises(Unreadable, match=r"^the file has more than one array of this name$"):
         archive.read("X")
     np.testing.assert_array_equal(archive.read("W"), GOOD)
 
@@ -278,5 +278,5 @@ def test_what_may_have_no_end(tmp_path, kind):
         os.mkfifo(path)
     else:
         path.symlink_to("/dev/zero")
-    with pytest.raises(BadInput, match=r"a\.npz: is no regular file$"):
+    with pytest.raises(BadInput, match=r"a\.npz: is not a regular file$"):
         Archive(path)

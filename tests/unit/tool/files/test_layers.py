@@ -99,7 +99,7 @@ def test_groups_of_channels(tmp_path, heading, line, found):
 
 PRODUCTS_READ = "m, k, n, name, repeats, batch"
 TOPOLOGY_READ = (
-    "with ifmap height there may be ifmap height, ifmap width, filter height, filter width, "
+    "with ifmap height the file may have ifmap height, ifmap width, filter height, filter width, "
     "channels, num filter, strides, groups, name, repeats, batch"
 )
 
@@ -110,19 +110,19 @@ TOPOLOGY_READ = (
         (
             ["M,K,N,Padding", "1,2,3,4"],
             [
-                "line 1: the column padding is not read: leave it out; with m there may be "
+                "line 1: the column padding is not read: leave the column out; with m the file may have "
                 + PRODUCTS_READ
             ],
         ),
         (
             [TOPOLOGY + "Stride width", "a, 5, 5, 3, 3, 3, 4, 1, 2"],
-            ["line 1: the column stride width is not read: leave it out; " + TOPOLOGY_READ],
+            ["line 1: the column stride width is not read: leave the column out; " + TOPOLOGY_READ],
         ),
         (
             ["name,M,K,N,strides,M", "a,1,2,3,4,5"],
             [
                 "line 1: the column m appears 2 times: keep one",
-                "line 1: the column strides is not read: leave it out; with m there may be "
+                "line 1: the column strides is not read: leave the column out; with m the file may have "
                 + PRODUCTS_READ,
             ],
         ),

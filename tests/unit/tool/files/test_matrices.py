@@ -82,9 +82,9 @@ def test_what_is_damaged_is_refused(npz):
         (np.array([["2026-01-01"]], "datetime64[D]"), "must hold real numbers, not datetime64[D]"),
         (np.array(None), "must hold real numbers, not Python objects"),
         (np.ones((2, 2), [("a", "f4")]), "must hold real numbers, not [('a', '<f4')]"),
-        (np.ones(3), "must have 2 dimensions, not 1 (its shape is (3,))"),
-        (np.ones((2, 2, 2)), "must have 2 dimensions, not 3 (its shape is (2, 2, 2))"),
-        (np.ones((2, 0)), "must not have an empty axis (its shape is (2, 0))"),
+        (np.ones(3), "must have 2 dimensions, not 1; the shape is (3,)"),
+        (np.ones((2, 2, 2)), "must have 2 dimensions, not 3; the shape is (2, 2, 2)"),
+        (np.ones((2, 0)), "must not have an empty axis; the shape is (2, 0)"),
     ],
 )
 @pytest.mark.parametrize("name", ["X", "w", "DY"])

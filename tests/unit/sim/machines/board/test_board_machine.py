@@ -268,7 +268,7 @@ def test_what_the_bus_refuses():
     text = "reading register 0x200 failed: the board refused to read_registers at 0x200: NOWHERE"
     with pytest.raises(ProtocolError, match=exactly(text)):
         machine.read(0x200)
-    with pytest.raises(ProtocolError, match="a write of register 0x200: "):
+    with pytest.raises(ProtocolError, match="writing register 0x200 failed: "):
         machine.write(0x200, 1)
 
 
