@@ -39,8 +39,8 @@ def test_clocks(mhz):
 @pytest.mark.parametrize("mhz", [1, 26, 33, 900])
 def test_clocks_that_it_cannot_make(mhz):
     text = (
-        "--clock of ulx3s must be a frequency that the PLL makes from 25 MHz, such as 25, 50 or 75, not "
-        f"{mhz}"
+        "--clock of ulx3s must be a frequency that the PLL makes from 25 MHz, such as 25, "
+        f"50 or 75, not {mhz}"
     )
     with pytest.raises(BadInput, match=exactly(text)):
         pll_divisors(mhz)

@@ -97,7 +97,7 @@ def test_groups_of_channels(tmp_path, heading, line, found):
     assert (layer.m, layer.k, layer.n, layer.repeats, layer.depthwise) == found
 
 
-PRODUCTS_READ = "m, k, n, name, repeats, batch"
+PRODUCTS_READ = "with m the file may have m, k, n, name, repeats, batch"
 TOPOLOGY_READ = (
     "with ifmap height the file may have ifmap height, ifmap width, filter height, filter width, "
     "channels, num filter, strides, groups, name, repeats, batch"
@@ -109,10 +109,7 @@ TOPOLOGY_READ = (
     [
         (
             ["M,K,N,Padding", "1,2,3,4"],
-            [
-                "line 1: the column padding is not read: leave the column out; with m the file may have "
-                + PRODUCTS_READ
-            ],
+            ["line 1: the column padding is not read: leave the column out; " + PRODUCTS_READ],
         ),
         (
             [TOPOLOGY + "Stride width", "a, 5, 5, 3, 3, 3, 4, 1, 2"],
@@ -122,8 +119,7 @@ TOPOLOGY_READ = (
             ["name,M,K,N,strides,M", "a,1,2,3,4,5"],
             [
                 "line 1: the column m appears 2 times: keep one",
-                "line 1: the column strides is not read: leave the column out; with m the file may have "
-                + PRODUCTS_READ,
+                "line 1: the column strides is not read: leave the column out; " + PRODUCTS_READ,
             ],
         ),
         (
