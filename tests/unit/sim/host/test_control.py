@@ -169,7 +169,7 @@ def test_refusals_that_are_not_in_the_table(control, machine, sabotage):
     machine.sabotage = sabotage
     with pytest.raises(ProtocolError) as caught:
         execute(control, [good(), BAD, good()])
-    expected = "by their table, command 1 was refused with error 1: unknown opcode"
+    expected = "by the table of commands, command 1 was refused with error 1: unknown opcode"
     assert caught.value.message == f"{DIFFERENT[sabotage]}; {expected}"
     assert "command_count = 0x3" in caught.value.report.splitlines()
 

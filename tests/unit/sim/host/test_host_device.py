@@ -413,7 +413,7 @@ def test_refusals_are_compared_with_the_table(device, sabotage, words):
     """The second of three commands is malformed; the machine must say so, and just so."""
     area = (device.machine.memory_base, device.machine.memory_base + 4096)
     good = Command.convert("x", rows=1, cols=1, source=area[0], destination=area[0], tag=0, step=0)
-    expected = "by their table, command 1 was refused with error 1: unknown opcode"
+    expected = "by the table of commands, command 1 was refused with error 1: unknown opcode"
     device.machine.sabotage = sabotage
     with pytest.raises(ProtocolError) as caught:
         device.execute([good, Command(opcode=9), good], reads=area, writes=[area])
@@ -447,7 +447,7 @@ def test_failures_carry_the_registers(device):
 def test_wrong_hardware(folder, monkeypatch):
     product = Product.load(folder)
     monkeypatch.setattr(fake_machine, "MAGIC", 5)
-    with pytest.raises(ProductError, match="its magic is 0x5, not 0x53414944"):
+    with pytest.raises(ProductError, match="register magic reads 0x5, not 0x53414944"):
         HostDevice(FakeMachine(product))
     monkeypatch.undo()
     other = FakeMachine(product)
@@ -455,9 +455,9 @@ def test_wrong_hardware(folder, monkeypatch):
     text = path.read_text()
     path.write_text(text.replace("0123456789abcdef", "1123456789abcdef"))
     other.product = Product.load(folder)
-    with pytest.raises(ProductError, match="its config_hash is 0x1234567, not 0x11234567"):
+    with pytest.raises(ProductError, match="register config_hash reads 0x1234567, not 0x11234567"):
         HostDevice(other)
     path.write_text(text.replace("bfp4", "bfp44"))
     other.product = Product.load(folder)
-    with pytest.raises(ProductError, match="bad numerics: format must be one of"):
+    with pytest.raises(ProductError, match="wrong numerics: format must be one of"):
         HostDevice(other)

@@ -111,7 +111,7 @@ def test_what_is_kept_of_planes():
     narrow, wide = (2, 2, 2), (4, 2, 2)
     assert loops.of("forward", m=9, n=9, k=k, widths=narrow).keep == "stream"
     said = (
-        "the nest of forward: keep=stream needs 512 blocks of the streams operand in "
+        "the nest of forward: keep=stream needs 512 blocks of the streaming operand in "
         "every bank, but a bank has 256; use keep=none, shorter tiles or another outer "
         "loop"
     )

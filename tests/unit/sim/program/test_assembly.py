@@ -162,7 +162,7 @@ OPERATIONS = ", ".join(op.name.lower() for op in MicroOp)
         ("turned add r1 rows keep", "`turned` takes only the flag `when` and an output"),
         # Those of the machine, by its own rules.
         ("r0 = mov r1 keep", "mov has no operand c for keep"),
-        ("r0 = add r1 r1 turn lanes 3", "turn must be at most log2 B = 2, not lanes 3"),
+        ("r0 = add r1 r1 turn lanes 3", "turn lanes must be at most log2 B = 2, not 3"),
         ("r0 = add r1 1 turn rows 1", "only the rows of a register can be turned"),
         ("exp r1", "exp writes no register"),
         ("r0 = exp s0", "the operand of exp is not a register"),

@@ -155,7 +155,7 @@ def test_a_list_of_rows_is_in_order_too():
     rows = Descriptor(kind=Kind.GATHERED_U8)
     wrong = replace(LIST, address=4)
     assert stream_problems(rows, WALK, LIMITS, output=False, index_list=wrong) == [
-        "list of rows: its address must be a multiple of a beat, 16 bytes, not 4"
+        "the list of gathered rows: address must be a multiple of a beat, 16 bytes, not 4"
     ]
 
 
