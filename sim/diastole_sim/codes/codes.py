@@ -57,12 +57,12 @@ def to_codes(tensor: Quantised, standard: Quantised | None = None) -> tuple[Code
     form = Form.of(tensor.chosen)
     if tensor.tensor_exponent != standard.tensor_exponent:
         raise ValueError(
-            f"the tensor's scale has the exponent {tensor.tensor_exponent}, "
-            f"not {standard.tensor_exponent}"
+            f"the scale of the tensor has the exponent {tensor.tensor_exponent}, not "
+            f"{standard.tensor_exponent}"
         )
     for copy in () if form.has_nan else tensor.copies:
         if (copy.exponents == form.format.nan_byte).any():
-            raise ValueError(f"{form} has no code for NaN and Inf, nor scales that could say it")
+            raise ValueError(f"{form} cannot store NaN and Inf, neither in elements nor in scales")
     found: list[Codes] = []
     for copy, wanted in zip(tensor.copies, standard.copies, strict=True):
         codes = _codes(copy, wanted, form, tensor.block)
@@ -112,8 +112,8 @@ def _unfolded(code: Integers, by: Integers, kind: Format) -> Integers:
     if wrong.any():
         row, column = np.argwhere(wrong)[0]
         raise ValueError(
-            f"{int(wrong.sum())} stored elements have no code of {kind.name} under the tensor's "
-            f"scales, the first at [{row}, {column}]"
+            f"{int(wrong.sum())} stored elements have no code in {kind.name} under the "
+            f"scales of the tensor; the first is at [{row}, {column}]"
         )
     return plain
 
@@ -177,7 +177,9 @@ def _require_copies(given: Sequence[Codes], chosen: TensorClass) -> None:
             )
             raise ValueError(f"a copy must be a matrix {wanted}, not {found}")
         if codes.shape != given[0].shape or codes.tensor_scale != given[0].tensor_scale:
-            raise ValueError("both copies of a tensor must have one shape and one tensor scale")
+            raise ValueError(
+                "both copies of a tensor must have the same shape and the same tensor scale"
+            )
 
 
 def _stored(given: Codes, tensor_class: str, numerics: Numerics) -> Copy:
@@ -254,7 +256,7 @@ def _folds(
     if (present & (can < needed)).any():
         largest = kind.max_significand / 2 ** (kind.precision - 1)
         raise ValueError(
-            f"{kind.name} elements must be at most {largest} * 2^{MAX_EXPONENT} in a machine"
+            f"elements of {kind.name} must be at most {largest} * 2^{MAX_EXPONENT} in a machine"
         )
     wanted = np.where(present & window, can, needed)
     return np.clip(wanted, needed, np.maximum(e - MIN_EXPONENT, 0))

@@ -58,7 +58,10 @@ def as_float32(name: str, given: object) -> Taken:
         narrow = found.astype(np.float32)
     count = rounded(found, narrow)
     if count and not isinstance(given, list | tuple):
-        text = f"{name} is rounded from {kind} to float32, which is what is quantised"
+        text = (
+            f"{name} is rounded from {kind} to float32, and {count} of {found.size} elements "
+            "change; pass float32 to avoid this warning"
+        )
         warnings.warn(text, RoundedWarning, stacklevel=_callers_level())
     how = f"which rounded {count} of {found.size} elements" if count else "exactly"
     return Taken(array=narrow, note=f"{name} was converted from {kind} to float32, {how}")
@@ -70,7 +73,8 @@ def as_matrix(name: str, given: object) -> Taken:
     taken = as_float32(name, given)
     if taken.array.ndim != 2 or 0 in taken.array.shape:
         raise ValueError(
-            f"{name} must have two axes, none empty, not the shape {_shown(taken.array.shape)}"
+            f"{name} must be a matrix with at least one row and one column; the shape is "
+            f"{_shown(taken.array.shape)}"
         )
     return taken
 
@@ -81,8 +85,8 @@ def as_matrices(name: str, given: object) -> Taken:
     taken = as_float32(name, given)
     if taken.array.ndim < 2 or 0 in taken.array.shape:
         raise ValueError(
-            f"{name} must have two axes, or more in a stack of matrices, none empty, "
-            f"not the shape {_shown(taken.array.shape)}"
+            f"{name} must be a matrix or a stack of matrices, and no axis may have the "
+            f"length 0; the shape is {_shown(taken.array.shape)}"
         )
     return taken
 
@@ -103,7 +107,7 @@ def rounded(wide: Array, narrow: Floats) -> int:
 def _read(name: str, given: object) -> tuple[Array, str]:
     """Return real numbers as a numpy array, and the name of the original type."""
     if isinstance(given, np.ma.MaskedArray):  # the mask would be lost
-        raise ValueError(f"{name} must hold real numbers, not masked ones")
+        raise ValueError(f"{name} must hold real numbers, not masked elements")
     if given is None:
         raise ValueError(f"{name} must hold real numbers, not None")
     try:
@@ -113,7 +117,8 @@ def _read(name: str, given: object) -> tuple[Array, str]:
     except Exception as error:  # a foreign package may raise any exception
         what = type(given).__name__
         raise ValueError(
-            f"{name} must be an array of real numbers; this {what} cannot be read as one: {error}"
+            f"{name} must be an array of real numbers; this {what} cannot be read as an "
+            f"array: {error}"
         ) from error
     # Number types from outside numpy, such as bfloat16, have the kind V, as records have.
     foreign = found.dtype.kind == "V" and not issubclass(found.dtype.type, np.void)

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 import numpy as np
 
 from diastole_sim.device.interface import Floats
+from diastole_sim.spec.formats import Format
 from diastole_sim.spec.numerics import Numerics, TensorClass
 from diastole_sim.spec.operations import OPERANDS, MatrixProduct
 
@@ -19,7 +20,10 @@ def require_matrix(array: Floats) -> None:
         raise ValueError(f"a tensor must be a float32 array, not {what}")
     if array.ndim != 2 or 0 in array.shape:
         shape = " x ".join(str(side) for side in array.shape)
-        raise ValueError(f"a tensor must have two axes, none empty, not the shape {shape or '()'}")
+        raise ValueError(
+            "a tensor must be a matrix with at least one row and one column; the shape is "
+            f"{shape or '()'}"
+        )
 
 
 def require_storage(
@@ -29,15 +33,21 @@ def require_storage(
     ``own`` and blocks of ``side``. ``what``: description of the tensor for the message."""
     if (chosen, block) != (own, side):
         raise ValueError(
-            f"{what} is {_stored(chosen, block)}; this device has {_stored(own, side)}"
+            f"{what} is stored as {_stored(chosen, block)}, but this device stores "
+            f"{_stored(own, side)}"
         )
 
 
 def _stored(chosen: TensorClass, block: int) -> str:
     return (
-        f"{chosen.format.name} in groups of {chosen.grouping} and blocks of {block} "
+        f"{_named(chosen.format)} in groups of {chosen.grouping} and blocks of {block} "
         f"({chosen.rounding}, {chosen.scale}, {chosen.overflow})"
     )
+
+
+def _named(kind: Format) -> str:
+    """Return the name of a format, with the width where the format has several widths."""
+    return f"{kind.name} of {kind.fraction_bits} bits" if kind.planes else kind.name
 
 
 def sizes_of(shapes: Mapping[str, tuple[int, int]]) -> dict[str, int]:
@@ -53,10 +63,11 @@ def sizes_of(shapes: Mapping[str, tuple[int, int]]) -> dict[str, int]:
             continue
         axes = zip(tensor.axes, shapes[tensor.name], ("rows", "columns"), strict=True)
         for axis, length, where in axes:
-            what = f"the {where} of {tensor.name}"
+            what = f"the number of {where} of {tensor.name}"
             if sizes.setdefault(axis, length) != length:
                 raise ValueError(
-                    f"{said[axis]} are {sizes[axis]}, but {what} are {length}; they must be equal"
+                    f"{said[axis]} is {sizes[axis]}, but {what} is {length}; the two "
+                    "numbers must be equal"
                 )
             said.setdefault(axis, what)
     return sizes
@@ -70,7 +81,8 @@ def require_contractions(
         length = sizes[product.contraction]
         if length > numerics.max_contraction:
             raise ValueError(
-                f"the contraction has {length} elements, more than the "
-                f"{numerics.max_contraction} that a headroom of {numerics.headroom} bits allows "
-                f"(2^{numerics.headroom} blocks of {numerics.block})"
+                f"the contraction has {length} elements, but a headroom of "
+                f"{numerics.headroom} allows at most {numerics.max_contraction} "
+                f"(2^{numerics.headroom} blocks of {numerics.block}); raise "
+                "accumulator.headroom"
             )

@@ -173,7 +173,7 @@ class Products(ABC, Generic[Own]):
         if given is not None:
             if len(given) != len(names):
                 of = f"{', '.join(names[:-1])} and {names[-1]}"
-                raise ValueError(f"tags must be {len(names)} integers, of {of}, not {given!r}")
+                raise ValueError(f"tags must be {len(names)} integers, for {of}, not {given!r}")
             return [require_int("tag", tag, 0, MAX_TAG) for tag in given]
         first = 0
         if not self._names_over_time():
@@ -313,7 +313,10 @@ class Products(ABC, Generic[Own]):
             self._check_held(name, one)
             return one
         if hasattr(type(operand), "copy_values"):
-            raise ValueError(f"{name} must be an array or a tensor of this device, not of another")
+            raise ValueError(
+                f"{name} must be an array or a tensor of this device, not a tensor of another "
+                "device"
+            )
         return as_matrices(name, operand)
 
     def _check_held(self, name: str, own: Own) -> None:

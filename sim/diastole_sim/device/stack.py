@@ -82,8 +82,8 @@ def broadcast(leading: Mapping[str, Leading]) -> Leading:
     except ValueError:
         said = ", ".join(f"{axes or '()'} of {name}" for name, axes in leading.items())
         raise ValueError(
-            f"the axes in front of rows and columns must broadcast as those of numpy.matmul do; "
-            f"they are {said}"
+            "the axes in front of rows and columns must broadcast as in numpy.matmul, but "
+            f"the axes in front are {said}"
         ) from None
 
 

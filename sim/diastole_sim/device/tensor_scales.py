@@ -49,8 +49,9 @@ class TensorScales:
         chosen, source = self.numerics.tensor_class(tensor_class), self.numerics.source
         if given is not None and not (source == "given" and chosen.has_tensor_scale):
             raise ValueError(
-                f"scale must be absent: a {tensor_class} tensor has no scale that is given "
-                f"({chosen.format.name} in {chosen.grouping}, scale.source = {source})"
+                "scale must be left out: this device takes no scale from the caller for "
+                f"class {tensor_class} (format {chosen.format.name}, block "
+                f"{chosen.grouping}, scale.source = {source})"
             )
         if not chosen.has_tensor_scale or source == "current":
             return None

@@ -167,7 +167,10 @@ def _tensor_exponent(chosen: TensorClass, amax: int, given: int | None) -> int |
     if not chosen.has_tensor_scale:
         if given is not None:
             name, grouping = chosen.format.name, chosen.grouping
-            raise ValueError(f"scale must be absent: {name} in groups {grouping} has no tensor's")
+            raise ValueError(
+                f"scale must be left out: {name} in groups {grouping} has no scale of the "
+                "whole tensor"
+            )
         return None
     if given is None:
         return amax_exponent(amax, chosen)

@@ -91,7 +91,7 @@ class GoldenMachine:
 
     def __init__(self, numerics: Numerics, limits: Limits, *, memory_bytes: int, seed: int = 0):
         if limits.vector is None or limits.nests is None:
-            raise ValueError("limits must be those of a machine with a vector unit and nests")
+            raise ValueError("limits must belong to a machine with a vector unit and nests")
         self.numerics, self.limits = numerics, limits
         self.seed = require_int("seed", seed, 0, 2**32 - 1)
         self.memory = GoldenMemory(memory_bytes)

@@ -92,7 +92,10 @@ class GoldenMemory:
 
     def _check(self, address: int, count: int, pitch: int, length: int) -> None:
         if address < 0 or address + (count - 1) * pitch + length > self.size:
-            raise OutsideError(f"{count} x {length} bytes at {address:#x}, memory has {self.size}")
+            raise OutsideError(
+                f"{count} x {length} bytes at {address:#x} are beyond the memory of "
+                f"{self.size} bytes"
+            )
 
     def _met(self, address: int, end: int) -> list[HeldBytes]:
         return [held for held in self._held.values() if held.address < end and address < held.end]

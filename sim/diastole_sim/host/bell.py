@@ -44,8 +44,8 @@ class BellMachine:
         parameters = self.product.parameters
         if "vector" not in parameters:
             raise ProductError(
-                f"{self.product.directory}: it has no vector unit; generate it with "
-                "vector.enable = true"
+                f"{self.product.directory}: this product has no vector unit; generate the "
+                "product with vector.enable = true"
             )
         self.numerics = Numerics.from_dict(parameters["numerics"])
         self.limits = Limits.of(

@@ -76,7 +76,7 @@ class Control:
         every = [c.encode() if isinstance(c, Command) else c for c in commands]
         encoded = b"".join(every)
         if any(len(each) != COMMAND_BYTES for each in every):
-            raise ValueError(f"every command has {COMMAND_BYTES} bytes")
+            raise ValueError(f"every command must have {COMMAND_BYTES} bytes")
         self.machine.bytes_at(at, len(encoded))[:] = bytearray(encoded)
         window = min(reads[0], at), max(reads[1], at + len(encoded))
         self.set("command_count", len(commands))
@@ -103,7 +103,7 @@ class Control:
             wrong = found != expected
         if wrong:
             raise ProtocolError(
-                f"{_refusal(found)}; by their table, {_refusal(expected)}",
+                f"{_refusal(found)}; by the table of commands, {_refusal(expected)}",
                 self.report() if error is None else error.report,
             )
 
@@ -155,7 +155,9 @@ class Control:
         waited = self.machine.cycle + RESET_CYCLES
         while self.status("busy"):
             if self.machine.cycle > waited:
-                raise HardwareHang(f"still busy {RESET_CYCLES} cycles after a reset", self.report())
+                raise HardwareHang(
+                    f"the machine is still busy {RESET_CYCLES} cycles after a reset", self.report()
+                )
             self.machine.idle(100)
 
     def names(self) -> list[str]:

@@ -35,7 +35,7 @@ class Heap:
                 )
                 self._taken[start] = start + length
                 return start
-        raise MemoryError(f"no room for {size} bytes in the machine's memory")
+        raise MemoryError(f"the memory of the machine has no room for {size} bytes")
 
     def free(self, address: int) -> None:
         """Free a piece of :meth:`allocate`. KeyError if the address is not allocated."""

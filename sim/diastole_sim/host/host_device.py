@@ -90,7 +90,9 @@ class HostDevice(Products[DeviceTensor]):
             parameters, cycles = self.product.parameters, self.product.cell_cycles
             self.loops = ChosenLoops(parameters, nest, machine.memory_model, cycles)
         except (KeyError, TypeError, ValueError) as error:
-            raise ProductError(f"{self.product.directory}: bad numerics: {error}") from error
+            raise ProductError(
+                f"{self.product.directory}: the manifest has wrong numerics: {error}"
+            ) from error
         self.control = Control(
             self.machine,
             Limits.of(self.numerics, data_width=self.product.data_width, nests=self.loops.limits),
@@ -114,7 +116,7 @@ class HostDevice(Products[DeviceTensor]):
             found = self.control.read(name)
             if found != value:
                 raise ProductError(
-                    f"{self.product.directory}: its {name} is {found:#x}, not {value:#x}"
+                    f"{self.product.directory}: register {name} reads {found:#x}, not {value:#x}"
                 )
 
     def close(self) -> None:

@@ -61,7 +61,7 @@ class ChosenLoops:
         limits = self.limits.of(operation)
         if limits is None:
             if self.nest not in (None, MACHINES_OWN):
-                raise ValueError(f"{operation} takes no nest: its loops are its own")
+                raise ValueError(f"{operation} takes no nest: the loops of {operation} are fixed")
             return MACHINES_OWN
         if self.nest is not None:
             loops = loops_of(self._machine, operation, m, n, k, widths=widths)

@@ -86,7 +86,10 @@ class Chain:
             if name not in ports:
                 raise ValueError(f"{self.name} has no stream {name}, only {', '.join(ports)}")
             if kind not in ports[name].kinds:
-                raise ValueError(f"{name} of {self.name} is never {kind.name.lower()}")
+                raise ValueError(
+                    f"{name} of {self.name} cannot have the kind {kind.name.lower()}, only "
+                    f"{', '.join(each.name.lower() for each in ports[name].kinds)}"
+                )
         return {name: others.get(name, port.kinds[0]) for name, port in ports.items()}
 
 

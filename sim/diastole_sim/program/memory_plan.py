@@ -114,7 +114,7 @@ class MemoryPlan:
     ) -> PlannedArea:
         """Allocate ``length`` bytes. ValueError if the name is in use."""
         if name in self.areas:
-            raise ValueError(f"there is an area {name} already")
+            raise ValueError(f"the memory plan has an area {name} already")
         area = PlannedArea(
             name=name, address=self.end, length=length, kind=kind, shape=shape, pitch=pitch
         )

@@ -65,9 +65,11 @@ def perceptron_program(
     has no vector unit, if scales must be given by the host, or if tables or panel of the vector
     unit are too small."""
     if limits.vector is None:
-        raise ValueError("a program is for a machine with a vector unit")
+        raise ValueError("a program needs a machine with a vector unit")
     if numerics.source == "given":
-        raise ValueError("a program gives no scales: scale.source must be current or delayed")
+        raise ValueError(
+            "scale.source must be current or delayed for a program, not given: no host gives scales"
+        )
     plan = MemoryPlan(
         numerics=numerics,
         data_width=limits.data_width,

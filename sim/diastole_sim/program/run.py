@@ -71,7 +71,9 @@ class MachineStoppedError(Exception):
         super().__init__(f"step {step}, command {self.index}: {meaning}")
 
     def __str__(self) -> str:
-        first = f"; first not finite: {self.not_finite}" if self.not_finite else ""
+        first = (
+            (f"; the first value that is not finite: {self.not_finite}") if self.not_finite else ""
+        )
         return f"{self.args[0]}{first}"
 
 

@@ -259,7 +259,9 @@ def program_problems(
                 if each.output == stream and each.when in (When.ALWAYS, when, When.FIRST)
             ]
             if len(times) != 1 or times[0] == When.FIRST:
-                found.append((None, f"output stream {stream} is not written once in every block"))
+                found.append(
+                    (None, f"must write output stream {stream} exactly once in every block")
+                )
                 break
     return found
 
@@ -283,12 +285,13 @@ def _faults(it: Instruction, block: int, panels: Sequence[int]) -> Iterator[str]
     yield from _faults_of_results(it, name)
     streams = {source - Source.S0 for source in it.sources.values()} & set(panels)
     if len(streams) > 1:
-        yield "two operands are different streams of the panel"
+        yield "an instruction reads at most one stream of the panel, not two"
     turned = it.turn_rows >= FAR_TURN and "c" in uses and it.c == it.d
     if streams and turned and it.o != NO_OUTPUT:
         yield (
-            f"turns register {it.d} by 8 rows or more into itself, reads the panel and writes a "
-            "stream; take another register, or two instructions"
+            f"an instruction that turns register {it.d} by 8 rows or more into the same "
+            "register cannot both read the panel and write a stream; take another "
+            "register, or two instructions"
         )
 
 
@@ -301,9 +304,12 @@ def _faults_of_c(it: Instruction, name: str, block: int) -> Iterator[str]:
     most = block.bit_length() - 1
     for field in ("turn_lanes", "turn_rows"):
         if getattr(it, field) > most:
-            yield f"{field.replace('_', ' ')} {getattr(it, field)} is more than log2 B, {most}"
+            yield (
+                f"{field.replace('_', ' ')} must be at most log2 B = {most}, not "
+                f"{getattr(it, field)}"
+            )
     if it.turn_rows and it.c >= REGISTERS:
-        yield "rows are turned of what is no register"
+        yield "only the rows of a register can be turned"
 
 
 def _faults_of_results(it: Instruction, name: str) -> Iterator[str]:
@@ -315,7 +321,7 @@ def _faults_of_results(it: Instruction, name: str) -> Iterator[str]:
     if not it.special:
         return
     if it.a >= REGISTERS:
-        yield f"the operand of {name} is no register"
+        yield f"the operand of {name} is not a register"
     if it.o != NO_OUTPUT:
         yield f"{name} writes no stream"
     if it.d == NO_REGISTER:

@@ -74,13 +74,14 @@ class Nest:
             name, equals, value = (word.strip() for word in part.partition("="))
             if not equals or name not in names:
                 raise ValueError(
-                    f"a nest is NAME=VALUE,... with names {', '.join(names)}, not {shown(part)}"
+                    f"a nest must be NAME=VALUE,... with the names {', '.join(names)}, not "
+                    f"{shown(part)}"
                 )
             if name in given:
                 raise ValueError(f"{name} is given twice, {given[name]} and {shown(value)}")
             given[name] = whole_number(value) if name in LENGTHS else value
             if given[name] is None:
-                raise ValueError(f"{name} must be a number of at least 0, not {shown(value)}")
+                raise ValueError(f"{name} must be an integer of at least 0, not {shown(value)}")
         return cls(**given)
 
 
@@ -153,13 +154,14 @@ class NestLimits:
             return None
         stream, held = self.panels(nest, blocks, planes)
         for keeps, operand, panel, room in (
-            (nest.keeps_stream, "streams", stream, self.stream_blocks),
-            (nest.keeps_held, "is held", held, self.held_blocks),
+            (nest.keeps_stream, "streaming", stream, self.stream_blocks),
+            (nest.keeps_held, "stationary", held, self.held_blocks),
         ):
             if keeps and panel > room:
                 return (
-                    f"keep={nest.keep} needs {panel} blocks in every bank of what {operand}, which "
-                    f"has {room}; keep=none fits, and so may shorter tiles or another outer loop"
+                    f"keep={nest.keep} needs {panel} blocks of the {operand} operand in "
+                    f"every bank, but a bank has {room}; use keep=none, shorter tiles or "
+                    "another outer loop"
                 )
         return None
 

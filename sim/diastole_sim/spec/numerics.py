@@ -154,7 +154,10 @@ class Numerics:
             require_choice(f"width of {name}", wanted, self.widths)
             return replace(chosen, format=chosen.format.at_width(wanted))
         if width is not None:
-            raise ValueError(f"width must be absent: {name} is {chosen.format.name}, not fast")
+            raise ValueError(
+                f"width must be left out: class {name} has the format {chosen.format.name}, "
+                "not fast"
+            )
         return chosen
 
     def planes_of(self, name: str) -> tuple[int, ...]:
@@ -359,8 +362,9 @@ def contradictions(numerics: Numerics) -> Iterator[tuple[tuple[str, ...], str]]:
         yield (
             tuple(f"format.{name}" for name in CLASS_NAMES),
             (
-                "format.x, format.w and format.dy must all be nvfp4, or none: its scales are no "
-                f"powers of two (nvfp4 is chosen for {' and '.join(two_level)})"
+                "format.x, format.w and format.dy must all be nvfp4, or none of them: the "
+                "scales of nvfp4 are not powers of two (nvfp4 is chosen for "
+                f"{' and '.join(two_level)})"
             ),
         )
     planes = [name for name in CLASS_NAMES if classes[name].format.planes]
@@ -369,8 +373,9 @@ def contradictions(numerics: Numerics) -> Iterator[tuple[tuple[str, ...], str]]:
         yield (
             tuple(f"format.{name}" for name in others),
             (
-                f"format.{others[0]} must be fast or bfp2 where format.{planes[0]} is fast, whose "
-                f"planes are multiplied as bfp2 is, not {classes[others[0]].format.name}"
+                f"format.{others[0]} must be fast or bfp2 where format.{planes[0]} is "
+                f"fast, not {classes[others[0]].format.name}: the planes of fast are "
+                "multiplied like bfp2"
             ),
         )
     for name, chosen in classes.items():
@@ -414,16 +419,16 @@ def contradictions(numerics: Numerics) -> Iterator[tuple[tuple[str, ...], str]]:
         sum_bits, f, g = numerics.block_sum_bits, numerics.fraction, numerics.headroom
         room = most - sum_bits
         advice = (
-            f"F + G of at most {room} would do"
+            f"choose F + G of at most {room}"
             if room >= 1
-            else "no F and G would do; a cell.window of 16 or 24 would"
+            else "no F and G are small enough; choose a cell.window of 16 or 24"
         )
         yield (
             ("cell.window", "accumulator.fraction", "accumulator.headroom"),
             (
-                f"accumulator.fraction and accumulator.headroom must make SW + F + G at most "
-                f"{most} bits, not {sum_bits} + {f} + {g} = {width} (SW follows "
-                f"from the formats, cell.window and array.block): {advice}"
+                "accumulator.fraction (F) and accumulator.headroom (G) must make SW + F + "
+                f"G at most {most} bits, not {sum_bits} + {f} + {g} = {width}; SW follows "
+                f"from the formats, cell.window and array.block: {advice}"
             ),
         )
 
@@ -482,8 +487,9 @@ def _not_delayed(numerics: Numerics) -> Iterator[tuple[tuple[str, ...], str]]:
             yield (
                 (f"scale.{name}", "scale.source"),
                 (
-                    f"scale.{name} must be {value} where scale.source is {numerics.source}, not "
-                    f"{given}: it belongs to scale.source = delayed"
+                    f"scale.{name} must be {value} where scale.source is "
+                    f"{numerics.source}, not {given}: scale.{name} works only with "
+                    "scale.source = delayed"
                 ),
             )
 
@@ -493,7 +499,9 @@ def require_widths(widths: tuple[int, ...]) -> None:
     some = bool(widths) and set(widths) <= set(WIDTHS)
     if not some or list(widths) != sorted(set(widths)):
         known = ", ".join(map(str, WIDTHS))
-        raise ValueError(f"fast.widths must be some of {known}, ascending, not {list(widths)}")
+        raise ValueError(
+            f"fast.widths must list one or more of {known}, ascending, not {list(widths)}"
+        )
 
 
 def _window(asked: int | None, a: Format, b: Format) -> int:

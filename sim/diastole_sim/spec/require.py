@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Sequence
+from enum import Enum
 from math import inf, isfinite
 from typing import TypeVar
 
@@ -52,7 +53,8 @@ def require_int(name: str, value: object, low: int, high: int) -> int:
     """
     if isinstance(value, int) and not isinstance(value, bool) and low <= value <= high:
         return value
-    raise ValueError(f"{name} must be an integer in {low}..{high}, not {_quoted(value)}")
+    accepted = f"an integer in {low}..{high}" if low < high else str(low)
+    raise ValueError(f"{name} must be {accepted}, not {_quoted(value)}")
 
 
 def require_choice(name: str, value: T, choices: Sequence[T]) -> T:
@@ -60,9 +62,17 @@ def require_choice(name: str, value: T, choices: Sequence[T]) -> T:
     otherwise."""
     if any(type(value) is type(choice) and value == choice for choice in choices):
         return value
-    accepted = ", ".join(str(choice) for choice in choices)
-    raise ValueError(f"{name} must be one of {accepted}, not {_quoted(value)}")
+    accepted = ", ".join(_choice(choice) for choice in choices)
+    one_of = "one of " if len(choices) > 1 else ""
+    raise ValueError(f"{name} must be {one_of}{accepted}, not {_quoted(value)}")
+
+
+def _choice(value: object) -> str:
+    """Return the text of an accepted value; of a member of an enumeration, the name."""
+    return value.name.lower() if isinstance(value, Enum) else str(value)
 
 
 def _quoted(value: object) -> str:
+    if isinstance(value, Enum):
+        return _choice(value)
     return shown(repr(value) if isinstance(value, str) else value)

@@ -107,7 +107,10 @@ class Frame:
         """Return the frame in some octets. ValueError if the octets are no whole number of words,
         or shorter than a head."""
         if len(octets) % WORD_BYTES or len(octets) < HEAD_WORDS * WORD_BYTES:
-            raise ValueError(f"a frame has whole words, at least {HEAD_WORDS}: {len(octets)} bytes")
+            raise ValueError(
+                f"a frame must have whole words of 4 bytes, at least {HEAD_WORDS} words, not "
+                f"{len(octets)} bytes"
+            )
         head, address, *data = (
             int.from_bytes(octets[k : k + WORD_BYTES], "little")
             for k in range(0, len(octets), WORD_BYTES)

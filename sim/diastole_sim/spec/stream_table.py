@@ -287,11 +287,11 @@ def _faults(
     index_list: Descriptor | None,
 ) -> Iterator[str]:
     if it.kind not in (OUTPUT_KINDS if output else INPUT_KINDS):
-        yield f"a stream of kind {it.kind} is no {'output' if output else 'input'}"
+        yield f"a stream of kind {it.kind} cannot be an {'output' if output else 'input'}"
         return
     kind = Kind(it.kind)
     if kind == Kind.PRODUCT and not of_product:
-        yield "a chain without a product has no product"
+        yield "only a chain of a product can read a product"
     yield from _unused(it, kind, output)
     if kind == Kind.PANEL:
         yield from _faults_of_panel(it, walk, limits, output)
@@ -302,7 +302,7 @@ def _faults(
         lengths |= {"pitch": it.pitch} if kind in ROWS else {}
         for name, value in lengths.items():
             if value % limits.beat_bytes:
-                yield f"its {name}, {value}, is no multiple of a beat, {limits.beat_bytes} bytes"
+                yield f"{name} must be a multiple of a beat, {limits.beat_bytes} bytes, not {value}"
     yield from _faults_of_order(it, kind, walk, output, of_product)
     if kind in GATHERED:
         yield from _faults_of_list(it, walk, limits, index_list)
@@ -313,9 +313,9 @@ def _faults(
             yield f"there is no scale slot {it.aux - 1}"
         if it.by_slot or it.decides:
             if not (*limits.choices, False)[it.tensor_class]:
-                yield "the machine decides no widths of its class"
+                yield "the machine chooses no widths for the class of the image"
             if not it.aux:
-                yield "there is no slot that says its width"
+                yield "no slot gives the width of the image"
 
 
 def _faults_of_list(
@@ -323,10 +323,10 @@ def _faults_of_list(
 ) -> Iterator[str]:
     """Yield the broken rules of the stream with the list of gathered rows."""
     if it.aux >= SLOTS or index_list is None or index_list.kind != Kind.LABELS:
-        yield "its list of rows is no stream of labels"
+        yield "the list of gathered rows is not a stream of labels"
     else:
         for text in _faults(index_list, walk, limits, False, False, None):
-            yield f"its list of rows: {text}"
+            yield f"the list of gathered rows: {text}"
 
 
 def _unused(it: Descriptor, kind: Kind, output: bool) -> Iterator[str]:
@@ -345,18 +345,18 @@ def _unused(it: Descriptor, kind: Kind, output: bool) -> Iterator[str]:
     }
     for name, is_used in used.items():
         if getattr(it, name) and not is_used:
-            yield f"{name} means nothing in a stream of kind {kind.name.lower()}, and is not 0"
+            yield f"{name} has no meaning in a stream of kind {kind.name.lower()}, and must be 0"
 
 
 def _faults_of_panel(
     it: Descriptor, walk: Walk, limits: StreamLimits, output: bool
 ) -> Iterator[str]:
     if it.aux not in tuple(PanelOrder) or (output and it.aux == PanelOrder.BLOCK_COLUMN_ZERO_FIRST):
-        yield f"aux {it.aux} says nothing of which vectors"
+        yield f"aux {it.aux} is not an order of vectors of the panel"
     elif panel_vectors(it, walk) > limits.panel_vectors:
         yield (
-            f"it needs {panel_vectors(it, walk)} vectors of the panel, which has "
-            f"{limits.panel_vectors}"
+            f"the stream needs {panel_vectors(it, walk)} vectors of the panel, but the "
+            f"panel has {limits.panel_vectors}"
         )
 
 
@@ -367,10 +367,10 @@ def _faults_of_order(
     if not output:
         return
     if kind == Kind.COLUMN and (of_product or not walk.by_columns):
-        yield "a vector of columns is written by a walk by columns"
+        yield "a vector of columns must be written by a walk by columns"
     if kind == Kind.ROW and walk.by_columns:
-        yield "a vector of rows is written by a walk by rows"
+        yield "a vector of rows must be written by a walk by rows"
     if kind == Kind.IMAGE and walk.by_columns:
-        yield "an image is written by a walk by rows"
+        yield "an image must be written by a walk by rows"
     if kind == Kind.MASK and walk.by_columns and walk.block**2 % 8:
-        yield "a mask whose blocks are no whole bytes is written by a walk by rows"
+        yield "a mask with blocks of a fraction of a byte must be written by a walk by rows"

@@ -81,7 +81,7 @@ class Cache:
         entry, new = self.folder / key, self.folder / f"{MAKING}{key}"
         shutil.rmtree(new, ignore_errors=True)  # left by a killed process
         if entry.exists():
-            self.say(f"{entry} is damaged ({found}); it is made again")
+            self.say(f"{entry} is damaged ({found}) and is generated again")
             _remove(entry, new)
         new.mkdir()
         try:

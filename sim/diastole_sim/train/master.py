@@ -134,7 +134,9 @@ class Master:
         if self.format is None:
             for name in ("rounding", "bits"):
                 if getattr(self, name) is not None:
-                    raise ValueError(f"master {name} is of {NARROW}: float32 rounds nothing")
+                    raise ValueError(
+                        f"master {name} is an option of {NARROW}: float32 weights are not rounded"
+                    )
             return
         rule = DEFAULT_ROUNDING if self.rounding is None else self.rounding
         require_choice("master rounding", rule, tuple(RULES))
@@ -143,7 +145,9 @@ class Master:
             bits = DRAW_BITS if self.bits is None else self.bits
             object.__setattr__(self, "bits", require_int("master bits", bits, 1, DRAW_BITS))
         elif self.bits is not None:
-            raise ValueError("master bits are of stochastic roundings: nearest draws none")
+            raise ValueError(
+                "master bits is an option of stochastic roundings: nearest draws no random bits"
+            )
 
     @property
     def format(self) -> MasterFormat | None:

@@ -49,7 +49,9 @@ class Precision:
     def __post_init__(self) -> None:
         require_choice("precision", self.kind, PRECISIONS)
         if (self.switch is None) == (self.kind == "low-to-high"):
-            raise ValueError("a step to switch at goes with low-to-high, and with nothing else")
+            raise ValueError(
+                "switch, a step, must be given with low-to-high, and with no other precision"
+            )
 
     def threshold(self, step: int, steps: int, layer: int, layers: int) -> int:
         """Return max(0, alpha - beta step/steps - beta layer/layers) in units of 2^-16, ties to

@@ -55,7 +55,7 @@ class TrainingState:
                     part: self.arrays[f"{name}.{number}.{part}"] for part in ("value", "velocity")
                 }
                 if any(each.shape != parameter.value.shape for each in found.values()):
-                    raise ValueError(f"{name} {number} has another shape")
+                    raise ValueError(f"{name} {number} has a different shape in this training")
                 parameters[number] = Parameter(**found)
         for name in COUNTED:
             setattr(session, name, self.counts[name])

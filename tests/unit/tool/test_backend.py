@@ -104,8 +104,12 @@ def test_hardware_of_a_product(hardware, tmp_path):
         (ProtocolError("a stray write"), CheckFailed, "a stray write"),
         (BuildError("g++ failed"), CheckFailed, "g++ failed"),
         (ProductError("no manifest"), CheckFailed, "no manifest"),
-        (MemoryError("heap is full"), BadInput, "too large for this computer: heap is full"),
-        (MemoryError(), BadInput, "too large for this computer: no memory"),
+        (
+            MemoryError("heap is full"),
+            BadInput,
+            "the work is too large for this computer: heap is full",
+        ),
+        (MemoryError(), BadInput, "the work is too large for this computer: no memory"),
     ],
     ids=lambda value: type(value).__name__ if isinstance(value, Exception) else "",
 )
@@ -126,7 +130,7 @@ def test_refused_commands(hardware, code):
     ):
         raise CommandError("the refusal", code=code, index=0)
     if too_large:
-        assert str(caught.value) == "too large for the hardware: the refusal"
+        assert str(caught.value) == "the work is too large for the hardware: the refusal"
 
 
 def test_held():
@@ -164,8 +168,8 @@ def test_generation_is_told(monkeypatch, capsys, tmp_path):
     assert cached_product(PICO) == tmp_path
     assert calls == [(PICO, tmp_path)]
     assert capsys.readouterr().err == (
-        "diastole: generating diastole_pico and compiling its Verilog, once for this "
-        "configuration: about 20 s\n"
+        "diastole: generating diastole_pico and compiling the Verilog takes about 20 s\n, "
+        "once for this configuration"
     )
 
 

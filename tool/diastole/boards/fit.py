@@ -92,7 +92,10 @@ def find_fit(
     key = hashlib.sha256(text.encode()).hexdigest()[:24]
 
     def ask(folder: Path) -> None:
-        said(f"asking Yosys what {product.name} takes of a {kind.device}: minutes, once")
+        said(
+            f"Yosys counts the resources of {product.name} on a {kind.device}, once; the count "
+            "takes minutes"
+        )
         fit = _cells_alone(request, whole, product, tools)
         if fit is None or not fit.lacking:
             fit = _fit(synthesise(request, whole, tools, said))

@@ -29,6 +29,6 @@ AS_IT_IS = {
         "stalls": "golden, which has no clock",
         "latency": "golden, which has no memory",
     },
-    "board": dict.fromkeys(("stalls", "latency"), "board, which is as it is"),
+    "board": dict.fromkeys(("stalls", "latency"), "board, which has fixed hardware"),
 }
 """Reasons why options change nothing, by backend and option."""

@@ -13,7 +13,7 @@ from diastole_sim.spec.numerics import CLASS_NAMES, Numerics
 def add_parser(commands: Commands) -> None:
     parser = commands.add_parser(
         "check",
-        help="check a configuration",
+        help="report all mistakes of a configuration",
         description=__doc__,
         epilog="example: diastole check my.toml --set array.rows=4",
         allow_abbrev=False,
@@ -50,10 +50,10 @@ def describe(numerics: Numerics) -> list[str]:
     lines: list[str] = []
     for name in CLASS_NAMES:
         chosen = numerics.tensor_class(name)
-        copies = ", two copies" if chosen.two_copies else ""
+        copies = ", stored in two copies" if chosen.two_copies else ""
         lines.append(
-            f"{name}: {chosen.format.name} by {chosen.grouping}, scale {chosen.scale}, "
-            f"rounded {chosen.rounding}{copies}"
+            f"{name}: format {chosen.format.name}, groups {chosen.grouping}, scale "
+            f"{chosen.scale}, rounding {chosen.rounding}{copies}"
         )
     pairs = list(combinations(CLASS_NAMES, 2))
     bits = max(numerics.product_bits(a, b) for a, b in pairs)

@@ -56,7 +56,7 @@ SETTINGS = (PRESET,)
 """Settings of a configuration, besides keys of the machine and options of `train`."""
 RESULTS = Path("comparison.jsonl")
 DEFAULT_PRESET = "nano"
-OF_PRESETS = "compare takes presets without their vector unit, for a host trains every task"
+OF_PRESETS = "compare leaves out the vector unit of presets, because a host trains every task"
 
 
 def add_parser(commands: Commands) -> None:
@@ -69,23 +69,24 @@ def add_parser(commands: Commands) -> None:
         allow_abbrev=False,
     )
     add_config(parser, presets=True)
-    what = parser.add_argument_group("what is compared")
+    what = parser.add_argument_group("configurations")
     what.add_argument(
         "--plan",
         metavar="PLAN",
         type=Path,
-        help="a TOML file: task or data, steps, seeds, machine or preset, set, over, and "
-        "[[configuration]] with a name, keys of the machine and options of train; what is given "
-        "here goes before",
+        help="TOML file with task or data, steps, seeds, machine or preset, set, over, and "
+        "tables [[configuration]] with a name, keys of the machine and options of train; "
+        "options of the command line go before the file",
     )
     what.add_argument(
         "--over",
         metavar="KEY=A,B,...",
         action="append",
         default=[],
-        help="these values of a key of the machine, of format, block, rounding, scale or overflow "
-        "of all classes, of preset, or of an option of train, such as precision; a value that has "
-        "commas is in brackets, as in hidden=64,[64,64]; given several times, all combinations",
+        help="compare these values of a key of the machine, of format, block, rounding, scale "
+        "or overflow for all classes, of preset, or of an option of train, such as "
+        "precision; a value with commas is in brackets, as in hidden=64,[64,64]; several "
+        "--over give all combinations",
     )
     what.add_argument(
         "--configuration",
@@ -93,50 +94,51 @@ def add_parser(commands: Commands) -> None:
         dest="configurations",
         action="append",
         default=[],
-        help="one more, with these keys; the name may be left out. The first one is the plain one",
+        help="add a configuration with these keys; the name may be left out; the first "
+        "configuration is the plain configuration, to which all others are compared",
     )
     what.add_argument(
-        "--task", metavar="NAME", help=f"what to learn: {train.listed_tasks()} (default: digits)"
+        "--task", metavar="NAME", help=f"task to learn: {train.listed_tasks()} (default: digits)"
     )
     what.add_argument(
         "--data",
         metavar="A.npz",
         type=Path,
-        help="instead of a task your own inputs (samples x features) and labels, for a perceptron "
-        "with 64 hidden units, a fifth held out",
+        help="inputs (samples x features) and labels of your own instead of a task, for a "
+        "perceptron with 64 hidden units; a fifth of the samples is held out",
     )
     what.add_argument(
         "--steps",
         metavar="N",
         type=integer(1, train.MAX_STEPS),
-        help="minibatches to train on (default: the task's own number)",
+        help="minibatches of a run (default: the number of the task)",
     )
-    what.add_argument("--seeds", metavar="A,B,...", help="of the runs (default: 0,1,2)")
-    how = parser.add_argument_group("how")
+    what.add_argument("--seeds", metavar="A,B,...", help="seeds of the runs (default: 0,1,2)")
+    how = parser.add_argument_group("execution")
     how.add_argument(
         "--jobs",
         metavar="N",
         type=integer(1, 1024),
-        help="processes, each with one thread of BLAS (default: one for each core)",
+        help="number of processes, each with one thread of BLAS (default: one for each core)",
     )
     how.add_argument(
         "--scheduler",
         metavar="ADDRESS",
-        help="of a Dask cluster that does the runs instead, such as tcp://10.0.0.1:8786",
+        help="address of a Dask cluster that does the runs, such as tcp://10.0.0.1:8786",
     )
     how.add_argument(
         "--results",
         metavar="FILE",
         type=Path,
         default=RESULTS,
-        help="where every run becomes a line of JSON; what is there already is not run again "
+        help="file with a line of JSON for every run; runs in the file are not repeated "
         f"(default: {RESULTS})",
     )
     how.add_argument(
         "--out",
         metavar="PICTURE",
         type=Path,
-        help="loss against area x passes and against bits, .png or .svg",
+        help="picture of the loss against area x passes and against bits, .png or .svg",
     )
     add_json(parser)
     parser.set_defaults(execute=execute)
@@ -147,7 +149,7 @@ def execute(arguments: argparse.Namespace) -> int:
     seeds = _seeds(arguments.seeds) or plan.seeds or SEEDS
     asked = _asked(arguments, plan)
     if arguments.file is not None and arguments.preset is not None:
-        raise BadInput("either FILE or --preset says which machine")
+        raise BadInput("the machine must be given either as FILE or as --preset")
     check_output("--results", arguments.results, (".jsonl",))
     check_picture("--out", arguments.out)
     install.require(install.JOBLIB, install.THREADPOOLCTL)
@@ -217,7 +219,7 @@ def _task(arguments: argparse.Namespace, plan: ComparisonPlan) -> Task:
     given = [(arguments.task, arguments.data), (plan.task, plan.data), ("digits", None)]
     name, data = next(pair for pair in given if pair != (None, None))
     if name is not None and data is not None:
-        raise BadInput("--task and --data both say what is learnt: give one of them")
+        raise BadInput("--task and --data exclude each other: give only one")
     if data is not None:
         return given_task(read_samples(data), data.name)
     task = train.named_task(name or "")

@@ -31,7 +31,7 @@ class Parser(argparse.ArgumentParser):
         if rest:
             option = next((word for word in rest if word.startswith("-")), "")
             near = meant(option.partition("=")[0], self._option_string_actions)
-            self.error(f"unrecognized arguments: {' '.join(rest)}{near}")
+            self.error(f"the command does not accept {' '.join(rest)}{near}")
         return found, rest
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
@@ -42,6 +42,6 @@ class Parser(argparse.ArgumentParser):
         of_commands = isinstance(action.choices, dict)  # choices of `add_subparsers`
         raise argparse.ArgumentError(
             None if of_commands else action,
-            f"must be one of {'the commands ' if of_commands else ''}{', '.join(names)}, "
+            f"{'COMMAND ' if of_commands else ''}must be one of {', '.join(names)}, "
             f"not {shown(str(value))}{meant(str(value), names)}",
         )

@@ -33,7 +33,7 @@ from diastole_sim.spec.registers import WAIT_CAUSES
 def add_parser(commands: Commands) -> None:
     parser = commands.add_parser(
         "run",
-        help="compute one matrix product",
+        help="compute a matrix product on your data",
         description=__doc__,
         epilog="example: diastole run my.toml --op forward --in a.npz --out b.npz --verify",
         allow_abbrev=False,
@@ -43,7 +43,8 @@ def add_parser(commands: Commands) -> None:
         "--op",
         choices=tuple(OPERATIONS),
         required=True,
-        help="Y = X W; dX = dY W^T; dW = X^T dY; or both gradients",
+        help="product to compute: forward is Y = X W, dx is dX = dY W^T, dw is dW = X^T dY, "
+        "backward is both gradients",
     )
     parser.add_argument(
         "--in",
@@ -51,7 +52,7 @@ def add_parser(commands: Commands) -> None:
         dest="source",
         type=Path,
         required=True,
-        help="the tensors that the product needs: X (M x K), W (K x N), dY (M x N)",
+        help="file with the tensors of the product: X (M x K), W (K x N), dY (M x N)",
     )
     parser.add_argument(
         "--out",
@@ -59,28 +60,28 @@ def add_parser(commands: Commands) -> None:
         dest="target",
         type=Path,
         required=True,
-        help="Y, dX, dW, and X_q, W_q, dY_q, the operands as converted (two copies where groups "
-        "are vectors: X_q_k, X_q_m, W_q_n, W_q_k, dY_q_n, dY_q_m)",
+        help="file to write: Y, dX, dW and the converted operands X_q, W_q, dY_q (two copies "
+        "where groups are vectors: X_q_k, X_q_m, W_q_n, W_q_k, dY_q_n, dY_q_m)",
     )
     parser.add_argument(
         "--codes",
         action="store_true",
-        help="take and write operands as element codes and scales too: X_codes, X_scales, "
+        help="also read and write operands as element codes and scales: X_codes, X_scales, "
         "X_tensor_scale, X_format",
     )
     parser.add_argument(
         "--nest",
         metavar="NAME=VALUE,...",
-        help="the loops of forward, dx or dw: t_blocks, groups, chunk, outer (t or l), keep (none, "
-        "stream, held or both); what is left out is the machine's own, without --nest the model of "
-        "the machine chooses; the result is the same",
+        help="loops of forward, dx or dw: t_blocks, groups, chunk, outer (t or l), keep (none, "
+        "stream, held or both); absent names keep the values of the machine, and without "
+        "--nest the model of the machine chooses; the result does not depend on the loops",
     )
     parser.add_argument(
         "--part",
         metavar="AXIS,INDEX,COUNT",
-        help="compute part INDEX, from 0 on, of COUNT along m, n or k, as one of so many machines "
-        "that share the product: tensors are converted whole, and results and _q are those of the "
-        "part; not along an axis that the product sums over",
+        help="compute part INDEX, from 0 on, of COUNT parts along m, n or k, as one of COUNT "
+        "machines that share the product; tensors are converted whole, results and _q "
+        "belong to the part; the axis of the sum cannot be cut",
     )
     add_execution(parser)
     parser.set_defaults(execute=execute)
@@ -127,9 +128,9 @@ def execute(arguments: argparse.Namespace) -> int:
         floats = config.accumulator.kind == "float"
         say(describe(record, arguments.target, floats=floats))
         say_next(
-            "--verify compares all of it with the numpy model, bit for bit"
+            "--verify compares all results with the numpy model, bit for bit"
             if not arguments.verify
-            else "--trace waves.vcd records waves of it"
+            else "--trace waves.vcd records the waves"
         )
     for line in failures(comparison):
         fail(line)
@@ -149,8 +150,8 @@ def read_nest(arguments: argparse.Namespace, config: Config) -> Nest | None:
         raise BadInput(f"--nest: {error}") from error
     if config.plan.nests.of(arguments.op) is None:
         raise BadInput(
-            f"--nest: {arguments.op} takes none: its one pass has loops of its own, and where "
-            "it is two products each takes its own: --op dx, then --op dw"
+            f"--nest: {arguments.op} takes no nest, because the loops of both gradients "
+            "are fixed; run --op dx and --op dw, each with a nest"
         )
     return nest
 
@@ -402,8 +403,8 @@ def describe(record: dict[str, Any], target: Path, *, floats: bool = False) -> s
         )
     for name, count in record["beyond_float32"].items():
         lines.append(
-            f"{name}_q has Inf for {count} elements: they are stored, and multiplied, as finite "
-            "numbers that float32 does not reach"
+            f"{name}_q has Inf for {count} elements: the machine stores and multiplies "
+            "finite numbers beyond the range of float32"
         )
     if record["underflowed"]:
         lines.append(

@@ -43,21 +43,23 @@ def floors(text: str) -> Floors:
 
 def add_loss_scale(parser: argparse.ArgumentParser) -> None:
     """Add the options of the scale of the loss."""
-    group = parser.add_argument_group("scale of the loss", "of whole steps, and of a host's")
+    group = parser.add_argument_group(
+        "scale of the loss", "for whole steps on the machine, and for steps with a host"
+    )
     group.add_argument(
         "--loss-scale",
         metavar="X",
         type=exponent,
-        help="multiply the loss's gradient by 2^X at first, halve that after a step that "
-        f"overflowed, double it after {DEFAULT.window} that did not (default: that of the key "
-        "numbers, else off)",
+        help="multiply the gradient of the loss by 2^X at first, halve the factor after a step "
+        f"that overflowed, double the factor after {DEFAULT.window} steps without overflow "
+        "(default: from the key numbers, else off)",
     )
     group.add_argument(
         "--loss-scale-floor",
         metavar="STEP=X,...",
         type=floors,
-        help="from each of these steps on the loss's gradient is multiplied by 2^X at least; "
-        "steps and exponents rise (default: those of the key numbers, else "
+        help="smallest exponents: from each STEP on, the gradient of the loss is multiplied by "
+        "at least 2^X; steps and exponents rise (default: from the key numbers, else "
         f"{DEFAULT.smallest} throughout)",
     )
 

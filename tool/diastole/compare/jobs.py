@@ -126,7 +126,7 @@ def run_job(job: Job) -> Record:
     record: Record = {"key": job.key, "name": job.name, **job.content}
     try:
         if job.version != numerics_version():
-            raise RuntimeError("there is another version of diastole where this should have run")
+            raise RuntimeError("the worker has another version of diastole")
         with limits.threadpool_limits(1):
             return record | _found(job)
     except Exception as error:  # after any error of a run, the remaining runs go on

@@ -141,7 +141,7 @@ def unique(named: Sequence[Named]) -> list[Named]:
     names = [each.name for each in named]
     twice = [name for name in dict.fromkeys(names) if names.count(name) > 1]
     if twice:
-        raise BadInput(*(f"two configurations are called {name}" for name in twice))
+        raise BadInput(*(f"two configurations have the name {name}" for name in twice))
     if not named:
         raise BadInput("nothing to compare: give --over, --configuration or --plan")
     return list(named)
@@ -176,7 +176,7 @@ def _plan_of(document: Mapping[str, Any], folder: Path) -> ComparisonPlan:
     seeds = document.get("seeds")
     if seeds is not None and not _are_seeds(seeds):
         problems.append(
-            f"seeds must be a list of different integers from 0 on, not {value_shown(seeds)}"
+            f"seeds must be a list of different integers of at least 0, not {value_shown(seeds)}"
         )
     given: dict[str, str | None] = {key: text(key) for key in ("task", "data", "machine", PRESET)}
     named: list[Named] = []
@@ -184,7 +184,7 @@ def _plan_of(document: Mapping[str, Any], folder: Path) -> ComparisonPlan:
     if not isinstance(entries, list) or not all(
         isinstance(each, dict) for each in cast(list[Any], entries)
     ):
-        problems.append("configuration must be tables, each [[configuration]]")
+        problems.append("configuration must consist of tables [[configuration]]")
         entries = []
     for entry in cast(list[dict[str, Any]], entries):
         try:

@@ -146,15 +146,17 @@ def _cut_chunks(config: Config, draft: Numerics) -> Iterator[Fault]:
     if known:
         shown = ", ".join(map(str, known[:MOST_SHOWN]))
         more = " and so on" if len(known) > MOST_SHOWN else ""
-        advice = f"{shown}{more} would do"
+        advice = f"use {shown}{more}"
     else:
-        advice = f"none up to {LONGEST_CHUNK} is, so accumulator.kind must be integer"
+        advice = (
+            f"no chunk up to {LONGEST_CHUNK} is such a multiple: set accumulator.kind to integer"
+        )
     blamed = (f"array.{sides[name]}" for name in parts)
     yield (
         ("accumulator.chunk", "accumulator.kind", "array.block", "array.transpose", *blamed),
         (
-            "accumulator.chunk must be a multiple of the elements of a contraction that a pass "
-            f"sums, {each}: {advice}, not {chunk}"
+            f"accumulator.chunk must be a multiple of {each}, the elements of a "
+            f"contraction that a pass sums, not {chunk}: {advice}"
         ),
     )
 
@@ -168,8 +170,8 @@ def _chunks_of_planes(draft: Numerics) -> Iterator[Fault]:
     yield (
         ("accumulator.kind", f"format.{planes[0]}"),
         (
-            f"accumulator.kind must be integer where format.{planes[0]} is fast, whose planes are "
-            'not summed chunk by chunk, not "float"'
+            f"accumulator.kind must be integer where format.{planes[0]} is fast, not "
+            '"float": the planes of fast are not summed chunk by chunk'
         ),
     )
 

@@ -105,7 +105,7 @@ def _repeated(overrides: Sequence[str]) -> list[str]:
                     f"--set: {key} is given twice, as {shown(before)} and {shown(value)}"
                 )
             elif parts[: len(other)] == other or other[: len(parts)] == parts:
-                problems.append(f"--set: {'.'.join(other)} and {key} say the same key twice")
+                problems.append(f"--set: {'.'.join(other)} and {key} give the same key twice")
         said[parts] = value
     return problems
 
@@ -266,7 +266,7 @@ def _override(document: dict[str, Any], text: str) -> str:
     key, equals, value = text.partition("=")
     parts = [part.strip() for part in key.split(".")]
     if not equals or not all(parts):
-        raise BadInput(f"--set: must be KEY=VALUE, not {value_shown(text)}")
+        raise BadInput(f"--set must be KEY=VALUE, not {value_shown(text)}")
     table = document
     for part in parts[:-1]:
         inner = table.setdefault(part, {})

@@ -46,7 +46,7 @@ def observe(
         for got, wanted in zip(results, expected, strict=True):
             comparison.result(got, wanted)
         if comparison.mismatches:
-            raise CheckFailed(f"the hardware is not the golden model: {comparison.first}")
+            raise CheckFailed(f"the hardware differs from the golden model: {comparison.first}")
         try:
             operands = {
                 each.name: ShownOperand(
@@ -66,7 +66,7 @@ def observe(
             seen = read_waves(waves, SCOPE, signals(config.plan))
             return operands, results, runs_of(seen, config.plan, operands)
         except Untrue as error:
-            raise CheckFailed(f"the waves do not show what was computed: {error}") from error
+            raise CheckFailed(f"the waves differ from the computed results: {error}") from error
 
 
 def _require_finite(operands: Operands) -> None:
@@ -75,8 +75,8 @@ def _require_finite(operands: Operands) -> None:
         if not all(np.isfinite(operand.values(copy)).all() for copy in range(operand.copies)):
             key = f"overflow.{CLASSES[name]}"
             raise BadInput(
-                f"{name} has elements that are Inf or NaN, by {key} = specification; explain "
-                f"shows finite numbers: --set {key}=saturate"
+                f"{name} has Inf or NaN, because {key} = specification; explain shows only "
+                f"finite numbers: give --set {key}=saturate"
             )
 
 

@@ -67,7 +67,7 @@ def _twice(path: Path, names: Iterable[str]) -> list[str]:
     for name in names:
         alike.setdefault(name.lower(), set()).add(name)
     return [
-        f"{path}: {' and '.join(sorted(alike[key]))} are both there; give one of them"
+        f"{path}: {' and '.join(sorted(alike[key]))} are the same tensor: keep one"
         for key in BY_SMALL_NAME
         if len(alike.get(key, ())) > 1
     ]
@@ -75,9 +75,9 @@ def _twice(path: Path, names: Iterable[str]) -> list[str]:
 
 def _no_matrix(header: Header) -> str | None:
     if header.dtype.hasobject:
-        return "it holds Python objects"
+        return "the array holds Python objects"
     if header.dtype.kind != "f":
-        return f"it holds {header.dtype}, no floats"
+        return f"the array holds {header.dtype}, not floats"
     if len(header.shape) != 2 or 0 in header.shape:
-        return f"its shape is {header.shape}, not that of a matrix"
+        return f"the shape {header.shape} is not the shape of a matrix"
     return None

@@ -100,7 +100,9 @@ class _Operands(Archive):
     def get(self, name: str) -> Array | None:
         """Return the array, or None after adding a problem."""
         if name not in self.names:
-            self.problem(f"has no array {name} (it has {', '.join(self.names) or 'none'})")
+            self.problem(
+                f"has no array {name}; the arrays of the file are {', '.join(self.names) or 'none'}"
+            )
             return None
         try:
             return self.read(name)
@@ -153,7 +155,7 @@ def _read_codes(file: _Operands, name: str, numerics: Numerics, given: Given) ->
     """Read an operand from codes: X_format, X_tensor_scale and, for each copy, codes and scales."""
     before = len(file.problems)
     if name in file.names:
-        file.problem(f"{name} and its codes are both there; give one of them")
+        file.problem(f"{name} and the codes of {name} exclude each other: keep one")
     tensor_class = CLASSES[name]
     chosen = numerics.tensor_class(tensor_class)
     form = Form.of(chosen)
@@ -234,7 +236,9 @@ def check_codes(tensors: Mapping[str, Operand], numerics: Numerics) -> None:
     """Raise :class:`BadInput` with a line for each tensor with elements without a code."""
     problems: list[str] = []
     if numerics.chooses_widths:
-        raise BadInput("--codes are of formats with one width, not of fast: leave --codes out")
+        raise BadInput(
+            "--codes works only for formats with a single width, not for fast: leave --codes out"
+        )
     for name, tensor in tensors.items():
         form = Form.of(numerics.tensor_class(CLASSES[name]))
         if isinstance(tensor, Quantised) or numerics.special == "flag" or form.has_nan:
@@ -250,11 +254,12 @@ def check_codes(tensors: Mapping[str, Operand], numerics: Numerics) -> None:
 
 
 _LARGEST = (
-    "taken as the largest magnitude of its group (0 in a group of zeros with a scale of its own)"
+    "which become the largest magnitude of the group (0 in a group of zeros with a scale "
+    "of its own)"
 )
 BECOMES: dict[str, dict[str, str]] = {
-    "flag": {"NaN": "taken as +0", "Inf": _LARGEST},
-    "poison": dict.fromkeys(("NaN", "Inf"), "which makes every result that it reaches NaN"),
+    "flag": {"NaN": "which become +0", "Inf": _LARGEST},
+    "poison": dict.fromkeys(("NaN", "Inf"), "which turn every dependent result into NaN"),
 }
 """Treatment of NaN and Inf, by ``special``."""
 
@@ -290,9 +295,9 @@ def unusable(name: str, dtype: np.dtype[Any], shape: tuple[int, ...]) -> str | N
         held = "Python objects" if dtype.hasobject else str(dtype)
         return f"{name} must hold real numbers, not {held}"
     if len(shape) != 2:
-        return f"{name} must have 2 dimensions, not {len(shape)} (its shape is {shape})"
+        return f"{name} must have 2 dimensions, not {len(shape)}; the shape is {shape}"
     if 0 in shape:
-        return f"{name} must not have an empty axis (its shape is {shape})"
+        return f"{name} must not have an empty axis; the shape is {shape}"
     return None
 
 

@@ -92,13 +92,17 @@ def every_choice(texts: Sequence[str]) -> list[tuple[str, ...]]:
         if not equals or not key.strip() or not all(given):
             raise BadInput(f"--over must be KEY=VALUE,VALUE,..., not {text}")
         if same_key(key) in keys:
-            raise BadInput(f"--over: {key.strip()} is given twice; give all its values at once")
+            raise BadInput(
+                f"--over: {key.strip()} is given twice; give all values in a single --over"
+            )
         keys.add(same_key(key))
         _refuse_repeated(key.strip(), given)
         choices.append([f"{key.strip()}={value}" for value in given])
     found = list(product(*choices))
     if len(found) > MOST_MACHINES:
-        raise BadInput(f"--over: {len(found)} machines are more than {MOST_MACHINES}")
+        raise BadInput(
+            f"--over gives {len(found)} machines, more than the limit of {MOST_MACHINES}"
+        )
     return found
 
 
@@ -165,7 +169,7 @@ def on_all_cores() -> Generator[Mapped]:
                     worker.kill()
             if isinstance(error, BrokenExecutor):
                 raise CheckFailed(
-                    "a process ended before its work did, as where memory runs out"
+                    "a process ended before the end of the work, for example because memory ran out"
                 ) from None
             raise
 

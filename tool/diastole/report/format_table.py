@@ -26,7 +26,7 @@ class Combination:
 
 COMBINATIONS = (
     Combination("any but nvfp4", "any but nvfp4", "any but nvfp4", "mixed as you like"),
-    Combination("nvfp4", "nvfp4", "nvfp4", "all three or none: its scales are no powers of two"),
+    Combination("nvfp4", "nvfp4", "nvfp4", "all three or none: the scales are not powers of two"),
     Combination("any", "any", "squares, tensor", "both gradients in one pass over dY"),
     Combination("any", "any", "vectors", "dX, then dW: each reads its own copy of dY"),
     Combination(
@@ -91,10 +91,10 @@ def legend(block: int) -> list[str]:
     """Return the meaning of the columns of :func:`table`."""
     command = areas()["command"]
     return [
-        f"groups: that share a scale, by default, with array.block = {block}",
-        "bits: of an element and its share of the scales; both: in both copies, if groups are 1xN",
-        "largest, smallest: positive elements at scale 1; ulp: at 1; D: binades below the top one",
-        "window: bits of a product in the cell (cell.window), by default and exactly",
+        f"groups: elements that share a scale, by default, with array.block = {block}",
+        "bits: of an element and a share of the scales; both: in both copies, if groups are 1xN",
+        "largest, smallest: positive elements at scale 1; ulp: at 1; D: binades below the largest",
+        "window: bits of a product in the cell (cell.window), by default and for exact products",
         f"NAND2/MAC: area of a cell, by {command}"
         if command
         else "NAND2/MAC: area of a cell; not measured here",

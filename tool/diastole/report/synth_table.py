@@ -89,8 +89,10 @@ def share(part: Mapping[str, float], whole: Mapping[str, float], resource: str) 
 def _legend(found: Synthesis) -> list[str]:
     target = found.request.target
     tools = ", ".join(f"{name} {version}" for name, version in found.versions.items())
-    how = "flat: a cell counts where the signal is that it is named after" if found.flat else (
-        "by component: each is mapped once, times: how many there are"
+    how = (
+        "flat: a cell counts for the component of the signal that gives the cell a name"
+    ) if found.flat else (
+        "by component: each component is mapped once; times: number of copies"
     )  # fmt: skip
     lines = [f"{target.title}, {tools}; {how}"]
     if isinstance(target, Fpga):

@@ -160,7 +160,7 @@ def conclusion(verdict: Verdict, settings: Settings) -> list[str]:
     best = verdict.nearest
     if best is not None:
         least = f"{_worst_of_all(best)} dB in {_where(best)}"
-        lines = [f"none has {asked};", f"  nearest: {best.mixture.name}, {least}"]
+        lines = [f"no mixture has {asked};", f"  nearest: {best.mixture.name}, {least}"]
     else:
         best, cell = verdict.enough[0], verdict.smallest_cell
         lines = [f"{asked}:", f"  fewest bits: {_cost(best)}"]

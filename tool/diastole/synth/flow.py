@@ -49,11 +49,19 @@ class Request:
         if isinstance(self.target, Fpga):
             self.target.device(self.device)
         elif self.device is not None:
-            raise BadInput(f"--device is for FPGAs, {self.target.name} is a library of cells")
+            raise BadInput(
+                f"--device works only for FPGAs, and {self.target.name} is a library of cells: "
+                "leave --device out"
+            )
         if (self.route or self.bitstream) and self.router is None:
-            raise BadInput(f"--pnr: no open program places and routes {self.target.name}")
+            raise BadInput(
+                f"--pnr does not support {self.target.name}: no open program places and routes "
+                f"{self.target.name}"
+            )
         if self.delays and isinstance(self.target, Fpga):
-            raise BadInput(f"--delays is for libraries of cells, not {self.target.name}: use --pnr")
+            raise BadInput(
+                f"--delays works only for libraries of cells, not for {self.target.name}: use --pnr"
+            )
 
     @property
     def router(self) -> str | None:

@@ -100,7 +100,7 @@ def _read(path: Path) -> Library:
         raise BadInput(f"{path}: {error}") from error
     nands = [cell.area for cell in cells.values() if cell.is_nand2 and cell.area > 0]
     if not nands:
-        raise BadInput(f"{path}: is no library of cells with a NAND of two inputs")
+        raise BadInput(f"{path}: is not a library of cells with a NAND of two inputs")
     return Library(path=path, cells=cells, nand2_area=min(nands))
 
 

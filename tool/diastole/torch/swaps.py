@@ -147,6 +147,8 @@ def _device(formats: Formats | None, device: Any, seed: int) -> DeviceProtocol:
         where = "cpu" if device is None else device
         return TorchGoldenDevice(formats=formats, seed=seed, device=where)
     if formats is not None:
-        raise ValueError(f"formats must be absent: the device has its own, not {formats!r}")
+        raise ValueError(
+            f"formats must be left out, not {formats!r}: the device already has formats"
+        )
     uses_of(device)
     return device

@@ -86,11 +86,12 @@ def parse_by_class(option: str, text: str) -> dict[str, str]:
         classes = [key.lower()] if equals else list(CLASS_NAMES)
         if not set(classes) <= set(CLASS_NAMES):
             problems.append(
-                f'--{option} takes {", ".join(CLASS_NAMES)} before "=", not "{shown(key)}"'
+                f'--{option} accepts only {", ".join(CLASS_NAMES)} before "=", not "{shown(key)}"'
             )
         elif set(classes) & set(found):
             problems.append(
-                f"--{option} must say each of {', '.join(CLASS_NAMES)} once: {shown(text)}"
+                f"--{option} must give each of {', '.join(CLASS_NAMES)} a single value, "
+                f"not {shown(text)}"
             )
         elif not _is_value(option, value):
             words = accepted(f"{TABLES[option]}.x")

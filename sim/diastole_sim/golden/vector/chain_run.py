@@ -59,7 +59,7 @@ class ChainRun:
     def __post_init__(self) -> None:
         kinds = {stream.kind for stream in self.outputs.values()}
         if kinds & {Kind.ROW, Kind.COLUMN} and not self.order.lines_are_whole:
-            raise ValueError("a vector of rows or columns is written by whole lines only")
+            raise ValueError("a vector of rows or columns must be written by whole lines")
 
     def inputs_in_panel(self) -> dict[int, Descriptor]:
         return {n: each for n, each in self.inputs.items() if isinstance(each, Descriptor)}

@@ -96,12 +96,14 @@ class BoardMachine:
         wanted = int(self.product.manifest["config_sha256"][:8], 16)
         if found["magic"] != MAGIC:
             raise WrongBoard(
-                f"{name}: there is no machine of ours on the board: {found['magic']:#x}"
+                f"{name}: the board holds no Diastole machine: the register magic reads "
+                f"{found['magic']:#x}"
             )
         if found["config_hash"] != wanted:
             raise WrongBoard(
-                f"{name}: the board has a machine of another configuration, "
-                f"{found['config_hash']:08x}; that of {self.product.name} is {wanted:08x}"
+                f"{name}: the board holds a machine of another configuration: the hash is "
+                f"{found['config_hash']:08x}, but {self.product.name} has {wanted:08x}; "
+                f"load the bitstream of {self.product.name}"
             )
 
     def _reset(self) -> None:
@@ -109,7 +111,7 @@ class BoardMachine:
         settings."""
         control = BY_NAME["control"]
         self.write(control.offset, 1 << control.bit("reset") | 1 << control.bit("clear"))
-        self._wait(PATIENCE, "still busy after a reset")
+        self._wait(PATIENCE, "the machine is still busy after a reset")
 
     def close(self) -> None:
         """Close the port."""
@@ -126,7 +128,9 @@ class BoardMachine:
         outside the memory."""
         start = address - self.memory_base
         if start < 0 or start + count > self.memory_bytes:
-            raise IndexError(f"{count} bytes at {address:#x} are not in the machine's memory")
+            raise IndexError(
+                f"the memory of the machine does not contain {count} bytes at {address:#x}"
+            )
         self._fetch(start // WORD_BYTES, -(-(start + count) // WORD_BYTES))
         return self._memory[start : start + count]
 
@@ -182,7 +186,7 @@ class BoardMachine:
         try:
             return self.link.read_registers(address, 1)[0]
         except RefusedError as error:
-            raise ProtocolError(f"a read of register {address:#x}: {error}") from error
+            raise ProtocolError(f"reading register {address:#x} failed: {error}") from error
 
     def write(self, address: int, value: int) -> None:
         """Write a register. Memory is sent before a start, and settings before they count."""
@@ -206,7 +210,7 @@ class BoardMachine:
         try:
             self.link.write_registers(address, words)
         except RefusedError as error:
-            raise ProtocolError(f"a write of register {address:#x}: {error}") from error
+            raise ProtocolError(f"writing register {address:#x} failed: {error}") from error
 
     def _set(self) -> None:
         """Write the pending settings, neighbouring registers in one request."""
@@ -240,7 +244,7 @@ class BoardMachine:
         cycles."""
         began = time.monotonic()
         seconds = None if limit is None else limit / self.clock_hz + PATIENCE
-        self._wait(seconds, f"no end after {limit} cycles")
+        self._wait(seconds, f"the machine did not end within {limit} cycles")
         for offset, count in _SEEN_AT_ONCE:
             words = self.link.read_registers(offset, count)
             self._seen |= {offset + 4 * n: word for n, word in enumerate(words)}

@@ -86,7 +86,8 @@ class Link:
         identity: dict[str, int] = dict(zip(IDENTITY, found, strict=True))
         if identity["magic"] != LINK_MAGIC:
             raise WrongBoard(
-                f"{self.line.name}: what answers is no board of ours: magic {identity['magic']:#x}"
+                f"{self.line.name}: the connected device is not a Diastole board: the "
+                f"magic number is {identity['magic']:#x}"
             )
         if identity["version"] >> 16 != LINK_VERSION >> 16:
             raise WrongBoard(
@@ -135,7 +136,10 @@ class Link:
             if answer.status != Status.DONE:
                 raise RefusedError(answer.status, f"{ask.name.lower()} at {address:#x}")
             return answer.data
-        raise LinkLost(f"{self.line.name}: the board does not answer; asked {self.tries} times")
+        raise LinkLost(
+            f"{self.line.name}: the board does not answer after {self.tries} tries; check the "
+            "cable, the bitstream and the baud rate"
+        )
 
     def _answer(self, request: Frame) -> Frame | None:
         """Return the answer to a request. None if the line falls silent before the answer has
@@ -173,7 +177,9 @@ def _pieces(address: int, count: int) -> list[tuple[int, int]]:
     """Return (address, words) of the requests for ``count`` bytes. ValueError unless the bytes are
     whole words."""
     if address % WORD_BYTES or count % WORD_BYTES:
-        raise ValueError(f"memory is read and written in words, not {count} bytes at {address:#x}")
+        raise ValueError(
+            f"memory must be read and written in words, not {count} bytes at {address:#x}"
+        )
     most = MOST_WORDS * WORD_BYTES
     return [
         (at, min(most, address + count - at) // WORD_BYTES)

@@ -53,7 +53,7 @@ class SerialPort:
         self._port.close()
 
     def _lost(self, error: Exception) -> LinkLost:
-        return LinkLost(f"{self.name}: the port has gone: {_reason(error)}")
+        return LinkLost(f"{self.name}: the serial port has disappeared: {_reason(error)}")
 
 
 def _reason(error: Exception) -> str:

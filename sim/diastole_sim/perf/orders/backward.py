@@ -52,7 +52,7 @@ def square_side(machine: SystolicMachine) -> int:
     if not sides:
         least = 2 * widest * machine.side**2
         raise ValueError(
-            f"scratchpad_bytes must be {least} at least, not {machine.scratchpad_bytes}"
+            f"scratchpad_bytes must be at least {least}, not {machine.scratchpad_bytes}"
         )
     return sides * machine.side
 
@@ -83,7 +83,9 @@ def separate(machine: SystolicMachine, sizes: Shape, tensors: tuple[Matrix, ...]
     scratchpad."""
     found = search(machine, sizes, tensors, ANY_ORDER)
     if found is None:
-        raise ValueError(f"scratchpad_bytes: {machine.scratchpad_bytes} holds no tiles")
+        raise ValueError(
+            f"scratchpad_bytes must be larger: {machine.scratchpad_bytes} bytes hold no tiles"
+        )
     return found
 
 

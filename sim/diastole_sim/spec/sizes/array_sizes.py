@@ -88,9 +88,11 @@ class ArraySizes:
             raise ValueError("vector groups of W or dY need an array that transposes in place")
         if self.floats and any(self.accumulator.chunk % cut for cut in self._cuts):
             cuts = ", ".join(map(str, self._cuts))
-            raise ValueError(f"chunks of sums must be whole numbers of {cuts} elements")
+            raise ValueError(f"chunks of sums must be multiples of {cuts} elements")
         if self.floats and self.planar:
-            raise ValueError("sums of planes must be integers: they are not added chunk by chunk")
+            raise ValueError(
+                "sums of planes must be integers, because planes are not added chunk by chunk"
+            )
         array = {"rows": self.rows, "cols": self.cols, "block": self.block}
         problem = tiling_problem(self.tiling, **array, data_width=self.data_width, ports=self.ports)
         if problem is None and self.fused:
@@ -186,7 +188,10 @@ class ArraySizes:
             return self.most_planes[cls]
         widths, name = self.widths(cls), CLASS_NAMES[cls]
         if widths is None:
-            raise ValueError(f"width of {name} must be absent: its format has one, not {width}")
+            raise ValueError(
+                f"width of {name} must be left out, not {width}: the format of class {name} "
+                "has a single width"
+            )
         require_choice(f"width of {name}", width, widths)
         return width // PLANE_BITS
 

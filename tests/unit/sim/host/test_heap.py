@@ -36,7 +36,7 @@ def test_random_use():
 
 def test_errors():
     heap = Heap(0, 1024)
-    with pytest.raises(MemoryError, match="no room for 1000 bytes in the machine's memory"):
+    with pytest.raises(MemoryError, match="the memory of the machine has no room for 1000 bytes"):
         heap.allocate(1000)
     with pytest.raises(KeyError):
         heap.free(64)

@@ -56,7 +56,9 @@ def test_as_it_is_asked_for():
     nest = Nest(t_blocks=4, groups=1, outer="l")
     loops = ChosenLoops(PARAMETERS, nest)
     assert loops.of("dx", **SIZES) == nest
-    with pytest.raises(ValueError, match=exactly("backward takes no nest: its loops are its own")):
+    with pytest.raises(
+        ValueError, match=exactly("backward takes no nest: the loops of backward are fixed")
+    ):
         loops.of("backward", **SIZES)
     loops.nest = Nest()
     assert loops.of("backward", **SIZES) == Nest()
@@ -109,8 +111,9 @@ def test_what_is_kept_of_planes():
     narrow, wide = (2, 2, 2), (4, 2, 2)
     assert loops.of("forward", m=9, n=9, k=k, widths=narrow).keep == "stream"
     said = (
-        "the nest of forward: keep=stream needs 512 blocks in every bank of what streams, which "
-        "has 256; keep=none fits, and so may shorter tiles or another outer loop"
+        "the nest of forward: keep=stream needs 512 blocks of the streaming operand in "
+        "every bank, but a bank has 256; use keep=none, shorter tiles or another outer "
+        "loop"
     )
     with pytest.raises(ValueError, match=exactly(said)):
         loops.of("forward", m=9, n=9, k=k, widths=wide)

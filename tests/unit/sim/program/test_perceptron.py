@@ -169,8 +169,8 @@ def test_too_small_a_panel(np_rng):
     with pytest.raises(
         ValueError,
         match=exactly(
-            "the panel is too small for the gradients by the biases of 13-11-7: it has 16 vectors, "
-            "and 20 are needed"
+            "the panel is too small for the gradients by the biases of 13-11-7: the panel "
+            "has 16 vectors, but 20 are needed"
         ),
     ):
         SmallRun(np_rng, MOMENTUM, limits={"panel_vectors": 16})

@@ -55,7 +55,7 @@ def test_reads_what_the_operation_needs(npz, op, names):
     assert (given.notes, given.scales) == ([], {})
     path = npz(other=zeros)
     assert refused(tensors.read_given, path, op, NUMERICS) == [
-        f"{path}: has no array {name} (it has other)" for name in names
+        f"{path}: has no array {name}; the arrays of the file are other" for name in names
     ]
 
 
@@ -79,7 +79,8 @@ def test_conversion_rounds_once_and_overflows_to_inf(npz):
 
 
 LARGEST = (
-    "taken as the largest magnitude of its group (0 in a group of zeros with a scale of its own)"
+    "which become the largest magnitude of the group (0 in a group of zeros with a scale "
+    "of its own)"
 )
 
 
@@ -91,24 +92,24 @@ def test_warnings_name_the_tensor():
         f"W holds Inf (2 of 4 elements), {LARGEST}",
     ]
     assert tensors.warnings({"X": good, "W": bad}, "poison") == [
-        "W holds NaN (1 of 4 elements), which makes every result that it reaches NaN",
-        "W holds Inf (2 of 4 elements), which makes every result that it reaches NaN",
+        "W holds NaN (1 of 4 elements), which turn every dependent result into NaN",
+        "W holds Inf (2 of 4 elements), which turn every dependent result into NaN",
     ]
 
 
 @pytest.mark.parametrize(
     "array, message",
     [
-        (np.zeros(3), "X must have 2 dimensions, not 1 (its shape is (3,))"),
-        (np.float32(3), "X must have 2 dimensions, not 0 (its shape is ())"),
-        (np.zeros((1, 2, 3)), "X must have 2 dimensions, not 3 (its shape is (1, 2, 3))"),
-        (np.zeros((0, 3)), "X must not have an empty axis (its shape is (0, 3))"),
-        (np.zeros((3, 0)), "X must not have an empty axis (its shape is (3, 0))"),
+        (np.zeros(3), "X must have 2 dimensions, not 1; the shape is (3,)"),
+        (np.float32(3), "X must have 2 dimensions, not 0; the shape is ()"),
+        (np.zeros((1, 2, 3)), "X must have 2 dimensions, not 3; the shape is (1, 2, 3)"),
+        (np.zeros((0, 3)), "X must not have an empty axis; the shape is (0, 3)"),
+        (np.zeros((3, 0)), "X must not have an empty axis; the shape is (3, 0)"),
         (np.zeros((2, 2), complex), "X must hold real numbers, not complex128"),
         (np.array([["a"]]), "X must hold real numbers, not <U1"),
         (
             np.array([[None]]),
-            "the array X cannot be read: it holds Python objects, which are not loaded",
+            "the array X cannot be read: the array holds Python objects, which are not loaded",
         ),
     ],
 )
@@ -120,9 +121,9 @@ def test_unusable_arrays(npz, array, message):
 def test_every_unusable_array_is_named(npz):
     path = npz(X=np.zeros(1), W=np.zeros((0, 1)))
     assert refused(tensors.read_given, path, "backward", NUMERICS) == [
-        f"{path}: X must have 2 dimensions, not 1 (its shape is (1,))",
-        f"{path}: W must not have an empty axis (its shape is (0, 1))",
-        f"{path}: has no array dY (it has X, W)",
+        f"{path}: X must have 2 dimensions, not 1; the shape is (1,)",
+        f"{path}: W must not have an empty axis; the shape is (0, 1)",
+        f"{path}: has no array dY; the arrays of the file are X, W",
     ]
 
 
@@ -136,13 +137,13 @@ def as_npy():
 def test_no_npz(tmp_path, content):
     path = tmp_path / "a.npz"
     path.write_bytes(content)
-    assert refused(tensors.read_given, path, "forward", NUMERICS) == [f"{path}: is no .npz file"]
+    assert refused(tensors.read_given, path, "forward", NUMERICS) == [f"{path}: is not a .npz file"]
 
 
 def test_truncated_npz(npz):
     path = npz(X=np.zeros((50, 50)), W=np.zeros((50, 50)))
     path.write_bytes(path.read_bytes()[:-200])
-    assert refused(tensors.read_given, path, "forward", NUMERICS) == [f"{path}: is no .npz file"]
+    assert refused(tensors.read_given, path, "forward", NUMERICS) == [f"{path}: is not a .npz file"]
 
 
 def test_damaged_array(npz):
@@ -353,8 +354,8 @@ def test_nan_and_inf_in_codes_are_warned_of(npz):
     coded = {"X_codes": codes, "X_format": "fp8_e5m2 tensor", "X_tensor_scale": [2.0]}
     got = tensors.read_given(npz(**coded, W=np.ones((4, 1))), "forward", numerics, codes=True)
     assert tensors.warnings(got.tensors, "poison") == [
-        "X holds NaN (1 of 4 elements), which makes every result that it reaches NaN",
-        "X holds Inf (2 of 4 elements), which makes every result that it reaches NaN",
+        "X holds NaN (1 of 4 elements), which turn every dependent result into NaN",
+        "X holds Inf (2 of 4 elements), which turn every dependent result into NaN",
     ]
 
 
@@ -375,8 +376,8 @@ def test_minus_128_is_noted(npz):
 @pytest.mark.parametrize(
     "change, messages",
     [
-        ({"X_codes_m": None}, ["has no array X_codes_m (it has {names})"]),
-        ({"X_format": None}, ["has no array X_format (it has {names})"]),
+        ({"X_codes_m": None}, ["has no array X_codes_m; the arrays of the file are {names}"]),
+        ({"X_format": None}, ["has no array X_format; the arrays of the file are {names}"]),
         (
             {"X_format": "mxfp8_e5m2 1x4"},
             [
@@ -414,20 +415,25 @@ def test_minus_128_is_noted(npz):
         ),
         (
             {"X_scales_k": np.array([[0, 130]], np.uint8)},
-            ["X_scales_k must not be 0 where elements are not zero, as 3 are not"],
+            [
+                (
+                    "X_scales_k must not be 0 in a group with nonzero elements; 3 nonzero "
+                    "elements have the scale 0"
+                )
+            ],
         ),
         (
             {"X_tensor_scale": 1.0},
-            ["X_tensor_scale must be absent: mxfp8_e4m3 1x4 has none"],
+            ["X_tensor_scale must be left out: mxfp8_e4m3 1x4 has no scale of the whole tensor"],
         ),
-        ({"X": np.ones((1, 5))}, ["X and its codes are both there; give one of them"]),
+        ({"X": np.ones((1, 5))}, ["X and the codes of X exclude each other: keep one"]),
         (
             {"X_codes_m": np.full((2, 5), 1, np.uint8)},
-            ["X: both copies of a tensor must have one shape and one tensor scale"],
+            ["X: both copies of a tensor must have the same shape and the same tensor scale"],
         ),
         (
             {"X_scales_m": np.full((1, 5), 254, np.uint8), "X_codes_m": MX_X["X_codes_m"] + 64},
-            ["X: mxfp8_e4m3 elements must be at most 1.75 * 2^127 in a machine"],
+            ["X: elements of mxfp8_e4m3 must be at most 1.75 * 2^127 in a machine"],
         ),
     ],
 )

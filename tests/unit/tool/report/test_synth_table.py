@@ -80,7 +80,10 @@ def test_a_table_of_an_fpga():
     assert lines[3].startswith("    ram")
     used = "sites 100 of 83,640 (0%), registers 15 of 83,640 (0%), block RAMs 3 of 208 (1%)"
     assert lines[5:] == [
-        "Lattice ECP5, yosys 0.70; by component: each is mapped once, times: how many there are",
+        (
+            "Lattice ECP5, yosys 0.70; by component: each component is mapped once; times: "
+            "number of copies"
+        ),
         "sites: places of a LUT that LUTs, carry chains and LUT RAM take; a block RAM has 18 kbit",
         "25 sites per MAC, 4 MACs",
         "memories read within the cycle, counted: 1 of 15 bits, built of 15 registers, 0 sites",
@@ -104,7 +107,9 @@ def test_a_table_of_a_library():
     lines = synth_lines(found(sg13g2(), tree, flat=True), 0.02)
     assert lines[0].split() == "component times NAND2 registers share".split()
     assert lines[1].split() == "m 1 1,235 16 100.0%".split()
-    assert lines[4].endswith("; flat: a cell counts where the signal is that it is named after")
+    assert lines[4].endswith(
+        "; flat: a cell counts for the component of the signal that gives the cell a name"
+    )
     assert lines[5:] == [
         "NAND2: area over that of the smallest NAND2, of all but the memories with a clocked read",
         "309 NAND2 per MAC, 4 MACs",

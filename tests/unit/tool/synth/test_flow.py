@@ -17,8 +17,14 @@ from support.small_product import DESIGN, QUEUE_BITS, REGISTERS
 @pytest.mark.parametrize(
     "options, words",
     [
-        ({"target": XILINX, "route": True}, "--pnr: no open program places and routes xilinx"),
-        ({"target": sg13g2(), "route": True}, "--pnr: no open program places and routes sg13g2"),
+        (
+            {"target": XILINX, "route": True},
+            "--pnr does not support x: no open program places and routes xilinx",
+        ),
+        (
+            {"target": sg13g2(), "route": True},
+            "--pnr does not support s: no open program places and routes sg13g2",
+        ),
         ({"target": sg13g2(), "device": "85k"}, "--device is for FPGAS, sg13g2 is a library of"),
         ({"target": ECP5, "device": "99k"}, "--device must be one of 85k, 45k, 25k, 12k for ecp5"),
     ],

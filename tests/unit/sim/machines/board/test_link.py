@@ -125,7 +125,13 @@ def test_a_silent_board():
     bridge, _, _ = linked()
     bridge.feed = lambda octets: b""
     link = Link(ModelLine(bridge), tries=5)
-    with pytest.raises(LinkLost, match=exactly("a line: the board does not answer; asked 5 times")):
+    with pytest.raises(
+        LinkLost,
+        match=exactly(
+            "a line: the board does not answer after 5 tries; check the cable, the bitstream and "
+            "the baud rate"
+        ),
+    ):
         link.identify()
 
 
@@ -140,7 +146,10 @@ def test_another_board():
     bridge, _, link = linked()
     bridge.identity[0] = 0x1234
     with pytest.raises(
-        WrongBoard, match=exactly("a line: what answers is no board of ours: magic 0x1234")
+        WrongBoard,
+        match=exactly(
+            "a line: the connected device is not a Diastole board: the magic number is 0x1234"
+        ),
     ):
         link.identify()
     bridge.identity[:2] = 0x4B4E4C44, 0x2_0000
@@ -155,6 +164,6 @@ def test_what_is_refused():
         link.read_memory(0x10, 4)
     with pytest.raises(RefusedError, match="write_registers at 0xfc: NOWHERE"):
         link.write_registers(0xFC, [1, 2])
-    text = "memory is read and written in words, not 3 bytes at 0x1000"
+    text = "memory must be read and written in words, not 3 bytes at 0x1000"
     with pytest.raises(ValueError, match=exactly(text)):
         link.read_memory(BASE, 3)
