@@ -15,7 +15,7 @@ from diastole_sim.host.control import control_bit
 from diastole_sim.host.errors import CommandError
 from diastole_sim.spec.command import Command
 from diastole_sim.spec.command_table import COMMAND_BYTES, NEST_FIELDS
-from diastole_sim.spec.nest import KEPT, OUTER
+from diastole_sim.spec.nest import KEEP_VALUES, OUTER
 from diastole_sim.spec.operations import OPERATIONS
 from mutation.watch import LIMIT, Log, Watched, opened
 from support.nests import blocks_of, drawn_nest
@@ -203,7 +203,7 @@ def _nested_at_random(s: Scenario, op: str, lengths: Random) -> Command:
     sizes = s.sizes["m"], s.sizes["n"], s.sizes["k"]
     nest = drawn_nest(limits, blocks_of(op, sizes, s.device.numerics.block), lengths)
     fields_ = {field: getattr(nest, name) for name, field in NEST_FIELDS.items()}
-    outer, keep = OUTER.index(nest.outer), KEPT.index(nest.keep)
+    outer, keep = OUTER.index(nest.outer), KEEP_VALUES.index(nest.keep)
     return s.changed(op, **fields_, nest_outer=outer, nest_keep=keep)
 
 

@@ -25,7 +25,7 @@ from diastole_sim.program.recipe import Adam, Optimiser, RmsProp, Sgd
 from diastole_sim.spec.command import Command, ProgramPlace
 from diastole_sim.spec.command_table import COMMAND_BYTES, Opcode
 from diastole_sim.spec.image import round_up
-from diastole_sim.spec.limits import STORED, VectorTable, entry_words
+from diastole_sim.spec.limits import STORABLE_TABLES, VectorTable, entry_words
 from diastole_sim.spec.micro import Instruction, MicroOp, Source, When
 from diastole_sim.spec.registers import registers_of
 from diastole_sim.spec.stream_table import Descriptor, Kind
@@ -133,7 +133,7 @@ class ScenesBench(Bench):
         """Such that show what chains have left in the tables."""
         found, place = [], STORES
         limits = self.machine.limits
-        for table in STORED:
+        for table in STORABLE_TABLES:
             count = limits.entries(Opcode.STORE, table)
             found.append(Command.store(table, address=place, first=0, count=count))
             place += round_up(4 * entry_words(table, limits.block) * count, self.beat)

@@ -12,7 +12,7 @@ from diastole_sim.host.control import control_bit
 from diastole_sim.host.errors import CommandError
 from diastole_sim.spec.command_errors import ErrorCode
 from diastole_sim.spec.command_table import NEST_FIELDS
-from diastole_sim.spec.nest import KEPT, OUTER
+from diastole_sim.spec.nest import KEEP_VALUES, OUTER
 from support import products as p
 from support.nests import blocks_of, drawn_nest
 from support.scenario import Scenario
@@ -57,7 +57,10 @@ def drawn(scenario, op, rng):
     nest = drawn_nest(loops, blocks_of(op, tuple(SIZES.values()), block), rng)
     fields = {field: getattr(nest, name) for name, field in NEST_FIELDS.items()}
     return replace(
-        command, **fields, nest_outer=OUTER.index(nest.outer), nest_keep=KEPT.index(nest.keep)
+        command,
+        **fields,
+        nest_outer=OUTER.index(nest.outer),
+        nest_keep=KEEP_VALUES.index(nest.keep),
     )
 
 

@@ -31,7 +31,7 @@ from diastole_sim.golden.magnitudes import (
 from diastole_sim.golden.partition import Partition
 from diastole_sim.spec.formats import EXPONENT_BIAS, MAX_EXPONENT, Format
 from diastole_sim.spec.numerics import Numerics, TensorClass
-from diastole_sim.spec.operations import OPERAND_OF
+from diastole_sim.spec.operations import OPERAND_BY_CLASS
 
 
 def suffixes(tensor_class: str, chosen: TensorClass) -> tuple[str, ...]:
@@ -39,7 +39,7 @@ def suffixes(tensor_class: str, chosen: TensorClass) -> tuple[str, ...]:
     "_m")``."""
     if not chosen.two_copies:
         return ("",)
-    return tuple(f"_{axis}" for axis in OPERAND_OF[tensor_class].copy_names)
+    return tuple(f"_{axis}" for axis in OPERAND_BY_CLASS[tensor_class].copy_names)
 
 
 # From a device.

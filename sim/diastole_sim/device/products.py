@@ -19,7 +19,7 @@ from diastole_sim.device.interface import (
 from diastole_sim.device.operand_shapes import sizes_of
 from diastole_sim.device.stack import Leading, Stack, added, broadcast, stacked, uses
 from diastole_sim.spec.numerics import CLASS_NAMES
-from diastole_sim.spec.operations import CLASSES, OPERAND_OF, OPERATIONS, Operation
+from diastole_sim.spec.operations import CLASSES, OPERAND_BY_CLASS, OPERATIONS, Operation
 from diastole_sim.spec.require import require_choice, require_int
 
 Own = TypeVar("Own", bound=ConvertedTensor)
@@ -130,7 +130,9 @@ class Products(ABC, Generic[Own]):
     ) -> Own:
         """Convert a matrix; see :meth:`diastole_sim.device.interface.DeviceProtocol.convert`."""
         taken = as_matrix(_name_of(tensor_class), array)
-        (tag,) = self._tags((OPERAND_OF[tensor_class].name,), None if tag is None else (tag,), 1)
+        (tag,) = self._tags(
+            (OPERAND_BY_CLASS[tensor_class].name,), None if tag is None else (tag,), 1
+        )
         asked = Conversion(
             tensor_class, tag=tag, step=step, scale=scale, width=width, beside=beside
         )
@@ -152,7 +154,7 @@ class Products(ABC, Generic[Own]):
         leading = taken.array.shape[:-2]
         count = math.prod(leading)
         given = None if tag is None else (tag,)
-        (tag,) = self._tags((OPERAND_OF[tensor_class].name,), given, count)
+        (tag,) = self._tags((OPERAND_BY_CLASS[tensor_class].name,), given, count)
         asked = Conversion(tensor_class, tag=tag, step=step, scale=scale, width=width)
         return self._stack(taken.array, asked, range(count))
 
@@ -179,7 +181,7 @@ class Products(ABC, Generic[Own]):
         if not self._names_over_time():
             first, self._layers = self._layers, self._layers + products
         return [
-            (TAGS_PER_LAYER * first + OPERAND_OF[CLASSES[name]].number) % AUTOMATIC_TAGS
+            (TAGS_PER_LAYER * first + OPERAND_BY_CLASS[CLASSES[name]].number) % AUTOMATIC_TAGS
             for name in names
         ]
 
@@ -334,4 +336,4 @@ def _shape(operand: "Taken | ConvertedTensor") -> tuple[int, ...]:
 
 def _name_of(tensor_class: str) -> str:
     """Return the name of the operand of a class; ValueError if the class does not exist."""
-    return OPERAND_OF[require_choice("tensor class", tensor_class, CLASS_NAMES)].name
+    return OPERAND_BY_CLASS[require_choice("tensor class", tensor_class, CLASS_NAMES)].name

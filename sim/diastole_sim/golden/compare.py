@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from diastole_sim.device.interface import ConvertedTensor, ProductResult
 from diastole_sim.golden.convert import Quantised
 from diastole_sim.golden.copies import Copy
-from diastole_sim.spec.operations import OPERAND_OF
+from diastole_sim.spec.operations import OPERAND_BY_CLASS
 
 REPORTS = ("nan", "inf", "saturated", "underflowed")
 """Values that every device reports of a converted tensor."""
@@ -128,7 +128,7 @@ class GoldenComparison:
         self.report("overflow", of, got.overflow, expected.overflow, step)
 
     def _copies(self, name: str, got: Quantised, expected: Quantised, step: int | None) -> None:
-        axes = OPERAND_OF[got.tensor_class].copy_names if len(got.copies) > 1 else ("",)
+        axes = OPERAND_BY_CLASS[got.tensor_class].copy_names if len(got.copies) > 1 else ("",)
         for number, (axis, copy, wanted) in enumerate(
             zip(axes, got.copies, expected.copies, strict=True)
         ):

@@ -23,7 +23,7 @@ from diastole_sim.golden.improvement import Improvement, improvements
 from diastole_sim.golden.partition import nonzeros
 from diastole_sim.golden.random import DrawKey
 from diastole_sim.spec.numerics import Numerics, TensorClass
-from diastole_sim.spec.operations import OPERAND_OF
+from diastole_sim.spec.operations import OPERAND_BY_CLASS
 from diastole_sim.spec.require import require_int
 from diastole_sim.spec.rounding import is_stochastic
 from diastole_sim.spec.scales import amax_exponent
@@ -86,7 +86,7 @@ class Quantised:
     def copy_values(self) -> dict[str, Floats]:
         """Return :meth:`values` of every copy, by the axis of the copy's groups. The key is ``""``
         if only one copy exists."""
-        names = OPERAND_OF[self.tensor_class].copy_names if len(self.copies) > 1 else ("",)
+        names = OPERAND_BY_CLASS[self.tensor_class].copy_names if len(self.copies) > 1 else ("",)
         return {name: self.values(number) for number, name in enumerate(names)}
 
 

@@ -8,7 +8,7 @@ from diastole_sim.spec.command import Command
 from diastole_sim.spec.command_check import most_planes
 from diastole_sim.spec.command_table import PRODUCTS, Opcode
 from diastole_sim.spec.image import FloatLayout, image_layouts
-from diastole_sim.spec.limits import CHOSEN_PLANES
+from diastole_sim.spec.limits import PLANE_CHOICES
 from diastole_sim.spec.numerics import CLASS_NAMES, Numerics
 
 
@@ -64,7 +64,7 @@ def _of_convert(command: Command, numerics: Numerics, data_width: int) -> Areas:
     name = CLASS_NAMES[command.class_x]
     images = _images(name, (command.m, command.n), numerics, data_width)
     places = (command.address_w, command.address_dy)
-    planes = max(CHOSEN_PLANES) if command.by_slot else command.width + 1
+    planes = max(PLANE_CHOICES) if command.by_slot else command.width + 1
     return Areas(
         reads=(_range(command.address_x, floats.total_bytes),),
         writes=tuple(_range(at, planes * size) for at, size in zip(places, images, strict=False)),

@@ -6,7 +6,7 @@ from typing import Any
 from diastole_sim.perf.choose import choose_nest
 from diastole_sim.perf.chunk_walk import loops_of
 from diastole_sim.perf.modelled_machine import Memory, ModelledMachine
-from diastole_sim.spec.command import MACHINES_OWN
+from diastole_sim.spec.command import DEFAULT_NEST
 from diastole_sim.spec.nest import Nest, ProductNests
 from diastole_sim.spec.numerics import Numerics
 from diastole_sim.spec.sizes.uses import WIDEST, Widths
@@ -60,9 +60,9 @@ class ChosenLoops:
         """
         limits = self.limits.of(operation)
         if limits is None:
-            if self.nest not in (None, MACHINES_OWN):
+            if self.nest not in (None, DEFAULT_NEST):
                 raise ValueError(f"{operation} takes no nest: its loops are its own")
-            return MACHINES_OWN
+            return DEFAULT_NEST
         if self.nest is not None:
             loops = loops_of(self._machine, operation, m, n, k, widths=widths)
             if problem := limits.problem(self.nest, loops.blocks, loops.planes):

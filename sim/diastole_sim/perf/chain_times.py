@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from diastole_sim.perf.chain_inputs import ChainInputs
 from diastole_sim.perf.chain_outputs import ChainOutputs
 from diastole_sim.perf.modelled_vector import ChainTask, ModelledVector, VisitedBlock
-from diastole_sim.spec.micro import FAR_TURN, INPUTS, OUTPUTS, REGISTERS, Instruction, Source
+from diastole_sim.spec.micro import FAR_ROTATION, INPUTS, OUTPUTS, REGISTERS, Instruction, Source
 from diastole_sim.spec.sizes.vector_shape import PIPELINE
 from diastole_sim.spec.stream_table import GATHERED, Kind, PanelOrder
 
@@ -177,7 +177,7 @@ class ChainCore:
     def _is_paired(self, instruction: Instruction) -> bool:
         """Return whether rows are processed in pairs: an instruction permutes distant rows of a
         register into the same register."""
-        far = self.vector.block > PIPELINE and instruction.turn_rows >= FAR_TURN
+        far = self.vector.block > PIPELINE and instruction.turn_rows >= FAR_ROTATION
         return far and instruction.c == instruction.d and not instruction.special
 
 

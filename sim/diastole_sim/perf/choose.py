@@ -13,9 +13,9 @@ from typing import NamedTuple
 from diastole_sim.perf.chunk_walk import LoadedRegion, Loops, Roles, blocks, held_sides, loops_of
 from diastole_sim.perf.modelled_machine import ModelledMachine
 from diastole_sim.perf.product_estimate import estimate
-from diastole_sim.spec.command import MACHINES_OWN
+from diastole_sim.spec.command import DEFAULT_NEST
 from diastole_sim.spec.integers import ceil_div
-from diastole_sim.spec.nest import KEPT, OUTER, Nest, NestLimits
+from diastole_sim.spec.nest import KEEP_VALUES, OUTER, Nest, NestLimits
 from diastole_sim.spec.sizes.uses import WIDEST, Widths
 
 SLACK = 1.007
@@ -62,7 +62,7 @@ def choose_nest(
     """
     costs: dict[Nest, NestCost] = {}
     seen: set[tuple[object, ...]] = set()
-    own = MACHINES_OWN
+    own = DEFAULT_NEST
     own_loops = loops_of(machine, op, m, n, k, own, widths)
     for nest in candidates(limits, own_loops.blocks, own_loops.planes):
         loops = loops_of(machine, op, m, n, k, nest, widths)
@@ -92,16 +92,16 @@ def candidates(
     ``blocks``: blocks of the product along the streaming dimension, the lanes and the contraction.
     ``planes``: planes of the streaming and of the stationary operand."""
     for nests in _written_out(limits):
-        nest = nests[KEPT[0]]
+        nest = nests[KEEP_VALUES[0]]
         panels, slabs = limits.panels(nest, blocks, planes), limits.slabs(nest)
         rooms = limits.stream_blocks, limits.held_blocks
         fits = [panel <= room for panel, room in zip(panels, rooms, strict=True)]
-        yield nests[KEPT[fits[0] + 2 * fits[1]]]
+        yield nests[KEEP_VALUES[fits[0] + 2 * fits[1]]]
         # Keeping may cost time if the next panel has no place while the last panel is used.
         tight = [p + s > r for p, s, r in zip(panels, slabs, rooms, strict=True)]
         if any(fit and full for fit, full in zip(fits, tight, strict=True)):
             loose = [fit and not full for fit, full in zip(fits, tight, strict=True)]
-            yield nests[KEPT[loose[0] + 2 * loose[1]]]
+            yield nests[KEEP_VALUES[loose[0] + 2 * loose[1]]]
 
 
 @lru_cache(maxsize=64)
@@ -112,7 +112,7 @@ def _written_out(limits: NestLimits) -> tuple[dict[str, Nest], ...]:
     return tuple(
         {
             keep: Nest(t_blocks=t_blocks, groups=groups, chunk=chunk, outer=outer, keep=keep)
-            for keep in KEPT
+            for keep in KEEP_VALUES
         }
         for t_blocks, groups, chunk, outer in lengths
     )
@@ -202,7 +202,7 @@ def loading(
     keeps_inner, keeps_outer = loops.keeps[:: -1 if loops.outer == "l" else 1]
     parts = [(1 / inner if keeps_inner else 1.0, 1.0), (0.0, 0.0)]
     parts[1] = (parts[0][0], 0.0 if keeps_outer else 1.0)
-    rooms = machine.stream_blocks, machine.held_blocks
+    rooms = machine.stream_blocks, machine.stationary_blocks
     places = [room // slab for room, slab in zip(rooms, loops.slabs, strict=True)]
     cycles: list[float] = []
     beats, requests, rounds = 0.0, 0.0, (inner, inner * (outer - 1))

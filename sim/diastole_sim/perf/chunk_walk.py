@@ -12,7 +12,7 @@ from typing import NamedTuple, Protocol
 
 from diastole_sim.perf.axes import Axis, Stretch, exact
 from diastole_sim.perf.modelled_machine import ModelledMachine
-from diastole_sim.spec.command import MACHINES_OWN
+from diastole_sim.spec.command import DEFAULT_NEST
 from diastole_sim.spec.image import GROUP_BLOCKS
 from diastole_sim.spec.integers import ceil_div
 from diastole_sim.spec.nest import Nest
@@ -250,7 +250,7 @@ def loops_of(
     m: int,
     n: int,
     k: int,
-    nest: Nest = MACHINES_OWN,
+    nest: Nest = DEFAULT_NEST,
     widths: Widths = WIDEST,
 ) -> Loops:
     """Return the loops of a product. ``op``: forward, dx or dw. Sizes are in elements."""
@@ -266,7 +266,7 @@ def loops_of(
     slices = ceil_div(lengths[2], c_side)
     return Loops(
         roles, sizes, (t_blocks, l_blocks, c_blocks), lengths, l_side, c_side, nest.outer,
-        keeps=(nest.keeps_stream, nest.keeps_held),
+        keeps=(nest.keeps_stream, nest.keeps_stationary),
         slabs=(slices * lengths[0], slices * ceil_div(lengths[1], l_side) * machine.rows),
         units=machine.sum_halves(lengths[0] * ceil_div(lengths[1], l_side) * machine.block),
         planes=(

@@ -303,7 +303,7 @@ class ConversionRun:
             known = self.reading.tile(rows, width, self.places.popleft() + 1)
             if converter.draws_early:
                 known = self._with_draws(known, row, col, rows, width)
-            if converter.finds:
+            if converter.tries_scales:
                 self._find(known[-1], rows, width)
                 known = [LONG_AGO] * len(known)
             self._store(known, row, col, rows, width)
@@ -374,7 +374,7 @@ class ConversionRun:
                 first = self._turned_number(top, col)
                 self._strip(first, blocks, line % 8 + 1)
         self.places.append(self.lane + converter.drawn_cycles)
-        self.lane += (BETWEEN + converter.drawn_cycles) * converter.finds
+        self.lane += (BETWEEN + converter.drawn_cycles) * converter.tries_scales
 
     def _rows_delay(
         self, starts: RowStarts, begin: int, place: tuple[int, int], rows: int, cols: int
@@ -392,7 +392,7 @@ class ConversionRun:
         converter = self.converter
         room = max(self.groups[0], self.fields[0]) + 1
         waited = max(self.lane, room) - known - 1
-        if first and converter.finds:
+        if first and converter.tries_scales:
             waited = 0
         self.slack = min(max(waited, 0), most_slack(converter.lanes))
         self.before = (*self.before, self.line)[-FOLLOWING:] if self.slack else ()

@@ -16,7 +16,7 @@ from diastole_sim.perf.modelled_machine import ModelledMachine
 from diastole_sim.perf.moments import Moment
 from diastole_sim.perf.product_estimate import Estimate, estimate, run_whole
 from diastole_sim.perf.product_run import ProductRun
-from diastole_sim.spec.command import MACHINES_OWN
+from diastole_sim.spec.command import DEFAULT_NEST
 from diastole_sim.spec.nest import Nest
 from diastole_sim.spec.sizes.uses import WIDEST, Widths
 
@@ -35,7 +35,7 @@ def estimate_long(
     m: int,
     n: int,
     k: int,
-    nest: Nest = MACHINES_OWN,
+    nest: Nest = DEFAULT_NEST,
     widths: Widths = WIDEST,
 ) -> Estimate:
     """Estimate as :func:`estimate` does, in a time that hardly grows with the sizes. Repeated

@@ -81,7 +81,7 @@ class ModelledConverter:
     @cached_property
     def halves(self) -> int:
         """Tiles that the buffer holds."""
-        return self.sizes.halves
+        return self.sizes.buffered_tiles
 
     @cached_property
     def tiles_ahead(self) -> int:
@@ -97,7 +97,7 @@ class ModelledConverter:
     def measure_cycles(self) -> int:
         """Delay in cycles of the measurement of words, in a machine with a class that folds by the
         measurement."""
-        return MEASURE_CYCLES * any(self.sizes.folds) + any(self.sizes.draws_at_intake)
+        return MEASURE_CYCLES * any(self.sizes.folds) + any(self.sizes.folds_by_draws)
 
     @cached_property
     def kept_cycles(self) -> int:
@@ -154,12 +154,12 @@ class ModelledConverter:
     def finds(self) -> bool:
         """True if every tile passes the lanes twice. The first pass chooses the scales of its
         groups."""
-        return self.sizes.finds[self.cls]
+        return self.sizes.tries_scales[self.cls]
 
     @cached_property
     def draws_early(self) -> bool:
         """True if words are measured with random bits, at the time of reading."""
-        return self.sizes.draws_at_intake[self.cls]
+        return self.sizes.folds_by_draws[self.cls]
 
     @cached_property
     def group(self) -> GroupLayout:

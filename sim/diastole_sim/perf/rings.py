@@ -63,7 +63,7 @@ class Room:
         most = self.machine.most_places  # of the streaming operand; the fused pass holds all of dY
         self.rings = (
             Places(min(most * self.streams, self.machine.stream_blocks // stream)),
-            Places(self.machine.held_blocks // held),
+            Places(self.machine.stationary_blocks // held),
         )
         self.west = Places(min(most, WEST_HALVES))
 

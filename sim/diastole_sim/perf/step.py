@@ -30,7 +30,7 @@ from diastole_sim.spec.formats import PLANE_BITS
 from diastole_sim.spec.integers import ceil_div
 from diastole_sim.spec.limits import VectorTable
 from diastole_sim.spec.micro import INPUTS, Instruction
-from diastole_sim.spec.nest import KEPT, OUTER, Nest
+from diastole_sim.spec.nest import KEEP_VALUES, OUTER, Nest
 from diastole_sim.spec.numerics import CLASS_NAMES
 from diastole_sim.spec.sizes.uses import Widths
 from diastole_sim.spec.stream_table import DESCRIPTOR_BYTES, Descriptor
@@ -166,7 +166,7 @@ def nest_of(command: Command) -> Nest:
         groups=command.nest_groups,
         chunk=command.nest_chunk,
         outer=OUTER[command.nest_outer],
-        keep=KEPT[command.nest_keep],
+        keep=KEEP_VALUES[command.nest_keep],
     )
 
 

@@ -20,7 +20,7 @@ from diastole_sim.program.optimizer_table import FIRST_RATE, OF_OPTIMIZERS, Opti
 from diastole_sim.program.own_code import OwnCode, OwnCodeError, guarded
 from diastole_sim.program.program_tables import STEP_CONSTANTS
 from diastole_sim.program.recipe import Optimiser
-from diastole_sim.spec.require import shown
+from diastole_sim.spec.require import excerpt
 from diastole_sim.spec.stream_table import Kind
 
 BLOCKS = (8, 4, 16, 32, 2, 1)
@@ -68,7 +68,7 @@ def _problem_of(activation: Activation) -> str | None:
     for name in ("name", "forward", "backward", "keeps"):
         value = getattr(activation, name)
         if not isinstance(value, str):
-            return f"{name} must be a text, not {shown(value)}"
+            return f"{name} must be a text, not {excerpt(value)}"
     kinds = (Kind.F32, Kind.BF16, Kind.MASK)
     kept: Any = activation.kept
     each = cast(tuple[Any, ...], kept) if isinstance(kept, tuple) else ()
@@ -88,14 +88,14 @@ def _problem_of_constants(what: str, given: Any) -> str | None:
         return f"{what} must be a dict of numbers by name, not {_kind(given)}"
     for name, value in cast(Mapping[Any, Any], given).items():
         if not isinstance(name, str) or _CONSTANT.fullmatch(f"K[{name}]") is None:
-            return f"{what}: a name is a word without spaces or brackets, not {shown(name)}"
+            return f"{what}: a name is a word without spaces or brackets, not {excerpt(name)}"
         try:
             with np.errstate(over="ignore"):
                 fits = not isinstance(value, str) and np.isfinite(np.float32(float(value)))
         except (TypeError, ValueError, OverflowError):
             fits = False
         if not fits:
-            said = repr(value) if isinstance(value, str) else shown(value)
+            said = repr(value) if isinstance(value, str) else excerpt(value)
             return f"{what}: {name} must be a number that float32 has, not {said:.60}"
     return None
 

@@ -11,7 +11,7 @@ from diastole_sim.program.program import TrainingProgram
 from diastole_sim.program.run import ProgramMachine
 from diastole_sim.spec.command import Command
 from diastole_sim.spec.command_table import Opcode
-from diastole_sim.spec.limits import STORED, VectorTable
+from diastole_sim.spec.limits import STORABLE_TABLES, VectorTable
 
 ELEMENTS = {"f32": "<f4", "row": "<f4", "column": "<f4", "bf16": "<u2", "int32": "<i4"}
 """Types of elements by the kind of an area; bytes for further kinds."""
@@ -39,7 +39,7 @@ def areas_written(machine: GoldenMachine, command: Command) -> list[Area]:
         found = machine.written(command)
     except StoppedError:  # a refused command writes nothing
         return []
-    return [area for area in found if area.which is None or area.which in STORED]
+    return [area for area in found if area.which is None or area.which in STORABLE_TABLES]
 
 
 def described(program: TrainingProgram, block: int, area: Area) -> tuple[str, str, int]:

@@ -18,7 +18,7 @@ from diastole_sim.program.stepped import areas_written, described, in_their_orde
 from diastole_sim.spec.command import Command
 from diastole_sim.spec.command_errors import ErrorCode
 from diastole_sim.spec.command_table import COMMAND_BYTES, Opcode
-from diastole_sim.spec.limits import STORED, Limits, entry_words
+from diastole_sim.spec.limits import STORABLE_TABLES, Limits, entry_words
 from diastole_sim.spec.registers import WAIT_REGISTERS
 
 
@@ -44,7 +44,8 @@ def memory_needed(program: TrainingProgram, limits: Limits) -> int:
     """Return the bytes of memory for a machine whose run is verified. Memory of the program is
     followed by space for a command that stores a table, and for the longest table."""
     longest = max(
-        limits.entries(Opcode.STORE, each) * 4 * entry_words(each, limits.block) for each in STORED
+        limits.entries(Opcode.STORE, each) * 4 * entry_words(each, limits.block)
+        for each in STORABLE_TABLES
     )
     return program.memory_bytes + COMMAND_BYTES + longest
 

@@ -8,10 +8,10 @@ from diastole_sim.program.command_list import CommandList
 from diastole_sim.program.memory_plan import BoundStream, MemoryPlan, PlannedImage, stream_of
 from diastole_sim.program.program_tables import ProgramTables
 from diastole_sim.spec.chains import chain_faults
-from diastole_sim.spec.command import MACHINES_OWN, Command, ProgramPlace
+from diastole_sim.spec.command import DEFAULT_NEST, Command, ProgramPlace
 from diastole_sim.spec.command_errors import ErrorCode
 from diastole_sim.spec.command_table import CHAINED, PRODUCTS
-from diastole_sim.spec.limits import CHOSEN_PLANES, Limits, VectorTable
+from diastole_sim.spec.limits import PLANE_CHOICES, Limits, VectorTable
 from diastole_sim.spec.micro import INPUTS
 from diastole_sim.spec.nest import Nest, NestLimits
 from diastole_sim.spec.numerics import CLASS_NAMES
@@ -143,7 +143,7 @@ class Writer:
             m=product.m,
             n=product.n,
             k=product.k,
-            nest=MACHINES_OWN,
+            nest=DEFAULT_NEST,
             planes=self._planes_of(product),
             slots=_slots_of(product),
             **product.addresses(),
@@ -329,13 +329,13 @@ class Writer:
         (multiplied,) = product.described.products
         sizes = {"m": product.m, "n": product.n, "k": product.k}
         t, lanes, contraction = (-(-sizes[axis] // self.plan.block) for axis in multiplied.loops)
-        planes = self._planes_of(product) | dict.fromkeys(_slots_of(product), max(CHOSEN_PLANES))
+        planes = self._planes_of(product) | dict.fromkeys(_slots_of(product), max(PLANE_CHOICES))
         streamed, held = (planes.get(each.tensor_class, 1) for each in multiplied.factors)
         cut = replace(tile, chunk=nests.chunk[0])
         for nest in (replace(cut, keep="held"), cut, tile):
             if nests.problem(nest, (t, lanes, contraction), (streamed, held)) is None:
                 return nest
-        return MACHINES_OWN
+        return DEFAULT_NEST
 
 
 def _slot_of(image: PlannedImage) -> list[str]:

@@ -72,7 +72,8 @@ class FloatDevice(Products[FloatTensor]):
             op=operation.name,
             values={
                 each.result.name: product(
-                    along(each.streamed, each.result.rows), along(each.held, each.contraction)
+                    along(each.streaming, each.result.rows),
+                    along(each.stationary, each.contraction),
                 )
                 for each in operation.products
             },

@@ -7,7 +7,7 @@ from typing import Protocol
 
 from diastole_sim.device.interface import ConvertedTensor, Floats, ProductResult
 from diastole_sim.golden.compare import GoldenComparison
-from diastole_sim.spec.operations import OPERAND_OF, OPERATIONS
+from diastole_sim.spec.operations import OPERAND_BY_CLASS, OPERATIONS
 from diastole_sim.train.history import History
 from diastole_sim.train.precision import Widths
 
@@ -112,7 +112,7 @@ class Session:
         ``beside``: True to convert while the next product runs. The product must not read this
         tensor.
         """
-        tensor = OPERAND_OF[tensor_class]
+        tensor = OPERAND_BY_CLASS[tensor_class]
         self._look(tensor.name, array, layer, step)
         tag = 4 * layer + tensor.number
         width = None if self.widths is None else self.widths.choose(tensor_class, layer, step)

@@ -48,7 +48,7 @@ from diastole.layers.sweep import laid_over
 from diastole.nearest import meant
 from diastole.report import compare_picture, compare_table
 from diastole.workers import usable_cores
-from diastole_sim.spec.require import shown, whole_number
+from diastole_sim.spec.require import excerpt, whole_number
 from diastole_sim.train.tasks import Task, given_task
 
 SEEDS = (0, 1, 2)
@@ -201,7 +201,8 @@ def _seeds(text: str | None) -> tuple[int, ...]:
     seeds = tuple(seed for word in words if (seed := whole_number(word)) is not None)
     if len(set(seeds)) < len(words) or not all(seed <= MAX_SEED for seed in seeds):
         raise BadInput(
-            f"--seeds must be different integers in 0..{MAX_SEED}, such as 0,1,2, not {shown(text)}"
+            f"--seeds must be different integers in 0..{MAX_SEED}, such as 0,1,2, "
+            f"not {excerpt(text)}"
         )
     return seeds
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from diastole.console import one_line
 from diastole.nearest import meant
 from diastole_sim.program.own_code import FORM, OwnCode, OwnCodeError, OwnNameError
-from diastole_sim.spec.require import shown
+from diastole_sim.spec.require import excerpt
 
 OWN_PAGE = "docs/own.md"
 """Page on how a user writes an activation or an optimiser."""
@@ -32,7 +32,7 @@ def named_or_own(
             return text
         if ":" not in text:
             raise argparse.ArgumentTypeError(
-                f"must be one of {', '.join(names)}, or {FORM}, not {shown(text)}"
+                f"must be one of {', '.join(names)}, or {FORM}, not {excerpt(text)}"
                 f"{meant(text, names)}"
             )
         try:

@@ -7,7 +7,7 @@ from typing import Any, NoReturn
 from diastole.console import say
 from diastole.errors import BadInput
 from diastole.nearest import meant
-from diastole_sim.spec.require import shown
+from diastole_sim.spec.require import excerpt
 
 
 class Parser(argparse.ArgumentParser):
@@ -43,5 +43,5 @@ class Parser(argparse.ArgumentParser):
         raise argparse.ArgumentError(
             None if of_commands else action,
             f"must be one of {'the commands ' if of_commands else ''}{', '.join(names)}, "
-            f"not {shown(str(value))}{meant(str(value), names)}",
+            f"not {excerpt(str(value))}{meant(str(value), names)}",
         )

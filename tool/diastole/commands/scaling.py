@@ -7,7 +7,7 @@ from typing import Any
 
 from diastole.config.numbers import Numbers
 from diastole.errors import BadInput
-from diastole_sim.spec.require import shown, signed_number, whole_number
+from diastole_sim.spec.require import excerpt, signed_number, whole_number
 from diastole_sim.train.loss_scaling import Floors, LossScaling, require_floors
 
 OPTIONS = ("loss_scale", "loss_scale_floor")
@@ -19,7 +19,9 @@ def exponent(text: str) -> int:
     low, high = DEFAULT.smallest, DEFAULT.largest
     value = signed_number(text)
     if value is None or not low <= value <= high:
-        raise argparse.ArgumentTypeError(f"must be an integer in {low}..{high}, not {shown(text)}")
+        raise argparse.ArgumentTypeError(
+            f"must be an integer in {low}..{high}, not {excerpt(text)}"
+        )
     return value
 
 
@@ -32,7 +34,7 @@ def floors(text: str) -> Floors:
         if not equals or step is None or smallest is None:
             raise argparse.ArgumentTypeError(
                 "must be STEP=EXPONENT pairs of integers with commas between them, such as "
-                f"40000=13,150000=15, not {shown(text)}"
+                f"40000=13,150000=15, not {excerpt(text)}"
             )
         found.append((step, smallest))
     try:

@@ -40,7 +40,7 @@ from diastole_sim.program.tasks import TaskProgram
 from diastole_sim.program.verified_run import VerifiedRun
 from diastole_sim.spec.command_errors import ErrorCode
 from diastole_sim.spec.command_table import Opcode
-from diastole_sim.spec.require import real_number, shown, whole_number
+from diastole_sim.spec.require import excerpt, real_number, whole_number
 from diastole_sim.spec.stream_table import SLOTS
 from diastole_sim.train.tasks import HIDDEN, Task
 
@@ -65,7 +65,7 @@ def rate(text: str) -> float:
     value = _number(text)
     if not 0 < value <= MOST_RATE:
         raise argparse.ArgumentTypeError(
-            f"must be a number above 0, at most {MOST_RATE:g}, not {shown(text)}"
+            f"must be a number above 0, at most {MOST_RATE:g}, not {excerpt(text)}"
         )
     return value
 
@@ -75,7 +75,7 @@ def norm(text: str) -> float:
     value = _number(text)
     if not 0 < value <= MOST_CLIP:
         raise argparse.ArgumentTypeError(
-            f"must be a number above 0, at most {MOST_CLIP:g}, not {shown(text)}"
+            f"must be a number above 0, at most {MOST_CLIP:g}, not {excerpt(text)}"
         )
     return value
 
@@ -85,7 +85,7 @@ def weight_decay(text: str) -> float:
     value = _number(text)
     if not 0 <= value <= MOST_DECAY:
         raise argparse.ArgumentTypeError(
-            f"must be a number from 0, at most {MOST_DECAY:g}, not {shown(text)}"
+            f"must be a number from 0, at most {MOST_DECAY:g}, not {excerpt(text)}"
         )
     return value
 
@@ -94,7 +94,7 @@ def momentum(text: str) -> float:
     """Parse a momentum, as a type for argparse."""
     value = _number(text)
     if not 0 <= value < 1:
-        raise argparse.ArgumentTypeError(f"must be a number from 0, below 1, not {shown(text)}")
+        raise argparse.ArgumentTypeError(f"must be a number from 0, below 1, not {excerpt(text)}")
     return value
 
 
@@ -103,7 +103,7 @@ def betas(text: str) -> tuple[float, float]:
     values = tuple(_number(word.strip()) for word in text.split(","))
     if len(values) != 2 or not all(0 <= each < 1 for each in values):
         raise argparse.ArgumentTypeError(
-            f"must be two numbers from 0, below 1, such as 0.9,0.999, not {shown(text)}"
+            f"must be two numbers from 0, below 1, such as 0.9,0.999, not {excerpt(text)}"
         )
     return values
 
@@ -127,7 +127,7 @@ def hidden(text: str) -> tuple[int, ...]:
     if not whole or not all(1 <= each <= MOST_UNITS for each in units):
         raise argparse.ArgumentTypeError(
             f"must be 1 to {MOST_LAYERS} integers in 1..{MOST_UNITS}, such as 64,64, "
-            f"not {shown(text)}"
+            f"not {excerpt(text)}"
         )
     return units
 

@@ -19,8 +19,8 @@ from diastole.trials.mixtures import TABLES, Mixture, combine, make_mixtures
 from diastole.trials.trial import check_products, class_of, run_trials
 from diastole_sim.codes.quality import plain_products
 from diastole_sim.spec.numerics import CLASS_NAMES
-from diastole_sim.spec.operations import CLASSES, OPERAND_OF
-from diastole_sim.spec.require import real_number, shown
+from diastole_sim.spec.operations import CLASSES, OPERAND_BY_CLASS
+from diastole_sim.spec.require import excerpt, real_number
 
 PRODUCTS = "Y = X W, dX = dY W^T, dW = X^T dY"
 NEEDED = "two of X (M x K), W (K x N) and dY (M x N)"
@@ -37,7 +37,7 @@ def decibels(text: str) -> float:
     """Parse a finite number of dB, as a type for argparse."""
     value = real_number(text)
     if value is None:
-        raise argparse.ArgumentTypeError(f"must be a number of dB, such as 20, not {shown(text)}")
+        raise argparse.ArgumentTypeError(f"must be a number of dB, such as 20, not {excerpt(text)}")
     return value
 
 
@@ -56,7 +56,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "others those of X",
     )
     for name in CLASS_NAMES:
-        text = f"formats of {OPERAND_OF[name].name}, to mix with those of other tensors"
+        text = f"formats of {OPERAND_BY_CLASS[name].name}, to mix with those of other tensors"
         if name == CLASS_NAMES[0]:
             text += "; a tensor that none are given for takes each of --formats"
         group.add_argument(f"--{name}", metavar="A,B,...", help=text)

@@ -16,7 +16,7 @@ from diastole_sim.perf.modelled_machine import LATENCY
 from diastole_sim.program.program import TrainingProgram
 from diastole_sim.spec.formats import PLANE_BITS
 from diastole_sim.spec.numerics import CLASS_NAMES, Numerics
-from diastole_sim.spec.operations import OPERAND_OF
+from diastole_sim.spec.operations import OPERAND_BY_CLASS
 from diastole_sim.spec.sizes.uses import Widths as TensorWidths
 from diastole_sim.train.network import LayerShape
 from diastole_sim.train.precision import HIGH, LOW
@@ -127,7 +127,7 @@ def moved_bits(numerics: Numerics, shapes: Sequence[LayerShape], widths: Widths)
     for layer, shape in enumerate(shapes):
         counts = _elements(shape)
         for name in CLASS_NAMES:
-            width = widths.get(f"layer{layer}.{OPERAND_OF[name].name}")
+            width = widths.get(f"layer{layer}.{OPERAND_BY_CLASS[name].name}")
             elements += counts[name]
             bits += counts[name] * element_bits(numerics, name, width)
     return bits / elements
@@ -178,7 +178,7 @@ def _shares(numerics: Numerics, layer: int, widths: Widths) -> Iterator[tuple[Te
 def _own_shares(
     numerics: Numerics, name: str, layer: int, widths: Widths
 ) -> dict[int | None, float]:
-    mean = widths.get(f"layer{layer}.{OPERAND_OF[name].name}")
+    mean = widths.get(f"layer{layer}.{OPERAND_BY_CLASS[name].name}")
     if mean is None or not numerics.tensor_class(name).format.planes:
         return {None: 1.0}
     wide = (mean - LOW) / (HIGH - LOW)

@@ -17,7 +17,7 @@ from diastole.files.content import read_toml
 from diastole.layers.sweep import every_choice, same_key
 from diastole.nearest import meant
 from diastole_sim.spec.numerics import CLASS_NAMES
-from diastole_sim.spec.require import shown
+from diastole_sim.spec.require import excerpt
 
 Settings = dict[str, str]
 """Values by key, as written in TOML or on the command line."""
@@ -114,7 +114,7 @@ def _put(settings: Settings, key: str, value: str) -> None:
     """Add a key. BadInput for a key that is present, in whatever spelling."""
     before = next((each for each in settings if same_key(each) == same_key(key)), None)
     if before is not None:
-        raise BadInput(f"{key} is given twice, as {shown(settings[before])} and {shown(value)}")
+        raise BadInput(f"{key} is given twice, as {excerpt(settings[before])} and {excerpt(value)}")
     settings[key] = value
 
 

@@ -22,7 +22,7 @@ from diastole.files.content import read_toml
 from diastole.nearest import meant
 from diastole_sim.spec.formats import FAST, FORMAT_NAMES, parse_format
 from diastole_sim.spec.numerics import CLASS_NAMES, Numerics
-from diastole_sim.spec.require import shown
+from diastole_sim.spec.require import excerpt
 
 _TABLES: dict[str, type[BaseModel]] = {
     name: field.annotation
@@ -102,7 +102,7 @@ def _repeated(overrides: Sequence[str]) -> list[str]:
         for other, before in said.items():
             if other == parts:
                 problems.append(
-                    f"--set: {key} is given twice, as {shown(before)} and {shown(value)}"
+                    f"--set: {key} is given twice, as {excerpt(before)} and {excerpt(value)}"
                 )
             elif parts[: len(other)] == other or other[: len(parts)] == parts:
                 problems.append(f"--set: {'.'.join(other)} and {key} say the same key twice")
@@ -349,7 +349,7 @@ def written(value: Any) -> str:
 
 def value_shown(value: Any) -> str:
     """Return a value for a message: as written, and shortened if too long."""
-    return shown(written(value))
+    return excerpt(written(value))
 
 
 def _last(key: str) -> str:

@@ -99,7 +99,7 @@ def ways_of(plan: Plan, mode: Mode) -> tuple[ShownWay, ...]:
         use = plan.use(mode)
         (product,) = OPERATION_OF[mode].products
         rows, cols = (use.contraction, use.lanes) if use.north else (use.lanes, use.contraction)
-        return (_way(int(use.north), product, product.held, rows, cols),)
+        return (_way(int(use.north), product, product.stationary, rows, cols),)
     to_north, to_east = OPERATION_OF[mode].products
     held, rows, cols = to_east.held, to_east.result.columns, to_east.contraction
     return (_way(EAST, to_east, held, rows, cols), _way(NORTH, to_north, held, rows, cols))

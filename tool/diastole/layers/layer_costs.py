@@ -14,7 +14,7 @@ from diastole_sim.perf.choose import choose_nest
 from diastole_sim.perf.conversion_estimate import ConversionEstimate, estimate_conversion
 from diastole_sim.perf.long import estimate_long
 from diastole_sim.perf.modelled_machine import LATENCY
-from diastole_sim.spec.command import MACHINES_OWN
+from diastole_sim.spec.command import DEFAULT_NEST
 from diastole_sim.spec.nest import Nest, ProductNests
 from diastole_sim.spec.numerics import CLASS_NAMES, Numerics
 from diastole_sim.spec.operations import OPERANDS
@@ -237,12 +237,12 @@ def _cost(
     if op in OPERAND:
         sizes = {"m": m, "n": n, "k": k}
         rows, cols = (sizes[axis] for axis in OPERAND[op].axes)
-        return MACHINES_OWN, estimate_conversion(
+        return DEFAULT_NEST, estimate_conversion(
             numerics, op, rows, cols, data_width=machine.data_width, memory=machine.memory,
             width=widths[CLASS_NAMES.index(op)],
         )  # fmt: skip
     limits = nests.of(op)
-    nest = MACHINES_OWN if limits is None else choose_nest(machine, limits, op, m, n, k, widths)
+    nest = DEFAULT_NEST if limits is None else choose_nest(machine, limits, op, m, n, k, widths)
     return nest, estimate_long(machine, op, m, n, k, nest, widths)
 
 

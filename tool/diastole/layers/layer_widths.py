@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from diastole.errors import BadInput
 from diastole_sim.spec.numerics import CLASS_NAMES, Numerics
-from diastole_sim.spec.require import shown, whole_number
+from diastole_sim.spec.require import excerpt, whole_number
 from diastole_sim.spec.sizes.uses import WIDEST, Widths
 
 ALL = "all"
@@ -24,7 +24,9 @@ def parse_widths(text: str) -> dict[str, int]:
         elif name in found or ALL in found or (name == ALL and found):
             problems.append(f"--widths must say each of {', '.join(CLASS_NAMES)} once: {text}")
         elif (bits := whole_number(value)) is None:
-            problems.append(f'--widths must be bits, as in 4 or x=4,w=2,dy=4, not "{shown(value)}"')
+            problems.append(
+                f'--widths must be bits, as in 4 or x=4,w=2,dy=4, not "{excerpt(value)}"'
+            )
         else:
             found[name] = bits
     if problems:

@@ -19,7 +19,7 @@ from diastole.layers.layer_costs import Found, Mapped, Product, layer_costs, tot
 from diastole.layers.layer_widths import widths_of
 from diastole.layers.machine_size import MachineSize, machine_size
 from diastole.workers import end_with, usable_cores
-from diastole_sim.spec.require import shown
+from diastole_sim.spec.require import excerpt
 
 MOST_MACHINES = 10_000
 
@@ -128,7 +128,7 @@ def _refuse_repeated(key: str, values: Sequence[str]) -> None:
         meaning = repr(toml_value(value))
         if meaning in seen:
             said = f"{value} twice" if value == seen[meaning] else f"{seen[meaning]} and {value}"
-            raise BadInput(f"--over: {key} has {shown(said)}: give each value once")
+            raise BadInput(f"--over: {key} has {excerpt(said)}: give each value once")
         seen[meaning] = value
 
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from diastole_sim.device.conversion import Conversion
 from diastole_sim.golden.convert import Quantised, quantise
 from diastole_sim.golden.matrix_product import matrix_product
-from diastole_sim.spec.command import MACHINES_OWN, NO_PLANES, Command
+from diastole_sim.spec.command import DEFAULT_NEST, NO_PLANES, Command
 from diastole_sim.spec.command_table import COMMAND_BYTES, Opcode
 from diastole_sim.spec.image import Bytes, FloatLayout, ImageLayout, image_layouts, round_up
 from diastole_sim.spec.numerics import Numerics
@@ -163,7 +163,7 @@ class FirstRun:
                 m=self.sizes["m"],
                 n=self.sizes["n"],
                 k=self.sizes["k"],
-                nest=MACHINES_OWN,
+                nest=DEFAULT_NEST,
                 planes=planes,
                 slots=NO_PLANES,
                 out_a=self.address("Y"),

@@ -17,7 +17,7 @@ from diastole_sim.spec.command_table import (
 from diastole_sim.spec.image import GroupLayout
 from diastole_sim.spec.limits import Limits
 from diastole_sim.spec.numerics import CLASS_NAMES, Numerics, TensorClass
-from diastole_sim.spec.operations import OPERAND_OF
+from diastole_sim.spec.operations import OPERAND_BY_CLASS
 from diastole_sim.spec.publish import Constant, Published
 from diastole_sim.spec.registers import Register, registers_of
 
@@ -192,7 +192,7 @@ class HostView:
 
     def _of_class(self, name: str) -> dict[str, tuple[int | str, str]]:
         chosen, group = self.tensor_class(name), self.group(name)
-        planes, tensor = self.numerics.planes_of(name), OPERAND_OF[name].name
+        planes, tensor = self.numerics.planes_of(name), OPERAND_BY_CLASS[name].name
         widest = self.numerics.converted_class(name).format
         values: dict[str, tuple[int | str, str]] = {
             "CLASS": (CLASS_NAMES.index(name), f"of {tensor}"),

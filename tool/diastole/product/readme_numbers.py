@@ -14,7 +14,7 @@ from diastole_sim.spec.formats import (
 from diastole_sim.spec.functions import LARGEST_ERRORS
 from diastole_sim.spec.lfsr import PAIR_LFSR_BITS, START_BITS, taps_of
 from diastole_sim.spec.numerics import CLASS_NAMES, Numerics, TensorClass
-from diastole_sim.spec.operations import OPERAND_OF
+from diastole_sim.spec.operations import OPERAND_BY_CLASS
 from diastole_sim.spec.reference import table
 from diastole_sim.spec.rounding import DRAW_BITS, SHARED_DRAW_BITS, is_stochastic
 
@@ -130,7 +130,7 @@ def exponent_choice_lines(facts: ProductFacts) -> list[str]:
     for name in CLASS_NAMES:
         text = rule_text(numerics.tensor_class(name))
         text = f"{text}.{_FOLDED}" if numerics.folds(name) else f"{text}."
-        texts.setdefault(text, []).append(OPERAND_OF[name].name)
+        texts.setdefault(text, []).append(OPERAND_BY_CLASS[name].name)
     classes = " ".join(f"In {', '.join(names)}: {text}" for text, names in texts.items())
     whole = _EXPONENTS.format(bias=EXPONENT_BIAS, most=MAX_EXPONENT, classes=classes)
     return _paragraph(whole)

@@ -12,7 +12,7 @@ from diastole_sim.spec.command_table import COMMAND_BYTES, PRODUCTS
 from diastole_sim.spec.formats import Format
 from diastole_sim.spec.image import Bytes, GroupLayout
 from diastole_sim.spec.numerics import CLASS_NAMES, Numerics, TensorClass
-from diastole_sim.spec.operations import FORWARD, OPERAND_OF, Operation
+from diastole_sim.spec.operations import FORWARD, OPERAND_BY_CLASS, Operation
 from diastole_sim.spec.reference import table
 
 BYTES_A_LINE = 16
@@ -59,7 +59,7 @@ def classes_table(facts: ProductFacts) -> list[str]:
         copies = 2 if chosen.two_copies else 1
         planes = numerics.planes_of(name)
         cells = (
-            *(f"{OPERAND_OF[name].name} ({number})", chosen.format.name, chosen.grouping),
+            *(f"{OPERAND_BY_CLASS[name].name} ({number})", chosen.format.name, chosen.grouping),
             *(chosen.rounding, copies, "1" if planes == (1,) else " or ".join(map(str, planes))),
             *(group.element_bits, group.header_bytes, group.exponent_bytes),
             *(group.group_bytes - group.exponent_bytes, numerics.block if copies > 1 else 1),
@@ -91,8 +91,8 @@ def operations_table(facts: ProductFacts) -> list[str]:
     ]
     for opcode, operation in PRODUCTS.items():
         equations = (
-            f"{p.result.name} = {_factor(p.streamed.name, p.streamed.columns == p.contraction)} "
-            f"{_factor(p.held.name, p.held.rows == p.contraction)}"
+            f"{p.result.name} = {_factor(p.streaming.name, p.streaming.columns == p.contraction)} "
+            f"{_factor(p.stationary.name, p.stationary.rows == p.contraction)}"
             for p in operation.products
         )
         written = (
@@ -148,7 +148,7 @@ def exponent_lines(facts: ProductFacts) -> list[str]:
     for name in CLASS_NAMES:
         kinds.setdefault(_exponents(numerics.tensor_class(name), numerics.block), []).append(name)
     for text, names in kinds.items():
-        tensors = ", ".join(OPERAND_OF[name].name for name in names)
+        tensors = ", ".join(OPERAND_BY_CLASS[name].name for name in names)
         lines.append(f"- {tensors}: {text}")
     return lines
 
@@ -198,9 +198,9 @@ _RESULT = (
 def number_lines(facts: ProductFacts) -> list[str]:
     """Return the rounding rules of conversions and products, and the treatment of NaN and Inf."""
     numerics, floats = facts.config.numerics, facts.config.numerics.accumulator
-    chosen = {OPERAND_OF[name].name: numerics.tensor_class(name) for name in CLASS_NAMES}
+    chosen = {OPERAND_BY_CLASS[name].name: numerics.tensor_class(name) for name in CLASS_NAMES}
     beyond = ", ".join(
-        f"in {OPERAND_OF[name].name} {_beyond(numerics, name)}" for name in CLASS_NAMES
+        f"in {OPERAND_BY_CLASS[name].name} {_beyond(numerics, name)}" for name in CLASS_NAMES
     )
     rules = dict.fromkeys(_rule(one.rounding, numerics) for one in chosen.values())
     texts = [

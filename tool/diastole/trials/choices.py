@@ -9,7 +9,7 @@ from diastole.nearest import meant
 from diastole.trials.mixtures import TABLES, Settings
 from diastole_sim.spec.formats import SCALE_CODE_RULES, SCALE_RULES, parse_format, parse_grouping
 from diastole_sim.spec.numerics import CLASS_NAMES
-from diastole_sim.spec.require import shown
+from diastole_sim.spec.require import excerpt
 from diastole_sim.spec.rounding import KINDS, RULES
 
 RULES_OF = {"rounding": tuple(RULES), "scale": (*SCALE_RULES, *SCALE_CODE_RULES)}
@@ -43,7 +43,7 @@ def parse_choices(
             problems += error.problems
     if kind is not None and kind not in KINDS:
         problems.append(
-            f'--{KIND} must be {accepted("rounding.kind")}, not "{shown(kind)}"'
+            f'--{KIND} must be {accepted("rounding.kind")}, not "{excerpt(kind)}"'
             + meant(kind, KINDS)
         )
     if problems:
@@ -69,7 +69,7 @@ def parse_names(option: str, text: str) -> list[str]:
                     "bfp4 do, in planes; try these"
                 )
         except ValueError:
-            problem = f'--{option} must each be {accepted("format.x")}, not "{shown(name)}"'
+            problem = f'--{option} must each be {accepted("format.x")}, not "{excerpt(name)}"'
             problems.append(problem + likely_format(name))
     if problems:
         raise BadInput(*problems)
@@ -86,16 +86,16 @@ def parse_by_class(option: str, text: str) -> dict[str, str]:
         classes = [key.lower()] if equals else list(CLASS_NAMES)
         if not set(classes) <= set(CLASS_NAMES):
             problems.append(
-                f'--{option} takes {", ".join(CLASS_NAMES)} before "=", not "{shown(key)}"'
+                f'--{option} takes {", ".join(CLASS_NAMES)} before "=", not "{excerpt(key)}"'
             )
         elif set(classes) & set(found):
             problems.append(
-                f"--{option} must say each of {', '.join(CLASS_NAMES)} once: {shown(text)}"
+                f"--{option} must say each of {', '.join(CLASS_NAMES)} once: {excerpt(text)}"
             )
         elif not _is_value(option, value):
             words = accepted(f"{TABLES[option]}.x")
             problems.append(
-                f'--{option} must be {words}, not "{shown(value)}"{_meant(option, value)}'
+                f'--{option} must be {words}, not "{excerpt(value)}"{_meant(option, value)}'
             )
         else:
             found |= dict.fromkeys(classes, value)

@@ -13,9 +13,9 @@ from diastole_sim.spec.serial import (
     MOST_WORDS,
     SEQUENCES,
     WORD_BYTES,
-    Ask,
     Frame,
     FrameReader,
+    LinkOperation,
     Status,
     on_line,
 )
@@ -82,7 +82,7 @@ class Link:
         """Return the words of :data:`diastole_sim.spec.serial.IDENTITY` by name. An identification
         must be the first request, because the board then takes every sequence number for a new
         number. WrongBoard if the answer comes from no board of ours."""
-        found = self._request(Ask.IDENTIFY, 0, len(IDENTITY))
+        found = self._request(LinkOperation.IDENTIFY, 0, len(IDENTITY))
         identity: dict[str, int] = dict(zip(IDENTITY, found, strict=True))
         if identity["magic"] != LINK_MAGIC:
             raise WrongBoard(
@@ -97,17 +97,17 @@ class Link:
 
     def read_registers(self, offset: int, count: int) -> tuple[int, ...]:
         """Return ``count`` registers of 32 bits."""
-        return self._request(Ask.READ_REGISTERS, offset, count)
+        return self._request(LinkOperation.READ_REGISTERS, offset, count)
 
     def write_registers(self, offset: int, words: Sequence[int]) -> None:
         """Write each register once, in the given order."""
-        self._request(Ask.WRITE_REGISTERS, offset, len(words), tuple(words))
+        self._request(LinkOperation.WRITE_REGISTERS, offset, len(words), tuple(words))
 
     def read_memory(self, address: int, count: int) -> bytes:
         """Return ``count`` bytes of memory. Address and count are multiples of 4."""
         parts: list[bytes] = []
         for at, words in _pieces(address, count):
-            found = self._request(Ask.READ_MEMORY, at, words)
+            found = self._request(LinkOperation.READ_MEMORY, at, words)
             parts += (word.to_bytes(WORD_BYTES, "little") for word in found)
         return b"".join(parts)
 
@@ -118,13 +118,13 @@ class Link:
             piece = octets[start : start + words * WORD_BYTES]
             values = (piece[k : k + WORD_BYTES] for k in range(0, len(piece), WORD_BYTES))
             every = tuple(int.from_bytes(value, "little") for value in values)
-            self._request(Ask.WRITE_MEMORY, at, words, every)
+            self._request(LinkOperation.WRITE_MEMORY, at, words, every)
 
     def _request(
-        self, ask: Ask, address: int, words: int, data: tuple[int, ...] = ()
+        self, ask: LinkOperation, address: int, words: int, data: tuple[int, ...] = ()
     ) -> tuple[int, ...]:
         sequence, self._next = self._next, (self._next + 1) % SEQUENCES
-        request = Frame(ask=ask, sequence=sequence, address=address, words=words, data=data)
+        request = Frame(operation=ask, sequence=sequence, address=address, words=words, data=data)
         self.counts.requests += 1
         for number in range(self.tries):
             self.counts.repeated += number > 0
@@ -155,7 +155,7 @@ class Link:
 def answers(request: Frame, answer: Frame) -> bool:
     """Return whether ``answer`` is the answer to ``request``: all repeated fields are equal, and
     the data of a read are present."""
-    same = ("ask", "sequence", "address", "words")
+    same = ("operation", "sequence", "address", "words")
     if not answer.answer or any(getattr(request, n) != getattr(answer, n) for n in same):
         return False
     reading = answer.status == Status.DONE and not request.data

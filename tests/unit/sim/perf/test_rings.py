@@ -58,7 +58,7 @@ def test_a_ring():
 
 def test_as_many_places_as_slabs_fit():
     """128 blocks of what streams, and 2048 of what is held: of 60 blocks 2, of 500 blocks 4."""
-    assert (MACHINE.stream_blocks, MACHINE.held_blocks) == (128, 2048)
+    assert (MACHINE.stream_blocks, MACHINE.stationary_blocks) == (128, 2048)
     found = room((60, 500))
     assert [ring.most for ring in found.rings] == [2, 4]
     one = replace(MACHINE, most_places=1)
