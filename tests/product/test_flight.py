@@ -7,7 +7,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from diastole_sim.host.ahead import areas_of, with_ahead
+from diastole_sim.host.ahead import areas_of, mark_overlaps
 from diastole_sim.host.control import control_bit
 from diastole_sim.host.errors import CommandError
 from diastole_sim.spec.command_errors import ErrorCode
@@ -67,7 +67,7 @@ def drawn(scenario, op, rng):
 def ahead(scenario, commands):
     """The commands, each ahead of the one before it where it may be."""
     device = scenario.device
-    return with_ahead(commands, device.numerics, device.product.data_width)
+    return mark_overlaps(commands, device.numerics, device.product.data_width)
 
 
 @pytest.mark.parametrize("name, stalls", RUNS)
@@ -226,10 +226,10 @@ def test_products_and_a_conversion_from_python(devices, goldens, np_rng):
             p.same_bits(result.values[name], values, f"{op}, {name}")
     before = device.total_cycles
     beside = device.convert(data["dY"], "dy", tag=9, step=4, beside=True)
-    assert beside.unsettled
+    assert beside.pending
     assert device.total_cycles == before
     result = p.multiply(device, "forward", held)
-    assert not beside.unsettled
+    assert not beside.pending
     assert result.counters.total_cycles == device.total_cycles - before
     expected = golden.convert(data["dY"], "dy", tag=9, step=4)
     assert (beside.saturated, beside.underflowed) == (expected.saturated, expected.underflowed)

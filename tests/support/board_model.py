@@ -168,7 +168,7 @@ class ModelLine:
         self.coming += [octets, self.held] if octets else []
         self.held = b"" if octets else self.held
 
-    def hear(self, expected: int) -> bytes:
+    def receive(self, expected: int) -> bytes:
         while self.coming:
             if octets := self.coming.pop(0):
                 return octets

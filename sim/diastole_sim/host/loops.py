@@ -12,7 +12,7 @@ from diastole_sim.spec.numerics import Numerics
 from diastole_sim.spec.sizes.uses import WIDEST, Widths
 
 
-class ChosenLoops:
+class ProductLoops:
     """Nests for the commands of one machine.
 
     ``parameters``: parameters of the manifest; KeyError, TypeError or ValueError for a malformed
@@ -42,7 +42,7 @@ class ChosenLoops:
             has_vector="vector" in parameters,
             memory=memory or Memory.axi(),
         )
-        self._found: dict[tuple[str, int, int, int, Widths], Nest] = {}
+        self._nests: dict[tuple[str, int, int, int, Widths], Nest] = {}
 
     def products(
         self, operation: str, *, m: int, n: int, widths: Widths = WIDEST
@@ -69,6 +69,6 @@ class ChosenLoops:
                 raise ValueError(f"the nest of {operation}: {problem}")
             return self.nest
         shape = (operation, m, n, k, widths)
-        if shape not in self._found:
-            self._found[shape] = choose_nest(self._machine, limits, *shape)
-        return self._found[shape]
+        if shape not in self._nests:
+            self._nests[shape] = choose_nest(self._machine, limits, *shape)
+        return self._nests[shape]

@@ -10,7 +10,14 @@ from itertools import product
 from math import prod
 from typing import NamedTuple
 
-from diastole_sim.perf.chunk_walk import LoadedRegion, Loops, Roles, blocks, held_sides, loops_of
+from diastole_sim.perf.chunk_walk import (
+    LoadedRegion,
+    Loops,
+    Roles,
+    blocks,
+    loops_of,
+    stationary_sides,
+)
 from diastole_sim.perf.modelled_machine import ModelledMachine
 from diastole_sim.perf.product_estimate import estimate
 from diastole_sim.spec.command import DEFAULT_NEST
@@ -20,7 +27,7 @@ from diastole_sim.spec.sizes.uses import WIDEST, Widths
 
 SLACK = 1.007
 """Factor on the shortest time within which a nest with fewer reads is preferred."""
-TRIED = 20
+MAX_MODELLED = 20
 """Most nests that are run in the model."""
 FEWEST_RUN = 4
 """Fewest nests that are run in the model. If the model has no time for as many, the closed form
@@ -33,7 +40,7 @@ HAND_OVER = 20
 of a chunk to its first pass."""
 
 
-HICCUPS = 8
+OVERLAP_EXPONENT = 8
 """Exponent in :func:`overlapped`. Two units with equal times take 9 % more together."""
 
 
@@ -66,13 +73,13 @@ def choose_nest(
     own_loops = loops_of(machine, op, m, n, k, own, widths)
     for nest in candidates(limits, own_loops.blocks, own_loops.planes):
         loops = loops_of(machine, op, m, n, k, nest, widths)
-        if (alike := what_it_does(loops)) not in seen:
+        if (alike := nest_key(loops)) not in seen:
             seen.add(alike)
-            costs[nest] = roughly(machine, loops)
-    costs[own] = roughly(machine, own_loops)
+            costs[nest] = closed_form_cost(machine, loops)
+    costs[own] = closed_form_cost(machine, own_loops)
     ranked = [own, *sorted(costs.keys() - {own}, key=lambda nest: (costs[nest], str(nest)))]
     left, runs = MOST_STEPS, dict[Nest, tuple[float, float]]()
-    for nest in ranked[:TRIED]:
+    for nest in ranked[:MAX_MODELLED]:
         left -= int(costs[nest].steps)
         if left < 0:
             break
@@ -118,7 +125,7 @@ def _written_out(limits: NestLimits) -> tuple[dict[str, Nest], ...]:
     )
 
 
-def what_it_does(loops: Loops) -> tuple[object, ...]:
+def nest_key(loops: Loops) -> tuple[object, ...]:
     """Return a key. Nests with equal keys do not differ on the product."""
     lengths = tuple(map(min, loops.lengths, loops.blocks))
     one = [length == whole for length, whole in zip(lengths[:2], loops.blocks, strict=False)]
@@ -126,7 +133,7 @@ def what_it_does(loops: Loops) -> tuple[object, ...]:
     return (*lengths, OUTER[0] if any(one) else loops.outer, *keeps)
 
 
-def roughly(machine: ModelledMachine, loops: Loops) -> NestCost:
+def closed_form_cost(machine: ModelledMachine, loops: Loops) -> NestCost:
     """Return the cost of loops in closed form. Tiles take as long as the slowest of array, loader
     and writer. The time before the first chunk arrives and after the last tile is added."""
     block, shortest = machine.block, machine.rows * machine.block
@@ -168,7 +175,7 @@ def roughly(machine: ModelledMachine, loops: Loops) -> NestCost:
 def overlapped(one: float, other: float) -> float:
     """Return the time of two mutually waiting units: the longer time, and somewhat more for equal
     times, since every hiccup of either unit then counts."""
-    return (one**HICCUPS + other**HICCUPS) ** (1 / HICCUPS)
+    return (one**OVERLAP_EXPONENT + other**OVERLAP_EXPONENT) ** (1 / OVERLAP_EXPONENT)
 
 
 class Beats(NamedTuple):
@@ -209,7 +216,7 @@ def loading(
     for count, part in zip(rounds, parts, strict=True):
         loads = list(zip(part, (of_inner, of_outer), strict=True))
         came = sum(some * part.all_beats for some, part in loads)
-        asked = 5 * prod(loops.planes) + sum(some * part.ask_cycles for some, part in loads)
+        asked = 5 * prod(loops.planes) + sum(some * part.request_cycles for some, part in loads)
         mine = max(sum(some * part.beats for some, part in loads), asked) * share
         waits = machine.memory.read_cycles + HAND_OVER
         turns = (
@@ -235,7 +242,7 @@ class ChunkPart(NamedTuple):
 
     all_beats: int
     beats: int
-    ask_cycles: int
+    request_cycles: int
     requests: int
 
     @classmethod
@@ -256,8 +263,8 @@ def chunk_parts(
 ) -> tuple[ChunkPart, ChunkPart]:
     """Return the loads of the first chunk of a whole tile, for the stationary and for the streaming
     operand."""
-    held_rows, held_cols = held_sides(roles, (0, lanes), (0, chunk))
+    held_rows, held_cols = stationary_sides(roles, (0, lanes), (0, chunk))
     rows, cols = (chunk, t) if roles.cols_t else (t, chunk)
-    held = blocks(machine, roles.held, held_rows, held_cols)
+    held = blocks(machine, roles.stationary, held_rows, held_cols)
     streamed = blocks(machine, roles.stream, (0, rows), (0, cols))
     return ChunkPart.of(held, machine.ports), ChunkPart.of(streamed, machine.ports)

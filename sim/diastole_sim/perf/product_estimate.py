@@ -179,7 +179,7 @@ def _estimated(run: ProductRun, command: ModelledProduct, passes: float) -> Esti
         multipliers=machine.macs, beat_bytes=machine.beat_bytes,
         cycles=end, slots=counted["slots"],
         read_beats=counted["read_beats"] + run.headers, write_beats=counted["write_beats"],
-        idle=idle, waits=run.waits_by_cause(tail),
+        idle=idle, waits=run.cause_waits(tail),
         filled=max(counted[f"filled {port}"] for port in ports),
         words=counted["words"], passes=passes,
     )  # fmt: skip

@@ -59,7 +59,7 @@ class ProductOf:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ChainUse:
+class ChainCall:
     """Chain and its arguments.
 
     - ``shape``: shape of the chain's tensor; at the drain of a product the shape of the result.
@@ -152,7 +152,7 @@ class Writer:
         reads = _read_by(product)
         self.commands.add(command, reads=reads, writes=[result.name])
 
-    def chain(self, use: ChainUse, product: ProductOf | None = None) -> None:
+    def chain(self, use: ChainCall, product: ProductOf | None = None) -> None:
         """Append a chain over memory or at the drain of a product. An image that the chain may not
         make is written as floats and then converted."""
         assert self.limits.vector is not None
@@ -184,7 +184,7 @@ class Writer:
             assert isinstance(image, PlannedImage)
             self.convert(source, image)
 
-    def _apart(self, use: ChainUse, product: ProductOf) -> ChainUse:
+    def _apart(self, use: ChainCall, product: ProductOf) -> ChainCall:
         """Append the product with the result in memory, and return the chain over the stored
         result."""
         rows, cols = product.shape
@@ -229,7 +229,7 @@ class Writer:
         return {name: count for name, count in found.items() if count > 1}
 
     def _outputs(
-        self, use: ChainUse, product: ProductOf | None
+        self, use: ChainCall, product: ProductOf | None
     ) -> tuple[dict[str, BoundStream], dict[str, BoundStream]]:
         """Return the outputs of a chain as streams, and the streams of floats that are converted
         afterwards."""
@@ -255,12 +255,12 @@ class Writer:
         the limit of the class. A chain cannot know a scale that is measured from the image's own
         numbers."""
         assert self.limits.vector is not None
-        chosen = self.plan.numerics.converted_class(image.tensor_class)
-        measured = chosen.has_tensor_scale and self.plan.numerics.source == "current"
+        storage = self.plan.numerics.converted_class(image.tensor_class)
+        measured = storage.has_tensor_scale and self.plan.numerics.source == "current"
         widest = self.limits.vector.fed[CLASS_NAMES.index(image.tensor_class)]
         return measured or (product is None and image.cols > widest)
 
-    def _fits(self, use: ChainUse, outputs: Mapping[str, BoundStream], product: ProductOf) -> bool:
+    def _fits(self, use: ChainCall, outputs: Mapping[str, BoundStream], product: ProductOf) -> bool:
         """Return whether the converter takes the tiles of the product, by the rules of the
         machine."""
         program = self.tables.assembled(
@@ -278,7 +278,7 @@ class Writer:
 
     def _command(
         self,
-        use: ChainUse,
+        use: ChainCall,
         outputs: Mapping[str, BoundStream],
         product: ProductOf | None,
         place: ProgramPlace,

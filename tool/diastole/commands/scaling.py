@@ -64,7 +64,9 @@ def add_loss_scale(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def given_scale(arguments: argparse.Namespace, published: Numbers | None = None) -> dict[str, Any]:
+def scale_argument(
+    arguments: argparse.Namespace, published: Numbers | None = None
+) -> dict[str, Any]:
     """Return the given options, else the options of ``published`` numbers. BadInput for floors
     without a scale."""
     given = {name: getattr(arguments, name) for name in OPTIONS}
@@ -78,7 +80,7 @@ def given_scale(arguments: argparse.Namespace, published: Numbers | None = None)
 
 def scaling_of(given: Mapping[str, Any]) -> LossScaling | None:
     """Return the loss scaling of a host, None without options. ``given`` comes from
-    :func:`given_scale`."""
+    :func:`scale_argument`."""
     if not given:
         return None
     return LossScaling(exponent=given["loss_scale"], floors=given.get("loss_scale_floor", ()))

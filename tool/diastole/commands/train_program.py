@@ -6,10 +6,10 @@ from contextlib import ExitStack
 from math import nan
 from typing import Any
 
-from diastole.backend import REFUSED_BY_SIZE, make_machine, program_limits
+from diastole.backend import SIZE_ERRORS, make_machine, program_limits
 from diastole.commands.own import OWN_PAGE, NamesOrOwn, named_or_own
 from diastole.commands.progress import progress
-from diastole.commands.scaling import given_scale
+from diastole.commands.scaling import scale_argument
 from diastole.config.keys import Config
 from diastole.config.numbers import NUMBERS
 from diastole.errors import BadInput, CheckFailed
@@ -46,7 +46,7 @@ from diastole_sim.train.tasks import HIDDEN, Task
 
 MOST_RATE = 1000.0
 OPTIONS = ("optimizer", "rate", *OF_OPTIMIZERS, "hidden", "activation", "clip")
-OF_THE_HOST = {
+HOST_OPTIONS = {
     "master": "keeps its weights itself, in float32",
     "master_rounding": "keeps its weights itself, in float32",
     "master_bits": "keeps its weights itself, in float32",
@@ -248,7 +248,7 @@ def program_of(
                 "--set vector.enable=true"
             )
         return None
-    for name, does in OF_THE_HOST.items():
+    for name, does in HOST_OPTIONS.items():
         if getattr(arguments, name, None) is not None:
             raise BadInput(
                 f"{option(name)} is of machines that a host trains: give --set "
@@ -264,7 +264,7 @@ def program_of(
             "not given: no host gives scales; with --set vector.enable=false one does"
         )
     try:
-        return ProgramOptions(limits=program_limits(config), **given, **given_scale(arguments))
+        return ProgramOptions(limits=program_limits(config), **given, **scale_argument(arguments))
     except OwnCodeError as error:
         raise BadInput(str(error)) from error
 
@@ -340,7 +340,7 @@ def train_on(
 
 def _judged(stopped: MachineStoppedError, run: ProgramRun) -> Exception:
     """Return the meaning of a stopped machine for the user, as an error."""
-    if stopped.code in REFUSED_BY_SIZE:
+    if stopped.code in SIZE_ERRORS:
         return BadInput(f"too large for the hardware: {stopped}")
     text = str(stopped)
     if stopped.code == ErrorCode.NOT_FINITE:

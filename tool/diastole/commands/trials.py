@@ -79,7 +79,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def given_options(arguments: argparse.Namespace) -> dict[str, str]:
+def option_values(arguments: argparse.Namespace) -> dict[str, str]:
     """Return the given options among :data:`OPTIONS`, as texts. :class:`BadInput` without data."""
     given = {name: getattr(arguments, name) for name in OPTIONS}
     given = {name: text for name, text in given.items() if text is not None}
@@ -133,10 +133,10 @@ def try_on(arguments: argparse.Namespace, choices: Choices) -> int:
     return 0
 
 
-def _check_judged(data: Path, given: Mapping[str, tensors.Floats]) -> None:
+def _check_judged(data: Path, options: Mapping[str, tensors.Floats]) -> None:
     """Warn of elements of products that a verdict leaves out. Refuse a product without further
     elements."""
-    for name, plain in plain_products(given).items():
+    for name, plain in plain_products(options).items():
         left_out = int(np.count_nonzero(~np.isfinite(plain)))
         if left_out == plain.size:
             raise BadInput(

@@ -41,11 +41,11 @@ def widths_of(numerics: Numerics, asked: Mapping[str, int]) -> Widths:
     if not asked:
         return WIDEST
     formats = {name: numerics.tensor_class(name).format for name in CLASS_NAMES}
-    choose = [name for name, chosen in formats.items() if chosen.planes]
+    choose = [name for name, format in formats.items() if format.planes]
     if not choose:
         raise BadInput(
             "--widths are of classes with the format fast, and this machine has none: "
-            + ", ".join(f"format.{name} is {chosen.name}" for name, chosen in formats.items())
+            + ", ".join(f"format.{name} is {format.name}" for name, format in formats.items())
         )
     problems: list[str] = []
     for name, width in asked.items():

@@ -14,7 +14,7 @@ from diastole_sim.spec.numerics import CLASS_NAMES
 from diastole_sim.spec.operations import OPERAND_BY_CLASS
 
 TEXT = Path(__file__).parent / "texts" / "driver.py.txt"
-OF_CLASSES = (
+CLASS_CONSTANTS = (
     *("COPIES", "MAX_PLANES", "ELEMENT_BITS", "VECTOR", "TENSOR_SCALE", "SCALE_BIAS"),
     *("HEADER_BYTES", "EXPONENT_BYTES", "EXPONENT_RUNS", "GROUP_BYTES"),
 )
@@ -83,7 +83,8 @@ def _values(view: HostView) -> dict[str, object]:
         "ERRORS": {int(code): ERROR_MEANINGS[code] for code in published.errors},
         "CLASSES": {
             name: {
-                key: constants[f"{OPERAND_BY_CLASS[name].name.upper()}_{key}"] for key in OF_CLASSES
+                key: constants[f"{OPERAND_BY_CLASS[name].name.upper()}_{key}"]
+                for key in CLASS_CONSTANTS
             }
             for name in CLASS_NAMES
         },

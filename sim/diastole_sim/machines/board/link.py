@@ -36,7 +36,7 @@ class Line(Protocol):
         """Send octets on the line."""
         ...
 
-    def hear(self, expected: int) -> bytes:
+    def receive(self, expected: int) -> bytes:
         """Return received octets, at least one. Empty after a silence in which an answer of
         ``expected`` octets would have begun."""
         ...
@@ -50,8 +50,8 @@ class RefusedError(BoardError):
     """Error: the board refused a request. ``status``: status of the answer."""
 
     def __init__(self, status: int, what: str):
-        known = status in tuple(Status)
-        super().__init__(f"the board refused to {what}: {Status(status).name if known else status}")
+        named = status in tuple(Status)
+        super().__init__(f"the board refused to {what}: {Status(status).name if named else status}")
         self.status = status
 
 
@@ -82,8 +82,8 @@ class Link:
         """Return the words of :data:`diastole_sim.spec.serial.IDENTITY` by name. An identification
         must be the first request, because the board then takes every sequence number for a new
         number. WrongBoard if the answer comes from no board of ours."""
-        found = self._request(LinkOperation.IDENTIFY, 0, len(IDENTITY))
-        identity: dict[str, int] = dict(zip(IDENTITY, found, strict=True))
+        words = self._request(LinkOperation.IDENTIFY, 0, len(IDENTITY))
+        identity: dict[str, int] = dict(zip(IDENTITY, words, strict=True))
         if identity["magic"] != LINK_MAGIC:
             raise WrongBoard(
                 f"{self.line.name}: what answers is no board of ours: magic {identity['magic']:#x}"
@@ -107,8 +107,8 @@ class Link:
         """Return ``count`` bytes of memory. Address and count are multiples of 4."""
         parts: list[bytes] = []
         for at, words in _pieces(address, count):
-            found = self._request(LinkOperation.READ_MEMORY, at, words)
-            parts += (word.to_bytes(WORD_BYTES, "little") for word in found)
+            data = self._request(LinkOperation.READ_MEMORY, at, words)
+            parts += (word.to_bytes(WORD_BYTES, "little") for word in data)
         return b"".join(parts)
 
     def write_memory(self, address: int, octets: bytes) -> None:
@@ -121,10 +121,12 @@ class Link:
             self._request(LinkOperation.WRITE_MEMORY, at, words, every)
 
     def _request(
-        self, ask: LinkOperation, address: int, words: int, data: tuple[int, ...] = ()
+        self, operation: LinkOperation, address: int, words: int, data: tuple[int, ...] = ()
     ) -> tuple[int, ...]:
         sequence, self._next = self._next, (self._next + 1) % SEQUENCES
-        request = Frame(operation=ask, sequence=sequence, address=address, words=words, data=data)
+        request = Frame(
+            operation=operation, sequence=sequence, address=address, words=words, data=data
+        )
         self.counts.requests += 1
         for number in range(self.tries):
             self.counts.repeated += number > 0
@@ -133,18 +135,18 @@ class Link:
             if answer is None:
                 continue
             if answer.status != Status.DONE:
-                raise RefusedError(answer.status, f"{ask.name.lower()} at {address:#x}")
+                raise RefusedError(answer.status, f"{operation.name.lower()} at {address:#x}")
             return answer.data
         raise LinkLost(f"{self.line.name}: the board does not answer; asked {self.tries} times")
 
     def _answer(self, request: Frame) -> Frame | None:
         """Return the answer to a request. None if the line falls silent before the answer has
         arrived."""
-        given = 0 if request.data else request.words
-        expected = WORD_BYTES * (given + 3)
-        heard = 0
-        while heard < FLOOD_BYTES and (octets := self.line.hear(expected)):
-            heard += len(octets)
+        data_words = 0 if request.data else request.words
+        expected = WORD_BYTES * (data_words + 3)
+        received = 0
+        while received < FLOOD_BYTES and (octets := self.line.receive(expected)):
+            received += len(octets)
             for frame in self.reader.feed(octets):
                 answer = _decoded(frame)
                 if answer is not None and answers(request, answer):

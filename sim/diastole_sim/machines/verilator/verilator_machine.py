@@ -287,8 +287,8 @@ class VerilatorMachine:
             done = self.state.cycle - start
             if limit is not None and done >= limit:
                 raise HardwareHang(f"no interrupt after {done} cycles", self.state.report())
-            left = SLICE_CYCLES if limit is None else min(SLICE_CYCLES, limit - done)
-            outcome = self._library.machine_run(self._handle, left)
+            slice_cycles = SLICE_CYCLES if limit is None else min(SLICE_CYCLES, limit - done)
+            outcome = self._library.machine_run(self._handle, slice_cycles)
         self._check(outcome)
         cycles = self.state.cycle - start
         self.run_cycles += cycles

@@ -10,8 +10,8 @@ from diastole_sim.program.chain import (
     LOSS_SCALE,
     Chain,
     Port,
-    holds_what_is_written,
     lines,
+    register_holds_output,
 )
 from diastole_sim.spec.stream_table import Kind, PanelOrder
 
@@ -93,7 +93,7 @@ def update_chain(
             f"{name} reads the gradient in s0, before it is what the update takes: "
             f"options.gradient() says where that is, here in {operand}"
         )
-    if not holds_what_is_written(text, "r2", "o0"):
+    if not register_holds_output(text, "r2", "o0"):
         raise ValueError(
             f"{name} must leave the new weights in r2, of which the image is made, and write that "
             "to o0"

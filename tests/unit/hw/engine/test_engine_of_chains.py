@@ -217,7 +217,7 @@ def run_chained(plan, numerics, products, sizes, rng, p_stall):
     run(dut, starts, take, ends, background=background, limit=200_000)
     rest = iter(taken)
     for (mode, nest, chained), at in zip(products, places, strict=True):
-        for name, want in scene.wanted(mode).items():
+        for name, want in scene.expected(mode).items():
             got = scene.written(name, at[name]) if not chained else next(rest)
             same = got[: want.shape[0], : want.shape[1]] == want
             assert same.all(), f"{mode.name}, {nest}: {(~same).sum()} of {same.size} differ"

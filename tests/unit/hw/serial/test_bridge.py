@@ -16,7 +16,7 @@ START = BY_NAME["control"].offset
 def exchange(line, octets):
     """What the bridge says to those."""
     line.send(octets)
-    return [Frame.decode(frame) for frame in FrameReader().feed(line.hear(0))]
+    return [Frame.decode(frame) for frame in FrameReader().feed(line.receive(0))]
 
 
 def ask(line, **values):

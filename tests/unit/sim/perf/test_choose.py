@@ -7,7 +7,7 @@ import pytest
 from diastole.config.file import from_document
 from diastole.config.presets import PRODUCTS_ONLY
 from diastole_sim.perf import ModelledMachine, estimate
-from diastole_sim.perf.choose import candidates, choose_nest, roughly
+from diastole_sim.perf.choose import candidates, choose_nest, closed_form_cost
 from diastole_sim.perf.chunk_walk import loops_of
 from diastole_sim.spec.command import DEFAULT_NEST
 from diastole_sim.spec.nest import KEEP_VALUES, OUTER, Nest
@@ -72,10 +72,10 @@ def test_a_large_product_is_chosen_in_closed_form():
     op, sizes = "forward", (4096, 4096, 4096)
     chosen = choose_nest(machine, nests.of(op), op, *sizes)
     costs = sorted(
-        roughly(machine, loops_of(machine, op, *sizes, nest))
+        closed_form_cost(machine, loops_of(machine, op, *sizes, nest))
         for nest in candidates(nests.of(op), loops_of(machine, op, *sizes).blocks)
     )
-    cost = roughly(machine, loops_of(machine, op, *sizes, chosen))
+    cost = closed_form_cost(machine, loops_of(machine, op, *sizes, chosen))
     assert cost.cycles <= 1.007 * costs[0].cycles
     assert cost.steps > 1e5
 

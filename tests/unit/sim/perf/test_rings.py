@@ -7,7 +7,7 @@ import pytest
 from diastole_sim.perf.chunk_walk import Chunk
 from diastole_sim.perf.modelled_machine import Memory
 from diastole_sim.perf.result_store import EAST, NORTH
-from diastole_sim.perf.rings import Places, Room
+from diastole_sim.perf.rings import FreeSpace, RingPlaces
 from support.modelled import modelled
 
 MACHINE = modelled(rows=2, cols=2, block=8, element_bits=(5, 5, 5), data_width=64, memory=Memory())
@@ -41,7 +41,7 @@ def chunk(*, first=False, last=False, loads=(True, True), frees=(True, True), us
 
 
 def room(slabs, fused=False, machine=MACHINE, **options):
-    return Room(machine, Drains(), slabs, fused, **options)
+    return FreeSpace(machine, Drains(), slabs, fused, **options)
 
 
 def ran(where, given, taken, freed):
@@ -50,7 +50,7 @@ def ran(where, given, taken, freed):
 
 def test_a_ring():
     """Three places: the fourth is the first again, once that is given back."""
-    ring = Places(3)
+    ring = RingPlaces(3)
     assert [ring.take() for _ in range(3)] == [0, 0, 0]
     ring.freed += [50, 60]
     assert [ring.take(), ring.take()] == [50, 60]

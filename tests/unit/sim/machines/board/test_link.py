@@ -135,7 +135,7 @@ def test_a_silent_board():
 
 def test_a_line_that_never_falls_silent():
     _, line, _ = linked()
-    line.hear = lambda expected: b"\x55" * 100
+    line.receive = lambda expected: b"\x55" * 100
     with pytest.raises(LinkLost):
         Link(line, tries=3).identify()
 
