@@ -325,7 +325,7 @@ def test_chosen_elements_say_how_they_were_rounded(told, pico):
     assert set(seen) == {
         f"{name}[{row}, {col}]"
         for name, operand in operands.items()
-        for row, col in np.ndindex(operand.values.shape)
+        for row, col in np.ndindex(operand.floats.shape)
     }
     directions = set()
     for text, (rounding, mantissa, stored) in seen.items():

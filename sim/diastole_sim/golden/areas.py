@@ -96,7 +96,7 @@ def _image_areas(
 
 def _next_width(slot_plus_1: int, state: MachineState) -> int:
     """Return the bits of a magnitude for a slot's next tensor."""
-    return PLANE_BITS * (1 + state.tables.next(slot_plus_1 - 1))
+    return PLANE_BITS * (1 + state.tables.next_planes(slot_plus_1 - 1))
 
 
 def _slot_areas(

@@ -423,7 +423,7 @@ class WalkedProduct:
                 first=first,
                 last=last,
                 loads=loads,
-                frees=(ends[0] and planes.last_held, ends[1] and planes.last_stream),
+                frees=(ends[0] and planes.last_stationary, ends[1] and planes.last_stream),
                 slots=span.rows,
                 slices=ceil_div(c[1], loops.chunk_side),
                 groups=ceil_div(lanes[1], loops.lanes_side),

@@ -169,6 +169,6 @@ class DistributedStore(Store):
             drain.spans.popleft()
             if span.columns:
                 drain.pieces.append(dealer.free - 1)
-                self._turn(drain)
+                self._transpose(drain)
                 if drain.spans:
-                    drain.show()
+                    drain.read_next()

@@ -105,15 +105,15 @@ class FusedWalk:
             regions.append(dy_blocks if loads[1] else NOTHING)
             regions.append(x_blocks if loads[0] else NOTHING)
             closes = (
-                sum(c) == m_blocks and planes.last_held and planes.stream == of_x - 1,
-                planes.last_held and planes.stream == of_w - 1,
+                sum(c) == m_blocks and planes.last_stationary and planes.stream == of_x - 1,
+                planes.last_stationary and planes.stream == of_w - 1,
             )
             yield Chunk(
                 regions=tuple(regions),
                 first=first,
                 last=last,
                 loads=loads,
-                frees=(uses[0] and planes.last_held, last_tile and planes.last_stream),
+                frees=(uses[0] and planes.last_stationary, last_tile and planes.last_stream),
                 slots=slots,
                 slices=1,
                 groups=ceil_div(n_blocks, machine.rows),

@@ -148,8 +148,8 @@ class Store:
         drain = self.drains[direction]
         drain.tiles.append((cycle, spans))
         if spans[0].columns:
-            drain.turning.extend((cycle + 2, span) for span in spans)
-            drain.turning.append(None)
+            drain.transposing.extend((cycle + 2, span) for span in spans)
+            drain.transposing.append(None)
             self._transpose(drain)
 
     def bank(self, direction: int) -> int:
@@ -234,7 +234,7 @@ class Store:
                 drain.sums = cycle + 2
                 drain.row = 0
                 if spans[0].columns:
-                    drain.show()
+                    drain.read_next()
             if drain.spans and not drain.spans[0].columns:
                 self._wait(drain)
             if drain.spans:  # north first if both wait when the writer is free
@@ -352,7 +352,7 @@ class Store:
                 drain.pieces.append(end - 1)
                 self._transpose(drain)
                 if drain.spans:
-                    drain.show()
+                    drain.read_next()
 
     @staticmethod
     def _leave(drain: DrainState, words: int, first: int, cycles: int) -> None:

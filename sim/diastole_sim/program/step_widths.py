@@ -108,7 +108,7 @@ def widths_of(
     - ``steps``, ``layers``: sizes of the training.
     """
     found = Widths(precision=precision, steps=steps, layers=layers)
-    found.storage = chosen_widths(log, precision, layers)
+    found.chosen = chosen_widths(log, precision, layers)
     for number in range(len(log)):
         for command in step:
             if command.opcode in MULTIPLYING:

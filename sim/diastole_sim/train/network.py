@@ -129,7 +129,7 @@ class Perceptron:
         return len(self.weights)
 
     @property
-    def learnt(self) -> dict[str, list[Parameter]]:
+    def parameters_by_name(self) -> dict[str, list[Parameter]]:
         """Parameters by the name of the attribute."""
         return {"weights": self.weights, "biases": self.biases}
 

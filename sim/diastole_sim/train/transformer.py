@@ -144,7 +144,7 @@ class Transformer:
         return len(self.weights)
 
     @property
-    def learnt(self) -> dict[str, list[Parameter]]:
+    def parameters_by_name(self) -> dict[str, list[Parameter]]:
         """Parameters by the name of the attribute."""
         names = ("weights", "biases", "tables", "gains")
         return {name: getattr(self, name) for name in names}

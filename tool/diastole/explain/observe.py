@@ -50,7 +50,7 @@ def observe(
         try:
             operands = {
                 each.name: ShownOperand(
-                    values=tensors[each.name],
+                    floats=tensors[each.name],
                     stored=golden[each.name],
                     conversions=conversions_of(
                         tensors[each.name],

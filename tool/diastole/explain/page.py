@@ -59,7 +59,7 @@ def write_page(
         },
         "sizes": dict(sizes),
         "formats": {name: _format(numerics, name) for name in operands},
-        "given": {name: _rounded(operand.values) for name, operand in operands.items()},
+        "given": {name: _rounded(operand.floats) for name, operand in operands.items()},
         "tensors": _tensors(operands, results),
         "runs": [_run(name, run, operands, numerics) for name, run in runs],
         "first": names.index(first),

@@ -19,10 +19,10 @@ Doubles = NDArray[np.float64]
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ShownOperand:
-    """An operand: the ``values`` float32, the tensor ``stored`` by the machine, and the
+    """An operand: the float32 ``floats``, the tensor ``stored`` by the machine, and the
     ``conversions`` of all copies."""
 
-    values: Floats
+    floats: Floats
     stored: Quantised
     conversions: tuple[ShownConversion, ...]
 
