@@ -4,7 +4,7 @@ import numpy as np
 
 from bench.figure import figure
 from diastole.backend import cached_product, program_limits
-from diastole_sim.host.program_machine import ProgramMachine
+from diastole_sim.host.vector_machine import VectorMachine
 from diastole_sim.machines.verilator.simulation import Simulation
 from diastole_sim.machines.verilator.verilator_machine import VerilatorMachine
 from diastole_sim.program.chains.activations import gelu, relu
@@ -79,7 +79,7 @@ def drain_cycles(config, activation, m, n, k):
         return machine.counters()["cycles_total"]
 
     running = VerilatorMachine(cached_product(config), Simulation(memory_base=0, memory_bytes=size))
-    with ProgramMachine(running, seed=0) as machine:
+    with VectorMachine(running, seed=0) as machine:
         for name, data in made.initial.items():
             machine.write(made.plan.areas[name].address, np.frombuffer(data, np.uint8))
         for area in made.before:

@@ -14,7 +14,7 @@ import numpy as np
 
 from diastole_sim.golden.golden_machine import GoldenMachine, Outcome
 from diastole_sim.golden.loss_scale import LossScale
-from diastole_sim.host.program_machine import ProgramMachine
+from diastole_sim.host.vector_machine import VectorMachine
 from diastole_sim.machines.verilator.simulation import Simulation
 from diastole_sim.machines.verilator.verilator_machine import VerilatorMachine
 from diastole_sim.program.chains.activations import ACTIVATIONS
@@ -44,7 +44,7 @@ COMMANDS, TABLES, STORES = 0x30000, 0x32000, 0x39000
 class Pair:
     """The hardware, and a golden machine that is run beside it where there is no fault."""
 
-    def __init__(self, bell: ProgramMachine, log: Log):
+    def __init__(self, bell: VectorMachine, log: Log):
         self.bell, self.log = bell, log
         self.golden: GoldenMachine
 
@@ -97,7 +97,7 @@ class Pair:
 def paired(product: Path, log: Log, **options) -> Iterator[Pair]:
     """A pair with no golden machine yet."""
     chosen = {"memory_base": 0, "memory_bytes": 1 << 21, "watchdog_cycles": 20_000}
-    with ProgramMachine(
+    with VectorMachine(
         VerilatorMachine(product, Simulation(**chosen | options)), seed=SEED
     ) as bell:
         yield Pair(bell, log)

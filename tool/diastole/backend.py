@@ -76,11 +76,11 @@ def make_machine(
 
         yield GoldenMachine(config.numerics, limits, memory_bytes=size, seed=execution.seed)
         return
-    from diastole_sim.host.program_machine import ProgramMachine
+    from diastole_sim.host.vector_machine import VectorMachine
 
     with _running(execution, config, needed=size) as machine:
-        with ProgramMachine(machine, seed=execution.seed) as bell:
-            yield bell
+        with VectorMachine(machine, seed=execution.seed) as vector:
+            yield vector
 
 
 @contextmanager

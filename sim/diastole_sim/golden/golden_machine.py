@@ -7,7 +7,7 @@ import numpy as np
 
 from diastole_sim.device.conversion import Conversion
 from diastole_sim.device.interface import Floats
-from diastole_sim.golden.areas import Area, MachineState, written_areas
+from diastole_sim.golden.areas import Area, MachineView, written_areas
 from diastole_sim.golden.convert import Quantised, quantise
 from diastole_sim.golden.drain_order import order_of
 from diastole_sim.golden.images import Images
@@ -164,13 +164,13 @@ class GoldenMachine:
     def written_areas(self, encoded: bytes | Command) -> list[Area]:
         """Return the areas that a command is about to write. StoppedError if the command is
         refused."""
-        state = MachineState(
+        view = MachineView(
             images=self.images,
             tables=self.tables,
             limits=self.limits,
             step=self.step,
         )
-        return written_areas(self._checked(encoded), state)
+        return written_areas(self._checked(encoded), view)
 
     def contents(self, area: Area) -> Bytes:
         """Return the present contents of an area, side by side."""

@@ -35,7 +35,7 @@ class Trainer(Protocol):
 
 
 @dataclass(frozen=True, kw_only=True)
-class PendingConversion:
+class PendingTensor:
     """Conversion that is not compared yet. The conversion may wait for a product, to run beside
     it."""
 
@@ -94,7 +94,7 @@ class Session:
         self.cycles_before: int | None = None
         self._history: History | None = None
         self._depth = 0
-        self._unseen: list[PendingConversion] = []
+        self._unseen: list[PendingTensor] = []
 
     @property
     def total_cycles(self) -> int | None:
@@ -123,7 +123,7 @@ class Session:
         if self.reference is not None:
             expected = self.reference.convert(array, tensor_class, tag=tag, step=step, width=width)
         held = ConvertedOperand(device=own, reference=expected, width=width)
-        self._unseen.append(PendingConversion(name=tensor.name, layer=layer, held=held, step=step))
+        self._unseen.append(PendingTensor(name=tensor.name, layer=layer, held=held, step=step))
         if not beside:
             self._see()
         return held

@@ -60,7 +60,7 @@ def hardware(monkeypatch, tmp_path):
             self.closed = True
 
     monkeypatch.setattr("diastole_sim.host.host_device.HostDevice", Device)
-    monkeypatch.setattr("diastole_sim.host.program_machine.ProgramMachine", Device)
+    monkeypatch.setattr("diastole_sim.host.vector_machine.VectorMachine", Device)
     monkeypatch.setattr(
         "diastole_sim.machines.verilator.verilator_machine.VerilatorMachine", Machine
     )

@@ -30,7 +30,7 @@ class Taken:
     """An execute unit that took the last pass of its last chunk in this cycle."""
 
     def __init__(self, taken):
-        self.taken = taken
+        self.accepted = taken
 
 
 def chunk(*, first=False, last=False, loads=(True, True), frees=(True, True), uses=(True, False)):
@@ -45,7 +45,7 @@ def room(slabs, fused=False, machine=MACHINE, **options):
 
 
 def ran(where, given, taken, freed):
-    where.ran(given, Taken(taken), freed)
+    where.note_chunk(given, Taken(taken), freed)
 
 
 def test_a_ring():

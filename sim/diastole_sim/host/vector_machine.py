@@ -27,7 +27,7 @@ REPORTS = ("saturated", "underflowed")
 """Registers about the conversions of a run."""
 
 
-class ProgramMachine:
+class VectorMachine:
     """Machine with a vector unit: memory from address 0 on, and registers.
 
     ``seed``: seed of all random bits.
@@ -65,7 +65,7 @@ class ProgramMachine:
         """End the machine."""
         self.machine.close()
 
-    def __enter__(self) -> "ProgramMachine":
+    def __enter__(self) -> "VectorMachine":
         return self
 
     def __exit__(
