@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from diastole_sim.program.program import TrainingProgram
     from diastole_sim.program.run import ProgramMachine
 
-REFUSED_BY_SIZE = (ErrorCode.TOO_LONG, ErrorCode.TOO_LARGE)
+SIZE_ERRORS = (ErrorCode.TOO_LONG, ErrorCode.TOO_LARGE)
 """Errors of commands that are too large for the machine."""
 PAGE_BYTES = 4096
 
@@ -76,11 +76,11 @@ def make_machine(
 
         yield GoldenMachine(config.numerics, limits, memory_bytes=size, seed=execution.seed)
         return
-    from diastole_sim.host.bell import BellMachine
+    from diastole_sim.host.vector_machine import VectorMachine
 
     with _running(execution, config, needed=size) as machine:
-        with BellMachine(machine, seed=execution.seed) as bell:
-            yield bell
+        with VectorMachine(machine, seed=execution.seed) as vector:
+            yield vector
 
 
 @contextmanager
@@ -163,7 +163,7 @@ def _judged_hardware() -> Generator[None]:
     try:
         yield
     except CommandError as error:
-        if error.code in REFUSED_BY_SIZE:
+        if error.code in SIZE_ERRORS:
             raise BadInput(f"the work is too large for the hardware: {error.message}") from error
         raise CheckFailed(str(error)) from error
     except BoardError as error:
@@ -176,13 +176,13 @@ def _judged_hardware() -> Generator[None]:
         raise CheckFailed(str(error)) from error
 
 
-def held(device: DeviceProtocol, tensor: Quantised) -> ConvertedTensor:
+def uploaded(device: DeviceProtocol, tensor: Quantised) -> ConvertedTensor:
     """Upload a tensor that is already quantised, and return the tensor as an operand of the
     device."""
     return cast("SharingMachine", device).upload(tensor)
 
 
-def in_machine(tensor: ConvertedTensor) -> "DeviceTensor":
+def as_device_tensor(tensor: ConvertedTensor) -> "DeviceTensor":
     """Return a tensor as a tensor of the hardware, which has more members than tensors of other
     devices."""
     from diastole_sim.host.tensor import DeviceTensor

@@ -29,7 +29,7 @@ from diastole.commands import (
 )
 from diastole.commands.parser import Parser
 from diastole.console import fail, one_line
-from diastole.ending import Ended, ended_by_signals
+from diastole.ending import Ended, end_on_signals
 from diastole.errors import BadInput, CheckFailed
 from diastole_hw.emit.collector import collector_seldom
 from diastole_sim.system.programs import ToolMissing
@@ -110,7 +110,7 @@ def exit_code(work: Callable[[], int]) -> int:
 
 
 def _to_its_end(work: Callable[[], int]) -> int:
-    with ended_by_signals():
+    with end_on_signals():
         return work()
 
 

@@ -159,7 +159,7 @@ def _config(
         )
     try:
         if formats is not None:
-            return from_document({"format": _by_class(formats)}, overrides, source="formats")
+            return from_document({"format": _class_arguments(formats)}, overrides, source="formats")
         if isinstance(machine, Config):
             return from_document(machine.to_dict(), overrides)
         if isinstance(machine, Path | str):
@@ -169,7 +169,7 @@ def _config(
     raise ValueError(f"machine must be a path, a Config or Numerics, not {type(machine).__name__}")
 
 
-def _by_class(formats: object) -> dict[str, str]:
+def _class_arguments(formats: object) -> dict[str, str]:
     if isinstance(formats, str):
         return dict.fromkeys(CLASS_NAMES, formats)
     if isinstance(formats, Mapping):

@@ -39,7 +39,7 @@ class Dependency:
         return _program_version(self.name)
 
     @property
-    def found(self) -> bool:
+    def installed(self) -> bool:
         return self.version is not None
 
     @property

@@ -146,8 +146,8 @@ def quantise(
     place = axis % wide.ndim
     second = form.grouping.kind == "vector" and wide.ndim == 2 and place == 0
     matrix = wide if second else _flat(wide, place, form)
-    asked = Conversion("x", tag=tag, step=step, scale=_exponent(form, tensor_scale))
-    converted = convert(np.ascontiguousarray(matrix), asked, numerics, seed=seed)
+    request = Conversion("x", tag=tag, step=step, scale=_exponent(form, tensor_scale))
+    converted = convert(np.ascontiguousarray(matrix), request, numerics, seed=seed)
     return _codes(converted, wide.shape, place, second)
 
 

@@ -76,9 +76,9 @@ class Form:
         return f"{self.format.name} {self.grouping}"
 
     @classmethod
-    def of(cls, chosen: TensorClass) -> "Form":
+    def of(cls, storage: TensorClass) -> "Form":
         """Return the form of a class of tensors."""
-        return cls(format=chosen.format, grouping=chosen.grouping)
+        return cls(format=storage.format, grouping=storage.grouping)
 
     @classmethod
     def parse(cls, text: str) -> "Form":

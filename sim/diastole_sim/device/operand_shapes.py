@@ -27,21 +27,23 @@ def require_matrix(array: Floats) -> None:
 
 
 def require_storage(
-    what: str, chosen: TensorClass, block: int, own: TensorClass, side: int
+    name: str, storage: TensorClass, block: int, device_storage: TensorClass, device_block: int
 ) -> None:
     """Raise ValueError unless the storage of a tensor is the storage of a device with the class
-    ``own`` and blocks of ``side``. ``what``: description of the tensor for the message."""
-    if (chosen, block) != (own, side):
+    ``device_storage`` and blocks of ``device_block``. ``name``: description of the tensor for the
+    message."""
+    if (storage, block) != (device_storage, device_block):
         raise ValueError(
-            f"{what} is stored as {_stored(chosen, block)}, but this device stores "
-            f"{_stored(own, side)}"
+            f"{name} is stored as {_stored(storage, block)}, but "
+            f"this device stores "
+            f"{_stored(device_storage, device_block)}"
         )
 
 
-def _stored(chosen: TensorClass, block: int) -> str:
+def _stored(storage: TensorClass, block: int) -> str:
     return (
-        f"{_named(chosen.format)} in groups of {chosen.grouping} and blocks of {block} "
-        f"({chosen.rounding}, {chosen.scale}, {chosen.overflow})"
+        f"{_named(storage.format)} in groups of {storage.grouping} and blocks of {block} "
+        f"({storage.rounding}, {storage.scale}, {storage.overflow})"
     )
 
 
@@ -57,7 +59,7 @@ def sizes_of(shapes: Mapping[str, tuple[int, int]]) -> dict[str, int]:
     ValueError if two operands do not agree.
     """
     sizes: dict[str, int] = {}
-    said: dict[str, str] = {}
+    names: dict[str, str] = {}
     for tensor in OPERANDS:
         if tensor.name not in shapes:
             continue
@@ -66,10 +68,10 @@ def sizes_of(shapes: Mapping[str, tuple[int, int]]) -> dict[str, int]:
             what = f"the number of {where} of {tensor.name}"
             if sizes.setdefault(axis, length) != length:
                 raise ValueError(
-                    f"{said[axis]} is {sizes[axis]}, but {what} is {length}; the two "
+                    f"{names[axis]} is {sizes[axis]}, but {what} is {length}; the two "
                     "numbers must be equal"
                 )
-            said.setdefault(axis, what)
+            names.setdefault(axis, what)
     return sizes
 
 

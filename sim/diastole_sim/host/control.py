@@ -96,14 +96,14 @@ class Control:
         if self.limits is None or not commands:
             return
         expected = first_refused(commands, self.limits)
-        found = None if error is None else (error.index, error.code)
+        reported = None if error is None else (error.index, error.code)
         if error is not None and error.code not in PRECEDENCE:  # by the bus, while a command ran
             wrong = expected is not None and expected[0] < error.index
         else:
-            wrong = found != expected
+            wrong = reported != expected
         if wrong:
             raise ProtocolError(
-                f"{_refusal(found)}; by the table of commands, {_refusal(expected)}",
+                f"{_refusal(reported)}; by the table of commands, {_refusal(expected)}",
                 self.report() if error is None else error.report,
             )
 
@@ -178,10 +178,10 @@ class Control:
         return "\n".join(lines)
 
 
-def _refusal(found: tuple[int, int] | None) -> str:
-    if found is None:
+def _refusal(error: tuple[int, int] | None) -> str:
+    if error is None:
         return "no command was refused"
-    index, code = found
-    known = code in tuple(ErrorCode)
-    meaning = ERROR_MEANINGS[ErrorCode(code)] if known else "an unknown error"
+    index, code = error
+    named = code in tuple(ErrorCode)
+    meaning = ERROR_MEANINGS[ErrorCode(code)] if named else "an unknown error"
     return f"command {index} was refused with error {code}: {meaning}"

@@ -15,7 +15,7 @@ from types import ModuleType
 from typing import Any
 
 from diastole_sim.reading import TooLargeError, read_bytes, require_readable
-from diastole_sim.spec.require import shown
+from diastole_sim.spec.require import excerpt
 
 FORM = "FILE.py:NAME"
 """Form of a reference to a user's code."""
@@ -62,7 +62,7 @@ class OwnCode:
         file, _, name = text.rpartition(":")
         if not file or not name.isidentifier():
             raise OwnCodeError(
-                f"must be {FORM}, where NAME is a function or class of the file, not {shown(text)}"
+                f"must be {FORM}, where NAME is a function or class of the file, not {excerpt(text)}"
             )
         path = Path(file)
         try:

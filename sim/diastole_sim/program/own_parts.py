@@ -13,14 +13,14 @@ from typing import Any, cast
 import numpy as np
 
 from diastole_sim.program.assembly import AssemblyError
-from diastole_sim.program.chain import INVERSE_LOSS_SCALE, LOSS_SCALE, Chain, holds_what_is_written
+from diastole_sim.program.chain import INVERSE_LOSS_SCALE, LOSS_SCALE, Chain, register_holds_output
 from diastole_sim.program.chains.activations import Activation
 from diastole_sim.program.chains.updates import CLIP_FACTOR, OWN_STREAMS, Options
 from diastole_sim.program.optimizer_table import FIRST_RATE, OF_OPTIMIZERS, OptimizerChoice
 from diastole_sim.program.own_code import OwnCode, OwnCodeError, guarded
 from diastole_sim.program.program_tables import STEP_CONSTANTS
 from diastole_sim.program.recipe import Optimiser
-from diastole_sim.spec.require import shown
+from diastole_sim.spec.require import excerpt
 from diastole_sim.spec.stream_table import Kind
 
 BLOCKS = (8, 4, 16, 32, 2, 1)
@@ -68,13 +68,13 @@ def _problem_of(activation: Activation) -> str | None:
     for name in ("name", "forward", "backward", "keeps"):
         value = getattr(activation, name)
         if not isinstance(value, str):
-            return f"{name} must be a text, not {shown(value)}"
+            return f"{name} must be a text, not {excerpt(value)}"
     kinds = (Kind.F32, Kind.BF16, Kind.MASK)
     kept: Any = activation.kept
     each = cast(tuple[Any, ...], kept) if isinstance(kept, tuple) else ()
     if not each or any(one not in kinds for one in each):
         return f"kept must be a tuple of Kind.F32, Kind.BF16 or Kind.MASK, not {kept!r:.60}"
-    if not holds_what_is_written(activation.backward, "r0", "o0"):
+    if not register_holds_output(activation.backward, "r0", "o0"):
         return (
             "backward must leave the gradient by z in r0 and write r0 to o0: the gradient "
             "by the bias is made from r0"
@@ -88,14 +88,14 @@ def _problem_of_constants(what: str, given: Any) -> str | None:
         return f"{what} must be a dict of numbers by name, not {_kind(given)}"
     for name, value in cast(Mapping[Any, Any], given).items():
         if not isinstance(name, str) or _CONSTANT.fullmatch(f"K[{name}]") is None:
-            return f"{what}: a name is a word without spaces or brackets, not {shown(name)}"
+            return f"{what}: a name is a word without spaces or brackets, not {excerpt(name)}"
         try:
             with np.errstate(over="ignore"):
                 fits = not isinstance(value, str) and np.isfinite(np.float32(float(value)))
         except (TypeError, ValueError, OverflowError):
             fits = False
         if not fits:
-            said = repr(value) if isinstance(value, str) else shown(value)
+            said = repr(value) if isinstance(value, str) else excerpt(value)
             return f"{what}: {name} must be a finite number in the range of float32, not {said:.60}"
     return None
 

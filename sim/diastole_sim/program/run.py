@@ -27,7 +27,7 @@ Words = NDArray[np.uint32]
 class ProgramMachine(Protocol):
     """Interface of a machine with a vector unit to a host.
     :class:`diastole_sim.golden.golden_machine.GoldenMachine` and
-    :class:`diastole_sim.host.bell.BellMachine` have the interface.
+    :class:`diastole_sim.host.vector_machine.VectorMachine` have the interface.
 
     - ``step``, ``step_end``, ``command_first``: registers at the start of a run. After a run
       ``step`` has the final value.

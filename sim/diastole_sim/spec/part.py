@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from diastole_sim.spec.numerics import Numerics
 from diastole_sim.spec.operations import AXES, Operation, Tensor
-from diastole_sim.spec.require import require_choice, require_int, shown, whole_number
+from diastole_sim.spec.require import excerpt, require_choice, require_int, whole_number
 
 MOST_PARTS = 4096
 
@@ -39,7 +39,7 @@ class ProductPart:
         words = [word.strip() for word in text.split(",")]
         numbers = [whole_number(word) for word in words[1:]]
         if len(words) != 3 or None in numbers:
-            raise ValueError(f"a part must be AXIS,INDEX,COUNT, such as m,0,4, not {shown(text)}")
+            raise ValueError(f"a part must be AXIS,INDEX,COUNT, such as m,0,4, not {excerpt(text)}")
         index, count = numbers
         assert index is not None
         assert count is not None
@@ -83,7 +83,7 @@ def unit_of(axis: str, operands: Iterable[Tensor], numerics: Numerics) -> int:
     operand along the axis. Lengths of blocks and groups are powers of two."""
     lengths = [numerics.block]
     for tensor in operands:
-        chosen = numerics.tensor_class(tensor.tensor_class)
-        if axis in tensor.axes and chosen.two_copies:
-            lengths.append(chosen.grouping.size)
+        storage = numerics.tensor_class(tensor.tensor_class)
+        if axis in tensor.axes and storage.two_copies:
+            lengths.append(storage.grouping.size)
     return max(lengths)

@@ -11,17 +11,17 @@ MOST_DIGITS = 40
 """Digits of the longest accepted number. Python itself refuses some thousands of digits, with an
 error text of its own."""
 _REAL = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
-MOST_SHOWN = 60
+MAX_TEXT = 60
 """Most characters of a refused value in a message."""
 
 
-def shown(value: object) -> str:
+def excerpt(value: object) -> str:
     """Return the text of a value in a message: on one line, and not too long."""
     try:
         text = value if isinstance(value, str) else repr(value)
     except ValueError:  # Python does not write integers of more than 4300 digits
         text = "a huge integer"
-    return text if len(text) <= MOST_SHOWN else text[: MOST_SHOWN - 3] + "..."
+    return text if len(text) <= MAX_TEXT else text[: MAX_TEXT - 3] + "..."
 
 
 def whole_number(text: str) -> int | None:
@@ -75,4 +75,4 @@ def _choice(value: object) -> str:
 def _quoted(value: object) -> str:
     if isinstance(value, Enum):
         return _choice(value)
-    return shown(repr(value) if isinstance(value, str) else value)
+    return excerpt(repr(value) if isinstance(value, str) else value)

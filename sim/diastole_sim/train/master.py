@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 
 from diastole_sim.device.interface import TAGS_PER_LAYER, Floats
 from diastole_sim.golden.random import tensor_draws
-from diastole_sim.spec.operations import OPERAND_OF
+from diastole_sim.spec.operations import OPERAND_BY_CLASS
 from diastole_sim.spec.require import require_choice, require_int
 from diastole_sim.spec.rounding import DRAW_BITS, RULES, is_stochastic, round_magnitude
 
@@ -182,7 +182,7 @@ FLOAT32 = Master()
 
 def weight_tag(layer: int) -> int:
     """Return the tag of the random bits for a layer's weights."""
-    return UPDATE_TAG | TAGS_PER_LAYER * layer + OPERAND_OF["w"].number
+    return UPDATE_TAG | TAGS_PER_LAYER * layer + OPERAND_BY_CLASS["w"].number
 
 
 def bias_tag(layer: int) -> int:

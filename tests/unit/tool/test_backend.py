@@ -9,11 +9,11 @@ from diastole import backend, install
 from diastole.backend import (
     cached_product,
     compile_seconds,
-    held,
     make_device,
     make_machine,
     program_limits,
     spoken_time,
+    uploaded,
 )
 from diastole.config.file import from_document
 from diastole.config.presets import PRODUCTS_ONLY
@@ -60,7 +60,7 @@ def hardware(monkeypatch, tmp_path):
             self.closed = True
 
     monkeypatch.setattr("diastole_sim.host.host_device.HostDevice", Device)
-    monkeypatch.setattr("diastole_sim.host.bell.BellMachine", Device)
+    monkeypatch.setattr("diastole_sim.host.vector_machine.VectorMachine", Device)
     monkeypatch.setattr(
         "diastole_sim.machines.verilator.verilator_machine.VerilatorMachine", Machine
     )
@@ -137,13 +137,13 @@ def test_held():
     """The golden model takes a stored tensor as it is, the hardware is given a copy."""
     golden = NumpyDevice(PICO.numerics)
     tensor = golden.convert(np.ones((2, 2), np.float32), "x", tag=0)
-    assert held(golden, tensor) is tensor
+    assert uploaded(golden, tensor) is tensor
 
     class Hardware:
         def upload(self, given):
             return "uploaded", given
 
-    assert held(Hardware(), tensor) == ("uploaded", tensor)
+    assert uploaded(Hardware(), tensor) == ("uploaded", tensor)
 
 
 @pytest.mark.parametrize("missing", ["find_compiler", "find_verilator", "emission"])

@@ -15,7 +15,7 @@ from diastole.execution import BACKENDS
 from diastole_sim.machines.board.port import DEFAULT_BAUD
 from diastole_sim.machines.verilator.simulation import MOST_DEPTH, MOST_LATENCY
 from diastole_sim.perf.modelled_machine import LATENCY
-from diastole_sim.spec.require import real_number, shown, signed_number
+from diastole_sim.spec.require import excerpt, real_number, signed_number
 
 MAX_SEED = 2**32 - 1
 SLOWEST_BAUD, FASTEST_BAUD = 1_200, 12_000_000
@@ -37,7 +37,7 @@ def integer(low: int, high: int | None = None) -> Callable[[str], int]:
     def parse(text: str) -> int:
         value = signed_number(text)
         if value is None or value < low or (high is not None and value > high):
-            raise argparse.ArgumentTypeError(f"must be an integer {accepted}, not {shown(text)}")
+            raise argparse.ArgumentTypeError(f"must be an integer {accepted}, not {excerpt(text)}")
         return value
 
     return parse
@@ -49,7 +49,7 @@ def megahertz(low: float = 0.001, high: float = 100_000.0) -> Callable[[str], fl
     def parse(text: str) -> float:
         value = real_number(text)
         if value is None or not low <= value <= high:
-            said = f"must be a number of MHz in {low:g}..{high:g}, not {shown(text)}"
+            said = f"must be a number of MHz in {low:g}..{high:g}, not {excerpt(text)}"
             raise argparse.ArgumentTypeError(said)
         return value
 
@@ -63,7 +63,7 @@ def one_of(*accepted: int) -> Callable[[str], int]:
 
     def parse(text: str) -> int:
         if text not in map(str, accepted):
-            raise argparse.ArgumentTypeError(f"must be one of {said}, not {shown(text)}")
+            raise argparse.ArgumentTypeError(f"must be one of {said}, not {excerpt(text)}")
         return int(text)
 
     return parse
@@ -73,7 +73,7 @@ def fraction(text: str) -> float:
     """Parse a number from 0 to 1, as a type for argparse."""
     value = real_number(text)
     if value is None or not 0 <= value <= 1:
-        raise argparse.ArgumentTypeError(f"must be a number from 0 to 1, not {shown(text)}")
+        raise argparse.ArgumentTypeError(f"must be a number from 0 to 1, not {excerpt(text)}")
     return value
 
 

@@ -32,11 +32,11 @@ from diastole.layers.sweep import (
     Front,
     SweptMachine,
     configurations,
-    laid_over,
+    merge_overrides,
     on_all_cores,
     swept,
 )
-from diastole.nearest import meant
+from diastole.nearest import suggestion
 from diastole.report import estimate_table
 from diastole.report.roofline import write_roofline
 from diastole.report.sweep_table import sweep_lines, write_front
@@ -50,7 +50,7 @@ MANY = 20
 """Number of layers that are worth the start of worker processes."""
 NAMED = 5
 """Largest number of layers that a note names."""
-BACKWARD, OF_BACKWARD = "backward", ("dx", "dw")
+BACKWARD, BACKWARD_OPTIONS = "backward", ("dx", "dw")
 LAYERS_ALONE = {"batch": 1, "phases": f"forward,{BACKWARD}", "widths": None}
 """Options of layers that a step of a task does not have, with the defaults."""
 
@@ -169,7 +169,7 @@ def _one_step(arguments: argparse.Namespace) -> int:
     config, task = read_config(arguments), find_task(arguments.task)
     options = train_program.program_of(config, task, arguments)
     found = task_step(config, task, arguments.latency, options)
-    causes = found.by_cause
+    causes = found.cause_cycles
     if arguments.json:
         commands = [{**vars(each), "opcode": each.opcode.name.lower()} for each in found.commands]
         step = {"task": arguments.task, "cycles": found.cycles, "causes": causes}
@@ -275,7 +275,7 @@ def _overridden(
 ) -> Config:
     """Return the machine of the command with further overrides. BadInput if the machine does not
     have the ``asked`` widths."""
-    changed = {**vars(arguments), "overrides": laid_over(arguments.overrides, overrides)}
+    changed = {**vars(arguments), "overrides": merge_overrides(arguments.overrides, overrides)}
     config = read_config(argparse.Namespace(**changed))
     widths_of(config.numerics, asked)
     return config
@@ -304,16 +304,16 @@ def parse_phases(text: str) -> list[str]:
     names = list(dict.fromkeys(name.strip() for name in text.split(",")))
     wrong = [name for name in names if name not in PHASES]
     if wrong:
-        near = meant(wrong[0], PHASES)
+        near = suggestion(wrong[0], PHASES)
         raise BadInput(
             f"every phase of --phases must be one of {', '.join(PHASES)}, not "
             f"{', '.join(wrong)}{near}"
         )
-    twice = [name for name in names if name in OF_BACKWARD] if BACKWARD in names else []
+    twice = [name for name in names if name in BACKWARD_OPTIONS] if BACKWARD in names else []
     if twice:
         raise BadInput(
             f"--phases has {' and '.join(twice)} twice: {BACKWARD} includes "
-            f"{' and '.join(OF_BACKWARD)}"
+            f"{' and '.join(BACKWARD_OPTIONS)}"
         )
     return names
 
@@ -326,7 +326,7 @@ def read_shapes(text: str, batch: int) -> list[NamedLayer]:
     if not path.exists():
         raise BadInput(
             f"--shapes: there is no file {text}; known lists are {', '.join(LISTS)}"
-            + meant(text, LISTS)
+            + suggestion(text, LISTS)
         )
     return read_layers(path, batch)
 

@@ -13,7 +13,7 @@ from diastole.files import atomic
 from diastole.files.outputs import check_output
 from diastole_sim.spec.image import MAX_SIZE
 from diastole_sim.spec.operations import OPERATIONS
-from diastole_sim.spec.require import shown, whole_number
+from diastole_sim.spec.require import excerpt, whole_number
 
 if TYPE_CHECKING:
     from diastole_hw.plan.plan import Plan
@@ -58,7 +58,7 @@ def sizes(text: str) -> dict[str, int]:
     parts = [whole_number(part.strip()) or 0 for part in text.split(",")]
     if len(parts) != 3 or not all(1 <= part <= MAX_SIZE for part in parts):
         raise argparse.ArgumentTypeError(
-            f"must be three positive integers M,K,N, not {shown(text)}"
+            f"must be three positive integers M,K,N, not {excerpt(text)}"
         )
     return dict(zip("mkn", parts, strict=True))
 

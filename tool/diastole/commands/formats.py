@@ -44,7 +44,7 @@ def add_parser(commands: Commands) -> None:
 
 
 def execute(arguments: argparse.Namespace) -> int:
-    given = trials.given_options(arguments)
+    given = trials.option_values(arguments)
     kind = arguments.rounding_kind
     choices = parse_choices(arguments.formats, given, arguments.block, kind)
     _check_picture(arguments)

@@ -45,15 +45,15 @@ def execute(arguments: argparse.Namespace) -> int:
         raise BadInput(f"{path}: is a directory")
     check_folder(path)
     check_output("FILE", path, (".toml",))
-    config, chosen = read_preset(arguments.preset), f"preset {arguments.preset}"
+    config, source = read_preset(arguments.preset), f"preset {arguments.preset}"
     if arguments.numbers:
         config = from_document(config.to_dict(), [f"numbers={arguments.numbers}"])
-        chosen += f", numbers {arguments.numbers}"
+        source += f", numbers {arguments.numbers}"
     text = to_toml(config).encode()
     try:
         (atomic.replace if arguments.force else atomic.create)(path, lambda file: file.write(text))
     except FileExistsError:
         raise BadInput(f"{path}: the file exists; --force overwrites the file") from None
-    say(f"wrote {path} ({chosen})")
+    say(f"wrote {path} ({source})")
     say_next(f"edit the file, then diastole check {shlex.quote(str(path))}")
     return 0

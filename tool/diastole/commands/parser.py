@@ -6,8 +6,8 @@ from typing import Any, NoReturn
 
 from diastole.console import say
 from diastole.errors import BadInput
-from diastole.nearest import meant
-from diastole_sim.spec.require import shown
+from diastole.nearest import suggestion
+from diastole_sim.spec.require import excerpt
 
 
 class Parser(argparse.ArgumentParser):
@@ -30,7 +30,7 @@ class Parser(argparse.ArgumentParser):
         found, rest = super().parse_known_args(args, namespace)
         if rest:
             option = next((word for word in rest if word.startswith("-")), "")
-            near = meant(option.partition("=")[0], self._option_string_actions)
+            near = suggestion(option.partition("=")[0], self._option_string_actions)
             self.error(f"the command does not accept {' '.join(rest)}{near}")
         return found, rest
 
@@ -43,5 +43,5 @@ class Parser(argparse.ArgumentParser):
         raise argparse.ArgumentError(
             None if of_commands else action,
             f"{'COMMAND ' if of_commands else ''}must be one of {', '.join(names)}, "
-            f"not {shown(str(value))}{meant(str(value), names)}",
+            f"not {excerpt(str(value))}{suggestion(str(value), names)}",
         )

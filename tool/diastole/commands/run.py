@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from diastole.backend import held, in_machine, make_device
+from diastole.backend import as_device_tensor, make_device, uploaded
 from diastole.commands.arguments import Commands, add_config, add_execution, read_config
 from diastole.commands.backends import execution_of
 from diastole.config.keys import Config
@@ -15,7 +15,7 @@ from diastole.console import fail, note, print_json, say, say_next, warn
 from diastole.errors import BadInput, CheckFailed
 from diastole.files import tensors
 from diastole.files.outputs import check_output
-from diastole.files.tensors import Array, Floats, Given
+from diastole.files.tensors import Array, FileTensors, Floats
 from diastole_sim.codes.codes import suffixes, to_codes
 from diastole_sim.device.interface import ConvertedTensor, DeviceProtocol, ProductResult
 from diastole_sim.golden.compare import GoldenComparison, Readable, copy_name
@@ -92,7 +92,7 @@ def execute(arguments: argparse.Namespace) -> int:
     execution = execution_of(arguments)
     check_output("--out", arguments.target, (".npz",))
     op, nest = arguments.op, read_nest(arguments, config)
-    given = tensors.read_given(arguments.source, op, config.numerics, codes=arguments.codes)
+    given = tensors.read_tensors(arguments.source, op, config.numerics, codes=arguments.codes)
     whole = tensors.check_sizes(op, given.tensors, config.numerics)
     part = read_part(arguments)
     sizes = part_sizes(part, op, whole, config)
@@ -195,16 +195,16 @@ def part_sizes(
     return replace(sizes, **{part.axis: last - first})
 
 
-def operands(device: DeviceProtocol, op: str, given: Given) -> dict[str, ConvertedTensor]:
+def operands(device: DeviceProtocol, op: str, tensors: FileTensors) -> dict[str, ConvertedTensor]:
     """Return the operands of ``op`` on the device, by name: at step 0, with the tags of layer 0."""
     found: dict[str, ConvertedTensor] = {}
     for operand in OPERATIONS[op].operands:
-        name, tensor = operand.name, given.tensors[operand.name]
+        name, tensor = operand.name, tensors.tensors[operand.name]
         if isinstance(tensor, Quantised):
-            found[name] = held(device, tensor)
+            found[name] = uploaded(device, tensor)
         else:
             found[name] = device.convert(
-                tensor, operand.tensor_class, tag=operand.number, scale=given.scales.get(name)
+                tensor, operand.tensor_class, tag=operand.number, scale=tensors.scales.get(name)
             )
     return found
 
@@ -221,14 +221,14 @@ def parted(
         return converted
     stored = {name: read_back(tensor) for name, tensor in converted.items()}
     own = parts_of(OPERATIONS[op], stored, part, numerics)
-    return {name: held(device, tensor) for name, tensor in own.items()}
+    return {name: uploaded(device, tensor) for name, tensor in own.items()}
 
 
 def convert_cycles(result: ProductResult, converted: dict[str, ConvertedTensor]) -> int | None:
     """Return the cycles of the conversions of whole tensors; None without a clock."""
     if result.counters is None:
         return None
-    return sum(in_machine(tensor).convert_cycles for tensor in converted.values())
+    return sum(as_device_tensor(tensor).convert_cycles for tensor in converted.values())
 
 
 def multiply(
@@ -250,7 +250,7 @@ def outputs(result: ProductResult) -> dict[str, Floats]:
 
 
 def code_arrays(
-    found: dict[str, Quantised], standard: dict[str, ConvertedTensor]
+    codes: dict[str, Quantised], standard: dict[str, ConvertedTensor]
 ) -> dict[str, Array]:
     """Return the arrays that ``--codes`` adds: the operands as their formats define codes and
     scales.
@@ -259,7 +259,7 @@ def code_arrays(
     CheckFailed if the device stored an element without a code under these scales.
     """
     arrays: dict[str, Array] = {}
-    for name, tensor in found.items():
+    for name, tensor in codes.items():
         try:
             copies = to_codes(tensor, read_back(standard[name]))
         except ValueError as error:
@@ -267,7 +267,7 @@ def code_arrays(
         arrays[f"{name}_format"] = np.array(str(copies[0].form))
         if copies[0].tensor_scale is not None:
             arrays[f"{name}_tensor_scale"] = np.array(copies[0].tensor_scale, np.float64)
-        for suffix, copy in zip(suffixes(tensor.tensor_class, tensor.chosen), copies, strict=True):
+        for suffix, copy in zip(suffixes(tensor.tensor_class, tensor.storage), copies, strict=True):
             arrays[f"{name}_codes{suffix}"] = copy.codes
             if copy.scales is not None:
                 arrays[f"{name}_scales{suffix}"] = copy.scales
@@ -282,11 +282,11 @@ def read_back(tensor: ConvertedTensor) -> Quantised:
 
 
 def compare(
-    got: ProductResult, found: dict[str, Quantised], expected: ProductResult
+    got: ProductResult, results: dict[str, Quantised], expected: ProductResult
 ) -> GoldenComparison:
-    """Compare all reports of a device about a product and its operands, read as ``found``."""
+    """Compare all reports of a device about a product and its operands, read as ``results``."""
     comparison = GoldenComparison()
-    for name, tensor in found.items():
+    for name, tensor in results.items():
         comparison.operand(name, tensor, expected.operands[name])
     comparison.result(got, expected)
     return comparison
@@ -344,8 +344,8 @@ def beyond_float32(result: ProductResult, numerics: Numerics) -> dict[str, int]:
     The array of the elements has Inf for large elements, though the format stores no Inf."""
     found: dict[str, int] = {}
     for name, operand in result.operands.items():
-        chosen = numerics.tensor_class(operand.tensor_class).format
-        copies = () if chosen.specials == "ieee" else operand.copy_values().values()
+        format = numerics.tensor_class(operand.tensor_class).format
+        copies = () if format.specials == "ieee" else operand.copy_values().values()
         if count := sum(int(np.count_nonzero(np.isinf(values))) for values in copies):
             found[name] = count
     return found

@@ -24,7 +24,7 @@ from diastole.files import atomic
 from diastole.files.outputs import check_output, check_picture
 from diastole.product.cached import cached
 from diastole.synth.delays import USUAL_MHZ, delays_of
-from diastole.synth.flow import ASKED_MHZ, Request, Synthesis, Tools, synthesise
+from diastole.synth.flow import DEFAULT_MHZ, Request, Synthesis, Tools, synthesise
 from diastole.synth.mapper import Design
 from diastole.synth.route import PLACERS
 from diastole.synth.targets import FPGAS, SG13G2, Cells, read_target
@@ -71,7 +71,7 @@ def add_parser(commands: Commands) -> None:
         metavar="MHZ",
         type=megahertz(1, 2000),
         help="clock to reach with --pnr or --delays; exit code 1 if the clock is missed "
-        f"(default: {ASKED_MHZ:g}, for cells {USUAL_MHZ:g}, where a slower clock is no failure)",
+        f"(default: {DEFAULT_MHZ:g}, for cells {USUAL_MHZ:g}, where a slower clock is no failure)",
     )
     add_seed(parser, "seed of place and route")
     parser.add_argument(
@@ -148,15 +148,15 @@ def _generate(config: Config, folder: Path) -> None:
     generate(config, folder)
 
 
-def _say(arguments: argparse.Namespace, found: Synthesis, record: dict[str, Any]) -> None:
+def _say(arguments: argparse.Namespace, synthesis: Synthesis, record: dict[str, Any]) -> None:
     if arguments.json:
         print_json(record)
         return
     from diastole.report.synth_table import synth_lines
 
-    for line in synth_lines(found, arguments.least):
+    for line in synth_lines(synthesis, arguments.least):
         say(line)
-    if found.routed is not None or found.delays is not None:
+    if synthesis.routed is not None or synthesis.delays is not None:
         keys = record["clock_keys"]
         fast = ", ".join(as_overrides(CLOCK_KEYS))
         faster = "" if keys == CLOCK_KEYS else f"; {fast} make it faster"
@@ -183,7 +183,7 @@ def read_request(arguments: argparse.Namespace) -> Request:
         flat=arguments.flat,
         route=route,
         bitstream=arguments.bitstream is not None,
-        asked_mhz=arguments.freq,
+        requested_mhz=arguments.freq,
         delays=arguments.delays,
         seed=arguments.seed,
         times=arguments.times,
@@ -200,15 +200,15 @@ def _check_files(arguments: argparse.Namespace) -> None:
     check_picture("--picture", arguments.picture)
 
 
-def _require_clock(arguments: argparse.Namespace, found: Synthesis) -> None:
-    routed, delays = found.routed, found.delays
+def _require_clock(arguments: argparse.Namespace, synthesis: Synthesis) -> None:
+    routed, delays = synthesis.routed, synthesis.delays
     if arguments.freq is not None and routed is not None and not routed.met:
         raise CheckFailed(
             f"the design reaches {routed.fmax_mhz:.2f} MHz, less than the requested "
-            f"{routed.asked_mhz:g} MHz"
+            f"{routed.requested_mhz:g} MHz"
         )
     if arguments.freq is not None and delays is not None and not delays.met:
         raise CheckFailed(
             f"the longest path allows {delays.mhz:.1f} MHz, less than the requested "
-            f"{delays.asked_mhz:g} MHz"
+            f"{delays.requested_mhz:g} MHz"
         )

@@ -27,7 +27,7 @@ from diastole.execution import Execution
 from diastole.files import atomic
 from diastole.files.outputs import check_picture
 from diastole.layers.cell_areas import cell_area
-from diastole.nearest import meant
+from diastole.nearest import suggestion
 from diastole_sim.golden.numpy_device import NumpyDevice
 from diastole_sim.program.job import ProgramResult
 from diastole_sim.spec.numerics import CLASS_NAMES, Numerics
@@ -48,7 +48,7 @@ from diastole_sim.train.report import write_picture
 from diastole_sim.train.tasks import TASK_NAMES, Task, find_task
 
 MAX_STEPS = 1_000_000
-OPTIONS_OF = {"alpha": "fast", "beta": "fast", "switch": "low-to-high"}
+OPTION_PRECISIONS = {"alpha": "fast", "beta": "fast", "switch": "low-to-high"}
 """Precision of every option."""
 
 
@@ -191,9 +191,9 @@ def precision_of(config: Config, arguments: argparse.Namespace) -> Precision | N
         return None
     kind = arguments.precision or "fast"
     for name in given:
-        if OPTIONS_OF[name] != kind:
+        if OPTION_PRECISIONS[name] != kind:
             raise BadInput(
-                f"--{name} works only with --precision {OPTIONS_OF[name]}, not with {kind}: "
+                f"--{name} works only with --precision {OPTION_PRECISIONS[name]}, not with {kind}: "
                 f"leave --{name} out"
             )
     if kind == "low-to-high" and "switch" not in given:
@@ -242,14 +242,14 @@ def training_options(config: Config, arguments: argparse.Namespace) -> dict[str,
         "precision": precision_of(config, arguments),
         "master": master,
         "gradient": arguments.gradient or (published.gradient if published else "float32"),
-        "loss_scaling": scaling.scaling_of(scaling.given_scale(arguments, published)),
+        "loss_scaling": scaling.scaling_of(scaling.scale_argument(arguments, published)),
     }
 
 
 def named_task(name: str) -> Task:
     """Return the task of this name. BadInput for an unknown name."""
     if name not in TASK_NAMES:
-        near = meant(name, TASK_NAMES)
+        near = suggestion(name, TASK_NAMES)
         raise BadInput(f"--task must be one of {', '.join(TASK_NAMES)}, not {name}{near}")
     return find_task(name)
 

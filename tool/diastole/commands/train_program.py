@@ -6,10 +6,10 @@ from contextlib import ExitStack
 from math import nan
 from typing import Any
 
-from diastole.backend import REFUSED_BY_SIZE, make_machine, program_limits
+from diastole.backend import SIZE_ERRORS, make_machine, program_limits
 from diastole.commands.own import OWN_PAGE, NamesOrOwn, named_or_own
 from diastole.commands.progress import progress
-from diastole.commands.scaling import given_scale
+from diastole.commands.scaling import scale_argument
 from diastole.config.keys import Config
 from diastole.config.numbers import NUMBERS
 from diastole.errors import BadInput, CheckFailed
@@ -40,13 +40,13 @@ from diastole_sim.program.tasks import TaskProgram
 from diastole_sim.program.verified_run import VerifiedRun
 from diastole_sim.spec.command_errors import ErrorCode
 from diastole_sim.spec.command_table import Opcode
-from diastole_sim.spec.require import real_number, shown, whole_number
+from diastole_sim.spec.require import excerpt, real_number, whole_number
 from diastole_sim.spec.stream_table import SLOTS
 from diastole_sim.train.tasks import HIDDEN, Task
 
 MOST_RATE = 1000.0
 OPTIONS = ("optimizer", "rate", *OF_OPTIMIZERS, "hidden", "activation", "clip")
-OF_THE_HOST = {
+HOST_OPTIONS = {
     "master": "keeps the weights in float32",
     "master_rounding": "keeps the weights in float32",
     "master_bits": "keeps the weights in float32",
@@ -65,7 +65,7 @@ def rate(text: str) -> float:
     value = _number(text)
     if not 0 < value <= MOST_RATE:
         raise argparse.ArgumentTypeError(
-            f"must be a number above 0 and at most {MOST_RATE:g}, not {shown(text)}"
+            f"must be a number above 0 and at most {MOST_RATE:g}, not {excerpt(text)}"
         )
     return value
 
@@ -75,7 +75,7 @@ def norm(text: str) -> float:
     value = _number(text)
     if not 0 < value <= MOST_CLIP:
         raise argparse.ArgumentTypeError(
-            f"must be a number above 0 and at most {MOST_CLIP:g}, not {shown(text)}"
+            f"must be a number above 0 and at most {MOST_CLIP:g}, not {excerpt(text)}"
         )
     return value
 
@@ -85,7 +85,7 @@ def weight_decay(text: str) -> float:
     value = _number(text)
     if not 0 <= value <= MOST_DECAY:
         raise argparse.ArgumentTypeError(
-            f"must be a number from 0 to {MOST_DECAY:g}, not {shown(text)}"
+            f"must be a number from 0 to {MOST_DECAY:g}, not {excerpt(text)}"
         )
     return value
 
@@ -95,7 +95,7 @@ def momentum(text: str) -> float:
     value = _number(text)
     if not 0 <= value < 1:
         raise argparse.ArgumentTypeError(
-            f"must be a number of at least 0 and below 1, not {shown(text)}"
+            f"must be a number of at least 0 and below 1, not {excerpt(text)}"
         )
     return value
 
@@ -105,7 +105,7 @@ def betas(text: str) -> tuple[float, float]:
     values = tuple(_number(word.strip()) for word in text.split(","))
     if len(values) != 2 or not all(0 <= each < 1 for each in values):
         raise argparse.ArgumentTypeError(
-            f"must be two numbers of at least 0 and below 1, such as 0.9,0.999, not {shown(text)}"
+            f"must be two numbers of at least 0 and below 1, such as 0.9,0.999, not {excerpt(text)}"
         )
     return values
 
@@ -130,7 +130,7 @@ def hidden(text: str) -> tuple[int, ...]:
     if not whole or not all(1 <= each <= MOST_UNITS for each in units):
         raise argparse.ArgumentTypeError(
             f"must be 1 to {MOST_LAYERS} integers in 1..{MOST_UNITS}, such as 64,64, "
-            f"not {shown(text)}"
+            f"not {excerpt(text)}"
         )
     return units
 
@@ -258,7 +258,7 @@ def program_of(
                 f"{option(name)} needs a machine with a vector unit: give --set vector.enable=true"
             )
         return None
-    for name, does in OF_THE_HOST.items():
+    for name, does in HOST_OPTIONS.items():
         if getattr(arguments, name, None) is not None:
             raise BadInput(
                 f"{option(name)} works only on machines without a vector unit: give --set "
@@ -275,7 +275,7 @@ def program_of(
             "train with a host"
         )
     try:
-        return ProgramOptions(limits=program_limits(config), **given, **given_scale(arguments))
+        return ProgramOptions(limits=program_limits(config), **given, **scale_argument(arguments))
     except OwnCodeError as error:
         raise BadInput(str(error)) from error
 
@@ -352,7 +352,7 @@ def train_on(
 
 def _judged(stopped: MachineStoppedError, run: ProgramRun) -> Exception:
     """Return the meaning of a stopped machine for the user, as an error."""
-    if stopped.code in REFUSED_BY_SIZE:
+    if stopped.code in SIZE_ERRORS:
         return BadInput(f"the work is too large for the hardware: {stopped}")
     text = str(stopped)
     if stopped.code == ErrorCode.NOT_FINITE:

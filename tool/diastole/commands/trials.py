@@ -19,8 +19,8 @@ from diastole.trials.mixtures import TABLES, Mixture, combine, make_mixtures
 from diastole.trials.trial import check_products, class_of, run_trials
 from diastole_sim.codes.quality import plain_products
 from diastole_sim.spec.numerics import CLASS_NAMES
-from diastole_sim.spec.operations import CLASSES, OPERAND_OF
-from diastole_sim.spec.require import real_number, shown
+from diastole_sim.spec.operations import CLASSES, OPERAND_BY_CLASS
+from diastole_sim.spec.require import excerpt, real_number
 
 PRODUCTS = "Y = X W, dX = dY W^T, dW = X^T dY"
 NEEDED = "two of X (M x K), W (K x N) and dY (M x N)"
@@ -39,7 +39,7 @@ def decibels(text: str) -> float:
     """Parse a finite number of dB, as a type for argparse."""
     value = real_number(text)
     if value is None:
-        raise argparse.ArgumentTypeError(f"must be a number of dB, such as 20, not {shown(text)}")
+        raise argparse.ArgumentTypeError(f"must be a number of dB, such as 20, not {excerpt(text)}")
     return value
 
 
@@ -59,7 +59,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "of their class, all other matrices the groups of X",
     )
     for name in CLASS_NAMES:
-        text = f"formats of {OPERAND_OF[name].name}, to mix with formats of the other tensors"
+        text = f"formats of {OPERAND_BY_CLASS[name].name}, to mix with formats of the other tensors"
         if name == CLASS_NAMES[0]:
             text += "; a tensor without formats takes each format of --formats"
         group.add_argument(f"--{name}", metavar="A,B,...", help=text)
@@ -80,7 +80,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--out", metavar="PICTURE", type=Path, help="picture to write, .png or .svg")
 
 
-def given_options(arguments: argparse.Namespace) -> dict[str, str]:
+def option_values(arguments: argparse.Namespace) -> dict[str, str]:
     """Return the given options among :data:`OPTIONS`, as texts. :class:`BadInput` without data."""
     given = {name: getattr(arguments, name) for name in OPTIONS}
     given = {name: text for name, text in given.items() if text is not None}
@@ -134,10 +134,10 @@ def try_on(arguments: argparse.Namespace, choices: Choices) -> int:
     return 0
 
 
-def _check_judged(data: Path, given: Mapping[str, tensors.Floats]) -> None:
+def _check_judged(data: Path, options: Mapping[str, tensors.Floats]) -> None:
     """Warn of elements of products that a verdict leaves out. Refuse a product without further
     elements."""
-    for name, plain in plain_products(given).items():
+    for name, plain in plain_products(options).items():
         left_out = int(np.count_nonzero(~np.isfinite(plain)))
         if left_out == plain.size:
             raise BadInput(

@@ -12,7 +12,7 @@ from diastole.errors import BadInput, CheckFailed
 from diastole.execution import Execution
 from diastole.explain.shown_conversion import conversions_of
 from diastole.explain.shown_operands import Operands, ShownOperand
-from diastole.explain.shown_run import ShownRun, Untrue
+from diastole.explain.shown_run import ShownRun, WavesDisagree
 from diastole.explain.story import runs_of, signals
 from diastole.explain.waves import read_waves
 from diastole.report.wave_views import SCOPE
@@ -50,7 +50,7 @@ def observe(
         try:
             operands = {
                 each.name: ShownOperand(
-                    given=tensors[each.name],
+                    floats=tensors[each.name],
                     stored=golden[each.name],
                     conversions=conversions_of(
                         tensors[each.name],
@@ -65,7 +65,7 @@ def observe(
             _require_finite(operands)
             seen = read_waves(waves, SCOPE, signals(config.plan))
             return operands, results, runs_of(seen, config.plan, operands)
-        except Untrue as error:
+        except WavesDisagree as error:
             raise CheckFailed(f"the waves differ from the computed results: {error}") from error
 
 

@@ -12,7 +12,7 @@ from typing import TypeAlias
 from diastole.errors import BadInput
 from diastole.files.content import read_content
 from diastole_sim.spec.image import MAX_SIZE
-from diastole_sim.spec.require import shown, whole_number
+from diastole_sim.spec.require import excerpt, whole_number
 
 MOST_REPEATS = 1 << 20
 MAX_BYTES = 1 << 24
@@ -169,7 +169,7 @@ class _Line:
         value = whole_number(text)
         if value is not None and 1 <= value <= most:
             return value
-        self.problem(column, f"must be an integer in 1..{most}, not {shown(text) or 'nothing'}")
+        self.problem(column, f"must be an integer in 1..{most}, not {excerpt(text) or 'nothing'}")
         return None
 
     def problem(self, column: str, text: str) -> None:

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from diastole.errors import BadInput
 from diastole_sim.spec.numerics import CLASS_NAMES, Numerics
-from diastole_sim.spec.require import shown, whole_number
+from diastole_sim.spec.require import excerpt, whole_number
 from diastole_sim.spec.sizes.uses import WIDEST, Widths
 
 ALL = "all"
@@ -28,7 +28,9 @@ def parse_widths(text: str) -> dict[str, int]:
                 f"--widths must give each of {', '.join(CLASS_NAMES)} a single width, not {text}"
             )
         elif (bits := whole_number(value)) is None:
-            problems.append(f'--widths must be bits, as in 4 or x=4,w=2,dy=4, not "{shown(value)}"')
+            problems.append(
+                f'--widths must be bits, as in 4 or x=4,w=2,dy=4, not "{excerpt(value)}"'
+            )
         else:
             found[name] = bits
     if problems:
@@ -43,11 +45,11 @@ def widths_of(numerics: Numerics, asked: Mapping[str, int]) -> Widths:
     if not asked:
         return WIDEST
     formats = {name: numerics.tensor_class(name).format for name in CLASS_NAMES}
-    choose = [name for name, chosen in formats.items() if chosen.planes]
+    choose = [name for name, format in formats.items() if format.planes]
     if not choose:
         raise BadInput(
             "--widths needs a class with the format fast, and this machine has none: "
-            + ", ".join(f"format.{name} is {chosen.name}" for name, chosen in formats.items())
+            + ", ".join(f"format.{name} is {format.name}" for name, format in formats.items())
         )
     problems: list[str] = []
     for name, width in asked.items():

@@ -74,12 +74,12 @@ def _passes(passes: float | None) -> str:
     return "" if passes is None else f"{passes:.3g}"
 
 
-def _legend(shares: Mapping[str, float], chosen: Mapping[str, int | None]) -> list[str]:
+def _legend(shares: Mapping[str, float], widths: Mapping[str, int | None]) -> list[str]:
     """Return the meaning of the columns, and of the names in the columns."""
     lines = [ADDS_UP]
     lines += [f"{name}: {MEANINGS[name]}" for name in shares if name != MULTIPLIERS]
-    if chosen:
-        said = ", ".join(f"{name} in {bits} bits" for name, bits in chosen.items())
+    if widths:
+        said = ", ".join(f"{name} in {bits} bits" for name, bits in widths.items())
         lines.append(f"{PASSES} {said}")
     return lines
 

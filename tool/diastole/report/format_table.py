@@ -43,22 +43,22 @@ def record(name: str, block: int) -> dict[str, Any]:
     scale of 1. ``ulp``: unit in the last place at 1. ``depth``: D. ``window``: window of products
     of the format with itself, exact if equal to ``exact_window``.
     """
-    chosen = parse_format(name)
+    format = parse_format(name)
     bits, both = bits_per_element(name, block)
-    largest, smallest = element_range(chosen)
+    largest, smallest = element_range(format)
     measured = areas()["formats"].get(name, {})
     return {
         "name": name,
-        "groups": {each: str(chosen.default_grouping(block, each)) for each in CLASS_NAMES},
-        "element_bits": chosen.element_bits,
+        "groups": {each: str(format.default_grouping(block, each)) for each in CLASS_NAMES},
+        "element_bits": format.element_bits,
         "bits": bits,
         "bits_both": both,
         "largest": largest,
         "smallest": smallest,
-        "ulp": 2.0 ** (1 - chosen.precision),
-        "depth": chosen.depth,
-        "window": default_product_bits(chosen, chosen),
-        "exact_window": exact_product_bits(chosen, chosen),
+        "ulp": 2.0 ** (1 - format.precision),
+        "depth": format.depth,
+        "window": default_product_bits(format, format),
+        "exact_window": exact_product_bits(format, format),
         "cell": measured.get("label"),
         "area_per_mac_nand2": measured.get("area_per_mac_nand2"),
     }

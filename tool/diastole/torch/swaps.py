@@ -124,8 +124,8 @@ def _require_module(model: Any) -> None:
         raise TypeError(f"model must be a torch.nn.Module, not {type(model).__name__}")
 
 
-def _require_types(found: Mapping[str, nn.Module]) -> None:
-    for name, module in found.items():
+def _require_types(modules: Mapping[str, nn.Module]) -> None:
+    for name, module in modules.items():
         wrong = {p.dtype for p in module.parameters()} - set(TYPES)
         if wrong:
             raise ValueError(

@@ -293,8 +293,8 @@ class VerilatorMachine:
                 raise HardwareHang(
                     f"the machine raised no interrupt within {done} cycles", self.state.report()
                 )
-            left = SLICE_CYCLES if limit is None else min(SLICE_CYCLES, limit - done)
-            outcome = self._library.machine_run(self._handle, left)
+            slice_cycles = SLICE_CYCLES if limit is None else min(SLICE_CYCLES, limit - done)
+            outcome = self._library.machine_run(self._handle, slice_cycles)
         self._check(outcome)
         cycles = self.state.cycle - start
         self.run_cycles += cycles

@@ -10,8 +10,8 @@ from diastole_sim.program.chain import (
     LOSS_SCALE,
     Chain,
     Port,
-    holds_what_is_written,
     lines,
+    register_holds_output,
 )
 from diastole_sim.spec.stream_table import Kind, PanelOrder
 
@@ -93,7 +93,7 @@ def update_chain(
             f"{name} reads s0, the gradient before the options are applied: read {operand} "
             "instead, which options.gradient() returns"
         )
-    if not holds_what_is_written(text, "r2", "o0"):
+    if not register_holds_output(text, "r2", "o0"):
         raise ValueError(
             f"{name} must leave the new weights in r2 and write r2 to o0: the image is made from r2"
         )

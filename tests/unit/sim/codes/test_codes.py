@@ -107,7 +107,7 @@ def test_there_and_back(kind, grouping, special, window):
         same_values(copy.values(), tensor.values(number))
     back = from_codes(codes, "x", chosen)
     same_stored(back, tensor)
-    assert (back.shape, back.chosen, back.block) == (tensor.shape, tensor.chosen, tensor.block)
+    assert (back.shape, back.storage, back.block) == (tensor.shape, tensor.storage, tensor.block)
     assert back.tensor_exponent == tensor.tensor_exponent
     assert (back.saturated, back.underflowed) == (0, 0)
 

@@ -13,7 +13,7 @@ from diastole_sim.device.arrays import (
     as_float32,
     as_matrices,
     as_matrix,
-    rounded,
+    count_rounded,
 )
 from support.texts import exactly
 
@@ -173,7 +173,7 @@ def test_what_is_rounded(kind):
     wide, count = ROUNDED[kind]
     with np.errstate(over="ignore"):
         narrow = wide.astype(np.float32)
-    assert rounded(wide, narrow) == count
+    assert count_rounded(wide, narrow) == count
     exact = [_exact(element) != _exact(short) for element, short in zip(wide, narrow, strict=True)]
     assert sum(exact) == count
 

@@ -63,7 +63,7 @@ class Device(Products):
         self.results = {}
         self.done = []
 
-    def _names_over_time(self):
+    def _tags_over_time(self):
         return self.over_time
 
     def _convert(self, array, asked):
@@ -75,7 +75,7 @@ class Device(Products):
             self.log.append(("scale", asked.scale))
         return Held(shape=array.shape, tensor_class=name, owner=self, tag=tag, array=array)
 
-    def _own(self, operand):
+    def _device_tensor(self, operand):
         return operand if getattr(operand, "owner", None) is self else None
 
     def _multiply(self, operation, operands, sizes, converted):

@@ -227,7 +227,7 @@ def test_strays(control, machine):
 
 
 def test_old_strays_do_not_count(control, machine):
-    machine.written = [(0, 8)]
+    machine.written_areas = [(0, 8)]
     assert execute(control, [good()]) == 123
 
 

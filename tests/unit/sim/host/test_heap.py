@@ -30,7 +30,7 @@ def test_random_use():
         taken[address] = size
     for address in taken:
         heap.free(address)
-    assert heap.taken_bytes == 0
+    assert heap.allocated_bytes == 0
     assert heap.allocate((1 << 18) - 64) == 0x1000, "free pieces were not joined"
 
 

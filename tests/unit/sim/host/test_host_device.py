@@ -113,7 +113,7 @@ def same_tensor(got, wanted):
     for name in known.split():
         assert getattr(got, name) == getattr(wanted, name), name
     read = got.read()
-    assert (read.chosen, read.block, read.amax) == (wanted.chosen, wanted.block, wanted.amax)
+    assert (read.storage, read.block, read.amax) == (wanted.storage, wanted.block, wanted.amax)
     assert read.tensor_exponent == wanted.tensor_exponent
     for stored, copy in zip(read.copies, wanted.copies, strict=True):
         assert (stored.transposed, stored.shape) == (copy.transposed, copy.shape)
@@ -342,12 +342,12 @@ def test_memory_comes_back(make, kind):
     device, _ = make(KINDS[kind])
     x, w, dy = tensors(40, 40, 40)
     for _ in range(3):
-        before = device.heap.taken_bytes
+        before = device.heap.allocated_bytes
         result = device.backward(x, w, dy)
-        assert device.heap.taken_bytes > before
+        assert device.heap.allocated_bytes > before
         del result
         gc.collect()
-        assert device.heap.taken_bytes == before
+        assert device.heap.allocated_bytes == before
 
 
 def test_operands_that_do_not_fit(device, golden):
@@ -371,9 +371,9 @@ def test_operands_that_do_not_fit(device, golden):
     a, b = np.ones((1, 65), np.float32), np.ones((65, 1), np.float32)
     with pytest.raises(ValueError, match="65 elements, but a headroom of 4 allows at most 64"):
         device.forward(a, b)
-    taken = device.heap.taken_bytes
+    taken = device.heap.allocated_bytes
     gc.collect()
-    assert device.heap.taken_bytes <= taken
+    assert device.heap.allocated_bytes <= taken
 
 
 def test_refused_commands(device):

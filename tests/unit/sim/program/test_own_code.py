@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from diastole_sim.program.chain import holds_what_is_written
+from diastole_sim.program.chain import register_holds_output
 from diastole_sim.program.chains.updates import Options
 from diastole_sim.program.options import ProgramOptions, RecipeOptions
 from diastole_sim.program.own_code import OwnCode, OwnCodeError, guarded
@@ -216,7 +216,7 @@ def test_a_program_for_some_blocks(read, turns, accepted):
     ],
 )
 def test_a_register_holds_what_is_written(text, holds):
-    assert holds_what_is_written(text, "r2", "o0") == holds
+    assert register_holds_output(text, "r2", "o0") == holds
 
 
 @pytest.mark.parametrize(

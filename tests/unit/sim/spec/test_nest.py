@@ -35,14 +35,14 @@ def test_limits():
 )
 def test_what_is_kept(keep, stream, held):
     nest = Nest(keep=keep)
-    assert (nest.keeps_stream, nest.keeps_held) == (stream, held)
+    assert (nest.keeps_stream, nest.keeps_stationary) == (stream, held)
 
 
 def test_slabs():
     """A chunk of 6 is 2 slices of 3: of 4 blocks that stream each, and 4 times 7 that are held."""
     assert LIMITS.slabs(Nest()) == (8, 56)
     assert LIMITS.slabs(Nest(t_blocks=1, groups=2, chunk=3)) == (1, 14)
-    assert LIMITS.filled(Nest(chunk=3, keep="held", outer="l")) == Nest(
+    assert LIMITS.with_defaults(Nest(chunk=3, keep="held", outer="l")) == Nest(
         t_blocks=4, groups=4, chunk=3, keep="held", outer="l"
     )
 

@@ -122,7 +122,7 @@ def test_every_parameter_of_a_network():
         before, session = network.sha256(), Session(NumpyDevice(NUMERICS))
         scale = HostScale()
         state = TrainingState.of(3, network, session, History(), scale)
-        assert len(state.arrays) == 2 * sum(map(len, network.learnt.values()))
+        assert len(state.arrays) == 2 * sum(map(len, network.parameters_by_name.values()))
         changed = {name: each + np.float32(1) for name, each in state.arrays.items()}
         other = TrainingState.read(state.record(), changed)
         other.restore(network, session, scale)

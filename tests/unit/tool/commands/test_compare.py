@@ -306,7 +306,9 @@ def test_whose_key_goes_before(overrides, of_plan, own, formats):
     """A configuration's own, then --set, then what the plan sets for all of them."""
     given = argparse.Namespace(file=None, preset="nano", overrides=overrides)
     named = [Named(name="one", settings=own)]
-    (settled,), refused = compare.settle(given, ComparisonPlan(settings=of_plan), named, "digits")
+    (settled,), refused = compare.runnable_configs(
+        given, ComparisonPlan(settings=of_plan), named, "digits"
+    )
     assert refused == []
     assert (settled.config.format.x, settled.config.format.w) == formats
 

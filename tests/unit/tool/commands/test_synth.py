@@ -70,7 +70,7 @@ def routed(mhz):
             harness={},
             design=Design(top="t", machine=""),
             versions={},
-            routed=Routed(fmax_mhz=mhz, asked_mhz=request.mhz, path=None, utilisation={}),
+            routed=Routed(fmax_mhz=mhz, requested_mhz=request.mhz, path=None, utilisation={}),
             bitstream=b"bits" if request.bitstream else None,
         )
 

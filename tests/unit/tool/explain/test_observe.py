@@ -8,7 +8,7 @@ from command_line import Faulty
 from diastole.config.presets import PRODUCTS_ONLY
 from diastole.errors import BadInput, CheckFailed
 from diastole.explain import observe
-from diastole.explain.shown_run import Untrue
+from diastole.explain.shown_run import WavesDisagree
 from diastole_sim.golden.numpy_device import NumpyDevice
 from support.products import machine as machine_of
 
@@ -20,7 +20,7 @@ def machine(monkeypatch):
     """``machine(kind)``: the machine is a golden device of this kind, whose waves are untrue."""
 
     def told(*_):
-        raise Untrue("a story")
+        raise WavesDisagree("a story")
 
     def of(kind):
         @contextmanager

@@ -261,7 +261,7 @@ def test_damage_anywhere(tmp_path, rng, save, kind):
             del data[rng.randrange(len(data)) :]
         path.write_bytes(data)
         for read in (
-            lambda: tensors.read_given(path, "backward", NUMERICS),
+            lambda: tensors.read_tensors(path, "backward", NUMERICS),
             lambda: read_matrices(path),
         ):
             lines = refusal(read)

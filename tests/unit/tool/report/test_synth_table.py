@@ -32,7 +32,7 @@ PATH = LongestPath(
 
 def test_a_table_of_delays():
     component = ComponentDelay(component="unit", ns=2.25, begin=PLACE, end=PLACE)
-    delays = Delays(asked_mhz=400, ns=2.5, path=PATH, components=(component,) * 12)
+    delays = Delays(requested_mhz=400, ns=2.5, path=PATH, components=(component,) * 12)
     lines = synth_lines(replace(found(target=sg13g2()), delays=delays), 0.02)
     at = lines.index(
         "400.0 MHz, cells sized for 400 MHz: by the library's delays, without wires, of clocked "
@@ -160,7 +160,7 @@ def test_a_longest_path():
 
 def test_what_place_and_route_found():
     routed = Routed(
-        fmax_mhz=81.234, asked_mhz=85, path=PATH, utilisation={"COMB": (1234, 9999)}, seed=3
+        fmax_mhz=81.234, requested_mhz=85, path=PATH, utilisation={"COMB": (1234, 9999)}, seed=3
     )
     lines = synth_lines(found(routed=routed, route=True, seed=2, times=2), 0.02)
     at = lines.index("placed and routed with seed 3: COMB 1,234")
