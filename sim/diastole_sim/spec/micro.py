@@ -309,10 +309,7 @@ def _operand_c_faults(instruction: Instruction, name: str, block: int) -> Iterat
     for field in ("turn_lanes", "turn_rows"):
         if getattr(instruction, field) > most:
             value = getattr(instruction, field)
-            yield (
-                f"{field.replace('_', ' ')} must be at most log2 B = {most}, not "
-                f"{value}"
-            )
+            yield (f"{field.replace('_', ' ')} must be at most log2 B = {most}, not {value}")
     if instruction.turn_rows and instruction.c >= REGISTERS:
         yield "only the rows of a register can be turned"
 

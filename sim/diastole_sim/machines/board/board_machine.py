@@ -95,8 +95,10 @@ class BoardMachine:
         name = self.link.line.name
         expected = int(self.product.manifest["config_sha256"][:8], 16)
         if got["magic"] != MAGIC:
-            raise WrongBoard(f"{name}: the board holds no Diastole machine: the register magic reads "
-                f"{got['magic']:#x}")
+            raise WrongBoard(
+                f"{name}: the board holds no Diastole machine: the register magic reads "
+                f"{got['magic']:#x}"
+            )
         if got["config_hash"] != expected:
             raise WrongBoard(
                 f"{name}: the board holds a machine of another configuration: the hash is "

@@ -137,13 +137,17 @@ def as_npy():
 def test_no_npz(tmp_path, content):
     path = tmp_path / "a.npz"
     path.write_bytes(content)
-    assert refused(tensors.read_tensors, path, "forward", NUMERICS) == [f"{path}: is not a .npz file"]
+    assert refused(tensors.read_tensors, path, "forward", NUMERICS) == [
+        f"{path}: is not a .npz file"
+    ]
 
 
 def test_truncated_npz(npz):
     path = npz(X=np.zeros((50, 50)), W=np.zeros((50, 50)))
     path.write_bytes(path.read_bytes()[:-200])
-    assert refused(tensors.read_tensors, path, "forward", NUMERICS) == [f"{path}: is not a .npz file"]
+    assert refused(tensors.read_tensors, path, "forward", NUMERICS) == [
+        f"{path}: is not a .npz file"
+    ]
 
 
 def test_damaged_array(npz):
