@@ -59,7 +59,7 @@ def as_float32(name: str, value: object) -> Float32Array:
     count = count_rounded(array, narrow)
     if count and not isinstance(value, list | tuple):
         text = (
-            f"{name} is rounded from {kind} to float32, and {count} of {found.size} elements "
+            f"{name} is rounded from {kind} to float32, and {count} of {array.size} elements "
             "change; pass float32 to avoid this warning"
         )
         warnings.warn(text, RoundedWarning, stacklevel=_callers_level())

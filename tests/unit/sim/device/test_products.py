@@ -194,8 +194,8 @@ def test_arrays_beside_tensors_have_their_own_tags(device):
         (
             lambda device: (array("dY"), array("W")),
             (
-                "the number of columns of X is 4, but the number of rows of W is 3; the two numbers must "
-                "be equal"
+                "the number of columns of X is 4, but the number of rows of W is 3; "
+                "the two numbers must be equal"
             ),
         ),
     ],
