@@ -159,7 +159,11 @@ class RequestsSpec(wiring.Component):
                     rows, cols = (self.axes[axis] for axis in OPERANDS[self.mode][cls])
                     due = chunk.first
                     if part == BLOCKS:
-                        due = chunk.load_held if kind == Region.HELD else chunk.load_stream
+                        due = (
+                            chunk.load_stationary
+                            if kind == Region.STATIONARY
+                            else chunk.load_stream
+                        )
                         if self.mode == Mode.FUSED and cls == W:
                             due = chunk.first
                     elif self.mode == Mode.FUSED and cls == DY:  # once, for the whole pass

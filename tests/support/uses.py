@@ -66,7 +66,7 @@ def pieces(mode: Mode, grouped, in_place: bool) -> list[Piece]:
         Piece(step=0, kind=kinds[0], cls=stream, **stream_image, due="first", side="t"),
         Piece(step=1, kind=kinds[1], cls=held, **held_image, due="first", side="l"),
         Piece(
-            step=5, kind=Region.HELD, cls=held, **held_image, due="held",
+            step=5, kind=Region.STATIONARY, cls=stationary, **held_image, due="stationary",
             banks="l" if north else "c", turned=by_lanes and not in_place,
         ),
         Piece(
@@ -95,7 +95,7 @@ def _fused(grouped):
         Piece(step=2, kind=Region.MAXIMA_WEST, cls=W, **w, due="first", side="t"),
         Piece(step=3, kind=Region.MAXIMA_NORTH, cls=DY, **dy, due="once", side="c"),
         Piece(step=4, kind=Region.WEST, cls=W, **w, due="first", banks="l"),
-        Piece(step=5, kind=Region.HELD, cls=DY, **dy, due="held", banks="c"),
+        Piece(step=5, kind=Region.STATIONARY, cls=DY, **dy, due="stationary", banks="c"),
         Piece(
             step=6, kind=Region.SOUTH, cls=X, **x, due="stream",
             banks="c", turned=not grouped[X],

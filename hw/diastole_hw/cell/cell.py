@@ -14,7 +14,7 @@ from diastole_hw.cell.dsp_products import DspProducts
 from diastole_hw.cell.hold import Hold
 from diastole_hw.cell.layouts import (
     control_layout,
-    held_layout,
+    stationary_layout,
     sum_layout,
     vector_layout,
     vector_marks_layout,
@@ -70,7 +70,7 @@ class Cell(wiring.Component):
     Members
     -------
     control, control_east : In, Out(control_layout(shape))
-    load, load_north : In, Out(held_layout(shape))
+    load, load_north : In, Out(stationary_layout(shape))
     south, north : In, Out(vector_layout(shape, shape.south))
     west, east : In, Out(vector_layout(shape, shape.west))
     psum_west, psum_south, psum : In, In, Out(sum_layout(block, psum_bits, shape.poison))
@@ -82,13 +82,13 @@ class Cell(wiring.Component):
         least = shape.sum_bits + shape.fraction
         require_int("psum_bits", psum_bits, least, MAX_ACCUMULATOR_BITS)
         self.shape, self.psum_bits = shape, psum_bits
-        held = held_layout(shape)
+        stationary = stationary_layout(shape)
         sums = sum_layout(shape.block, psum_bits, shape.poison)
         members = {
             "control": In(control_layout(shape)),
             "control_east": Out(control_layout(shape)),
-            "load": In(held),
-            "load_north": Out(held),
+            "load": In(stationary),
+            "load_north": Out(stationary),
             "psum": Out(sums),
         }
         if EAST in shape.directions:
@@ -188,7 +188,7 @@ class Cell(wiring.Component):
         m.submodules[f"tree_{lane}"] = tree = BlockSum(
             block=shape.block,
             vector_element=shape.vector_element,
-            held_element=shape.held,
+            stationary_element=shape.stationary,
             window=shape.window,
             exact=shape.exact,
             sum_bits=shape.tree_bits,
@@ -200,9 +200,9 @@ class Cell(wiring.Component):
             down, along = hold.elements[k][lane], hold.elements[lane][k]
             if shape.in_place:
                 north = self._copy_of(direction, 2 * lane + k % 2)
-                m.d.comb += tree.held[k].eq(Mux(north, along, down))
+                m.d.comb += tree.stationary[k].eq(Mux(north, along, down))
             else:
-                m.d.comb += tree.held[k].eq(along if NORTH in shape.directions else down)
+                m.d.comb += tree.stationary[k].eq(along if NORTH in shape.directions else down)
         return tree
 
     def _multiply(self, m, trees):
@@ -212,11 +212,16 @@ class Cell(wiring.Component):
         for first, k in product(range(0, shape.block, count), range(shape.block)):
             lanes = trees[first : first + count]
             m.submodules[f"dsp_{first}_{k}"] = dsp = DspProducts(
-                vector_element=shape.vector_element, held_element=shape.held, count=len(lanes)
+                vector_element=shape.vector_element,
+                stationary_element=shape.stationary,
+                count=len(lanes),
             )
             m.d.comb += dsp.vector.eq(lanes[0].vector[k])
             for n, tree in enumerate(lanes):
-                m.d.comb += [dsp.held[n].eq(tree.held[k]), tree.products[k].eq(dsp.products[n])]
+                m.d.comb += [
+                    dsp.stationary[n].eq(tree.stationary[k]),
+                    tree.products[k].eq(dsp.products[n]),
+                ]
 
     def _block_sum(self, m, lane, tree, stages):
         """Return a lane's register of the block sum, multiplied by the scales if scales have

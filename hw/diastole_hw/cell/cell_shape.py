@@ -99,7 +99,7 @@ class CellShape:
         Cells above each other (1..64), the range of ``row`` of a stationary word.
     block : int
         B.
-    south, west, held : Element
+    south, west, stationary : Element
         Elements that stream from the south and from the west, and stationary elements. The element
         of an absent direction has no meaning.
     window : int or None
@@ -130,7 +130,7 @@ class CellShape:
     block: int
     south: Element
     west: Element
-    held: Element
+    stationary: Element
     window: int | None = None
     exact: bool = True
     sum_bits: int
@@ -156,7 +156,7 @@ class CellShape:
         require_choice("directions", self.directions, DIRECTIONS)
         require_choice("pipeline", self.pipeline, PIPELINES)
         require_choice("multiplier", self.multiplier, MULTIPLIERS)
-        if self.window is None and (self.vector_element.depth or self.held.depth):
+        if self.window is None and (self.vector_element.depth or self.stationary.depth):
             raise ValueError("window must be a number of bits where elements have a depth")
         if self.window is None and self.extents:
             raise ValueError("extents must be false without a window")
@@ -202,7 +202,7 @@ class CellShape:
     def product_bits(self) -> int:
         """Bits of a product's magnitude in the adder tree: w, or all bits of a product without a
         window."""
-        both = self.vector_element.significand_bits + self.held.significand_bits
+        both = self.vector_element.significand_bits + self.stationary.significand_bits
         return both if self.window is None else self.window
 
     @property
@@ -211,8 +211,10 @@ class CellShape:
         several lanes. 0 without DSP blocks."""
         if self.multiplier not in DSP_BITS:
             return 0
-        held = self.held.significand_bits
-        more = (DSP_BITS[self.multiplier] - held) // (self.vector_element.significand_bits + held)
+        stationary = self.stationary.significand_bits
+        more = (DSP_BITS[self.multiplier] - stationary) // (
+            self.vector_element.significand_bits + stationary
+        )
         return min(1 + more, self.block)
 
     @property
@@ -229,7 +231,7 @@ class CellShape:
     @property
     def extent_bits(self) -> int:
         """Bits of an extent, which is at most P + D."""
-        elements = (*self.streams, self.held)
+        elements = (*self.streams, self.stationary)
         return bits_for(max(element.significand_bits + element.depth for element in elements))
 
     @property

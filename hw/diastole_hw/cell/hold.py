@@ -5,7 +5,7 @@ from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
 from diastole_hw.cell.cell_shape import EAST, NORTH, CellShape
-from diastole_hw.cell.layouts import held_layout
+from diastole_hw.cell.layouts import stationary_layout
 from diastole_hw.cell.packed import pack, packed_bits
 from diastole_sim.spec.formats import SCALE_SIGNIFICAND_BITS
 
@@ -50,7 +50,7 @@ class Hold(wiring.Component):
 
     Members
     -------
-    load, load_north : In, Out(held_layout(shape))
+    load, load_north : In, Out(stationary_layout(shape))
         At ``load_north``, the deficit of an absent direction is 0.
     swap : In(1)
     elements : Out(B rows (a) of B packed elements (b))
@@ -61,8 +61,8 @@ class Hold(wiring.Component):
 
     def __init__(self, *, shape: CellShape):
         self.shape = shape
-        word = held_layout(shape)
-        row = data.ArrayLayout(unsigned(packed_bits(shape.held)), shape.block)
+        word = stationary_layout(shape)
+        row = data.ArrayLayout(unsigned(packed_bits(shape.stationary)), shape.block)
         super().__init__(
             {
                 "load": In(word),
@@ -83,7 +83,7 @@ class Hold(wiring.Component):
             mine = Signal(name="arrived")
             m.d.sync += mine.eq(arrived)
         at = [mine & (word.index == index) for index in range(shape.block)]
-        packed = Cat(*(pack(shape.held, element) for element in word.elements))
+        packed = Cat(*(pack(shape.stationary, element) for element in word.elements))
         for index, write in enumerate(at):
             self._keep(m, f"row_{index}", packed, write, self.elements[index])
         for name in ("nonzero", "deficit_north", "significand"):

@@ -81,8 +81,8 @@ class Meet(wiring.Component):
             met.shifts[lane].eq(deficit[:-1] | gone.replicate(shape.deficit_bits)),
         ]
         if shape.significands:
-            held = self._chosen("significand", "significand", lane)
-            m.d.comb += met.scales[lane].eq(vector.significand * held)
+            stationary = self._chosen("significand", "significand", lane)
+            m.d.comb += met.scales[lane].eq(vector.significand * stationary)
         return both & (deficit > shape.fraction)
 
     def _reaches_too_far(self):

@@ -29,7 +29,7 @@ def _only(plan: Plan, *names: str) -> data.StructLayout:
 def array_layout(plan: Plan) -> data.StructLayout:
     """Return the layout of the product fields that the array uses."""
     whole = (f"{name}_whole" for name in DIRECTIONS)
-    return _only(plan, "mode", "north", "t_step", "held_stride", *whole, "planes")
+    return _only(plan, "mode", "north", "t_step", "stationary_stride", *whole, "planes")
 
 
 def loaded_layout(plan: Plan) -> data.StructLayout:

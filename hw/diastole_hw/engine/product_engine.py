@@ -124,7 +124,7 @@ class ProductEngine(wiring.Component):
         self._execute(m, stages)
         self._store(m, stages)
         flight, control = stages.flight, self.control
-        spaces = (stages.stream_space, stages.held_space, stages.west_space)
+        spaces = (stages.stream_space, stages.stationary_space, stages.west_space)
         left_over = [stages.pass_run.busy, *(~space.empty for space in spaces)]
         left_over.append(stages.chunks.o.valid)
         last = control.done & ~flight.busy_behind
@@ -148,7 +148,7 @@ class ProductEngine(wiring.Component):
             datapath=Datapath(plan),
             maxima=Maxima(plan),
             stream_space=RingSpace(plan.stream_blocks),
-            held_space=RingSpace(plan.held_blocks),
+            stationary_space=RingSpace(plan.held_blocks),
             west_space=Credit(most=2),
             blocks_loaded=Credit(most=CHUNKS_AHEAD),
             maxima_loaded=Credit(most=plan.tiling.tiles_in_flight),
@@ -278,7 +278,7 @@ class ProductEngine(wiring.Component):
         requests, chunk, freed = stages.requests, stages.requests.chunks.p, stages.datapath.freed
         product, flight = stages.flight.load.product, stages.flight
         fused = product.mode == Mode.FUSED
-        stream, held, west = stages.stream_space, stages.held_space, stages.west_space
+        stream, stationary, west = stages.stream_space, stages.stationary_space, stages.west_space
         take = Signal()
         begun = Signal()  # the walk outputs its first chunk, in the first cycle
         west_due = chunk.first & fused
@@ -286,16 +286,16 @@ class ProductEngine(wiring.Component):
         m.d.comb += [
             take.eq(requests.chunks.valid & requests.chunks.ready),
             stream.start.eq(begun),
-            held.start.eq(begun),
+            stationary.start.eq(begun),
             stream.slab.eq(product.stream_slab),
-            held.slab.eq(product.held_slab),
+            stationary.slab.eq(product.stationary_slab),
             stream.place.eq(chunk.stream_base),
-            held.place.eq(chunk.held_base),
+            stationary.place.eq(chunk.stationary_base),
             stream.take.eq(take & chunk.load_stream),
-            held.take.eq(take & chunk.load_held),
+            stationary.take.eq(take & chunk.load_stationary),
             west.take.eq(take & west_due),
             stream.give.eq(freed.stream),
-            held.give.eq(freed.held),
+            stationary.give.eq(freed.stationary),
             west.give.eq(freed.west),
             stages.chunks.i.valid.eq(take),
             *(
@@ -306,7 +306,7 @@ class ProductEngine(wiring.Component):
         ]
         full = [
             chunk.load_stream & ~stream.room,
-            chunk.load_held & ~held.room,
+            chunk.load_stationary & ~stationary.room,
             west_due & west.full,
             ~stages.chunks.i.ready,
             chunk.first & ~flight.room,
@@ -316,7 +316,10 @@ class ProductEngine(wiring.Component):
         room = Signal()
         m.d.sync += room.eq(stages.walk.chunks.valid & ~Cat(full).any())
         m.d.comb += [loader.requests.room.eq(room) for loader in stages.loaders]
-        for space, name in ((stream, "what streams"), (held, "what is held")):
+        for space, name in (
+            (stream, "the streaming operand"),
+            (stationary, "the stationary operand"),
+        ):
             given = ~space.give | ~space.empty
             m.d.sync += Assert(given, f"a place of {name} was given back twice")
         m.d.sync += Assert(~west.give | ~west.empty, "a half was given back twice")
@@ -336,12 +339,12 @@ class ProductEngine(wiring.Component):
             pass_walk.north.eq(product.north),
             pass_walk.fused.eq(product.mode == Mode.FUSED),
             pass_walk.t_step.eq(product.t_step),
-            pass_walk.held_stride.eq(product.held_stride),
+            pass_walk.stationary_stride.eq(product.stationary_stride),
             pass_walk.east_whole.eq(product.east_whole),
             pass_walk.north_whole.eq(product.north_whole),
             *([pass_walk.planes.eq(product.planes)] if self.plan.planar else []),
             datapath.slot.eq(pass_run.slot),
-            datapath.held.eq(pass_run.held),
+            datapath.stationary.eq(pass_run.stationary),
             self.control.inexact.eq(datapath.inexact),
             self.control.stalls.accumulator.eq(pass_walk.wait_accumulator & starved),
             self.control.stalls.load.eq(pass_walk.wait_load & starved),

@@ -250,7 +250,7 @@ class Setup(wiring.Component):
         half = plan.tile_sums // 2 >> plan.log_block
         m.d.sync += [
             product.stream_slab.eq(slabs.stream_slab),
-            product.held_slab.eq(slabs.held_slab),
+            product.stationary_slab.eq(slabs.stationary_slab),
             product.east_whole.eq(slabs.sums > half),
             product.north_whole.eq(slabs.sums > half),
         ]
@@ -265,10 +265,12 @@ class Setup(wiring.Component):
                         product.c_step.eq(nest.chunk),
                         product.lanes_outermost.eq(given.nest_outer),
                         product.keep_stream.eq(given.nest_keep[0]),
-                        product.keep_held.eq(given.nest_keep[1]),
+                        product.keep_stationary.eq(given.nest_keep[1]),
                         groups.eq(nest.groups),
                         slices.eq(nest.slices),
-                        product.held_stride.eq((nest.slices if north else nest.groups) * plan.rows),
+                        product.stationary_stride.eq(
+                            (nest.slices if north else nest.groups) * plan.rows
+                        ),
                     ]
             if plan.fused:
                 with m.Case(Mode.FUSED):
@@ -279,10 +281,10 @@ class Setup(wiring.Component):
                         product.c_step.eq(plan.cols),
                         product.lanes_outermost.eq(0),
                         product.keep_stream.eq(0),
-                        product.keep_held.eq(1),
+                        product.keep_stationary.eq(1),
                         product.stream_slab.eq(plan.fused_tile_blocks),
-                        product.held_slab.eq(of_slice),
-                        product.held_stride.eq(of_slice),
+                        product.stationary_slab.eq(of_slice),
+                        product.stationary_stride.eq(of_slice),
                         product.east_whole.eq(plan.fused_halves["east"] > 1),
                         product.north_whole.eq(plan.fused_halves["north"] > 1),
                     ]

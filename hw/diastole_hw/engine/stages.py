@@ -45,7 +45,7 @@ class Stages:
     datapath: Datapath
     maxima: Maxima
     stream_space: RingSpace
-    held_space: RingSpace
+    stationary_space: RingSpace
     west_space: Credit
     blocks_loaded: Credit
     maxima_loaded: Credit

@@ -8,13 +8,13 @@ from amaranth.lib.wiring import In, Out
 
 from diastole_hw.array.array import Array
 from diastole_hw.memory.accumulators import Accumulators, SumsReadSignature
-from diastole_hw.memory.scratchpad import HeldScratchpad, StreamScratchpad, sub_bank_of
+from diastole_hw.memory.scratchpad import StationaryScratchpad, StreamScratchpad, sub_bank_of
 from diastole_hw.plan.plan import Plan
 from diastole_hw.ports import of_ports, per_port
 from diastole_hw.schedule.tokens import (
     FREES,
     Region,
-    held_read_layout,
+    stationary_read_layout,
     scratch_write_layout,
     slot_layout,
 )
@@ -90,7 +90,7 @@ class Datapath(wiring.Component):
         ``write_1`` is accepted: ``write`` is not for the same part of a bank. Combinational from
         the two words.
     slot : In(slot_layout(plan))
-    held : In(held_read_layout(plan))
+    stationary : In(stationary_read_layout(plan))
     freed : Out(FREES)
         Pulses: a place in the scratchpads has been read for the last time.
     inexact : Out(1)
@@ -107,7 +107,7 @@ class Datapath(wiring.Component):
             | ({"write_ready_1": Out(1)} if plan.ports > 1 else {})
             | {
                 "slot": In(slot_layout(plan)),
-                "held": In(held_read_layout(plan)),
+                "stationary": In(stationary_read_layout(plan)),
                 "freed": Out(FREES),
                 "inexact": Out(1),
             }
@@ -118,12 +118,12 @@ class Datapath(wiring.Component):
         m = Module()
         plan = self.plan
         m.submodules.array = array = Array(shape=plan.shape, cols=plan.cols)
-        m.submodules.held_scratchpad = held = HeldScratchpad(plan)
+        m.submodules.stationary_scratchpad = stationary = StationaryScratchpad(plan)
         if plan.ports > 1:
             self._agree(m)
-        self._writes(m, held, Region.HELD)
-        m.d.comb += held.read.eq(self.held)
-        for port, word in zip(array.load, held.ports, strict=True):
+        self._writes(m, stationary, Region.STATIONARY)
+        m.d.comb += stationary.read.eq(self.stationary)
+        for port, word in zip(array.load, stationary.ports, strict=True):
             m.d.comb += port.eq(word)
         self._control(m, array)
         marks = []  # a bubble carries no mark, and slots need not be examined
@@ -172,7 +172,7 @@ class Datapath(wiring.Component):
             for name in vector.shape().members:
                 if name == "deficit_east":  # of a stationary block
                     value = came.deficit
-                elif name == "poison" and region != Region.HELD:  # one bit for all elements
+                elif name == "poison" and region != Region.STATIONARY:  # one bit for all elements
                     value = came.poison.any()
                 else:
                     value = came[name]
@@ -194,10 +194,10 @@ class Datapath(wiring.Component):
     def _contraction(self, m, way, direction):
         """Return how many blocks of the contraction the active pass has. The number came with the
         stationary words of the pass."""
-        told = self.held[way.contraction]
+        told = self.stationary[way.contraction]
         loaded = Signal(told.shape(), name=f"{direction}_loaded")
         active = Signal(told.shape(), name=f"{direction}_active")
-        with m.If(self.held.valid):
+        with m.If(self.stationary.valid):
             m.d.sync += loaded.eq(told)
         with m.If(self.slot.swap):
             m.d.sync += active.eq(loaded)

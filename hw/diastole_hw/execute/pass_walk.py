@@ -38,7 +38,7 @@ class Slice:
     last_slice: Signal  # last slice of the chunk; no meaning in the first slice
     last_group: Signal  # last group of the slice; no meaning in the first group
     streamed: Signal  # block of the slab at which the slice begins
-    held: Signal  # block of the slab at which the group of the slice begins
+    stationary: Signal  # block of the slab at which the group of the slice begins
     row: Signal  # block of the slab at which the first group of the slice begins
     sums: Signal  # word of the tile at which the sums of the group begin
 
@@ -88,7 +88,7 @@ class PassWalk(wiring.Component):
         A product from west to north; the fused pass, with ``north`` 0. ``north``, ``fused`` and the
         following inputs, up to ``planes``, are stable from the first chunk of a product to the
         last.
-    t_step, held_stride : In(length_shapes(plan)[name])
+    t_step, stationary_stride : In(length_shapes(plan)[name])
         Lengths of the product, in blocks.
     east_whole, north_whole : In(1), In(1)
         The tiles of the direction take whole memories of sums.
@@ -124,7 +124,7 @@ class PassWalk(wiring.Component):
             {
                 "north": In(1),  # sums leave to the north only
                 "fused": In(1),
-                **{name: In(lengths[name]) for name in ("t_step", "held_stride")},
+                **{name: In(lengths[name]) for name in ("t_step", "stationary_stride")},
                 "east_whole": In(1),
                 "north_whole": In(1),
                 "chunks": In(stream.Signature(loaded_chunk_layout(plan))),
@@ -154,8 +154,8 @@ class PassWalk(wiring.Component):
             last_slice=data_register(name="last_slice"),
             last_group=data_register(name="last_group"),
             streamed=Signal.like(chunk.stream_base, name="streamed"),
-            held=Signal.like(chunk.held_base, name="held"),
-            row=Signal.like(chunk.held_base, name="held_row"),
+            stationary=Signal.like(chunk.stationary_base, name="stationary"),
+            row=Signal.like(chunk.stationary_base, name="stationary_row"),
             sums=Signal(range(plan.tile_sums), name="sums"),
         )
         c_left = Signal.like(chunk.c_blocks, name="c_left")
@@ -193,7 +193,7 @@ class PassWalk(wiring.Component):
             out.fresh_east.eq(first_c),
             out.fresh_north.eq(Mux(fused, has.also(at.first, has.opens), first_c)),
             out.frees.stream.eq(ends & chunk.free_stream),
-            out.frees.held.eq(ends & chunk.free_held),
+            out.frees.stationary.eq(ends & chunk.free_stationary),
             out.frees.west.eq(ends & chunk.last & fused),
             out.done_east.eq(~north & has.done_east & ends),
             out.done_north.eq(
@@ -210,12 +210,12 @@ class PassWalk(wiring.Component):
         m.d.comb += self.chunks.ready.eq(taken & ends)
         # The next pass: the next group of lanes, after the last group the next slice, or the next
         # chunk.
-        by_lanes = Mux(north, self.held_stride, plan.rows)
-        by_slices = Mux(north, plan.rows, self.held_stride)
+        by_lanes = Mux(north, self.stationary_stride, plan.rows)
+        by_slices = Mux(north, plan.rows, self.stationary_stride)
         with m.If(taken):
             m.d.sync += [l_done.eq(l_done + side_l), at.first_group.eq(last_l), at.first.eq(ends)]
             m.d.sync += at.last_group.eq(l_left <= side_l << 1)
-            m.d.sync += at.held.eq(at.held + by_lanes)
+            m.d.sync += at.stationary.eq(at.stationary + by_lanes)
             with m.If(out.done_north):
                 m.d.sync += north_tile.eq(north_tile + 1)
             m.d.sync += at.sums.eq(at.sums + (self.t_step << plan.log_block))
@@ -225,10 +225,10 @@ class PassWalk(wiring.Component):
                 m.d.sync += [c_done.eq(c_done + side_c), at.first_slice.eq(ends)]
                 m.d.sync += at.last_slice.eq(c_left <= side_c << 1)
                 m.d.sync += at.streamed.eq(at.streamed + self.t_step)
-                m.d.sync += [at.row.eq(at.row + by_slices), at.held.eq(at.row + by_slices)]
+                m.d.sync += [at.row.eq(at.row + by_slices), at.stationary.eq(at.row + by_slices)]
             with m.If(ends):
                 m.d.sync += [c_done.eq(0), at.streamed.eq(0)]
-                m.d.sync += [at.row.eq(0), at.held.eq(0)]
+                m.d.sync += [at.row.eq(0), at.stationary.eq(0)]
             with m.If(out.done_east):
                 m.d.sync += east_tile.eq(east_tile + 1)
         return m
@@ -289,7 +289,7 @@ class PassWalk(wiring.Component):
         there = Signal()
         free = Signal()
         taken = Signal()
-        loads = chunk.load_stream | chunk.load_held
+        loads = chunk.load_stream | chunk.load_stationary
         blocks = at.first & (loads | chunk.load_west if self.plan.planar else loads)
         waits = dict(zip(LOADS, (blocks, at.first & chunk.first), strict=True))
         m.d.comb += [
@@ -314,13 +314,13 @@ class PassWalk(wiring.Component):
         plan, out, chunk = self.plan, self.passes.p, self.chunks.p
         log_block = plan.log_block
         streamed = Signal.like(chunk.stream_base, name="stream_block")
-        held = Signal.like(chunk.held_base, name="held_block")
+        stationary = Signal.like(chunk.stationary_base, name="stationary_block")
         of_north = Signal.like(at.sums, name="sums_of_north")
         m.d.comb += [
             of_north.eq(at.sums),
             streamed.eq(chunk.stream_base + at.streamed),
-            held.eq(chunk.held_base + at.held),
-            out.held_addr.eq(held << log_block),
+            stationary.eq(chunk.stationary_base + at.stationary),
+            out.stationary_addr.eq(stationary << log_block),
             out.south_addr.eq(streamed << log_block),
             out.west_addr.eq(streamed << log_block),
             out.east_addr.eq(place_of_sums(plan, east_tile, self.east_whole, at.sums)),

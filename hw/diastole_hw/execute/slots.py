@@ -6,16 +6,16 @@ from amaranth.lib.wiring import In, Out
 
 from diastole_hw.data_registers import data_register
 from diastole_hw.plan.plan import Plan
-from diastole_hw.schedule.tokens import held_read_layout, pass_layout, slot_layout
+from diastole_hw.schedule.tokens import stationary_read_layout, pass_layout, slot_layout
 from diastole_hw.successor import is_successor
 
-_HELD = ("held_addr", "rows_valid", "cols_valid")
+_STATIONARY = ("stationary_addr", "rows_valid", "cols_valid")
 
 
 def streamed_layout(plan: Plan) -> data.StructLayout:
     """Return the layout of the members of a pass that are needed while the pass streams."""
     members = pass_layout(plan).members.items()
-    return data.StructLayout({name: shape for name, shape in members if name not in _HELD})
+    return data.StructLayout({name: shape for name, shape in members if name not in _STATIONARY})
 
 
 class PassRun(wiring.Component):
@@ -28,7 +28,7 @@ class PassRun(wiring.Component):
 
     Timing: a pass with n slots costs max(n, R B, ``plan.shortest_pass``) cycles. A pass follows its
     predecessor without a bubble if the pass was accepted R B cycles before the predecessor ends. A
-    reset counts as a short predecessor. ``slot`` and ``held`` are registers. ``slot.swap`` comes
+    reset counts as a short predecessor. ``slot`` and ``stationary`` are registers. ``slot.swap`` comes
     one cycle before the first vector of a pass and after the last stationary word of the pass. The
     first stationary word of the next pass comes with ``slot.swap`` at the earliest, and the
     following words come one per cycle. ``passes.ready`` is a function of registers only. Two passes
@@ -42,7 +42,7 @@ class PassRun(wiring.Component):
         ``done_east`` and ``done_north`` come with the last vector of the direction, ``frees`` with
         the last vector of the pass. While ``valid`` is 0, only ``swap``, ``frees``, ``done_east``
         and ``done_north`` have a meaning.
-    held : Out(held_read_layout(plan))
+    stationary : Out(stationary_read_layout(plan))
     busy : Out(1)
         A pass is inside. The last slot is output one cycle after the last cycle of ``busy``.
     starved : Out(1)
@@ -57,7 +57,7 @@ class PassRun(wiring.Component):
             {
                 "passes": In(stream.Signature(pass_layout(plan))),
                 "slot": Out(slot_layout(plan)),
-                "held": Out(held_read_layout(plan)),
+                "stationary": Out(stationary_read_layout(plan)),
                 "busy": Out(1),
                 "starved": Out(1),
             }
@@ -84,7 +84,7 @@ class PassRun(wiring.Component):
         # The first word is read in the cycle of the swap, when the shadow blocks become free.
         starts = Signal()
         last_word = Signal()
-        given, held = self.passes.p, self.held
+        given, stationary = self.passes.p, self.stationary
         m.d.comb += [
             self.passes.ready.eq(~loading & (~loaded | swap)),
             starts.eq(self.passes.valid & self.passes.ready),
@@ -92,7 +92,10 @@ class PassRun(wiring.Component):
         ]
         with m.If(starts):
             m.d.sync += [ahead[name].eq(given[name]) for name in ahead.shape().members]
-            m.d.sync += [held.rows_valid.eq(given.rows_valid), held.cols_valid.eq(given.cols_valid)]
+            m.d.sync += [
+                stationary.rows_valid.eq(given.rows_valid),
+                stationary.cols_valid.eq(given.cols_valid),
+            ]
             m.d.sync += loading.eq(1)
         with m.If(starts | loading):
             m.d.sync += index.eq(index + 1)
@@ -101,10 +104,10 @@ class PassRun(wiring.Component):
             with m.If(last_word):
                 m.d.sync += [loading.eq(0), loaded.eq(1), row.eq(0), index.eq(0)]
         m.d.sync += [
-            held.valid.eq(starts | loading),
-            held.addr.eq(Mux(loading, held.addr + 1, given.held_addr)),
-            held.row.eq(row),
-            held.index.eq(index),
+            stationary.valid.eq(starts | loading),
+            stationary.addr.eq(Mux(loading, stationary.addr + 1, given.stationary_addr)),
+            stationary.row.eq(row),
+            stationary.index.eq(index),
         ]
 
         # Stream: swap the blocks, then count the vectors of the pass in each direction.

@@ -71,7 +71,7 @@ class RegionRequests(wiring.Component):
     -------
     product : In(product_layout(plan))
         Stable while chunks come, and in the cycle before the first chunk. The unit reads ``mode``,
-        ``c_blocks``, ``tensors``, ``to_columns``, ``t_step`` and ``held_stride``, and with planes
+        ``c_blocks``, ``tensors``, ``to_columns``, ``t_step`` and ``stationary_stride``, and with planes
         ``planes`` and ``lengths``.
     chunks : In(stream of chunk_layout(plan))
     room : In(1)
@@ -279,8 +279,8 @@ class RegionRequests(wiring.Component):
         kind = Signal(table.kind.shape(), name="kind", reset_less=True)
         m.d.sync += kind.eq(table.kind)
         m.d.comb += base.eq(chunk.stream_base)
-        with m.If(kind == Region.HELD):
-            m.d.comb += base.eq(chunk.held_base)
+        with m.If(kind == Region.STATIONARY):
+            m.d.comb += base.eq(chunk.stationary_base)
         with m.Elif(fused & (kind == Region.WEST)):
             m.d.comb += base.eq(west_base(self.plan, product, chunk))
         m.d.comb += [
@@ -292,9 +292,13 @@ class RegionRequests(wiring.Component):
             region.by_column.eq(table.by_column),
             region.turned.eq(table.turned),
             region.stream_offset.eq(self._offset(m, cls, chunk.t0, "stream")),
-            region.held_offset.eq(Mux(fused, chunk.c0, self._offset(m, cls, chunk.l0, "held"))),
+            region.stationary_offset.eq(
+                Mux(fused, chunk.c0, self._offset(m, cls, chunk.l0, "stationary"))
+            ),
             region.base.eq(base),
-            region.stride.eq(Mux(kind == Region.HELD, product.held_stride, product.t_step)),
+            region.stride.eq(
+                Mux(kind == Region.STATIONARY, product.stationary_stride, product.t_step)
+            ),
             region.fused.eq(fused),
             region.tile.eq(chunk.tile),
             region.last.eq(table.last),

@@ -7,7 +7,7 @@ from amaranth.hdl import Fragment
 
 from diastole_hw.memory.port_sums import shown_layout, sums_layout
 from diastole_hw.memory.ram import Ram
-from diastole_hw.memory.scratchpad import HeldScratchpad, StreamScratchpad
+from diastole_hw.memory.scratchpad import StationaryScratchpad, StreamScratchpad
 from diastole_hw.plan.plan import Plan
 
 
@@ -15,7 +15,7 @@ def scratchpad_bits(plan: Plan) -> int:
     """Return the bits of the scratchpads of streaming and stationary operands, with the marks
     beside the elements."""
     sides = [side for side, used in (("south", plan.east), ("west", plan.north)) if used]
-    pads = [HeldScratchpad(plan), *(StreamScratchpad(plan, side=side) for side in sides)]
+    pads = [StationaryScratchpad(plan), *(StreamScratchpad(plan, side=side) for side in sides)]
     return sum(ram.width * ram.depth for pad in pads for ram in rams_of(Fragment.get(pad, None)))
 
 

@@ -6,12 +6,12 @@ from amaranth.lib.wiring import In, Out
 from amaranth.utils import exact_log2
 
 from diastole_hw.cell.cell_shape import Element
-from diastole_hw.cell.layouts import held_layout, vector_layout
+from diastole_hw.cell.layouts import stationary_layout, vector_layout
 from diastole_hw.data_registers import delayed_record
 from diastole_hw.memory.ram import Ram
 from diastole_hw.plan.plan import Plan
 from diastole_hw.ports import of_ports, per_port, port_name
-from diastole_hw.schedule.tokens import held_read_layout
+from diastole_hw.schedule.tokens import stationary_read_layout
 from diastole_sim.spec.formats import SCALE_SIGNIFICAND_BITS
 
 
@@ -397,7 +397,7 @@ class StreamScratchpad(wiring.Component):
         return data.StructLayout(members | poison)
 
 
-class HeldScratchpad(wiring.Component):
+class StationaryScratchpad(wiring.Component):
     """Store the stationary blocks of the array. Bank c feeds load port c.
 
     Blocks outside the slice (``rows_valid``, ``cols_valid``) are output as zeros: elements,
@@ -417,8 +417,8 @@ class HeldScratchpad(wiring.Component):
         has the marks, ``significand``, ``extent`` and ``poison`` (B bits, one for each element).
     write_1
         A second word, as in :class:`StreamScratchpad`.
-    read : In(held_read_layout(plan))
-    ports : Out(held_layout(plan.shape)), an array of C
+    read : In(stationary_read_layout(plan))
+    ports : Out(stationary_layout(plan.shape)), an array of C
         The deficit of an absent direction is 0.
     """
 
@@ -434,8 +434,8 @@ class HeldScratchpad(wiring.Component):
         super().__init__(
             per_port("write", In(write), plan.ports)
             | {
-                "read": In(held_read_layout(plan)),
-                "ports": Out(held_layout(plan.shape)).array(plan.cols),
+                "read": In(stationary_read_layout(plan)),
+                "ports": Out(stationary_layout(plan.shape)).array(plan.cols),
             }
         )
 
@@ -444,7 +444,7 @@ class HeldScratchpad(wiring.Component):
         plan = self.plan
         own = {"deficit_north", "nonzero", "significand"} if plan.lane_deficits else set()
         per_block = {*self.deficits, "nonzero", "significand"} - own
-        banks = add_banks(m, self, plan.shape.held, per_block)
+        banks = add_banks(m, self, plan.shape.stationary, per_block)
         skewed = _skewed(m, plan, self.read, plan.cols, "valid")
         for number, (word, bank, (read, shown)) in enumerate(
             zip(self.ports, banks, skewed, strict=True)

@@ -91,7 +91,7 @@ class Plan(ArraySizes):
             block=self.block,
             south=self.element(south or west),
             west=self.element(west or south),
-            held=self.element((W, DY)),
+            stationary=self.element((W, DY)),
             window=window,
             exact=not windowed,
             sum_bits=self.sum_bits,

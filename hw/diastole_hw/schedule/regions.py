@@ -101,8 +101,8 @@ class RegionSteps(wiring.Component):
                     self._fused(m)
         if self.plan.planar:
             m.d.comb += self.plane.eq(self.chunk.stream_plane)
-            with m.If(self.kind == Region.HELD):
-                m.d.comb += self.plane.eq(self.chunk.held_plane)
+            with m.If(self.kind == Region.STATIONARY):
+                m.d.comb += self.plane.eq(self.chunk.stationary_plane)
         return m
 
     @staticmethod
@@ -143,11 +143,11 @@ class RegionSteps(wiring.Component):
         ]
 
     def _product(self, m, use: Use):
-        stream, held, streams = use.stream, use.held, self.chunk.load_stream
+        stream, stationary, streams = use.stream, use.held, self.chunk.load_stream
         offered = self.offered
-        self._tensors(m, {0: stream, 1: held, 5: held, 6: stream})
+        self._tensors(m, {0: stream, 1: stationary, 5: stationary, 6: stream})
         maxima = {0: offered.first, 1: offered.first}
-        self._wanted(m, maxima | {5: offered.load_held, 6: offered.load_stream})
+        self._wanted(m, maxima | {5: offered.load_stationary, 6: offered.load_stream})
         with m.Switch(self.step):
             with m.Case(0):
                 kind = Region.MAXIMA_WEST if use.north else Region.MAXIMA_SOUTH
@@ -159,7 +159,7 @@ class RegionSteps(wiring.Component):
                 rows, cols = ("l", "c") if use.held_by_lanes else ("c", "l")
                 turned = use.held_turned
                 self._blocks(
-                    m, Region.HELD, rows, cols,
+                    m, Region.STATIONARY, rows, cols,
                     last=~streams, by_column=turned, turned=turned,
                 )  # fmt: skip
             with m.Case(6):
@@ -178,7 +178,7 @@ class RegionSteps(wiring.Component):
         once, offered = self._once(chunk), self.offered
         due, first = self._once(offered), offered.first
         west = offered.load_west if planar else first
-        blocks = {4: west, 5: offered.load_held, 6: offered.load_stream}
+        blocks = {4: west, 5: offered.load_stationary, 6: offered.load_stream}
         self._wanted(m, {0: first, 1: due, 2: first, 3: due} | blocks)
         with m.Switch(self.step):
             with m.Case(0):
@@ -192,11 +192,11 @@ class RegionSteps(wiring.Component):
             with m.Case(4):
                 self._blocks(
                     m, Region.WEST, "t", "l",
-                    last=~chunk.load_held & ~chunk.load_stream if planar else 0, by_column=1,
+                    last=~chunk.load_stationary & ~chunk.load_stream if planar else 0, by_column=1,
                 )  # fmt: skip
             with m.Case(5):
                 self._blocks(
-                    m, Region.HELD, "c", "l", last=~chunk.load_stream if planar else 0,
+                    m, Region.STATIONARY, "c", "l", last=~chunk.load_stream if planar else 0,
                 )  # fmt: skip
             with m.Case(6):
                 rows, cols = ("c", "t") if turned else ("t", "c")

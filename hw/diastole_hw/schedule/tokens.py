@@ -32,7 +32,7 @@ class Region(enum.Enum, shape=3):
 
     SOUTH = 0
     WEST = 1
-    HELD = 2
+    STATIONARY = 2
     MAXIMA_SOUTH = 4
     MAXIMA_EAST = 5
     MAXIMA_WEST = 6
@@ -78,12 +78,12 @@ PRODUCT = data.StructLayout(
         "c_step": LENGTH,
         "lanes_outermost": 1,  # outermost is the loop over lane tiles, else over T tiles
         "keep_stream": 1,  # load the streaming operand only in the first lane tile
-        "keep_held": 1,  # load the stationary operand only in the first T tile
+        "keep_stationary": 1,  # load the stationary operand only in the first T tile
         # Blocks of a bank: the slabs of a chunk, and the distance between slices of a stationary
         # bank.
         "stream_slab": LENGTH,
-        "held_slab": LENGTH,
-        "held_stride": LENGTH,
+        "stationary_slab": LENGTH,
+        "stationary_stride": LENGTH,
         # Whether a tile takes a whole memory of sums, by direction; else half of a memory.
         "east_whole": 1,
         "north_whole": 1,
@@ -139,7 +139,7 @@ def _plane_members() -> dict:
     multiplies the plane of equal number from the west."""
     return {
         "stream_plane": PLANE,
-        "held_plane": PLANE,
+        "stationary_plane": PLANE,
         "east": 1,  # has a plane for the east, or is no chunk of the fused pass
         "north": 1,  # has a plane for the north, or is no chunk of the fused pass
         "load_west": 1,  # the plane from the west is not loaded yet
@@ -166,11 +166,11 @@ def chunk_layout(plan: Plan) -> data.StructLayout:
             "c0": first,
             "c_blocks": range(chunk + 1),
             "stream_base": range(plan.stream_blocks),  # where its blocks stand in their banks
-            "held_base": range(plan.held_blocks),
+            "stationary_base": range(plan.held_blocks),
             "load_stream": 1,  # the blocks are not loaded yet
-            "load_held": 1,
+            "load_stationary": 1,
             "free_stream": 1,  # no later chunk uses the blocks
-            "free_held": 1,
+            "free_stationary": 1,
             "first": 1,  # of its tile
             "last": 1,
             "first_t": 1,  # its tile is the first along T; first_l: along the lanes
@@ -237,10 +237,10 @@ def region_layout(plan: Plan) -> data.StructLayout:
             "stream_offset": range(plan.beat_bytes),  # of the tile's first maximum in its beat
             # Place of the tile's first maximum in its beat. In the fused pass: first block of the
             # contraction, among all blocks of dY.
-            "held_offset": range(max(plan.beat_bytes, plan.fused_blocks_m + 1)),
+            "stationary_offset": range(max(plan.beat_bytes, plan.fused_blocks_m + 1)),
             "beats": range(blocks * entries // plan.beat_bytes + 3),  # only for maxima
             "base": range(max(plan.held_blocks, plan.stream_blocks)),  # first block in its banks
-            "stride": range(max(lengths["t_step"], lengths["held_stride"]) + 1),  # of slices
+            "stride": range(max(lengths["t_step"], lengths["stationary_stride"]) + 1),  # of slices
             "fused": 1,
             "tile": range(plan.tiling.tiles_in_flight),
             "last": 1,  # of the blocks, or of the maxima, of its chunk
@@ -341,7 +341,7 @@ def scratch_write_layout(plan: Plan) -> data.StructLayout:
     return data.StructLayout(members | {"vectors": vectors})
 
 
-FREES = data.StructLayout({"stream": 1, "held": 1, "west": 1})
+FREES = data.StructLayout({"stream": 1, "stationary": 1, "west": 1})
 """Places in the scratchpads that are read for the last time: of the streaming operand, of the
 stationary operand, and of the operand from the west in the fused pass."""
 
@@ -367,7 +367,7 @@ def slot_layout(plan: Plan) -> data.StructLayout:
     )
 
 
-def held_read_layout(plan: Plan) -> data.StructLayout:
+def stationary_read_layout(plan: Plan) -> data.StructLayout:
     """Return the layout of a stationary word on its way to the load ports, before the skew."""
     return data.StructLayout(
         {
@@ -383,13 +383,13 @@ def held_read_layout(plan: Plan) -> data.StructLayout:
 
 def pass_layout(plan: Plan) -> data.StructLayout:
     slot = slot_layout(plan).members
-    held = held_read_layout(plan).members
+    stationary = stationary_read_layout(plan).members
     return data.StructLayout(
         {
             "t_count": range(plan.tile_words + 1),
-            "held_addr": held["addr"],
-            "rows_valid": held["rows_valid"],
-            "cols_valid": held["cols_valid"],
+            "stationary_addr": stationary["addr"],
+            "rows_valid": stationary["rows_valid"],
+            "cols_valid": stationary["cols_valid"],
             "south_addr": slot["south_addr"],
             "west_addr": slot["west_addr"],
             "east_addr": slot["sum_addr"],

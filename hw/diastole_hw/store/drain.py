@@ -165,7 +165,7 @@ class Drain(wiring.Component):
             self.read.addr.eq(walk.read_addr),
             self.lookup.enable.eq(floats.granted),
             self.lookup.stream.index.eq(walk.index.stream),
-            self.lookup.held.index.eq(walk.index.held),
+            self.lookup.stationary.index.eq(walk.index.stationary),
             floats.wanted.eq(walk.read_valid),
             floats.sums.eq(Cat(word.sums for word in self.read.data)),
             floats.stream.eq(scale_exponent(plan, self.lookup.stream.value[0])),
@@ -176,8 +176,8 @@ class Drain(wiring.Component):
         m.d.comb += floats.last_part.eq(walk.last_part)
         if self.vectors > 1:
             m.d.comb += self.read.wrapped_addr.eq(walk.read_wrapped_addr)
-        for lane, value in enumerate(self.lookup.held.value):
-            m.d.comb += floats.held[lane].eq(scale_exponent(plan, value))
+        for lane, value in enumerate(self.lookup.stationary.value):
+            m.d.comb += floats.stationary[lane].eq(scale_exponent(plan, value))
         if plan.poison:
             m.d.comb += floats.poison.eq(Cat(word.poison for word in self.read.data))
         self._offset(m, floats.offset)
@@ -212,12 +212,12 @@ class Drain(wiring.Component):
         the scale of a sum."""
         plan = self.plan
         by_mode = {}
-        for mode, (streamed, held) in operands(plan, north=self.north).items():
-            width = plan.numerics.product_bits(CLASS_NAMES[streamed], CLASS_NAMES[held])
+        for mode, (streamed, stationary) in operands(plan, north=self.north).items():
+            width = plan.numerics.product_bits(CLASS_NAMES[streamed], CLASS_NAMES[stationary])
             by_mode[mode] = 2 * EXPONENT_BIAS + plan.fraction + width - 2
             if plan.significands:
                 fixed = SCALE_OFFSET + plan.fraction + width - 2
-                by_mode[mode] = fixed - self.exponents[streamed] - self.exponents[held]
+                by_mode[mode] = fixed - self.exponents[streamed] - self.exponents[stationary]
         table = [by_mode.get(mode, 0) for mode in Mode]
         m.d.comb += offset.eq(Array(table)[self.mode.as_value()])
 

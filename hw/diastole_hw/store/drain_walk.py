@@ -123,7 +123,7 @@ class DrainWalk(wiring.Component):
         Number of the last part of the word with a float of the result, valid with ``read_valid``; 0
         bits wide if a word has a single part.
     freed : Out(1)
-    index : Out({"stream": Out(lookup_layout(plan, entries["stream"])), "held": ...})
+    index : Out({"stream": Out(lookup_layout(plan, entries["stream"])), "stationary": ...})
         Places of the maxima that bound the word, valid with ``read_valid``. For the stationary
         operand: from the block of the first vector on, maxima of as many blocks as a word has
         vectors. ``entries`` as in :func:`diastole_hw.memory.maxima.drain_entries`.
@@ -403,37 +403,39 @@ class DrainWalk(wiring.Component):
         if plan.fused:  # 1 cycle late: modes are stable before tiles arrive
             fused = at.turned if self.turns else data_register(name="fused")
             m.d.sync += fused.eq(self.mode == Mode.FUSED)
-        stream_by_row, held_by_row = (self._by_row(m, part) for part in ("stream", "held"))
+        stream_by_row, stationary_by_row = (
+            self._by_row(m, part) for part in ("stream", "stationary")
+        )
         bytes_, log_block = plan.beat_bytes, plan.log_block
         stream_entry = Signal(16, name="stream_entry")
-        held_entry = Signal(16, name="held_entry")
+        stationary_entry = Signal(16, name="stationary_entry")
         stream_slot = tile.tile * pow2ceil(plan.stream_maxima_words)
-        held_slot = Mux(fused, 0, tile.tile * pow2ceil(plan.held_maxima_words))
-        held_first = Mux(fused, 0, tile.l0 & (bytes_ - 1))
+        stationary_slot = Mux(fused, 0, tile.tile * pow2ceil(plan.held_maxima_words))
+        stationary_first = Mux(fused, 0, tile.l0 & (bytes_ - 1))
         m.d.comb += [
             stream_entry.eq((tile.t0 & (bytes_ - 1)) + at.t_block(plan)),
-            held_entry.eq(Mux(turned, self._block(at), held_first + at.lane)),
+            stationary_entry.eq(Mux(turned, self._block(at), stationary_first + at.lane)),
         ]
         with m.If(stream_by_row):
             m.d.comb += stream_entry.eq(((tile.t0 << log_block) & (bytes_ - 1)) + at.t)
-        with m.If(held_by_row):  # never in the fused pass
+        with m.If(stationary_by_row):  # never in the fused pass
             first = (tile.l0 << log_block) & (bytes_ - 1)
-            m.d.comb += held_entry.eq(first + (at.lane << log_block))
+            m.d.comb += stationary_entry.eq(first + (at.lane << log_block))
         for index, slot, entry in (
             (self.index.stream, stream_slot, stream_entry),
-            (self.index.held, held_slot, held_entry),
+            (self.index.stationary, stationary_slot, stationary_entry),
         ):
             m.d.comb += [
                 index.word.eq(slot + (entry >> exact_log2(bytes_))),
                 index.byte.eq(entry),
             ]
-        if "by_row" in self.index.held.shape().members:
-            m.d.comb += self.index.held.by_row.eq(held_by_row)
+        if "by_row" in self.index.stationary.shape().members:
+            m.d.comb += self.index.stationary.by_row.eq(stationary_by_row)
 
     def _by_row(self, m, part):
         """Return whether the class of the current mode has a maximum per row of elements."""
         plan = self.plan
-        place_ = ("stream", "held").index(part)
+        place_ = ("stream", "stationary").index(part)
         modes = operands(plan, north=self.north)
         grouped = {mode for mode, classes in modes.items() if plan.grouped(classes[place_])}
         if grouped in (set(), set(modes)):

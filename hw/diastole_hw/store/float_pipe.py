@@ -46,7 +46,7 @@ class DrainedSignature(wiring.Signature):
         requested.
     poison : Out(V_d * B)
         Zeros as in ``sums``; exists where sums may be poisoned.
-    stream, held : Out(8), Out(array of unsigned(8))
+    stream, stationary : Out(8), Out(array of unsigned(8))
         Exponents of the vector, and of the stationary operand, for as many lanes each. Valid with
         ``sums``, and until the next word is granted in any direction.
     offset : Out(signed(SCALE_BITS))
@@ -63,7 +63,10 @@ class DrainedSignature(wiring.Signature):
 
     def __init__(self, plan: Plan, *, north: bool):
         floats = floats_layout(plan, north=north)
-        lanes, held = floats.length, drain_entries(plan, "north" if north else "east")["held"]
+        lanes, stationary = (
+            floats.length,
+            drain_entries(plan, "north" if north else "east")["stationary"],
+        )
         poison = {"poison": Out(lanes)} if plan.poison else {}
         turned = {}
         if north and plan.fused:
@@ -76,7 +79,7 @@ class DrainedSignature(wiring.Signature):
                 "granted": In(1),
                 "sums": Out(data.ArrayLayout(shown_sum(plan), lanes)),
                 "stream": Out(8),
-                "held": Out(data.ArrayLayout(unsigned(8), held.count)),
+                "stationary": Out(data.ArrayLayout(unsigned(8), stationary.count)),
                 "offset": Out(signed(SCALE_BITS)),
                 "rows": In(stream.Signature(floats)),
                 "full": In(1),
@@ -132,7 +135,7 @@ class FloatPipe(wiring.Component):
         parts = plan.word_parts
         lanes = max(len(side.sums) for side in sides) // parts
         # Number of lanes that share an exponent of the stationary operand, in any direction.
-        shared = min(lanes, *(len(side.sums) // len(side.held) for side in sides))
+        shared = min(lanes, *(len(side.sums) // len(side.stationary) for side in sides))
         m.submodules.lanes = floats = FloatLanes(
             lanes=lanes,
             sum_bits=plan.accumulator_bits,
@@ -274,17 +277,17 @@ class FloatPipe(wiring.Component):
             floats.stream.eq(of_either([side.stream for side in sides])),
             floats.offset.eq(offset),
         ]
-        for number, held in enumerate(floats.held):
+        for number, stationary in enumerate(floats.stationary):
             by_part = [
-                of_either([_held(side, first + number * shared) for side in sides])
+                of_either([_stationary(side, first + number * shared) for side in sides])
                 for first in range(0, parts * floats.lanes, floats.lanes)
             ]
-            one_for_all = parts == 1 or len(sides[0].held) == 1
-            m.d.comb += held.eq(by_part[0] if one_for_all else Array(by_part)[part])
+            one_for_all = parts == 1 or len(sides[0].stationary) == 1
+            m.d.comb += stationary.eq(by_part[0] if one_for_all else Array(by_part)[part])
 
 
-def _held(side, lane):
+def _stationary(side, lane):
     """Return the exponent of the stationary operand for a lane; undefined beyond the direction's
     lanes."""
     own = min(lane, len(side.sums) - 1)
-    return side.held[own * len(side.held) // len(side.sums)]
+    return side.stationary[own * len(side.stationary) // len(side.sums)]

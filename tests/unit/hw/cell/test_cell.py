@@ -83,7 +83,7 @@ def check(shape, cycles, rng):
             drive(ctx, dut, slot, offer)
             if cycle:
                 check_hops(ctx, dut, *history[-1][:2])
-            history.append((slot, offer, slot.times(offer.held, shape)))
+            history.append((slot, offer, slot.times(offer.stationary, shape)))
             leaving.append(ctx.get(dut.psum))
             number = cycle - 1 - shape.stages - late
             slot, _, these = history[max(number, 0)]

@@ -63,8 +63,8 @@ def meet(shape, ones, lanes, vector, block, north):
     if shape.extents and vector["nonzero"] and vector["extent"] and block["extent"]:
         met["inexact"] |= vector["extent"] + block["extent"] > shape.window
     if shape.poison:
-        held = block["poison_north" if north else "poison_east"]
-        met["poison"] = 2**shape.block - 1 if vector["poison"] else held
+        stationary = block["poison_north" if north else "poison_east"]
+        met["poison"] = 2**shape.block - 1 if vector["poison"] else stationary
     return met
 
 

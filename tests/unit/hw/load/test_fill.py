@@ -223,7 +223,7 @@ class Case:
             self._maxima(Region.MAXIMA_NORTH, use.held, rows, 0)
             self._region(Region.WEST, west, False, 0)
         self.regions[-1 - self.fused] |= {"last": 1}  # the west region may be behind it
-        self._region(Region.HELD, held, use.held_turned, 0)
+        self._region(Region.STATIONARY, held, use.held_turned, 0)
         self._region(Region.WEST if north else Region.SOUTH, stream_blocks, use.stream_turned, 1)
 
     def _streamed(self, use):
@@ -261,7 +261,7 @@ class Case:
         content += bytes(-count % plan.beat_bytes)
         for k in range(0, len(content), plan.beat_bytes):
             self.beats.append(int.from_bytes(bytes(content[k : k + plan.beat_bytes]), "little"))
-        names = ("stream_offset", "held_offset")
+        names = ("stream_offset", "stationary_offset")
         self.regions.append(
             {"kind": kind, "cls": cls, "beats": len(content) // plan.beat_bytes}
             | dict.fromkeys(names, first * per_block % plan.beat_bytes)
@@ -273,14 +273,14 @@ class Case:
     def _region(self, kind, blocks, turned, last):
         plan = self.plan
         per_block = plan.block if plan.grouped(blocks.cls) else 1
-        by_column = turned if kind == Region.HELD else not turned
+        by_column = turned if kind == Region.STATIONARY else not turned
         place = self._room(kind, *((blocks.cols, blocks.rows)[:: 1 if by_column else -1]))
         self.regions.append(
             {
                 "kind": kind, "cls": blocks.cls, "rows": blocks.rows, "cols": blocks.cols,
                 "offset": blocks.offset, "by_column": by_column, "turned": turned,
                 "stream_offset": self.t0 * per_block % plan.beat_bytes,
-                "held_offset": self.c0 if self.fused else self.l0 * per_block % plan.beat_bytes,
+                "stationary_offset": self.c0 if self.fused else self.l0 * per_block % plan.beat_bytes,
                 "last": last,
             } | self.at | place
         )  # fmt: skip
@@ -303,10 +303,10 @@ class Case:
         """A place in the banks for all slices of a region, and how far they are apart."""
         plan, rng = self.plan, self.rng
         side = plan.rows if kind == Region.WEST else plan.cols
-        blocks = plan.held_blocks if kind == Region.HELD else plan.stream_blocks
+        blocks = plan.held_blocks if kind == Region.STATIONARY else plan.stream_blocks
         later = -(-across // side) - 1  # slices behind the first
         lengths = longest_lengths(plan)
-        longest = max(lengths["t_step"], lengths["held_stride"])
+        longest = max(lengths["t_step"], lengths["stationary_stride"])
         loose = (later + 1) * (within + 4) <= blocks and within + 4 <= longest
         stride = rng.randrange(within, within + 5) if loose else within
         return {"base": rng.randrange(blocks - later * stride - within + 1), "stride": stride}
@@ -354,7 +354,7 @@ class Case:
             difference = exponent(plan, maxima[entry]) - exponent(plan, scale)
             return min(difference, plan.numerics.block_sum_bits + plan.fraction)
 
-        if kind != Region.HELD:
+        if kind != Region.STATIONARY:
             side = Region.MAXIMA_WEST if kind == Region.WEST else Region.MAXIMA_SOUTH
             return {"deficit": deficit(self.maxima[side], q)}
         found = {}

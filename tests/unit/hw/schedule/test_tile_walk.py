@@ -114,8 +114,8 @@ def describe(ctx, dut, steps, sizes):
         "t_size": t_size, "t_blocks": -(-t_size // dut.plan.block), "l_blocks": lanes,
         "c_blocks": contraction, "t_step": steps.t, "l_step": steps.lanes, "c_step": steps.chunk,
         "lanes_outermost": steps.lanes_outermost,
-        "keep_stream": steps.keeps[0], "keep_held": steps.keeps[1],
-        "stream_slab": steps.slabs[0], "held_slab": steps.slabs[1],
+        "keep_stream": steps.keeps[0], "keep_stationary": steps.keeps[1],
+        "stream_slab": steps.slabs[0], "stationary_slab": steps.slabs[1],
     }  # fmt: skip
     for name, value in values.items():
         ctx.set(dut.product[name], value)

@@ -65,9 +65,9 @@ class Walk:
         if mode == Mode.FUSED:
             return {
                 "t_step": plan.fused_tile_blocks, "l_step": plan.fused_blocks_n,
-                "c_step": plan.cols, "lanes_outermost": 0, "keep_stream": 0, "keep_held": 1,
+                "c_step": plan.cols, "lanes_outermost": 0, "keep_stream": 0, "keep_stationary": 1,
                 "stream_slab": plan.fused_tile_blocks,
-                "held_slab": plan.fused_slices_n * plan.rows, "north": 0,
+                "stationary_slab": plan.fused_slices_n * plan.rows, "north": 0,
             }  # fmt: skip
         north = plan.use(mode).north
         c_side, l_side = (plan.rows, plan.cols) if north else (plan.cols, plan.rows)
@@ -77,8 +77,8 @@ class Walk:
             "t_step": own.t_blocks, "l_step": own.groups * l_side, "c_step": own.chunk,
             "lanes_outermost": int(own.outer == "l"), "north": int(north),
             "keep_stream": int(own.keep in ("stream", "both")),
-            "keep_held": int(own.keep in ("held", "both")),
-            "stream_slab": slices * own.t_blocks, "held_slab": slices * own.groups * plan.rows,
+            "keep_stationary": int(own.keep in ("held", "both")),
+            "stream_slab": slices * own.t_blocks, "stationary_slab": slices * own.groups * plan.rows,
         }  # fmt: skip
 
     def chunks(self, mode, steps, sizes, planes, *, fresh):
@@ -88,16 +88,16 @@ class Walk:
         east, north = planes[streamed], planes[W] if fused else planes[streamed]
         bare = list(self._bare(steps, sizes, range(planes[held]), range(max(east, north))))
         for chunk in bare:
-            i, j = chunk["stream_plane"], chunk["held_plane"]
+            i, j = chunk["stream_plane"], chunk["stationary_plane"]
             chunk["east"], chunk["north"] = i < east, i < north
             chunk["load_west"] = fused and i < north and j == 0 and chunk["c0"] == 0
             chunk["opens"] = i == j == 0
             more = {"east": i < east - 1, "north": i < north - 1}
-            last_held = j == planes[held] - 1
+            last_stationary = j == planes[held] - 1
             if chunk["east"]:
-                chunk["done_east"] = chunk["last_slice"] and last_held and not more["east"]
+                chunk["done_east"] = chunk["last_slice"] and last_stationary and not more["east"]
             if fused and chunk["north"]:
-                chunk["done_north"] = last_held and not more["north"]
+                chunk["done_north"] = last_stationary and not more["north"]
         self._in_rings(bare, steps, planes[streamed], fresh)
         count = self.tiles[steps["north"]] if not fresh else 0
         if fresh:
@@ -123,7 +123,7 @@ class Walk:
                         "t_count": min(steps["t_step"] * block, t_size - t0 * block),
                         "l0": l0, "l_blocks": min(steps["l_step"], lanes - l0),
                         "c0": c0, "c_blocks": min(steps["c_step"], contraction - c0),
-                        "stream_plane": i, "held_plane": j,
+                        "stream_plane": i, "stationary_plane": j,
                         "first": c0 == i == j == 0, "last_slice": last_slice,
                         "last": last_slice and i == of_streamed[-1] and j == of_held[-1],
                         "first_t": t0 == 0, "first_l": l0 == 0,
@@ -132,7 +132,7 @@ class Walk:
     def _in_rings(self, chunks, steps, streamed_planes, fresh):
         for operand, axis, plane in (
             ("stream", "t0", "stream_plane"),
-            ("held", "l0", "held_plane"),
+            ("held", "l0", "stationary_plane"),
         ):
             keeps = steps[f"keep_{operand}"]
             ring = self.rings[operand]

@@ -152,10 +152,10 @@ class Result:
                 poison = rng.getrandbits(plan.block) & rng.getrandbits(plan.block)
                 self.sums[at] = values, poison * plan.poison
                 sums[tile["t0"] * plan.block + t, first + lane] = self.sums[at]
-        held_at = 0 if self.mode == Mode.FUSED else tile["l0"]
+        stationary_at = 0 if self.mode == Mode.FUSED else tile["l0"]
         self._store(0, self.maxima[0], tile["t0"], tile["tile"], plan.stream_maxima_words)
         slot = 0 if self.mode == Mode.FUSED else tile["tile"]
-        self._store(1, self.maxima[1], held_at, slot, plan.held_maxima_words)
+        self._store(1, self.maxima[1], stationary_at, slot, plan.held_maxima_words)
         return sums
 
     def _store(self, which, values, first_block, slot, words):
@@ -236,17 +236,17 @@ def accumulators(dut, result, padded=False):
     """A bench: the accumulators, for one cycle after the enable, and the maxima, until the next
     one; ``padded``: there are words that are not read."""
     plan, lookup = result.plan, dut.lookup
-    indices = lookup.enable, lookup.stream.index, lookup.held.index
+    indices = lookup.enable, lookup.stream.index, lookup.stationary.index
     addrs = dut.read.addr, getattr(dut.read, "wrapped_addr", dut.read.addr)
     watched = (dut.read.en, dut.read.port, *addrs, *indices)
     found = []  # what was looked up last, of what streams and is held
 
     def show(ctx, values):
-        for one, value in zip((lookup.stream, lookup.held), values, strict=True):
+        for one, value in zip((lookup.stream, lookup.stationary), values, strict=True):
             ctx.set(one.value, value)
 
     async def read(ctx):
-        async for _, _, enable, port, addr, wrapped, looks, stream, held in ctx.tick().sample(
+        async for _, _, enable, port, addr, wrapped, looks, stream, stationary in ctx.tick().sample(
             *watched
         ):
             assert looks == (enable != 0) or (padded and looks)
@@ -262,8 +262,8 @@ def accumulators(dut, result, padded=False):
                 show(ctx, found)
             if not looks:
                 continue
-            held_entries = len(lookup.held.value)
-            found[:] = [result.look_up(0, stream, 1), result.look_up(1, held, held_entries)]
+            held_entries = len(lookup.stationary.value)
+            found[:] = [result.look_up(0, stream, 1), result.look_up(1, stationary, held_entries)]
             if not plan.output_register:
                 show(ctx, found)
 
@@ -396,7 +396,7 @@ async def test_overflow_is_reported_but_not_of_poison(poison):
     ctx = await simulation(dut, background=(read, write))
     ctx.set(dut.result, {"base": 64, "pitch": 4, "rows": 1, "cols": 1})
     ctx.set(dut.lookup.stream.value, [254])
-    ctx.set(dut.lookup.held.value, [254])
+    ctx.set(dut.lookup.stationary.value, [254])
     sizes = {"t_count": 1, "l_blocks": 1, "first_t": 1, "first_l": 1}
     await put(ctx, dut.tiles, [sizes])
     for _ in range(40):

@@ -74,7 +74,7 @@ class Word:
     addr: int  # from the tile's first
     wrapped_addr: int  # of ports below, likewise
     stream: tuple  # beat and byte
-    held: tuple  # beat, byte, and whether B entries of rows stand there
+    stationary: tuple  # beat, byte, and whether B entries of rows stand there
     span: dict | None
     padding: bool = False
     last_part: int = 0  # with floats of the result, where a word has parts
@@ -253,7 +253,7 @@ class Watch:
         watched = (
             dut.tiles.valid, dut.tiles.ready, dut.spans.valid, dut.spans.ready, dut.spans.payload,
             dut.granted, dut.read_valid, dut.read_port, dut.read_addr, dut.freed,
-            dut.index.stream, dut.index.held, dut.taken,
+            dut.index.stream, dut.index.stationary, dut.taken,
             getattr(dut, "read_wrapped_addr", dut.read_addr),
             getattr(dut, "padding", dut.read_valid), getattr(dut, "last_part", dut.read_valid),
         )  # fmt: skip
@@ -265,7 +265,7 @@ class Watch:
             self.cycle(*(await ctx.tick().sample(*watched))[2:])
 
     def cycle(self, waits, leaves, span_valid, span_ready, span, granted, valid, port, addr, freed,
-              stream, held, taken, wrapped, padding, last_part):  # fmt: skip
+              stream, stationary, taken, wrapped, padding, last_part):  # fmt: skip
         assert freed == self.freeing
         self.freed += freed
         self.freeing = False
@@ -296,8 +296,8 @@ class Watch:
                 assert wrapped == at[1], where
                 self.wraps += 1
             assert (stream.word, stream.byte) == word.stream, where
-            by_row = getattr(held, "by_row", word.held[2])
-            assert (held.word, held.byte, by_row) == word.held, where
+            by_row = getattr(stationary, "by_row", word.stationary[2])
+            assert (stationary.word, stationary.byte, by_row) == word.stationary, where
         last = self.at == len(self.words[0][2]) - 1
         assert leaves == (valid != 0 and granted and last)
         self.at += valid != 0 and granted

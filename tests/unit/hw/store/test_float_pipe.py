@@ -117,21 +117,21 @@ class Side:
         if plan.floats:
             sums = [nearest(total, 9) for total in sums]
         ctx.set(port.sums, [encoded(total, 9) for total in sums] if plan.floats else sums)
-        stream, held = rng.randrange(256), [rng.randrange(256) for _ in port.held]
+        stream, stationary = rng.randrange(256), [rng.randrange(256) for _ in port.stationary]
         before = self.looked_up
         if granted or plan.word_parts == 1:  # they stay for all parts of a word
-            self.looked_up = stream, held
+            self.looked_up = stream, stationary
         shown = before if plan.output_register else self.looked_up
         if shown is not None:
             ctx.set(port.stream, shown[0])
-            ctx.set(port.held, shown[1])
+            ctx.set(port.stationary, shown[1])
         if plan.poison:
             ctx.set(port.poison, sum(bit << n for n, bit in enumerate(poison)))
         if not granted:
             return
         floats, too_large = [], False
         for n in range(lanes):
-            scale = stream + held[n * len(held) // lanes] - self.offset
+            scale = stream + stationary[n * len(stationary) // lanes] - self.offset
             bits, overflow = binary32_bits(sums[n], scale)
             floats.append(NAN if poison[n] else bits)
             too_large |= overflow and not poison[n] and bool(read[n]) and n < self.wanted_lanes
@@ -253,7 +253,7 @@ async def test_offsets_go_with_their_direction(direction):
         port = getattr(dut, name)
         ctx.set(port.offset, offset)
         ctx.set(port.stream, 100)
-        ctx.set(port.held, [100] * drain_entries(plan, name)["held"].count)
+        ctx.set(port.stationary, [100] * drain_entries(plan, name)["stationary"].count)
         ctx.set(port.rows.ready, 1)
     port = getattr(dut, direction)
     await pulse(ctx, port.wanted)
