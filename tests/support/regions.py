@@ -32,7 +32,8 @@ REGIONS = {
     Mode.FUSED: {
         Region.MAXIMA_SOUTH: (0, X, COL_MAX), Region.MAXIMA_EAST: (1, DY, COL_MAX),
         Region.MAXIMA_WEST: (2, W, ROW_MAX), Region.MAXIMA_NORTH: (3, DY, ROW_MAX),
-        Region.WEST: (4, W, BLOCKS), Region.STATIONARY: (5, DY, BLOCKS), Region.SOUTH: (6, X, BLOCKS),
+        Region.WEST: (4, W, BLOCKS), Region.STATIONARY: (5, DY, BLOCKS),
+        Region.SOUTH: (6, X, BLOCKS),
     },
 }  # fmt: skip
 # Without a west side, the vectors of dX enter from the south as well.

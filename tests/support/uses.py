@@ -66,7 +66,7 @@ def pieces(mode: Mode, grouped, in_place: bool) -> list[Piece]:
         Piece(step=0, kind=kinds[0], cls=stream, **stream_image, due="first", side="t"),
         Piece(step=1, kind=kinds[1], cls=held, **held_image, due="first", side="l"),
         Piece(
-            step=5, kind=Region.STATIONARY, cls=stationary, **held_image, due="stationary",
+            step=5, kind=Region.STATIONARY, cls=held, **held_image, due="stationary",
             banks="l" if north else "c", turned=by_lanes and not in_place,
         ),
         Piece(

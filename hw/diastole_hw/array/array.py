@@ -35,8 +35,8 @@ class Array(wiring.Component):
     Loading: word n is at ``load[c]`` in cycle t + c. Every word arrives in time under two
     conditions, with cycles counted without the skew. Word 0 must not come before the swap of the
     previous pass, and the last word must come before the swap of its own pass. Words may come in
-    any order, except where :func:`diastole_hw.cell.layouts.stationary_layout` requires the first word of
-    a block first.
+    any order, except where :func:`diastole_hw.cell.layouts.stationary_layout` requires the first
+    word of a block first.
 
     Parameters
     ----------

@@ -79,14 +79,14 @@ class BlockSum(wiring.Component):
         m = Module()
         terms, carries = [], []
         for k in range(self.block):
-            magnitude, up, negative = self._product(m, k)
+            magnitude, round_up, negative = self._product(m, k)
             bits = len(magnitude)
             term = Signal(bits + 1, name=f"term_{k}")
             # The product plus 2^bits - 1 if negative, else plus 2^bits: never below zero.
             m.d.comb += term.eq(Cat(magnitude ^ negative.replicate(bits), ~negative))
             terms.append(term)
             # -(magnitude + up) is the complement of the magnitude, and 1 - up.
-            carries.append(negative ^ up)
+            carries.append(negative ^ round_up)
         total = self._tree(m, terms, carries, self.cut)
         bits = len(terms[0]) - 1
         log_block = (self.block - 1).bit_length()
@@ -110,7 +110,7 @@ class BlockSum(wiring.Component):
         ]
         if self.dsp:
             m.d.comb += multiplier.product.eq(self.products[k])
-        names = ("magnitude", "up", "negative")
+        names = ("magnitude", "round_up", "negative")
         values = [getattr(multiplier, name) for name in names]
         if self.cut == 0:
             values = _registered(m, values, [f"{name}_{k}" for name in names])

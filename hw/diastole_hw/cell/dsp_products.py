@@ -10,7 +10,8 @@ from diastole_sim.spec.require import require_int
 
 
 class DspProducts(wiring.Component):
-    """Compute ``products[n]`` = sigV * sigH of ``vector`` and ``stationary[n]`` in one multiplication.
+    """Compute ``products[n]`` = sigV * sigH of ``vector`` and ``stationary[n]`` in one
+    multiplication.
 
     No product is longer than s = Pv + Ph bits. The products are therefore adjacent fields of a
     single product::

@@ -13,12 +13,12 @@ from diastole_sim.spec.require import require_int
 
 
 class Multiplier(wiring.Component):
-    """Compute ``magnitude + up`` = |vector * stationary| in a window of w bits, rounded half away from
-    zero::
+    """Compute ``magnitude + round_up`` = |vector * stationary| in a window of w bits, rounded half
+    away from zero::
 
         magnitude + up = floor(sigV * sigH * 2^(w - Pv - Ph - dV - dH) + 1/2)
 
-    If no product can lose a bit (``exact``, or no window), ``up`` is 0.
+    If no product can lose a bit (``exact``, or no window), ``round_up`` is 0.
 
     Timing: combinational.
 
@@ -40,7 +40,7 @@ class Multiplier(wiring.Component):
     product : In(Pv + Ph)
         With ``dsp`` only: sigV * sigH.
     magnitude : Out(w)
-    up : Out(1)
+    round_up : Out(1)
     negative : Out(1)
         Product of the signs, for a zero too.
 
@@ -65,7 +65,7 @@ class Multiplier(wiring.Component):
             "vector": In(vector_element.bits),
             "stationary": In(packed_bits(stationary_element)),
             "magnitude": Out(both if window is None else window),
-            "up": Out(1),
+            "round_up": Out(1),
             "negative": Out(1),
         }
         if dsp:
@@ -75,22 +75,22 @@ class Multiplier(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         vector_sig = self.vector_element.significand(self.vector)
-        stationary_sig, stationary_fall = unpack(self.stationary_element, self.stationary)
+        stationary_sig, stationary_drop = unpack(self.stationary_element, self.stationary)
         m.d.comb += self.negative.eq(self.vector[-1] ^ self.stationary[-1])
         if self.window is None:
             m.d.comb += self.magnitude.eq(self._product(vector_sig, stationary_sig))
             return m
-        whole = Signal(len(vector_sig) + len(stationary_sig))
-        m.d.comb += whole.eq(self._product(vector_sig, stationary_sig))
+        exact_product = Signal(len(vector_sig) + len(stationary_sig))
+        m.d.comb += exact_product.eq(self._product(vector_sig, stationary_sig))
         # A bit below the rounding bit changes nothing, however far the product is shifted.
         below = int(not self.exact)
         kept = len(self.magnitude) + below
-        top = Cat(Const(0, max(kept - len(whole), 0)), whole)[-kept:]
-        fall = self.vector_element.fall(self.vector) + stationary_fall
+        top = Cat(Const(0, max(kept - len(exact_product), 0)), exact_product)[-kept:]
+        drop = self.vector_element.exponent_drop(self.vector) + stationary_drop
         shifted = Signal(kept)
-        m.d.comb += [shifted.eq(top >> fall), self.magnitude.eq(shifted[below:])]
+        m.d.comb += [shifted.eq(top >> drop), self.magnitude.eq(shifted[below:])]
         if below:
-            m.d.comb += self.up.eq(shifted[0])
+            m.d.comb += self.round_up.eq(shifted[0])
         return m
 
     def _product(self, vector_sig, stationary_sig):

@@ -14,9 +14,9 @@ from diastole_hw.ports import of_ports, per_port
 from diastole_hw.schedule.tokens import (
     FREES,
     Region,
-    stationary_read_layout,
     scratch_write_layout,
     slot_layout,
+    stationary_read_layout,
 )
 
 

@@ -6,7 +6,7 @@ from amaranth.lib.wiring import In, Out
 
 from diastole_hw.data_registers import data_register
 from diastole_hw.plan.plan import Plan
-from diastole_hw.schedule.tokens import stationary_read_layout, pass_layout, slot_layout
+from diastole_hw.schedule.tokens import pass_layout, slot_layout, stationary_read_layout
 from diastole_hw.successor import is_successor
 
 _STATIONARY = ("stationary_addr", "rows_valid", "cols_valid")
@@ -28,11 +28,11 @@ class PassRun(wiring.Component):
 
     Timing: a pass with n slots costs max(n, R B, ``plan.shortest_pass``) cycles. A pass follows its
     predecessor without a bubble if the pass was accepted R B cycles before the predecessor ends. A
-    reset counts as a short predecessor. ``slot`` and ``stationary`` are registers. ``slot.swap`` comes
-    one cycle before the first vector of a pass and after the last stationary word of the pass. The
-    first stationary word of the next pass comes with ``slot.swap`` at the earliest, and the
-    following words come one per cycle. ``passes.ready`` is a function of registers only. Two passes
-    may be inside: the pass that streams and the pass that is loaded.
+    reset counts as a short predecessor. ``slot`` and ``stationary`` are registers. ``slot.swap``
+    comes one cycle before the first vector of a pass and after the last stationary word of the
+    pass. The first stationary word of the next pass comes with ``slot.swap`` at the earliest, and
+    the following words come one per cycle. ``passes.ready`` is a function of registers only. Two
+    passes may be inside: the pass that streams and the pass that is loaded.
 
     Members
     -------

@@ -71,8 +71,8 @@ class RegionRequests(wiring.Component):
     -------
     product : In(product_layout(plan))
         Stable while chunks come, and in the cycle before the first chunk. The unit reads ``mode``,
-        ``c_blocks``, ``tensors``, ``to_columns``, ``t_step`` and ``stationary_stride``, and with planes
-        ``planes`` and ``lengths``.
+        ``c_blocks``, ``tensors``, ``to_columns``, ``t_step`` and ``stationary_stride``, and with
+        planes ``planes`` and ``lengths``.
     chunks : In(stream of chunk_layout(plan))
     room : In(1)
         The scratchpads have free space for the data of the chunk at ``chunks``. The space is taken

@@ -75,7 +75,7 @@ class Plan(ArraySizes):
 
     def element(self, classes: tuple[int, ...] = (X, W, DY)) -> Element:
         """Return the layout inside the array for elements of all ``classes``."""
-        return Element.holding(*(self.formats[cls] for cls in classes))
+        return Element.for_formats(*(self.formats[cls] for cls in classes))
 
     @cached_property
     def shape(self) -> CellShape:

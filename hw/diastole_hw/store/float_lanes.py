@@ -19,7 +19,8 @@ class FloatLanes(wiring.Component):
     """Convert the words that a memory outputs to floats, one word per cycle.
 
     Lane n of ``o.floats`` is the binary32 of ``sums[n]`` * 2^(``stream`` + h - ``offset``), as
-    :class:`diastole_hw.store.to_float.ToFloat` computes it; h is ``stationary[n * bounds // lanes]``.
+    :class:`diastole_hw.store.to_float.ToFloat` computes it; h is ``stationary[n * bounds //
+    lanes]``.
 
     Timing: ``sink`` in cycle t states that the memory is read. The output of the memory in t + 1 is
     used, and its floats are at ``o`` in t + 1 + ``ToFloat.latency``. There is no back-pressure.
@@ -42,7 +43,8 @@ class FloatLanes(wiring.Component):
     parts : int
         Number of parts of a word, which are processed one at a time; 1 to 32.
     late : bool
-        ``stream``, ``stationary`` and ``offset`` arrive a cycle after their sums; else with their sums.
+        ``stream``, ``stationary`` and ``offset`` arrive a cycle after their sums; else with their
+        sums.
 
     Members
     -------

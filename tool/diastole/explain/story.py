@@ -33,10 +33,10 @@ from diastole_hw.plan.modes import Mode
 from diastole_hw.plan.plan import Plan
 from diastole_hw.schedule.tokens import (
     chunk_layout,
-    stationary_read_layout,
     pass_layout,
     product_layout,
     slot_layout,
+    stationary_read_layout,
 )
 from diastole_sim.spec.operations import MatrixProduct, Tensor
 

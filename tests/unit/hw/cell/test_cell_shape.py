@@ -75,7 +75,8 @@ def test_pipelines_of_a_shape():
     assert [each.tree_cut for each in of(SQUARE)] == [None, 0, 1]
     assert [each.tree_cut for each in of(EVERYTHING)] == [None, 0, 0]
     assert [each.tree_cut for each in of(replace(SQUARE, block=1))] == [None, 0, 0]
-    assert [(each.arrival, each.work) for each in of(SQUARE)] == [(0, 1), (0, 2), (1, 3)]
+    cycles = [(each.input_cycles, each.multiply_add_cycles) for each in of(SQUARE)]
+    assert cycles == [(0, 1), (0, 2), (1, 3)]
     assert [each.stages for each in of(SQUARE)] == [1, 2, 4]
     assert [each.latency for each in of(SQUARE)] == [2, 3, 6]
     assert [each.latency for each in of(EVERYTHING)] == [2, 3, 7]
@@ -108,4 +109,4 @@ def test_products_of_a_dsp_block(stream, stationary, block, counts):
     ],
 )
 def test_element_that_holds_formats(names, element):
-    assert Element.holding(*map(parse_format, names)) == element
+    assert Element.for_formats(*map(parse_format, names)) == element

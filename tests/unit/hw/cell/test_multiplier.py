@@ -38,7 +38,7 @@ def packed_multiplier(vector, stationary, window, exact, dsp):
             m.submodules.block = block = DspProducts(**kinds, count=1)
             m.d.comb += [block.vector.eq(unit.vector), block.stationary[0].eq(dut.stationary)]
             m.d.comb += dut.product.eq(block.products[0])
-        m.d.comb += [unit.product.eq(dut.magnitude + dut.up), unit.negative.eq(dut.negative)]
+        m.d.comb += [unit.product.eq(dut.magnitude + dut.round_up), unit.negative.eq(dut.negative)]
 
     return Built(ports | {"product": Out(len(dut.magnitude) + 1)}, build)
 

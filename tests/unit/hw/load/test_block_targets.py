@@ -110,7 +110,8 @@ class Chunk:
             "kind": piece.kind, "cls": piece.cls, "rows": rows, "cols": cols, "offset": offset,
             "by_column": piece.by_column, "turned": piece.turned, "last": last,
             "stream_offset": self.first["t"] * per_block % beat,
-            "stationary_offset": self.first["c"] if self.fused else self.first["l"] * per_block % beat,
+            "stationary_offset": self.first["c"] if self.fused else
+            self.first["l"] * per_block % beat,
         } | self._room(piece, rows, cols)  # fmt: skip
         if "planes" in self.name:
             region["plane"] = rng.randrange(max(self.plan.most_planes))

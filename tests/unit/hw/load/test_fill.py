@@ -19,7 +19,7 @@ from diastole_hw.plan.modes import Mode
 from diastole_hw.schedule.lengths import longest_lengths
 from diastole_hw.schedule.tokens import Region, region_layout, scratch_write_layout
 from support.bench import design
-from support.elements import array_element, fall, precision, stored_value
+from support.elements import array_element, exponent_drop, precision, stored_value
 from support.plans import plan_of
 from support.sweep import alternating
 from support.unit_bench import Unit
@@ -280,8 +280,8 @@ class Case:
                 "kind": kind, "cls": blocks.cls, "rows": blocks.rows, "cols": blocks.cols,
                 "offset": blocks.offset, "by_column": by_column, "turned": turned,
                 "stream_offset": self.t0 * per_block % plan.beat_bytes,
-                "stationary_offset": self.c0 if self.fused else self.l0 * per_block % plan.beat_bytes,
-                "last": last,
+                "stationary_offset": self.c0 if self.fused else
+                self.l0 * per_block % plan.beat_bytes, "last": last,
             } | self.at | place
         )  # fmt: skip
         own = range(self.port, blocks.rows, plan.ports)
@@ -335,7 +335,7 @@ class Case:
         if plan.shape.extents:
             real = [array_element(name, names, code, 0, poison) for code, _ in codes]
             falls = [
-                0 if other else fall(name, value)
+                0 if other else exponent_drop(name, value)
                 for value, other, bits in zip(values, special, real, strict=True)
                 if bits
             ]

@@ -92,7 +92,7 @@ def test_a_drain_is_given_neighbouring_blocks(machine):
     assert {len(value) for value in loads} <= {1, plan.block}, "the loader has one block"
     drains = {name: getattr(dut.drain, name, None) for name in DRAINS}
     stationary = [drain and len(drain.stationary.value) for drain in drains.values()]
-    assert tuple(held) == HELD_BY_DRAINS[machine]
+    assert tuple(stationary) == HELD_BY_DRAINS[machine]
     assert all(len(drain.stream.value) == 1 for drain in drains.values() if drain)
 
 

@@ -78,7 +78,8 @@ class Walk:
             "lanes_outermost": int(own.outer == "l"), "north": int(north),
             "keep_stream": int(own.keep in ("stream", "both")),
             "keep_stationary": int(own.keep in ("held", "both")),
-            "stream_slab": slices * own.t_blocks, "stationary_slab": slices * own.groups * plan.rows,
+            "stream_slab": slices * own.t_blocks,
+            "stationary_slab": slices * own.groups * plan.rows,
         }  # fmt: skip
 
     def chunks(self, mode, steps, sizes, planes, *, fresh):

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from diastole_hw.cell.cell_shape import CellShape
-from diastole_hw.cell.hold import Hold
+from diastole_hw.cell.stationary_buffer import StationaryBuffer
 from oracle.cell import Block, Loading, Operands
 from support.bench import design, run, simulation
 from support.cells import BFP3, BFP5, E4M3, KINDS, shape_of
@@ -73,7 +73,7 @@ def check_hop(ctx, dut, offer):
 
 
 def check(shape, rng, cycles, operands=None):
-    dut = design(Hold, shape=shape)
+    dut = design(StationaryBuffer, shape=shape)
     loading = Loading(operands or Operands(rng, shape))
     blocks = []
 
@@ -82,7 +82,7 @@ def check(shape, rng, cycles, operands=None):
         for _ in range(cycles):
             offer = loading.cycle()
             ctx.set(dut.load, offer.const(shape))
-            at_work = before if shape.arrival else offer
+            at_work = before if shape.input_cycles else offer
             if at_work is not None:
                 ctx.set(dut.swap, at_work.swap)
                 if at_work.stationary is not None:
@@ -144,7 +144,7 @@ async def test_a_word_with_the_swap_is_of_the_next_block():
     shape = CellShape(
         rows=2, block=2, south=BFP3, west=BFP3, stationary=BFP5, sum_bits=10, fraction=2
     )
-    dut = design(Hold, shape=shape)
+    dut = design(StationaryBuffer, shape=shape)
     old, new = (
         Block.square([[(0, n, 0), (1, n + 1, 0)], [(1, n + 2, 0), (0, n + 3, 0)]], n, n + 1, 1)
         for n in (1, 9)
