@@ -33,7 +33,7 @@ SLOW = [
     ("wrote.eq(owner.mapped)", "wrote.eq(1)"),
     ("slot.renamed.eq(renamed)", "slot.renamed.eq(0)"),
     ("complete.eq(age >= soon - 1)", "complete.eq(age >= soon - 2)"),
-    ("(mapped & turned & ~settled)", "(mapped & turned & ~complete)"),
+    ("(mapped & permuted & ~settled)", "(mapped & permuted & ~complete)"),
     ("with m.Elif(go & writes):", "with m.Elif(go & entry.end):"),
     ("slot.entry.d.eq(owner.register)", "slot.entry.d.eq(self.i.p.d)"),
     ("slot.renamed[0].eq(1)", "slot.renamed[0].eq(0)"),

@@ -32,7 +32,7 @@ SLOW = [
     ("(self.age == self.latest) & rests", "(self.age == self.latest + 1) & rests"),
     ("(entry.special & ~complete)", "entry.special"),
     ("(mapped & (named.any() | writes) & ~complete)", "(mapped & (named.any() | writes))"),
-    ("(mapped & turned & ~settled)", "(mapped & turned)"),
+    ("(mapped & permuted & ~settled)", "(mapped & turned)"),
     ("level > leaves", "level > 1"),
 ]
 """Faults in the text of the unit; those that are found late are found in sweeps."""

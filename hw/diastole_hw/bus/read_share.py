@@ -75,11 +75,11 @@ class ReadShare(wiring.Component):
         m.d.sync += [waiting.eq(out.valid & ~out.ready), offered.eq(chosen)]
         asked = []
         for number, unit in enumerate(self.units_read):
-            turn = Signal(name=f"turn_{number}")  # the unit may request
+            granted = Signal(name=f"granted_{number}")  # the unit may request
             m.d.comb += [
-                turn.eq(Mux(waiting, offered[number], ~asking[:number].any())),
-                chosen[number].eq(turn & asking[number]),
-                unit.requests.ready.eq(turn & out.ready),
+                granted.eq(Mux(waiting, offered[number], ~asking[:number].any())),
+                chosen[number].eq(granted & asking[number]),
+                unit.requests.ready.eq(granted & out.ready),
             ]
             asked.append(Signal(out.p.shape(), name=f"asked_{number}"))
             m.d.comb += [

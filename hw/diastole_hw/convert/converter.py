@@ -9,13 +9,13 @@ from diastole_hw.bus.gathered_writes import DEPTH
 from diastole_hw.bus.services import ReadSignature, WriteSignature
 from diastole_hw.convert.by_class import by_class
 from diastole_hw.convert.converter_control import ConverterControl, convert_layout
+from diastole_hw.convert.image.copy_arbiter import CopyArbiter
 from diastole_hw.convert.image.exponents import ExponentField
 from diastole_hw.convert.image.image_maxima import MAX_COL_BLOCKS
 from diastole_hw.convert.image.image_writer import ImageWriter
 from diastole_hw.convert.image.pack import Packer, PlanePacker
 from diastole_hw.convert.image.reorder import Reorder
-from diastole_hw.convert.image.turned import TurnedReorder
-from diastole_hw.convert.image.turns import CopyTurns
+from diastole_hw.convert.image.transposed_reorder import TransposedReorder
 from diastole_hw.convert.intake.feed import Feed, fed_row_layout
 from diastole_hw.convert.intake.intake import Intake
 from diastole_hw.convert.intake.read_requests import ReadRequests
@@ -354,23 +354,23 @@ class Converter(wiring.Component):
         packed = self._pack(m, job, quantiser, quantiser.first, reorder, field, "")
         group, exponents = quantiser.first.group, field.o
         if sizes.two_copies:
-            reorder, field = TurnedReorder(self.sizes), ExponentField(self.sizes, copy=1)
-            turns = CopyTurns(self.sizes)
+            reorder, field = TransposedReorder(self.sizes), ExponentField(self.sizes, copy=1)
+            arbiter = CopyArbiter(self.sizes)
             m.submodules.reorder_t = reorder
             m.submodules.field_t = field
-            m.submodules.turns = turns
-            turned = self._pack(m, job, quantiser, quantiser.second, reorder, field, "_t")
-            connect(m, group, turns.first.group)
-            connect(m, exponents, turns.first.exponents)
-            connect(m, packed, turns.first.elements)
-            connect(m, quantiser.second.group, turns.second.group)
-            connect(m, field.o, turns.second.exponents)
-            connect(m, turned, turns.second.elements)
-            group, exponents, packed = turns.o.group, turns.o.exponents, turns.o.elements
+            m.submodules.arbiter = arbiter
+            transposed = self._pack(m, job, quantiser, quantiser.second, reorder, field, "_t")
+            connect(m, group, arbiter.first.group)
+            connect(m, exponents, arbiter.first.exponents)
+            connect(m, packed, arbiter.first.elements)
+            connect(m, quantiser.second.group, arbiter.second.group)
+            connect(m, field.o, arbiter.second.exponents)
+            connect(m, transposed, arbiter.second.elements)
+            group, exponents, packed = arbiter.o.group, arbiter.o.exponents, arbiter.o.elements
             m.d.comb += [
                 reorder.write_at.eq(quantiser.write_at),
                 quantiser.second.freed.eq(reorder.freed),
-                quantiser.first.freed.eq(turns.freed),
+                quantiser.first.freed.eq(arbiter.freed),
             ]
         else:
             # Elements wait for the last exponent of their group. The unit holds two groups.

@@ -355,9 +355,9 @@ class Flight(wiring.Component):
         """Compute the pitch of T tiles in the results; tile lengths are powers of two. One shifter
         serves the directions alternately."""
         plan = self.plan
-        turn = Signal(range(len(pitches)))
+        pitch_number = Signal(range(len(pitches)))
         steps = [getattr(self, name).product.t_step for name in pitches]
-        step = Array(steps)[turn] if len(pitches) > 1 else steps[0]
+        step = Array(steps)[pitch_number] if len(pitches) > 1 else steps[0]
         most = max(plan.tile_blocks, plan.fused_tile_blocks if plan.fused else 1)
         log_blocks = Signal(range(most.bit_length()))
         shifted = Signal(ADDRESS_BITS)
@@ -365,12 +365,12 @@ class Flight(wiring.Component):
             bit.eq(Cat(step[log] for log in range(most.bit_length()) if log >> place & 1).any())
             for place, bit in enumerate(log_blocks)
         ]
-        pitch = Array(pitches.values())[turn] << plan.log_block
+        pitch = Array(pitches.values())[pitch_number] << plan.log_block
         m.d.comb += shifted.eq(pitch << log_blocks)
-        m.d.sync += turn.eq(~turn)
+        m.d.sync += pitch_number.eq(~pitch_number)
         for number, name in enumerate(pitches):
             kept = data_output(m, getattr(self, name).result.tile_pitch, f"tile_pitch_{name}")
-            with m.If(turn == number):
+            with m.If(pitch_number == number):
                 m.d.sync += kept.eq(shifted)
 
     def _tiles(self, m, numbers):

@@ -31,7 +31,7 @@ from diastole_hw.schedule.tokens import (
 )
 from diastole_hw.store.arbiter import StoreArbiter
 from diastole_hw.store.drain import Drain
-from diastole_hw.store.drain_walk import turns
+from diastole_hw.store.drain_walk import transposes
 from diastole_hw.store.float_pipe import FloatPipe
 from diastole_hw.store.tile_places import TilePlaces
 from diastole_hw.stream.credit import Credit
@@ -417,9 +417,9 @@ class ProductEngine(wiring.Component):
     def _drain(self, m, stages, name, arbiters) -> Drain:
         """Connect one direction: its drain, the queue of tiles, and the free places for sums."""
         plan, north = self.plan, name == "north"
-        drain, turned = Drain(plan, north=north), turns(plan, north=north)
-        places = TilePlaces(plan, turned=turned)
-        waiting = summed_layout(plan, turned=turned)
+        drain, transposed = Drain(plan, north=north), transposes(plan, north=north)
+        places = TilePlaces(plan, transposed=transposed)
+        waiting = summed_layout(plan, transposed=transposed)
         tiles = StreamFifo(waiting, TILES_OF_SUMS, ahead=plan.output_register)
         banks, ended = SumRoom(), Credit(most=TILES_OF_SUMS)
         m.submodules[f"{name}_drain"] = drain

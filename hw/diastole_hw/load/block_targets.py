@@ -220,7 +220,7 @@ class BlockTargets(wiring.Component):
             "cls": region.cls,
             "bank": bank,
             "word": (slice_ + q) << (plan.log_block - exact_log2(plan.fill_vectors)),
-            "turned": region.turned,
+            "transposed": region.transposed,
             "drop": drop,
             "ends": left == 1,
             "last": region.last & last_row & (left == 1) & last_col,

@@ -111,7 +111,7 @@ class Fill(wiring.Component):
             blocks.valid.eq(targets.valid),
             targets.ready.eq(blocks.ready),
             blocks.p.kind.eq(targets.p.cls),
-            blocks.p.turned.eq(targets.p.turned),
+            blocks.p.transposed.eq(targets.p.transposed),
             blocks.p.drop.eq(targets.p.drop),
             blocks.p.ends.eq(targets.p.ends),
         ]

@@ -290,7 +290,7 @@ class RegionRequests(wiring.Component):
             region.cols.eq(table.cols),
             region.offset.eq(table.col0),
             region.by_column.eq(table.by_column),
-            region.turned.eq(table.turned),
+            region.transposed.eq(table.transposed),
             region.stream_offset.eq(self._offset(m, cls, chunk.t0, "stream")),
             region.stationary_offset.eq(
                 Mux(fused, chunk.c0, self._offset(m, cls, chunk.l0, "stationary"))

@@ -302,14 +302,14 @@ class TileWalk(wiring.Component):
         count = Signal(range(self.plan.tiling.tiles_in_flight), name="tile")
         other = Signal.like(count, name="other_tile")
         direction = Signal()  # direction of ``count``
-        turns = Signal()
+        changes_direction = Signal()
         m.d.comb += [
-            turns.eq(starts & (self.product.north != direction)),
+            changes_direction.eq(starts & (self.product.north != direction)),
             self.chunks.p.tile.eq(count),
         ]
         with m.If(moves):
             m.d.sync += count.eq(count + 1)
-        with m.If(turns):
+        with m.If(changes_direction):
             m.d.sync += [count.eq(other), other.eq(count), direction.eq(self.product.north)]
         with m.If(starts & self.anew):
             m.d.sync += [count.eq(0), other.eq(0)]

@@ -194,22 +194,23 @@ def loaded_chunk_layout(plan: Plan) -> data.StructLayout:
     return data.StructLayout({name: shape for name, shape in members if name not in _POSITIONS})
 
 
-def summed_layout(plan: Plan, *, turned: bool) -> data.StructLayout:
+def summed_layout(plan: Plan, *, transposed: bool) -> data.StructLayout:
     """Return the layout of a tile of sums that waits for its drain, with fields of its last chunk.
-    The position follows from the preceding tiles. ``turned``: some tiles are transposed; every
+    The position follows from the preceding tiles. ``transposed``: some tiles are transposed; every
     chunk of a transposed tile has separate sums, and ``last`` marks the last chunk."""
     names = ["t_count", "l_blocks", "last", "last_t", "last_l", "product", "tile"]
     members = chunk_layout(plan).members
-    return data.StructLayout({name: members[name] for name in names + ["c_blocks"] * turned})
+    return data.StructLayout({name: members[name] for name in names + ["c_blocks"] * transposed})
 
 
-def drained_layout(plan: Plan, *, turned: bool) -> data.StructLayout:
-    """Return the layout of a tile of sums in its drain; ``turned``: some tiles are transposed."""
+def drained_layout(plan: Plan, *, transposed: bool) -> data.StructLayout:
+    """Return the layout of a tile of sums in its drain; ``transposed``: some tiles are
+    transposed."""
     names = ["t0", "t_count", "l0", "l_blocks", "first_t", "first_l", "last", "tile"]
-    if turned:
+    if transposed:
         names += ["t_blocks", "c0", "c_blocks"]
     members = chunk_layout(plan).members
-    first = {"first_c": 1} if turned else {}  # first tile along the contraction
+    first = {"first_c": 1} if transposed else {}  # first tile along the contraction
     return data.StructLayout({name: members[name] for name in names} | first)
 
 
@@ -233,7 +234,7 @@ def region_layout(plan: Plan) -> data.StructLayout:
             "cols": range(blocks + 1),
             "offset": range(GROUP_BLOCKS),  # place of the first column in its group
             "by_column": 1,  # bank by the block's column, else by its row
-            "turned": 1,
+            "transposed": 1,
             "stream_offset": range(plan.beat_bytes),  # of the tile's first maximum in its beat
             # Place of the tile's first maximum in its beat. In the fused pass: first block of the
             # contraction, among all blocks of dY.
@@ -299,7 +300,7 @@ def block_layout(plan: Plan) -> data.StructLayout:
         "maximum_north": data.ArrayLayout(byte, plan.held_entries),
         "scale": data.ArrayLayout(byte, max(plan.stream_entries, plan.held_entries)),
         "plane": PLANE,
-        "turned": 1,
+        "transposed": 1,
         "drop": 1,  # the block only fills a granule, or a port's share
         "ends": 1,  # last block of its part of a group
         "last": 1,  # last block of its chunk

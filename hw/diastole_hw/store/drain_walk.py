@@ -14,7 +14,7 @@ from diastole_hw.plan.modes import PRODUCTS, Mode
 from diastole_hw.plan.plan import Plan
 from diastole_hw.schedule.room import place_of_sums
 from diastole_hw.schedule.tokens import RESULT, drained_layout, length_shapes, span_layout
-from diastole_hw.store.turn import column_vectors
+from diastole_hw.store.transpose_tile import column_vectors
 from diastole_hw.successor import is_successor
 from diastole_hw.transfer.address import whole_beats
 from diastole_sim.spec.command_table import ADDRESS_BITS
@@ -33,7 +33,7 @@ def operands(plan: Plan, *, north: bool) -> dict[Mode, tuple[int, int]]:
     return found
 
 
-def turns(plan: Plan, *, north: bool) -> bool:
+def transposes(plan: Plan, *, north: bool) -> bool:
     """Return whether a direction has tiles that are transposed: tiles of dX in the fused pass."""
     return north and plan.fused
 
@@ -42,7 +42,7 @@ def turns(plan: Plan, *, north: bool) -> bool:
 class Cursor:
     """Position of the walk in its tile; all fields but ``ends`` are registers."""
 
-    turned: Signal  # the tile's vectors are columns of the result
+    transposed: Signal  # the tile's vectors are columns of the result
     ends: Signal  # this is the last word of the tile
     last_word: Signal  # also the last word; undefined where words go by blocks
     t: Signal  # vector of the tile
@@ -67,8 +67,9 @@ class DrainWalk(wiring.Component):
     neighbouring ports; the last word of a row may have fewer.
 
     *Transposed* (the north side of the fused pass): the vectors are parts of columns of dX. A word
-    is as many vectors as :func:`diastole_hw.store.turn.column_vectors` returns, of neighbouring
-    ports. The loop over ports is outermost, t inside, and there is one span for the rows of a word.
+    is as many vectors as :func:`diastole_hw.store.transpose_tile.column_vectors` returns, of
+    neighbouring ports. The loop over ports is outermost, t inside, and there is one span for the
+    rows of a word.
 
     *By blocks* (``chained``): rows of blocks are outermost, then blocks of lanes, then the B rows
     of a block. A word is one vector, a row of a block. Rows beyond the tile are added, so that
@@ -140,8 +141,8 @@ class DrainWalk(wiring.Component):
         self.plan, self.north = plan, north
         self.ports = plan.cols if north else plan.rows
         self.vectors = plan.drain_vectors(north=north)
-        self.turns = turns(plan, north=north)
-        self.column_vectors = column_vectors(plan) if self.turns else 1
+        self.transposes = transposes(plan, north=north)
+        self.column_vectors = column_vectors(plan) if self.transposes else 1
         entries = drain_entries(plan, "north" if north else "east")
         self.chains = plan.vector is not None
         indices = {role: Out(lookup_layout(plan, count)) for role, count in entries.items()}
@@ -154,7 +155,7 @@ class DrainWalk(wiring.Component):
                 "whole": In(1),
                 "taken": In(SUM_MEMORIES),
                 "tiles": In(
-                    stream.Signature(drained_layout(plan, turned=turns(plan, north=north)))
+                    stream.Signature(drained_layout(plan, transposed=transposes(plan, north=north)))
                 ),
                 "spans": Out(stream.Signature(span_layout(plan))),
                 "granted": In(1),
@@ -173,7 +174,7 @@ class DrainWalk(wiring.Component):
         m = Module()
         plan, tile = self.plan, self.tiles.p
         at = Cursor(
-            turned=data_register(name="turned"),
+            transposed=data_register(name="transposed"),
             ends=Signal(name="ends"),
             last_word=data_register(name="last_word"),
             t=data_register(range(plan.tile_words + 1), name="t"),
@@ -225,13 +226,13 @@ class DrainWalk(wiring.Component):
     def _move(self, m, at, span_due, steps):
         """Advance to the next word, in the order of the current result."""
         arguments = (m, at, span_due, steps)
-        if self.turns:
-            with m.If(at.turned):
+        if self.transposes:
+            with m.If(at.transposed):
                 self._by_columns(*arguments)
         if self.chains:
-            with m.Elif(self.chained) if self.turns else m.If(self.chained):
+            with m.Elif(self.chained) if self.transposes else m.If(self.chained):
                 self._by_blocks(m, at, steps)
-        if self.turns or self.chains:
+        if self.transposes or self.chains:
             with m.Else():
                 self._by_rows(*arguments)
         else:
@@ -240,8 +241,8 @@ class DrainWalk(wiring.Component):
     def _present(self, at):
         """Return the vectors of the word, as a bit mask."""
         tile = self.tiles.p
-        most = Mux(at.turned, self.column_vectors, self.vectors)
-        left = Mux(at.turned, self._of_columns("c_blocks") - at.port, tile.l_blocks - at.lane)
+        most = Mux(at.transposed, self.column_vectors, self.vectors)
+        left = Mux(at.transposed, self._of_columns("c_blocks") - at.port, tile.l_blocks - at.lane)
         present = Cat(Const(1, 1), *((left > k) & (most > k) for k in range(1, self.vectors)))
         if not self.chains or self.vectors == 1:
             return present
@@ -254,13 +255,13 @@ class DrainWalk(wiring.Component):
 
     def _of_columns(self, name: str):
         """Return a field that only tiles of a direction with transposed tiles have; else 0."""
-        return self.tiles.p[name] if self.turns else Const(0, 1)
+        return self.tiles.p[name] if self.transposes else Const(0, 1)
 
     def _block(self, at):
         """Return the block of the first vector, for a transposed tile, which begins with a
         slice."""
         first, ports = self._of_columns("c0"), self.plan.cols
-        if not self.turns or ports & (ports - 1):
+        if not self.transposes or ports & (ports - 1):
             return first + at.port
         return Cat(at.port[: exact_log2(ports)], first[exact_log2(ports) :])
 
@@ -273,15 +274,15 @@ class DrainWalk(wiring.Component):
         preceding tile."""
         tile, base = self.tiles.p, self.result.base
         m.d.sync += [*self._first_t(at), *self._first_lanes(at)]
-        of_row = Mux(at.turned, self._one_column(), self._one_word())
+        of_row = Mux(at.transposed, self._one_column(), self._one_word())
         m.d.sync += at.last_word.eq((tile.t_count == 1) & of_row)
         if self.chains and self.vectors > 1:
             m.d.sync += at.chosen.eq(0)
-        first = Mux(at.turned, self._of_columns("first_c"), tile.first_t)
+        first = Mux(at.transposed, self._of_columns("first_c"), tile.first_t)
         below = tile.first_l | self.lanes_outermost
         with m.If(first):
             m.d.sync += at.row_addr.eq(self._whole(base))
-        with m.Elif(~at.turned & below):
+        with m.Elif(~at.transposed & below):
             m.d.sync += at.row_addr.eq(self._whole(at.row_addr + self.result.tile_pitch))
 
     def _whole(self, address):
@@ -366,7 +367,7 @@ class DrainWalk(wiring.Component):
                 m.d.sync += at.row_addr.eq(self._whole(at.row_addr + (self.result.pitch << rows)))
 
     def _span(self, m, at):
-        plan, tile, span, turned = self.plan, self.tiles.p, self.spans.p, at.turned
+        plan, tile, span, transposed = self.plan, self.tiles.p, self.spans.p, at.transposed
         bits = len(tile.l0) + plan.log_block
         first_col = Signal(bits, name="first_col")
         first_row = Signal(bits, name="first_row")
@@ -377,15 +378,15 @@ class DrainWalk(wiring.Component):
         few = data_register(name="few_cols")  # of the previous cycle, with an equal tile
         m.d.sync += few.eq(cols < most_cols)
         m.d.comb += [
-            first_col.eq(Mux(turned, tile.t0, tile.l0) << plan.log_block),
+            first_col.eq(Mux(transposed, tile.t0, tile.l0) << plan.log_block),
             first_row.eq(self._block(at) << plan.log_block),
             cols.eq(self.result.cols - first_col),
             rows.eq(self.result.rows - first_row),
-            most_cols.eq(Mux(turned, tile.t_count, tile.l_blocks << plan.log_block)),
+            most_cols.eq(Mux(transposed, tile.t_count, tile.l_blocks << plan.log_block)),
             span.addr.eq(at.row_addr + (first_col << 2)),
             span.cols.eq(Mux(few, cols, most_cols)),
-            span.vectors.eq(Mux(turned, self._of_columns("t_blocks"), tile.l_blocks)),
-            span.repeat.eq(Mux(turned, Mux(rows < most_rows, rows, most_rows), tile.t_count)),
+            span.vectors.eq(Mux(transposed, self._of_columns("t_blocks"), tile.l_blocks)),
+            span.repeat.eq(Mux(transposed, Mux(rows < most_rows, rows, most_rows), tile.t_count)),
         ]
         if plan.word_parts > 1:
             row_ends = (at.lane + 1 == tile.l_blocks) & few  # else with the last float of the block
@@ -398,10 +399,10 @@ class DrainWalk(wiring.Component):
     def _lookups(self, m, at):
         """Compute the places of the maxima: of the word's vector, or block of t, and of its block
         of lanes."""
-        plan, tile, turned = self.plan, self.tiles.p, at.turned
+        plan, tile, transposed = self.plan, self.tiles.p, at.transposed
         fused = Const(0, 1)  # the fused pass keeps the maxima of all of dY, from 0 on
         if plan.fused:  # 1 cycle late: modes are stable before tiles arrive
-            fused = at.turned if self.turns else data_register(name="fused")
+            fused = at.transposed if self.transposes else data_register(name="fused")
             m.d.sync += fused.eq(self.mode == Mode.FUSED)
         stream_by_row, stationary_by_row = (
             self._by_row(m, part) for part in ("stream", "stationary")
@@ -414,7 +415,7 @@ class DrainWalk(wiring.Component):
         stationary_first = Mux(fused, 0, tile.l0 & (bytes_ - 1))
         m.d.comb += [
             stream_entry.eq((tile.t0 & (bytes_ - 1)) + at.t_block(plan)),
-            stationary_entry.eq(Mux(turned, self._block(at), stationary_first + at.lane)),
+            stationary_entry.eq(Mux(transposed, self._block(at), stationary_first + at.lane)),
         ]
         with m.If(stream_by_row):
             m.d.comb += stream_entry.eq(((tile.t0 << log_block) & (bytes_ - 1)) + at.t)

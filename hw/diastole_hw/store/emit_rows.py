@@ -39,8 +39,8 @@ class EmitRows(wiring.Component):
         together.
     stride : int
         Distance of the written rows: 1, or 2 where another port writes the rows between.
-    turns : bool
-        Whether ``turned`` and ``pieces`` exist; only where words have several beats.
+    transposes : bool
+        Whether ``transposed`` and ``pieces`` exist; only where words have several beats.
 
     Members
     -------
@@ -52,7 +52,7 @@ class EmitRows(wiring.Component):
     words : In(stream of ``vectors`` * B times unsigned(32))
         Rows of every span, one after another, in words of ``vectors`` vectors. The last word has
         the remaining vectors, lowest.
-    turned : In(1)
+    transposed : In(1)
         Floats are read from ``pieces`` instead. Stable while ``busy``.
     pieces : In(stream of D / 32 times unsigned(32))
         Rows of every span, one after another, in beats; beats without a float are left out.
@@ -69,19 +69,19 @@ class EmitRows(wiring.Component):
     words: stream.Interface
     requests: stream.Interface
     beats: stream.Interface
-    turned: Signal
+    transposed: Signal
     pieces: stream.Interface
 
-    def __init__(self, plan: Plan, *, vectors: int = 1, stride: int = 1, turns: bool = False):
+    def __init__(self, plan: Plan, *, vectors: int = 1, stride: int = 1, transposes: bool = False):
         most = plan.ports * plan.data_width
         fits = [1 << k for k in range(6) if 32 * plan.block << k <= most]
         require_choice("vectors", vectors, tuple(sorted({1, *fits})))
         require_choice("stride", stride, (1, 2))
-        self.plan, self.vectors, self.stride, self.turns = plan, vectors, stride, turns
+        self.plan, self.vectors, self.stride, self.transposes = plan, vectors, stride, transposes
         floats = data.ArrayLayout(unsigned(32), vectors * plan.block)
         self.splits = 32 * plan.block >= plan.data_width or 32 * floats.length > plan.data_width
         beat = data.ArrayLayout(unsigned(32), plan.data_width // 32)
-        turned = {"turned": In(1), "pieces": In(stream.Signature(beat))}
+        transposed = {"transposed": In(1), "pieces": In(stream.Signature(beat))}
         super().__init__(
             {
                 "pitch": In(PITCH_BITS),
@@ -91,7 +91,7 @@ class EmitRows(wiring.Component):
                 "beats": Out(stream.Signature(write_beat_layout(plan.data_width))),
                 "busy": Out(1),
             }
-            | (turned if turns else {})
+            | (transposed if transposes else {})
         )
 
     @property
@@ -212,11 +212,13 @@ class EmitRows(wiring.Component):
         word_ends = Signal()
         source = [self.words.payload[n::floats][part] for n in range(floats)]
         valid, ready = self.words.valid, word_ends
-        if self.turns:
-            source = [Mux(self.turned, self.pieces.payload[n], source[n]) for n in range(floats)]
-            valid = Mux(self.turned, self.pieces.valid, valid)
-            ready = word_ends & ~self.turned
-            m.d.comb += self.pieces.ready.eq(moves & self.turned)
+        if self.transposes:
+            source = [
+                Mux(self.transposed, self.pieces.payload[n], source[n]) for n in range(floats)
+            ]
+            valid = Mux(self.transposed, self.pieces.valid, valid)
+            ready = word_ends & ~self.transposed
+            m.d.comb += self.pieces.ready.eq(moves & self.transposed)
         m.d.comb += [
             word_ends.eq((part == parts - 1) | row_ends),
             beat.data.eq(self._masked(source, owned)),

@@ -12,7 +12,7 @@ from diastole_hw.memory.maxima import drain_entries
 from diastole_hw.memory.port_sums import shown_sum
 from diastole_hw.plan.plan import Plan
 from diastole_hw.store.float_lanes import SCALE_BITS, FloatLanes
-from diastole_hw.store.turn import columns_layout
+from diastole_hw.store.transpose_tile import columns_layout
 from diastole_hw.stream.credit import Credit
 from diastole_hw.stream.fifo import StreamFifo
 from diastole_sim.spec.sizes.queues import FLOAT_WORDS
@@ -32,7 +32,7 @@ class DrainedSignature(wiring.Signature):
     -------
     wanted : Out(V_d)
         Vectors of the requested word, 0 without a request.
-    turned : Out(1)
+    transposed : Out(1)
         The word is a column, for ``columns``; exists if this direction has columns.
     last_part : Out(range(plan.word_parts))
         Number of the last requested part of the word; 0 bits wide if a word has a single part.
@@ -68,9 +68,9 @@ class DrainedSignature(wiring.Signature):
             drain_entries(plan, "north" if north else "east")["stationary"],
         )
         poison = {"poison": Out(lanes)} if plan.poison else {}
-        turned = {}
+        transposed = {}
         if north and plan.fused:
-            turned = {"turned": Out(1), "columns": In(columns_layout(plan))}
+            transposed = {"transposed": Out(1), "columns": In(columns_layout(plan))}
         inside = {} if plan.vector is None else {"inside": In(1)}
         super().__init__(
             {
@@ -85,7 +85,7 @@ class DrainedSignature(wiring.Signature):
                 "full": In(1),
             }
             | poison
-            | turned
+            | transposed
             | inside
             | {"last_part": Out(range(plan.word_parts))}
         )
@@ -215,7 +215,7 @@ class FloatPipe(wiring.Component):
             room = Credit(most=FLOAT_WORDS)
             m.submodules[f"{name}_queue"] = queue
             m.submodules[f"{name}_room"] = room
-            turned = getattr(side, "turned", Const(0, 1))
+            transposed = getattr(side, "transposed", Const(0, 1))
             to_rows = Signal(name=f"{name}_to_rows")
             # Grants arrive late: they are counted in the next cycle, and ``full`` is a register.
             counted, full = Signal(name=f"{name}_counted"), Signal(name=f"{name}_full")
@@ -230,7 +230,7 @@ class FloatPipe(wiring.Component):
                 side.full.eq(full),
                 side.may.eq(~side.full & ~before),
                 side.granted.eq(side.wanted.any() & side.may),
-                to_rows.eq(side.granted & ~turned),
+                to_rows.eq(side.granted & ~transposed),
                 room.take.eq(counted),
                 room.give.eq(side.rows.valid & side.rows.ready),
                 queue.i.valid.eq(floats.o.to[len(sinks)]),
@@ -244,7 +244,7 @@ class FloatPipe(wiring.Component):
             if hasattr(side, "columns"):
                 to_columns = Signal(name=f"{name}_to_columns")
                 m.d.comb += [
-                    to_columns.eq(side.granted & turned),
+                    to_columns.eq(side.granted & transposed),
                     side.columns.valid.eq(floats.o.to[len(sinks)]),
                     Value.cast(side.columns.floats).eq(word),
                 ]

@@ -25,7 +25,7 @@ from diastole_hw.convert.image.image_maxima import ImageMaxima
 from diastole_hw.convert.image.image_writer import ImageWriter
 from diastole_hw.convert.image.pack import Packer, PlanePacker
 from diastole_hw.convert.image.pack_bytes import PackBytes
-from diastole_hw.convert.image.plane_turns import PlaneTurns
+from diastole_hw.convert.image.plane_repeater import PlaneRepeater
 from diastole_hw.convert.lanes.divide import Divide
 from diastole_hw.convert.lanes.field_word import FieldWord
 from diastole_hw.convert.lanes.monitor import Monitor
@@ -178,7 +178,7 @@ REFUSED = [  # what makes it, what it is made with, and what is changed, with th
         ({"data_width": 8}, BUS.format(8)),
         ({"most": 0}, "most must be an integer in 1..65536, not 0"),
     ]),
-    (PlaneTurns, {"data_width": 64, "exponent_beats": 4, "element_beats": 8}, [
+    (PlaneRepeater, {"data_width": 64, "exponent_beats": 4, "element_beats": 8}, [
         ({"planes": 1}, "planes must be an integer in 2..4, not 1"),
         ({"planes": 5}, "planes must be an integer in 2..4, not 5"),
     ]),

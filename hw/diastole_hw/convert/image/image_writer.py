@@ -13,7 +13,7 @@ from diastole_hw.convert.image.copy_port import image_group_layout
 from diastole_hw.convert.image.image_maxima import MAX_COL_BLOCKS, MAX_KEPT_ROWS, ImageMaxima
 from diastole_hw.convert.image.pack import packed_layout
 from diastole_hw.convert.image.pack_bytes import PackBytes
-from diastole_hw.convert.image.plane_turns import PlaneTurns
+from diastole_hw.convert.image.plane_repeater import PlaneRepeater
 from diastole_hw.convert.tile_order import Numbers, cut_layout, make_tile_order
 from diastole_hw.data_registers import data_register
 from diastole_hw.stream.fifo import StreamFifo
@@ -151,17 +151,17 @@ class ImageWriter(wiring.Component):
     def _planes(self, m, groups, exponents, elements):
         """Return the streams with every group repeated for every plane."""
         sizes = self.sizes
-        m.submodules.planes = turns = PlaneTurns(
+        m.submodules.planes = repeater = PlaneRepeater(
             data_width=self.sizes.data_width,
             planes=sizes.most_planes,
             exponent_beats=max(sizes.of_classes(sizes.exponent_beats)),
             element_beats=max(sizes.of_classes(sizes.element_beats)),
         )
-        m.d.comb += turns.planes_less_1.eq(self.planes)
-        connect(m, groups, turns.group)
-        connect(m, exponents, turns.exponents)
-        connect(m, flipped(elements), turns.elements)
-        return turns.group_o, turns.exponents_o, turns.elements_o
+        m.d.comb += repeater.planes_less_1.eq(self.planes)
+        connect(m, groups, repeater.group)
+        connect(m, exponents, repeater.exponents)
+        connect(m, flipped(elements), repeater.elements)
+        return repeater.group_o, repeater.exponents_o, repeater.elements_o
 
     def _of_plane(self, m, plane, copy, lengths, name):
         """Return the bytes from plane 0 of an image to plane ``plane``. ``lengths``: bytes of a
@@ -396,13 +396,13 @@ class ImageWriter(wiring.Component):
             locate_t.next.eq(done & ~of_rows),
             locate_t.step.eq(sizes.beat_bytes),
         ]
-        turned = vectors & ~of_rows
+        transposed = vectors & ~of_rows
         first = Mux(vectors, rows_left, rows_left + columns_left)
         return MaximaPlaces(
-            Mux(turned, locate_t.address, locate.address),
-            Mux(turned, locate_t.ready, locate.ready),
+            Mux(transposed, locate_t.address, locate.address),
+            Mux(transposed, locate_t.ready, locate.ready),
             last,
-            turned,
+            transposed,
             ((locate, self._bytes(first)), (locate_t, self._bytes(columns_left))),
         )
 

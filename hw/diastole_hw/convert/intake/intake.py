@@ -175,8 +175,8 @@ class Intake(wiring.Component):
         drawn = None
         if any(sizes.draws_at_intake):
             room, word = Signal(), _Word(take & ~self.scan, at, floats, row_end, last_row)
-            turn = self._turn(at, cols_end, row_end, last_row, last)
-            drawn = self._draw(m, word, may & offered, turn, room)
+            row_marks = self._row_marks(at, cols_end, row_end, last_row, last)
+            drawn = self._draw(m, word, may & offered, row_marks, room)
             may &= self.scan | room
         beats = may
         if self.fed:
@@ -260,7 +260,7 @@ class Intake(wiring.Component):
             with m.If(cols_end):
                 m.d.sync += [at.word.eq(0), at.row.eq(Mux(last_row, 0, at.row + 1))]
 
-    def _turn(self, at, cols_end, row_end, last_row, last):
+    def _row_marks(self, at, cols_end, row_end, last_row, last):
         """Return whether a word ends a row of a tile, and whether the next word begins again in the
         first row. The random bits follow these rows. A class that folds units in this pass has
         tiles of a single row of blocks."""
@@ -303,11 +303,11 @@ class Intake(wiring.Component):
             self.write_en, self.write_at, self.write_data, written_row_end, written_last_row
         )
 
-    def _draw(self, m, word, offered, turn, room):
+    def _draw(self, m, word, offered, row_marks, room):
         """Return the accepted words, with their random bits, as soon as the random bits arrive.
 
-        ``offered``: a word is offered, and is accepted if ``room`` is 1. ``turn``: result of
-        :meth:`_turn`.
+        ``offered``: a word is offered, and is accepted if ``room`` is 1. ``row_marks``: result of
+        :meth:`_row_marks`.
         """
         sizes = self.sizes
         layout = data.StructLayout(
@@ -322,9 +322,9 @@ class Intake(wiring.Component):
         m.submodules.draws = draws
         drawn = by_class(m, self.cls, map(int, sizes.draws_at_intake), "drawn").bool()
         offset = Signal(INDEX_BITS)  # index of the row's first element in the tile
-        row_ends, begins_anew = turn
+        row_ends, restarts = row_marks
         with m.If(word.valid & row_ends):
-            m.d.sync += offset.eq(Mux(begins_anew, 0, offset + self.cols))
+            m.d.sync += offset.eq(Mux(restarts, 0, offset + self.cols))
         column = word.at.word << exact_log2(sizes.lanes)
         place_of_word = {
             "index": self.tile.p.index + offset + column,

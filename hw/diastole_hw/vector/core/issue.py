@@ -7,7 +7,7 @@ from amaranth.lib.wiring import In, Out
 from diastole_hw.data_registers import data_register
 from diastole_hw.vector.core.entry import entry_layout, is_register
 from diastole_hw.vector.core.row_order import RowOrder, row_at
-from diastole_hw.vector.core.timing import special_cycles, turned_cycles, whole_cycles
+from diastole_hw.vector.core.timing import permuted_cycles, special_cycles, whole_cycles
 from diastole_hw.vector.stream_layouts import PIPELINE, VectorShape, given_layout, visited_layout
 from diastole_sim.spec.micro import INPUTS, REGISTERS
 
@@ -197,19 +197,19 @@ class Issue(wiring.Component):
         age = Signal(range(late), init=late - 1, name="special_age")
         mapped, owner = Signal(), data_register(range(REGISTERS))
         complete, settled, whole = Signal(), Signal(), Signal()
-        entry, named, turned = self.i.p, Signal(3), Signal()
+        entry, named, permuted = self.i.p, Signal(3), Signal()
         m.d.comb += [
             complete.eq(age >= soon - 1),
-            settled.eq(age >= soon + turned_cycles(self.shape) - 1),
+            settled.eq(age >= soon + permuted_cycles(self.shape) - 1),
             whole.eq(age == late - 1),
             named.eq(Cat(self._names(entry[letter], owner) for letter in "abc")),
-            turned.eq(named[2] & entry.turn_rows.any()),
+            permuted.eq(named[2] & entry.turn_rows.any()),
         ]
         writes = entry.writes & (entry.d == owner)
         waits = (
             (entry.special & ~complete)
             | (mapped & (named.any() | writes) & ~complete)
-            | (mapped & turned & ~settled)
+            | (mapped & permuted & ~settled)
             | (mapped & named.any() & entry.order.any() & ~whole)
         )
         with m.If(age != late - 1):
@@ -228,10 +228,10 @@ class Issue(wiring.Component):
         """Return whether the rows of the previous instruction are written before the entry reads
         the rows."""
         entry, before = self.i.p, self.slot.entry
-        turned, apart, disordered = Signal(), Signal(), Signal()
+        permuted, apart, disordered = Signal(), Signal(), Signal()
         bits = self.shape.row_bits
         m.d.comb += [
-            turned.eq(entry.turn_rows.any() & self._names(entry.c, before.d) & before.writes),
+            permuted.eq(entry.turn_rows.any() & self._names(entry.c, before.d) & before.writes),
             apart.eq(
                 entry.from_panel
                 & before.to_panel
@@ -242,7 +242,7 @@ class Issue(wiring.Component):
         next_age = Signal(range(self.latest + 2))
         m.d.comb += next_age.eq(self.age + 1)
         return ~(
-            (turned & (next_age < PIPELINE + entry.turn_rows))
+            (permuted & (next_age < PIPELINE + entry.turn_rows))
             | ((apart | disordered) & (next_age < PIPELINE + self.shape.block - 1))
         )
 

@@ -134,12 +134,12 @@ async def set_up(ctx, dut, mode, operands):
 
 def tallest(plan, mode, blocks):
     """Rows of blocks of the tallest image, those that the mode does not read included."""
-    turned = {
+    transposed = {
         name
         for name, transposed in TRANSPOSED[mode].items()
         if transposed and plan.numerics.tensor_class(name).two_copies
     }
-    return max(blocks[sides[name in turned]] for name, sides in SHAPES.items())
+    return max(blocks[sides[name in transposed]] for name, sides in SHAPES.items())
 
 
 def check_tensors(ctx, plan, product, operands, mode):

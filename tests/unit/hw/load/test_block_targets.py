@@ -108,7 +108,7 @@ class Chunk:
         offset = rng.randrange(0, 8, granule)
         region = self.shared | {
             "kind": piece.kind, "cls": piece.cls, "rows": rows, "cols": cols, "offset": offset,
-            "by_column": piece.by_column, "turned": piece.turned, "last": last,
+            "by_column": piece.by_column, "transposed": piece.transposed, "last": last,
             "stream_offset": self.first["t"] * per_block % beat,
             "stationary_offset": self.first["c"] if self.fused else
             self.first["l"] * per_block % beat,
@@ -173,7 +173,7 @@ class Chunk:
         p, q = (col, row) if piece.by_column else (row, col)
         last = region["last"] and ends and row == region["rows"] - 1 and col >= region["cols"] - 1
         want = {
-            "kind": piece.kind, "cls": piece.cls, "turned": piece.turned,
+            "kind": piece.kind, "cls": piece.cls, "transposed": piece.transposed,
             "drop": col >= region["cols"], "ends": ends, "last": last,
             "scale": scales, "plane": region.get("plane", 0),
         }  # fmt: skip

@@ -270,15 +270,15 @@ class Case:
         self.maxima[kind] = values
         self.maxima_beats += len(content) // plan.beat_bytes
 
-    def _region(self, kind, blocks, turned, last):
+    def _region(self, kind, blocks, transposed, last):
         plan = self.plan
         per_block = plan.block if plan.grouped(blocks.cls) else 1
-        by_column = turned if kind == Region.STATIONARY else not turned
+        by_column = transposed if kind == Region.STATIONARY else not transposed
         place = self._room(kind, *((blocks.cols, blocks.rows)[:: 1 if by_column else -1]))
         self.regions.append(
             {
                 "kind": kind, "cls": blocks.cls, "rows": blocks.rows, "cols": blocks.cols,
-                "offset": blocks.offset, "by_column": by_column, "turned": turned,
+                "offset": blocks.offset, "by_column": by_column, "transposed": transposed,
                 "stream_offset": self.t0 * per_block % plan.beat_bytes,
                 "stationary_offset": self.c0 if self.fused else
                 self.l0 * per_block % plan.beat_bytes, "last": last,
@@ -292,7 +292,7 @@ class Case:
                 for k in range(plan.block):
                     p, q = (col, row) if by_column else (row, col)
                     block, scale = blocks.codes[row, col], blocks.scales[row, col][k]
-                    codes = [line[k] for line in block] if turned else block[k]
+                    codes = [line[k] for line in block] if transposed else block[k]
                     self.writes.append(
                         self._place(kind, place, p, q, k)
                         | self._vector(blocks.cls, codes, scale)
@@ -397,14 +397,14 @@ def events_until(ends, cycles):
     return [count - before for before, count in pairwise([0, *counts])]
 
 
-@pytest.mark.parametrize("turned", [0, 1])
+@pytest.mark.parametrize("transposed", [0, 1])
 @pytest.mark.parametrize("registered", [0, 1])
-def test_cycles(turned, registered):
+def test_cycles(transposed, registered):
     """A beat is taken in every cycle. A block is a beat and a word, which is written 2 cycles after
     it, 3 where there is a register before the banks; the beats between are exponents."""
     plan = replace(make("squares"), output_register=bool(registered))
     cls = next(cls for cls in range(3) if plan.group_layouts[cls].block_beats(1) == 1)
-    region = {"kind": Region.SOUTH, "cls": cls, "rows": 3, "cols": 3, "turned": turned}
+    region = {"kind": Region.SOUTH, "cls": cls, "rows": 3, "cols": 3, "transposed": transposed}
     unit = Unit(dut := design(Loader, plan))
     unit.give(dut.regions, [region, region | {"last": 1}])
     beats = unit.give(dut.data, [1] * 2 * 3 * 4)

@@ -98,7 +98,7 @@ class Case:
             "base": rng.randrange(plan.stream_blocks), "tile": rng.randrange(4),
             "stride": rng.randint(0, longest_lengths(plan)["stationary_stride"]),
             "last": rng.randrange(2),
-            "by_column": rng.randrange(2), "turned": rng.randrange(2),
+            "by_column": rng.randrange(2), "transposed": rng.randrange(2),
             "stream_offset": rng.randrange(plan.beat_bytes),
         }  # fmt: skip
         self.regions.append(shared | members)

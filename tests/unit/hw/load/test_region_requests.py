@@ -291,7 +291,7 @@ def check_shared(plan, mode, got, chunk, step):
     of_held = chunk["l"][0] * per_block % plan.beat_bytes
     assert got.stationary_offset == (chunk["c"][0] if mode == Mode.FUSED else of_held)
     if not piece.side:
-        assert (got.by_column, got.turned) == (piece.by_column, piece.turned)
+        assert (got.by_column, got.transposed) == (piece.by_column, piece.transposed)
 
 
 async def take_chunk(ctx, dut, chunk, rng):

@@ -70,7 +70,7 @@ def asked(piece, chunk, mode, c_blocks):
         found["plane"] = chunk[
             "stationary_plane" if piece.kind == Region.STATIONARY else "stream_plane"
         ]
-    return found | {"by_column": piece.by_column, "turned": piece.turned}
+    return found | {"by_column": piece.by_column, "transposed": piece.transposed}
 
 
 def random_chunk(rng, plan, mode):

@@ -84,7 +84,7 @@ class Result:
 
     def __init__(self, plan, mode, north, rng, t_count, lanes):
         self.plan, self.mode, self.north, self.rng = plan, mode, north, rng
-        self.turned = mode == Mode.FUSED and north
+        self.transposed = mode == Mode.FUSED and north
         self.classes = {  # by hand: what streams and what is held
             Mode.FORWARD: (0, 1), Mode.DX: (2, 1), Mode.DW: (0, 2),
             Mode.FUSED: (1, 2) if north else (0, 2),
@@ -104,7 +104,7 @@ class Result:
         self.tiles, self.sums = [], {}  # (port, address) to (sums, poison)
         self.bytes = [{}, {}]  # of the two memories of maxima, by their place
         self._tiles(*blocks)
-        self.rows, self.cols = (lanes, t_count) if self.turned else (t_count, lanes)
+        self.rows, self.cols = (lanes, t_count) if self.transposed else (t_count, lanes)
 
     def by_row(self, cls):
         """Whether there is a maximum for each row of elements."""
@@ -113,8 +113,8 @@ class Result:
     def _tiles(self, t_blocks, l_blocks):
         plan, fused = self.plan, self.mode == Mode.FUSED
         t_step = plan.fused_tile_blocks if fused else plan.tile_blocks
-        l_step = plan.cols if self.turned else plan.groups * self.ports
-        if fused and not self.turned:
+        l_step = plan.cols if self.transposed else plan.groups * self.ports
+        if fused and not self.transposed:
             l_step = plan.fused_blocks_n
         number = 0
         for t0 in range(0, t_blocks, t_step):
@@ -125,7 +125,7 @@ class Result:
                     "t0": t0, "t_blocks": -(-count // plan.block), "t_count": count,
                     "l0": l0, "l_blocks": lanes, "tile": number % SLOTS,
                 }  # fmt: skip
-                if self.turned:
+                if self.transposed:
                     tile |= {"l0": 0, "l_blocks": 9, "c0": l0, "c_blocks": lanes}
                     tile["first_c"] = l0 == 0
                 tile |= {"first_t": t0 == 0, "first_l": tile["l0"] == 0}
@@ -137,7 +137,7 @@ class Result:
         plan, rng, tile = self.plan, self.rng, self.tiles[number]
         words = plan.fused_tile_words if self.mode == Mode.FUSED else plan.tile_words
         first, count = (
-            (tile["c0"], tile["c_blocks"]) if self.turned else (tile["l0"], tile["l_blocks"])
+            (tile["c0"], tile["c_blocks"]) if self.transposed else (tile["l0"], tile["l_blocks"])
         )
         sums = {}
         for lane in range(count):
@@ -182,7 +182,7 @@ class Result:
                 bits, overflow = binary32_bits(total, scale)
                 if poison >> k & 1:
                     bits, overflow = 0x7FC00000, False
-                yield ((lane, t) if self.turned else (t, lane)), bits, overflow
+                yield ((lane, t) if self.transposed else (t, lane)), bits, overflow
 
     def _exponent(self, which, element):
         cls = self.classes[which]

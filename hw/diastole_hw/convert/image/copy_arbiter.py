@@ -28,7 +28,7 @@ class GroupsSignature(wiring.Signature):
         )
 
 
-class CopyTurns(wiring.Component):
+class CopyArbiter(wiring.Component):
     """Arbitrate between the groups of two copies. A group of the first copy goes on as soon as all
     its elements have come. A group of the second copy goes on if no group of the first copy is
     ready.
