@@ -115,7 +115,7 @@ class CoreSpec(wiring.Component):
         m.d.comb += [
             entries.valid.eq(self.offered),
             entries.payload.eq(entry),
-            dut.room.eq(1),
+            dut.space.eq(1),
             dut.given.ready.eq(1),
         ]
         self._assume(m, entry)

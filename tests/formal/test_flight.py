@@ -175,7 +175,7 @@ class FlightSpec(wiring.Component):
         ]
         self.execute = Execute(m, dut.execute, self.chunk, self.chunk_number, drains)
         opened = Signal()
-        m.d.comb += [opened.eq(self.opens & load.busy & dut.room), dut.opens.eq(opened)]
+        m.d.comb += [opened.eq(self.opens & load.busy & dut.space), dut.opens.eq(opened)]
         for n, drain in enumerate(drains):
             likes = (self.waits[n], self.closes[n], self.leaves[n])
             drain.live(newest, opened, load.number, *likes)
@@ -244,9 +244,9 @@ class FlightSpec(wiring.Component):
         port = execute.port
         seen = (port.product.mode == Mode.FUSED) == fused[execute.next]
         right.append(~execute.waited | (seen & (port.number == execute.next)))
-        room = Signal()
+        space = Signal()
         full = [d.goes[load.number] & (d.places >= MOST) for d in drains]
-        m.d.comb += room.eq(~Cat(*full).any())
+        m.d.comb += space.eq(~Cat(*full).any())
         for drain in drains:
             port = drain.port
             seen = (port.number == drain.number) & (port.command == command[drain.number])
@@ -254,7 +254,7 @@ class FlightSpec(wiring.Component):
             right += [~drain.busy | seen, ~drain.late | (port.number == drain.next)]
         m.d.comb += [
             Assert(Cat(*right).all(), "a stage sees another product"),
-            Assert(~load.busy | (dut.room == room), "room for another tile"),
+            Assert(~load.busy | (dut.space == space), "room for another tile"),
         ]
 
     def _induction(self, m, others):

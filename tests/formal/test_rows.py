@@ -99,7 +99,7 @@ class RowsSpec(wiring.Component):
         m.d.comb += [
             issue.i.valid.eq(self.offered),
             issue.i.payload.eq(entry),
-            issue.room.eq(1),
+            issue.space.eq(1),
             issue.given.ready.eq(1),
             places.slot.eq(issue.slot),
             places.age.eq(issue.age),

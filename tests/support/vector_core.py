@@ -241,7 +241,7 @@ class Around:
                     more = level < BUFFERED and self.arrived[number] < len(self.order)
                     self.arrived[number] += more and rng.random() < self.rates.blocks
                     ctx.set(dut.level[number], self.arrived[number] - self.record.releases)
-            _, _, at, releases = await ctx.tick().sample(dut.row_at, dut.give_back)
+            _, _, at, releases = await ctx.tick().sample(dut.row_at, dut.release)
             for number in range(4):
                 row = rng.getrandbits(32 * self.size)
                 here = self.judge and number in self.in_buffers
@@ -255,8 +255,8 @@ class Around:
         room = cycles = 0
         while True:
             if rng.random() < 0.2:
-                room = rng.random() < self.rates.room
-            ctx.set(dut.room, room)
+                room = rng.random() < self.rates.space
+            ctx.set(dut.space, room)
             ctx.set(dut.given.ready, room)
             _, _, started, given, to, valid, row, done, *counts = await ctx.tick().sample(
                 dut.start, dut.given.valid, dut.given.payload, dut.out_row.valid,

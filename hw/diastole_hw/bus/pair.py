@@ -60,19 +60,21 @@ class ReadPair(wiring.Component):
         out, beats = self.service.requests, self.service.beats
         waiting = Signal()  # the offer of ``second`` has not been accepted
         selects_second = Signal()  # 1: ``second`` may request
-        asked = data.StructLayout({"second": 1, "beats": out.p.beats.shape()})
-        m.submodules.open = open_ = StreamFifo(asked, OPEN)
+        requested = data.StructLayout({"second": 1, "beats": out.p.beats.shape()})
+        m.submodules.open = open_ = StreamFifo(requested, OPEN)
         m.d.comb += [
             selects_second.eq(waiting | ~self.first.requests.valid),
             self.command.eq(Mux(selects_second, self.second_command, self.first_command)),
         ]
         for number, reader in enumerate((self.first, self.second)):
-            asks = reader.requests
-            m.d.comb += asks.ready.eq((selects_second == number) & out.ready & open_.i.ready)
+            reader_requests = reader.requests
+            m.d.comb += reader_requests.ready.eq(
+                (selects_second == number) & out.ready & open_.i.ready
+            )
             with m.If(selects_second == number):
                 m.d.comb += [
-                    out.valid.eq(asks.valid & open_.i.ready),
-                    out.payload.eq(asks.payload),
+                    out.valid.eq(reader_requests.valid & open_.i.ready),
+                    out.payload.eq(reader_requests.payload),
                 ]
             with m.If(open_.o.p.second == number):
                 m.d.comb += [

@@ -55,7 +55,7 @@ class Counters(wiring.Component):
     events : In(events_layout(planes=planes, elements=elements))
     clear : In(1)
         Pulse: set everything to 0.
-    asked : In(1)
+    requested : In(1)
         Request for a word; must stay stable, with ``at``, until ``known``.
     at : In(range(END // 4))
         Number of a word in the table of registers, in a register of ``COUNTED``.
@@ -75,7 +75,7 @@ class Counters(wiring.Component):
         self.latest = ("amax", *IMPROVEMENTS) if planes else ("amax",)
         layout = events_layout(planes=planes, elements=elements)
         super().__init__(
-            {"events": In(layout), "clear": In(1), "asked": In(1), "at": In(range(END // 4))}
+            {"events": In(layout), "clear": In(1), "requested": In(1), "at": In(range(END // 4))}
             | {"known": Out(1), "word": Out(WORD_BITS)}
             | {name: Out(BY_NAME[name].bits) for name in self.latest}
         )
@@ -113,7 +113,7 @@ class Counters(wiring.Component):
             ram.write_addr.eq(visited),
             ram.write_data.eq(total),
             self.word.eq(total),
-            self.known.eq(self.asked & ~clearing & ~restarts & self._asked(here)),
+            self.known.eq(self.requested & ~clearing & ~restarts & self._is_requested(here)),
         ]
         m.d.sync += [
             restarts.eq(self.clear),
@@ -130,7 +130,7 @@ class Counters(wiring.Component):
         self._show_latest(m)
         return m
 
-    def _asked(self, here):
+    def _is_requested(self, here):
         """Return whether the visited word is the requested word."""
         numbers = [BY_NAME[name].offset // 4 + n for name, n in self._words]
         number = reduce(or_, (Mux(flag, n, 0) for flag, n in zip(here, numbers, strict=True)))

@@ -117,7 +117,7 @@ class CommandFetch(wiring.Component):
         m.d.comb += panels.command.eq(self.command.payload)
         state = Signal(State)
         following = Signal(State)  # state of the next cycle
-        asks = Signal()  # State.REQUEST and a command in the window, in 1 bit for many gates
+        requesting = Signal()  # State.REQUEST and a command in the window, in 1 bit for many gates
         offers = Signal()  # State.OFFER, in 1 bit for many gates
         index = Signal(32)  # of the fetched or offered command, or of the error
         flying = Signal(2)  # number of accepted commands that are not done
@@ -131,7 +131,7 @@ class CommandFetch(wiring.Component):
             self.command.payload.eq(decoder.o),
             self.number.eq(index[0]),
             self.command.valid.eq(offers & ~decoder.wrong),
-            self.read.requests.valid.eq(asks),
+            self.read.requests.valid.eq(requesting),
             self.read.requests.p.addr.eq(at),
             self.read.requests.p.beats.eq(beats),
         ]
@@ -152,7 +152,7 @@ class CommandFetch(wiring.Component):
         m.d.comb += following.eq(state)
         m.d.sync += [
             state.eq(following),
-            asks.eq((following == State.REQUEST) & lies_inside),
+            requesting.eq((following == State.REQUEST) & lies_inside),
             offers.eq(following == State.OFFER),
         ]
         with m.Switch(state):

@@ -27,7 +27,7 @@ from diastole_hw.convert.lanes.quantise import MONITORED
 from diastole_hw.convert.lanes.reduction import Largest
 from diastole_hw.convert.lanes.scale import tensor_scale
 from diastole_hw.convert.lanes.tile_quantiser import TileQuantiser
-from diastole_hw.convert.tile_layouts import asked_layout, waiting_tile_layout
+from diastole_hw.convert.tile_layouts import requested_layout, waiting_tile_layout
 from diastole_hw.convert.tile_order import cut_layout
 from diastole_hw.data_registers import data_register
 from diastole_hw.memory.ram import Ram
@@ -180,7 +180,7 @@ class Converter(wiring.Component):
         m.submodules.walk = walk = TensorWalk(self.sizes, in_patches=bool(self.kept_rows))
         m.submodules.requests = requests = ReadRequests(self.sizes)
         m.submodules.intake = intake = Intake(self.sizes, fed=self.fed)
-        to_request = StreamFifo(shape=asked_layout(self.sizes), depth=_TO_REQUEST)
+        to_request = StreamFifo(shape=requested_layout(self.sizes), depth=_TO_REQUEST)
         to_read = StreamFifo(shape=self._waiting_tile, depth=self.sizes.tiles_ahead)
         m.submodules.to_request = to_request
         m.submodules.to_read = to_read
@@ -260,7 +260,7 @@ class Converter(wiring.Component):
             m.d.comb += cut[length].eq((job.cut[length] + less_1) >> shift)
         return cut
 
-    def _feed(self, m, job, start, intake, asked, requests):
+    def _feed(self, m, job, start, intake, requested, requests):
         """Stream the rows of a chain into the intake; no data are requested from memory meanwhile.
         Return whether the chain has more rows to send."""
         m.submodules.feed = feed = Feed(self.sizes)
@@ -272,9 +272,9 @@ class Converter(wiring.Component):
             feed.cols.eq(job.cols),
             *([feed.cut.eq(job.cut)] if self.kept_rows else []),
             intake.by_blocks.eq(job.fed),
-            requests.payload.eq(asked.payload),
-            requests.valid.eq(asked.valid & ~job.fed),
-            asked.ready.eq(requests.ready | job.fed),
+            requests.payload.eq(requested.payload),
+            requests.valid.eq(requested.valid & ~job.fed),
+            requested.ready.eq(requests.ready | job.fed),
         ]
         return feed.busy
 

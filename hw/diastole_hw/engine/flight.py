@@ -9,7 +9,7 @@ from diastole_hw.data_registers import data_output, data_register
 from diastole_hw.memory.distributed_ram import DistributedRam
 from diastole_hw.plan.modes import Mode
 from diastole_hw.plan.plan import Plan
-from diastole_hw.schedule.tokens import GIVEN_RESULT, GIVEN_RESULTS, RESULT, product_layout
+from diastole_hw.schedule.tokens import COMMAND_RESULT, COMMAND_RESULTS, RESULT, product_layout
 from diastole_hw.stream.credit import Credit
 from diastole_sim.spec.command_table import ADDRESS_BITS
 
@@ -46,9 +46,9 @@ def older_layout(plan: Plan) -> data.StructLayout:
 def stored_layout(plan: Plan, direction: str) -> data.StructLayout:
     """Return the layout of the product fields that the drain of a direction uses. ``whole`` is the
     field of the direction."""
-    asked = _only(plan, "mode", "exponents", "lanes_outermost", "t_step", "chain").members
+    requested = _only(plan, "mode", "exponents", "lanes_outermost", "t_step", "chain").members
     whole = product_layout(plan)[f"{direction}_whole"].shape
-    return data.StructLayout(asked | {"whole": whole})
+    return data.StructLayout(requested | {"whole": whole})
 
 
 class LoadSignature(wiring.Signature):
@@ -176,7 +176,7 @@ class Flight(wiring.Component):
         Pulse, only while ``ready``: the set-up of a product of this command begins.
     ready : Out(1)
         True if nothing is in flight, or only a product whose data are all requested.
-    results : In(GIVEN_RESULTS)
+    results : In(COMMAND_RESULTS)
         Results of the product, valid with ``start``. ``base`` and ``pitch`` are multiples of a
         beat: their lowest bits are ignored.
     set_up, set_up_done : In(product_layout(plan)), In(1)
@@ -189,7 +189,7 @@ class Flight(wiring.Component):
     east, north : Out(StoreSignature(plan, direction))
     opens : In(1)
         Pulse: the first request for a tile of ``load.product`` is issued.
-    room : Out(1)
+    space : Out(1)
         True if there is a free slot of maxima for another tile of ``load.product``.
     busy : Out(1)
         A product is in flight.
@@ -213,7 +213,7 @@ class Flight(wiring.Component):
                 "start": In(1),
                 "command": In(1),
                 "ready": Out(1),
-                "results": In(GIVEN_RESULTS),
+                "results": In(COMMAND_RESULTS),
                 "set_up": In(product_layout(plan)),
                 "set_up_done": In(1),
                 "newest_command": Out(1),
@@ -221,7 +221,7 @@ class Flight(wiring.Component):
                 "execute": Out(ExecuteSignature(plan)),
                 **{name: Out(StoreSignature(plan, name)) for name in DIRECTIONS},
                 "opens": In(1),
-                "room": Out(1),
+                "space": Out(1),
                 "busy": Out(1),
                 "busy_behind": Out(1),
                 "done": Out(1),
@@ -334,7 +334,7 @@ class Flight(wiring.Component):
         transposes tiles."""
         store, given = getattr(self, name), self.results[name]
         low = exact_log2(self.plan.beat_bytes)  # lowest bits, 0 in multiples of a beat
-        kept = {each: Shape.cast(shape).width for each, shape in GIVEN_RESULT.members.items()}
+        kept = {each: Shape.cast(shape).width for each, shape in COMMAND_RESULT.members.items()}
         zeros = dict.fromkeys(kept, 0) | {"base": low, "pitch": low}
         if not (name == "north" and self.plan.fused):
             del kept["rows"]
@@ -375,7 +375,7 @@ class Flight(wiring.Component):
 
     def _tiles(self, m, numbers):
         """Count, by direction and number of the product, the tiles between their first request and
-        their last sum. Drive ``room``."""
+        their last sum. Drive ``space``."""
         counts, rooms = [], []
         most = self.plan.tiling.tiles_in_flight
         for store, at, name in zip((self.east, self.north), numbers, DIRECTIONS, strict=True):
@@ -392,7 +392,7 @@ class Flight(wiring.Component):
                 ]
             counts.append(tiles)
             rooms.append(~mine | (tiles[0].count + tiles[1].count < most))
-        m.d.comb += self.room.eq(Cat(rooms).all())
+        m.d.comb += self.space.eq(Cat(rooms).all())
         return counts
 
     def _goes(self, direction: str, product: data.View):

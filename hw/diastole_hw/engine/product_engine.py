@@ -21,7 +21,7 @@ from diastole_hw.plan.modes import Mode
 from diastole_hw.plan.plan import Plan
 from diastole_hw.ports import any_port, of_ports, per_port, port_name
 from diastole_hw.schedule.ring import RingSpace
-from diastole_hw.schedule.room import SumRoom
+from diastole_hw.schedule.sum_places import SumPlaces
 from diastole_hw.schedule.tile_walk import TileWalk
 from diastole_hw.schedule.tokens import (
     loaded_chunk_layout,
@@ -67,7 +67,7 @@ class ProductEngine(wiring.Component):
     read_command, headers_command : Out(1), Out(1)
         Command numbers of the offered read requests.
     requests : Out(stream of owned_request_layout())
-        Write requests; ``whose.owner`` is 0.
+        Write requests; ``owner_tag.owner`` is 0.
     beats : Out(stream of write_beat_layout(plan.data_width))
         Beats of the write requests, in order; neither stream waits for the other.
     read_1, requests_1, beats_1
@@ -120,7 +120,7 @@ class ProductEngine(wiring.Component):
         self._headers(m, stages)
         self._flight(m, stages)
         self._load(m, stages)
-        self._room(m, stages)
+        self._space(m, stages)
         self._execute(m, stages)
         self._store(m, stages)
         flight, control = stages.flight, self.control
@@ -194,7 +194,7 @@ class ProductEngine(wiring.Component):
         """Connect :class:`Flight`, which passes products from stage to stage."""
         control, setup, flight = self.control, stages.setup, stages.flight
         walk, chunks = stages.walk, stages.chunks
-        asking = any_port(loader.requests.busy for loader in stages.loaders)
+        requesting = any_port(loader.requests.busy for loader in stages.loaders)
         m.d.comb += [
             setup.start.eq(control.start),
             setup.mode.eq(control.mode),
@@ -207,7 +207,7 @@ class ProductEngine(wiring.Component):
             flight.start.eq(control.start),
             flight.command.eq(control.command),
             flight.results.eq(setup.results),
-            flight.load.busy.eq(walk.busy | asking),
+            flight.load.busy.eq(walk.busy | requesting),
             flight.execute.waits.eq(chunks.o.valid),
             flight.execute.next.eq(chunks.o.p.product),
             walk.start.eq(flight.load.start),
@@ -272,7 +272,7 @@ class ProductEngine(wiring.Component):
         wiring.connect(m, wiring.flipped(read.requests), requests.requests)
         wiring.connect(m, wiring.flipped(read.beats), fill.data)
 
-    def _room(self, m, stages):
+    def _space(self, m, stages):
         """Allow the request for a chunk when its places in the scratchpads are free and the queue
         of chunks has a free entry. The first chunk of a tile also needs a free slot of maxima."""
         requests, chunk, freed = stages.requests, stages.requests.chunks.p, stages.datapath.freed
@@ -305,17 +305,17 @@ class ProductEngine(wiring.Component):
             flight.opens.eq(take & chunk.first),
         ]
         full = [
-            chunk.load_stream & ~stream.room,
-            chunk.load_stationary & ~stationary.room,
+            chunk.load_stream & ~stream.space,
+            chunk.load_stationary & ~stationary.space,
             west_due & west.full,
             ~stages.chunks.i.ready,
-            chunk.first & ~flight.room,
+            chunk.first & ~flight.space,
         ]
         # ``full`` of the previous cycle's chunk: after an accepted chunk there is a cycle without a
         # chunk.
-        room = Signal()
-        m.d.sync += room.eq(stages.walk.chunks.valid & ~Cat(full).any())
-        m.d.comb += [loader.requests.room.eq(room) for loader in stages.loaders]
+        space = Signal()
+        m.d.sync += space.eq(stages.walk.chunks.valid & ~Cat(full).any())
+        m.d.comb += [loader.requests.space.eq(space) for loader in stages.loaders]
         for space, name in (
             (stream, "the streaming operand"),
             (stationary, "the stationary operand"),
@@ -353,15 +353,15 @@ class ProductEngine(wiring.Component):
         for name in ("blocks", "maxima"):
             loaded = getattr(pass_walk.loaded, name)
             for loader in stages.loaders:
-                there = getattr(loader, f"{name}_loaded")
+                available = getattr(loader, f"{name}_loaded")
                 m.d.comb += [
-                    there.take.eq(getattr(loader.fill, f"{name}_loaded")),
-                    there.give.eq(loaded.take),
+                    available.take.eq(getattr(loader.fill, f"{name}_loaded")),
+                    available.give.eq(loaded.take),
                 ]
-                fits = ~there.take | ~there.full
+                fits = ~available.take | ~available.full
                 m.d.sync += Assert(fits, f"more {name} loaded than asked for")
             missing = any_port(getattr(each, f"{name}_loaded").empty for each in stages.loaders)
-            m.d.comb += loaded.there.eq(~missing)
+            m.d.comb += loaded.available.eq(~missing)
 
     def _store(self, m, stages):
         """Add the drains of all directions. They share the writer; rows of dX go before rows of dW,
@@ -421,7 +421,7 @@ class ProductEngine(wiring.Component):
         places = TilePlaces(plan, transposed=transposed)
         waiting = summed_layout(plan, transposed=transposed)
         tiles = StreamFifo(waiting, TILES_OF_SUMS, ahead=plan.output_register)
-        banks, ended = SumRoom(), Credit(most=TILES_OF_SUMS)
+        banks, ended = SumPlaces(), Credit(most=TILES_OF_SUMS)
         m.submodules[f"{name}_drain"] = drain
         m.submodules[f"{name}_tiles"] = tiles
         m.submodules[f"{name}_places"] = places
@@ -478,14 +478,14 @@ class ProductEngine(wiring.Component):
     def _results(m, drain, store, port, arbiter):
         """Connect the write requests and beats of a drain to the arbiter of a port."""
         order = "first" if drain.north else "second"
-        asks = getattr(drain, port_name("requests", port))
+        drain_requests = getattr(drain, port_name("requests", port))
         taken = getattr(arbiter, f"{order}_requests")
         m.d.comb += [
-            taken.valid.eq(asks.valid),
-            taken.p.addr.eq(asks.p.addr),
-            taken.p.beats.eq(asks.p.beats),
-            taken.p.whose.command.eq(store.command),
-            asks.ready.eq(taken.ready),
+            taken.valid.eq(drain_requests.valid),
+            taken.p.addr.eq(drain_requests.p.addr),
+            taken.p.beats.eq(drain_requests.p.beats),
+            taken.p.owner_tag.command.eq(store.command),
+            drain_requests.ready.eq(taken.ready),
         ]
         beats = getattr(drain, port_name("beats", port))
         wiring.connect(m, beats, getattr(arbiter, f"{order}_beats"))

@@ -10,7 +10,7 @@ from diastole_hw.plan.modes import OPERATION_OF, PRODUCTS, Mode, product_of
 from diastole_hw.plan.plan import Plan
 from diastole_hw.schedule.lengths import nest_lengths, nest_slabs
 from diastole_hw.schedule.tokens import (
-    GIVEN_RESULTS,
+    COMMAND_RESULTS,
     NEST_OPERANDS,
     operands_layout,
     product_layout,
@@ -64,7 +64,7 @@ class Setup(wiring.Component):
     fits : Out(1)
         dY fits in the fused backward pass, for the ``operands`` of the cycle before; 0 in a machine
         without a fused pass.
-    results : Out(GIVEN_RESULTS)
+    results : Out(COMMAND_RESULTS)
         Results for the ``mode`` and ``operands`` of this cycle; combinational. Undefined for a
         direction that the mode does not use.
     done : Out(1)
@@ -84,7 +84,7 @@ class Setup(wiring.Component):
                 "mode": In(Mode),
                 "operands": In(operands_layout(plan)),
                 "fits": Out(1),
-                "results": Out(GIVEN_RESULTS),
+                "results": Out(COMMAND_RESULTS),
                 "done": Out(1),
                 "product": Out(product_layout(plan)),
             }
@@ -239,7 +239,7 @@ class Setup(wiring.Component):
             name: range(longest[name] + 1) if name in longest else self.operands[name].shape()
             for name in NEST_OPERANDS
         }
-        given = data_register(data.StructLayout(fields), name="given_nest")
+        given = data_register(data.StructLayout(fields), name="command_nest")
         with m.If(self.start):
             m.d.sync += [given[name].eq(self.operands[name]) for name in NEST_OPERANDS]
         most_groups = max(limits.groups[-1] for limits in of_modes.values())

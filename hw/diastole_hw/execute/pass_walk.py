@@ -10,16 +10,16 @@ from amaranth.lib.wiring import In, Out
 from diastole_hw.data_registers import data_register
 from diastole_hw.plan.plan import Plan
 from diastole_hw.schedule.halves import west_word
-from diastole_hw.schedule.room import place_of_sums
+from diastole_hw.schedule.sum_places import place_of_sums
 from diastole_hw.schedule.tokens import PLANE, length_shapes, loaded_chunk_layout, pass_layout
 from diastole_sim.spec.sizes.array_sizes import TILES_OF_SUMS
 
 BANKS = wiring.Signature({"free": In(1), "take": Out(1)})
 """Handshake for the space of a tile's sums in one direction. ``free``: space is free. ``take``: the
 tile takes the space, in the cycle of the tile's first pass. The store unit counts the space."""
-LOADED = wiring.Signature({"there": In(1), "take": Out(1)})
-"""Handshake for loaded data. ``there``: loaded data wait for a chunk. ``take``: a chunk takes the
-data, with the first pass of the chunk."""
+LOADED = wiring.Signature({"available": In(1), "take": Out(1)})
+"""Handshake for loaded data. ``available``: loaded data wait for a chunk. ``take``: a chunk takes
+the data, with the first pass of the chunk."""
 LOADS = ("blocks", "maxima")
 
 
@@ -74,12 +74,12 @@ class PassWalk(wiring.Component):
     north every slice of the contraction is a tile of its own. The slice is a chunk, or a chunk for
     each pair of planes. A pass that opens a tile waits for free space.
 
-    Tiles of sums take the places of :func:`diastole_hw.schedule.room.place_of_sums` in turn, and
-    the tiles of a product follow the tiles of the previous product. A machine with a single
+    Tiles of sums take the places of :func:`diastole_hw.schedule.sum_places.place_of_sums` in turn,
+    and the tiles of a product follow the tiles of the previous product. A machine with a single
     direction ignores ``north``. A machine without a fused pass ignores ``fused``.
 
     Timing: one pass per cycle. ``passes`` is combinational from ``chunks``, and ``passes.valid``
-    also from ``there`` and ``free``. ``take`` and ``chunks.ready`` are combinational from
+    also from ``available`` and ``free``. ``take`` and ``chunks.ready`` are combinational from
     ``passes.ready`` too. A chunk is released with the last pass of the chunk.
 
     Members
@@ -286,22 +286,24 @@ class PassWalk(wiring.Component):
         chunk, banks, loaded = self.chunks.p, self.banks, self.loaded
         opens_east = Signal()
         opens_north = Signal()
-        there = Signal()
+        available = Signal()
         free = Signal()
         taken = Signal()
         loads = chunk.load_stream | chunk.load_stationary
         blocks = at.first & (loads | chunk.load_west if self.plan.planar else loads)
         waits = dict(zip(LOADS, (blocks, at.first & chunk.first), strict=True))
         m.d.comb += [
-            there.eq(Cat(~due | getattr(loaded, what).there for what, due in waits.items()).all()),
+            available.eq(
+                Cat(~due | getattr(loaded, what).available for what, due in waits.items()).all()
+            ),
             opens_east.eq(~north & chunk.first & at.first),
             opens_north.eq(
                 Mux(fused, has.also(at.first, has.opens), north & chunk.first & at.first)
             ),
             free.eq((~opens_east | banks.east.free) & (~opens_north | banks.north.free)),
-            self.passes.valid.eq(self.chunks.valid & there & free),
-            self.wait_load.eq(self.chunks.valid & ~there),
-            self.wait_accumulator.eq(self.chunks.valid & there & ~free),
+            self.passes.valid.eq(self.chunks.valid & available & free),
+            self.wait_load.eq(self.chunks.valid & ~available),
+            self.wait_accumulator.eq(self.chunks.valid & available & ~free),
             taken.eq(self.passes.valid & self.passes.ready),
             *(getattr(loaded, what).take.eq(taken & due) for what, due in waits.items()),
             banks.east.take.eq(taken & opens_east),

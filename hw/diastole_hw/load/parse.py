@@ -204,12 +204,12 @@ class RegionParse(wiring.Component):
         rounded up to the whole granules that memory delivers."""
         plan = self.plan
         left = Signal.like(region.cols, name="left")
-        room = Signal(range(GROUP_BLOCKS + 1))
+        space = Signal(range(GROUP_BLOCKS + 1))
         whole = Signal(range(GROUP_BLOCKS + 1))
         m.d.comb += [
             left.eq(region.cols - col),
-            room.eq(GROUP_BLOCKS - offset),
-            blocks.eq(Mux(left < room, left, room)),
+            space.eq(GROUP_BLOCKS - offset),
+            blocks.eq(Mux(left < space, left, space)),
             self.groups.p.blocks.eq(whole),
         ]
         for cls in range(3):

@@ -51,7 +51,7 @@ class RegionRequests(wiring.Component):
     Not checked: a region starts on a whole granule of its group, and ``base`` and maxima of a
     tensor are aligned to beats.
 
-    Timing: 1 cycle for a chunk, once ``room`` is high. Then follow, in order, the steps of
+    Timing: 1 cycle for a chunk, once ``space`` is high. Then follow, in order, the steps of
     :class:`diastole_hw.schedule.regions.RegionSteps` that request something:
 
     - A step of maxima takes 2 cycles. In the second cycle, ``regions`` and ``requests`` are valid
@@ -74,7 +74,7 @@ class RegionRequests(wiring.Component):
         ``c_blocks``, ``tensors``, ``to_columns``, ``t_step`` and ``stationary_stride``, and with
         planes ``planes`` and ``lengths``.
     chunks : In(stream of chunk_layout(plan))
-    room : In(1)
+    space : In(1)
         The scratchpads have free space for the data of the chunk at ``chunks``. The space is taken
         with the chunk, which must have been offered for a cycle.
     regions : Out(stream of region_layout(plan))
@@ -98,7 +98,7 @@ class RegionRequests(wiring.Component):
             {
                 "product": In(product_layout(plan)),
                 "chunks": In(stream.Signature(chunk_layout(plan))),
-                "room": In(1),
+                "space": In(1),
                 "regions": Out(stream.Signature(region_layout(plan))),
                 "requests": Out(stream.Signature(request_layout())),
                 "busy": Out(1),
@@ -173,9 +173,9 @@ class RegionRequests(wiring.Component):
             m.d.comb += self.busy.eq(~fsm.ongoing("CHUNK"))
             # Wait for a chunk and for free space.
             with m.State("CHUNK"):
-                m.d.comb += self.chunks.ready.eq(self.room)
+                m.d.comb += self.chunks.ready.eq(self.space)
                 m.d.sync += left.eq(table.wanted)
-                with m.If(self.chunks.valid & self.room):
+                with m.If(self.chunks.valid & self.space):
                     m.d.sync += chunk.eq(self.chunks.payload)
                     next_step(left)
             # Compute the address of the maxima, or begin to locate the first row of blocks.
@@ -351,10 +351,10 @@ class RegionRequests(wiring.Component):
         group = max(layout.group_beats for layout in layouts) * plan.beat_bytes
         skipped = Signal(range(group))  # bytes of the group before the first elements
         rest = Signal(range(group + 1))  # bytes from the first elements to the next group
-        room = Signal(range(GROUP_BLOCKS + 1))
+        space = Signal(range(GROUP_BLOCKS + 1))
         m.d.comb += [
-            room.eq(GROUP_BLOCKS - offset),
-            blocks.eq(Mux(cols_left < room, cols_left, room)),
+            space.eq(GROUP_BLOCKS - offset),
+            blocks.eq(Mux(cols_left < space, cols_left, space)),
         ]
         for each in range(3):
             with m.If(cls == each):
@@ -370,12 +370,12 @@ class RegionRequests(wiring.Component):
                     rest.eq(Array(of_group - start for start in starts)[offset]),
                     exponents.eq(before),
                 ]
-        asked = Signal.like(both, name="group_beats")
+        requested = Signal.like(both, name="group_beats")
         moved = Signal(range(group + 1))
         with m.If(offset == 0):
-            m.d.comb += [asked.eq(both), moved.eq(self._groups_bytes(cls, Const(1, 1)))]
+            m.d.comb += [requested.eq(both), moved.eq(self._groups_bytes(cls, Const(1, 1)))]
         with m.Elif(~at_mantissas):
-            m.d.comb += [asked.eq(exponents), moved.eq(skipped)]
+            m.d.comb += [requested.eq(exponents), moved.eq(skipped)]
         with m.Else():
-            m.d.comb += [asked.eq(beats), moved.eq(rest)]
-        return GroupRequest(asked, moved, blocks, (offset == 0) | at_mantissas)
+            m.d.comb += [requested.eq(beats), moved.eq(rest)]
+        return GroupRequest(requested, moved, blocks, (offset == 0) | at_mantissas)

@@ -8,7 +8,7 @@ from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
-from diastole_hw.choice import the_one_of
+from diastole_hw.choice import one_hot_select
 from diastole_hw.data_registers import delayed_record
 from diastole_hw.memory.port_floats import PortFloats
 from diastole_hw.memory.port_sums import PortSums, shown_layout, sums_layout
@@ -170,11 +170,11 @@ class Accumulators(wiring.Component):
         for number in range(1, named + 1):
             stage = delayed_record(m, stage, f"control_{number}", control=CONTROL)
             stages.append(stage)
-        asked = self._drained_ports(m)
+        requested = self._drained_ports(m)
         # The ports, each a stage behind the port before.
         for port, sums in enumerate(ports):
             m.submodules[f"port_sums_{port}"] = sums
-            wanted = (en & (number == port) for en, number in zip(drain.en, asked, strict=True))
+            wanted = (en & (number == port) for en, number in zip(drain.en, requested, strict=True))
             m.d.comb += [
                 sums.en.eq(stage.en),
                 sums.addr.eq(stage.addr),
@@ -188,7 +188,7 @@ class Accumulators(wiring.Component):
                 name = f"control_{named + 1 + port}"
                 stage = delayed_record(m, stage, name, control=CONTROL)
                 stages.append(stage)
-        self._show(m, asked, [sums.shown.as_value() for sums in ports])
+        self._show(m, requested, [sums.shown.as_value() for sums in ports])
         # From the address of the last port's word to its write.
         for number in range(ports[-1].written):
             stage = delayed_record(m, stage, f"finish_{number}", control=CONTROL)
@@ -223,17 +223,17 @@ class Accumulators(wiring.Component):
             m.d.comb += ports[-1].eq(following)
         return ports
 
-    def _show(self, m, asked, words):
+    def _show(self, m, requested, words):
         """Drive the words of a look-up. A port without a request outputs zeros."""
         drain = self.drain
         if self.aligned:
             for k, shown in enumerate(drain.data):
                 m.d.comb += shown.eq(reduce(or_, words[k :: self.drained]))
             return
-        for k, number in enumerate(asked):
+        for k, number in enumerate(requested):
             of_port = Signal(self.banks, name=f"shown_{k}")
             m.d.sync += of_port.eq(Cat(number == port for port in range(self.banks)))
-            m.d.comb += drain.data[k].eq(the_one_of(words, of_port))
+            m.d.comb += drain.data[k].eq(one_hot_select(words, of_port))
 
     def _drain_addr(self, port):
         """Return the address at which a look-up reads a port. The last port is never behind the

@@ -101,7 +101,7 @@ class AddFloats(wiring.Component):
         adds 1 to the exponent."""
         total = added.sum
         normal, count = normalised(m, total, (len(total) - 1).bit_length())
-        there = normal[-1]
+        nonzero = normal[-1]
         fraction = normal[GUARD_BITS + 1 : -1]
         half, rest = normal[GUARD_BITS], normal[:GUARD_BITS]
         exponent = Signal(EXPONENT_BITS)
@@ -115,6 +115,6 @@ class AddFloats(wiring.Component):
         result = data_output(m, self.result, "result_register")
         inexact = data_output(m, self.inexact, "inexact_register")
         m.d.sync += [
-            result.eq(Mux(there, Cat(packed, added.negative), 0)),
+            result.eq(Mux(nonzero, Cat(packed, added.negative), 0)),
             inexact.eq(half | rest.any()),
         ]

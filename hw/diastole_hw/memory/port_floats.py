@@ -5,7 +5,7 @@ from amaranth.hdl import Cat, Const, Module, Mux, Signal
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
-from diastole_hw.choice import the_one_of
+from diastole_hw.choice import one_hot_select
 from diastole_hw.data_registers import data_register, delayed_record
 from diastole_hw.memory.chunk_lane import ChunkLane, lane_latency
 from diastole_hw.memory.port_sums import shown_layout, sums_layout
@@ -155,7 +155,7 @@ class PortFloats(wiring.Component):
                     ram.read_addr.eq(Mux(adds, reads[1][:-1], self.read_addr[:-1])),
                 ]
             m.d.sync += added_to[memory].eq(adds)
-        return rams, the_one_of([ram.read_data for ram in rams], added_to)
+        return rams, one_hot_select([ram.read_data for ram in rams], added_to)
 
     def _add(self, m, stages, lanes, poison):
         """Add partial sums into the sums of chunks. Return the poison bits of the new sums."""
@@ -217,4 +217,4 @@ class PortFloats(wiring.Component):
         shown_of = Signal(SUM_MEMORIES)  # by memory: ``shown`` comes from this memory
         wanted = Cat(self.read_addr[-1] == memory for memory in range(SUM_MEMORIES))
         m.d.sync += shown_of.eq(Mux(self.read, wanted, 0))
-        m.d.comb += self.shown.as_value().eq(the_one_of(words, shown_of))
+        m.d.comb += self.shown.as_value().eq(one_hot_select(words, shown_of))

@@ -4,7 +4,7 @@ from amaranth.hdl import Module, Mux, Shape, Signal, signed, unsigned
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
-from diastole_hw.choice import the_one_of
+from diastole_hw.choice import one_hot_select
 from diastole_hw.data_registers import data_register, delayed_record
 from diastole_hw.memory.ram import Ram
 from diastole_hw.plan.plan import Plan
@@ -122,9 +122,9 @@ class PortSums(wiring.Component):
                 ram.write_data.eq(added),
             ]
             m.d.sync += [added_to[memory].eq(adds), shown_of[memory].eq(reads)]
-        m.d.comb += self.shown.eq(the_one_of(words, shown_of))
+        m.d.comb += self.shown.eq(one_hot_select(words, shown_of))
         m.d["sync" if self.plan.output_register else "comb"] += stored.eq(
-            the_one_of(words, added_to)
+            one_hot_select(words, added_to)
         )
         for lane in range(self.plan.block):
             m.d.sync += added.sums[lane].eq(stored.sums[lane] + self.psums.sums[lane])

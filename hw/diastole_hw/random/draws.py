@@ -147,7 +147,7 @@ class Draws(wiring.Component):
         m.submodules.cuts = cuts = StreamFifo(
             shape=self._planned_layout, depth=words_ahead(self.lanes), quick=True, still=True
         )
-        m.submodules.asked = asked = Credit(most=_GROUPS_AHEAD)
+        m.submodules.requested = requested = Credit(most=_GROUPS_AHEAD)
         groups = StreamFifo(shape=self._groups_layout, depth=self._groups_kept, still=True)
         m.submodules.groups = groups
         drawn = Signal(self._groups_layout)
@@ -159,8 +159,8 @@ class Draws(wiring.Component):
             groups.o.ready.eq(given.ready),
             groups.i.payload.eq(drawn),
             groups.i.valid.eq(done),
-            asked.take.eq(numbers.valid & numbers.ready),
-            asked.give.eq(given.valid & given.ready),
+            requested.take.eq(numbers.valid & numbers.ready),
+            requested.give.eq(given.valid & given.ready),
         ]
         if self._hash_cycles == _SLOW:  # a slow unit's results come early enough in their cycle
             with m.If(~groups.o.valid):
@@ -170,7 +170,7 @@ class Draws(wiring.Component):
         if self.prompt:
             taken = ~self.o.valid | self.o.ready
             m.d.sync += Assert(taken, "a word waits whose taker said that none does")
-        self._plan(m, cuts.i, numbers, asked.full)
+        self._plan(m, cuts.i, numbers, requested.full)
         self._cut(m, cuts.o, given)
         return m
 
@@ -183,7 +183,7 @@ class Draws(wiring.Component):
             m.submodules[f"hash{n}"] = unit = Threefry(cycles=self._hash_cycles)
             hashes.append(unit)
         first = hashes[0]
-        numbers, asks, number = self._numbers(m, first)
+        numbers, requesting, number = self._numbers(m, first)
         low = Signal(32 - exact_log2(units))
         m.d.comb += low.eq(number.first + number.following)
         for n, unit in enumerate(hashes):
@@ -192,7 +192,7 @@ class Draws(wiring.Component):
                 unit.key_high.eq(self.tag ^ (SECOND_COPY_TAG if n >= units else 0)),
                 unit.high.eq(self.step),
                 unit.i.payload.eq(Cat(Const(n % units, exact_log2(units)), low)),
-                unit.i.valid.eq(asks),
+                unit.i.valid.eq(requesting),
             ]
         for copy in range(self.copies):
             own = copy < self.tags  # the copy has a tag of its own
@@ -212,11 +212,11 @@ class Draws(wiring.Component):
             m.d.comb += queue.o.ready.eq(unit.i.ready)
             return queue.i, queue.o.valid, queue.o.p
         numbers = stream.Signature(layout).create()
-        asks = Signal()
+        requesting = Signal()
         number = data_register(layout, name="number")
         m.d.comb += numbers.ready.eq(1)
-        m.d.sync += [asks.eq(numbers.valid), number.eq(numbers.p)]
-        return numbers, asks, number
+        m.d.sync += [requesting.eq(numbers.valid), number.eq(numbers.p)]
+        return numbers, requesting, number
 
     @property
     def _groups_layout(self):
@@ -229,30 +229,30 @@ class Draws(wiring.Component):
         shift = exact_log2(self.group)
         place_ = self.i.p
         offset = place_.index[:shift]
-        asked_first = Signal()
+        requested_first = Signal()
         need_first = Signal()
         need_end = Signal()
         may = Signal()
         m.d.comb += [
-            need_first.eq(~asked_first & ~(place_.goes_on & offset.any())),
+            need_first.eq(~requested_first & ~(place_.goes_on & offset.any())),
             need_end.eq(self._goes_over(offset)),
             may.eq(groups.ready & ~full),
             groups.p.first.eq(place_.index[shift:]),
             groups.p.following.eq(~need_first),
             groups.valid.eq(self.i.valid & cuts.ready & ~full & (need_first | need_end)),
-            cuts.p.first.eq(need_first | asked_first),
+            cuts.p.first.eq(need_first | requested_first),
             cuts.p.offset.eq(offset),
             cuts.p.row.eq(place_.row),
         ]
         with m.If(need_first & need_end):  # two groups: stay for the second
             with m.If(groups.valid & groups.ready):
-                m.d.sync += asked_first.eq(1)
+                m.d.sync += requested_first.eq(1)
         with m.Else():
             enough = may | ~(need_first | need_end)
             m.d.comb += self.i.ready.eq(cuts.ready & enough)
             m.d.comb += cuts.valid.eq(self.i.valid & enough)
             with m.If(self.i.valid & self.i.ready):
-                m.d.sync += asked_first.eq(0)
+                m.d.sync += requested_first.eq(0)
 
     def _cut(self, m, cuts, groups):
         """Take as many groups as planned, and cut the word from the last group or the last two

@@ -181,10 +181,10 @@ class Threefry(wiring.Component):
     def _kept(self, m, name, valid, words):
         """Return ``valid`` and ``words`` a cycle later."""
         kept = tuple(data_register(32, name=f"{name}_{word}") for word in ("low", "high"))
-        there = Signal(name=f"{name}_valid")
-        m.d.sync += there.eq(valid)
+        valid_next = Signal(name=f"{name}_valid")
+        m.d.sync += valid_next.eq(valid)
         m.d.sync += [register.eq(word) for register, word in zip(kept, words, strict=True)]
-        return there, kept
+        return valid_next, kept
 
     def _pass(self, m, valid, words):
         """Run new hashes and returning hashes through the ring. Return whether a hash leaves the

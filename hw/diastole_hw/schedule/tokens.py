@@ -47,7 +47,7 @@ TENSOR = data.StructLayout(
     }
 )
 
-GIVEN_RESULT = data.StructLayout(
+COMMAND_RESULT = data.StructLayout(
     {
         "base": unsigned(ADDRESS_BITS),
         "pitch": unsigned(PITCH_BITS),  # bytes from a row to the next
@@ -56,10 +56,10 @@ GIVEN_RESULT = data.StructLayout(
     }
 )
 """Result of a product, with the fields that follow from a command alone."""
-GIVEN_RESULTS = data.StructLayout({"east": GIVEN_RESULT, "north": GIVEN_RESULT})
+COMMAND_RESULTS = data.StructLayout({"east": COMMAND_RESULT, "north": COMMAND_RESULT})
 """Results of a product, by the direction in which sums leave the array."""
 RESULT = data.StructLayout(
-    GIVEN_RESULT.members
+    COMMAND_RESULT.members
     | {"tile_pitch": unsigned(ADDRESS_BITS)}  # bytes between first rows of T tiles
 )
 

@@ -27,7 +27,7 @@ from diastole_sim.spec.serial import (
 FCS_WORDS = 1
 MOST_HEARD = HEAD_WORDS + MOST_WORDS + FCS_WORDS
 
-HEAD = data.StructLayout({"ask": 4, "status": 3, "answer": 1, "words": 8, "sequence": 16})
+HEAD = data.StructLayout({"operation": 4, "status": 3, "answer": 1, "words": 8, "sequence": 16})
 """First word of a frame, as defined in :mod:`diastole_sim.spec.serial`."""
 
 _ANSWER = 1 << 7
@@ -107,9 +107,9 @@ class Bridge(wiring.Component):
         m.submodules.buffer = buffer = Ram(width=WORD_BITS, depth=MOST_WORDS + 1)
         listening, accessing = Signal(), Signal()
         request = self._hear(m, listening, words, head, address, buffer)
-        m.d.comb += [writing.eq(_one_of(head.ask, WRITES)), buffer.read_addr.eq(index)]
+        m.d.comb += [writing.eq(_one_of(head.operation, WRITES)), buffer.read_addr.eq(index)]
         done, response, answer = self._access(
-            m, accessing, head.ask, writing, address + (index << 2), buffer.read_data
+            m, accessing, head.operation, writing, address + (index << 2), buffer.read_data
         )
         with m.If(~listening):
             m.d.comb += [buffer.write_addr.eq(index), buffer.write_data.eq(answer)]
@@ -128,9 +128,9 @@ class Bridge(wiring.Component):
                 m.next = "ANSWER"
                 with m.If(repeated):
                     m.d.sync += status.eq(last.status)
-                with m.Elif(~complete | (head.ask > max(Ask))):
+                with m.Elif(~complete | (head.operation > max(Ask))):
                     m.d.sync += status.eq(Status.REFUSED)
-                with m.Elif(head.ask == Ask.IDENTIFY):
+                with m.Elif(head.operation == Ask.IDENTIFY):
                     m.d.sync += last.known.eq(0)
                 with m.Else():
                     m.next = "FETCH"
@@ -176,7 +176,7 @@ class Bridge(wiring.Component):
             with m.State("GIVE"):
                 number = (address >> 2) + index
                 identity = Mux(number < len(IDENTITY), Array(self.identity)[number[:3]], 0)
-                word = Mux(head.ask == Ask.IDENTIFY, identity, buffer.read_data)
+                word = Mux(head.operation == Ask.IDENTIFY, identity, buffer.read_data)
                 self._offer(m, word, last=at_end)
                 with m.If(self.answer.ready):
                     m.d.sync += index.eq(index + 1)
@@ -199,9 +199,14 @@ class Bridge(wiring.Component):
         heard = Signal.like(words)  # the last value means too many words
         deaf = Signal()  # part of the frame arrived while not ``listening``
         request = Signal()
-        asks = ~head.answer & (head.status == Status.DONE)
+        is_request = ~head.answer & (head.status == Status.DONE)
         m.d.comb += request.eq(
-            self.ends & self.good & listening & ~deaf & asks & (heard >= HEAD_WORDS + FCS_WORDS)
+            self.ends
+            & self.good
+            & listening
+            & ~deaf
+            & is_request
+            & (heard >= HEAD_WORDS + FCS_WORDS)
         )
         with m.If(self.ends):
             m.d.sync += [heard.eq(0), deaf.eq(0)]
@@ -223,7 +228,7 @@ class Bridge(wiring.Component):
                 m.d.sync += address.eq(self.word)
         return request
 
-    def _access(self, m, accessing, ask, writing, where, word):
+    def _access(self, m, accessing, operation, writing, where, word):
         """Access a word while ``accessing``. Return whether the access is done, its response, and
         the word read."""
         axil, memory = self.axil, self.memory
@@ -232,7 +237,7 @@ class Bridge(wiring.Component):
         response = Signal(2)
         answer = Signal(WORD_BITS)
         inside = address[ADDRESS_SPACE_BITS:] == 0
-        in_memory = _one_of(ask, (Ask.READ_MEMORY, Ask.WRITE_MEMORY))
+        in_memory = _one_of(operation, (Ask.READ_MEMORY, Ask.WRITE_MEMORY))
         accepted = {name: Signal(name=f"{name}_accepted") for name in ("ar", "aw", "w")}
         register = accessing & ~in_memory & inside
         for name, sent in accepted.items():

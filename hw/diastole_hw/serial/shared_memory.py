@@ -115,18 +115,18 @@ class SharedMemory(wiring.Component):
         left = Signal(8)
         bad = Signal()
         free = Signal()  # the last read beat is accepted
-        asked = Signal()
+        requested = Signal()
         given = Signal()  # the requested word is valid
         issue = Signal()
         shown = Signal(max(len(self._word(port.address)), 1))
         outside = Signal()
         m.d.comb += [
             free.eq(~axi.rvalid | axi.rready),
-            asked.eq(port.valid & ~port.write & ~given & free),
-            issue.eq(reading & free & ~asked),
+            requested.eq(port.valid & ~port.write & ~given & free),
+            issue.eq(reading & free & ~requested),
             axi.arready.eq(~reading),
         ]
-        m.d.sync += given.eq(asked)
+        m.d.sync += given.eq(requested)
         with m.If(axi.arvalid & axi.arready):
             m.d.sync += [reading.eq(1), beat.eq(self._beat(axi.araddr)), left.eq(axi.arlen)]
             m.d.sync += bad.eq(~self._inside(axi.araddr))
@@ -137,11 +137,11 @@ class SharedMemory(wiring.Component):
             m.d.sync += axi.rresp.eq(Mux(bad, DECERR, OKAY))
         for number, lane in enumerate(lanes):
             m.d.comb += [
-                lane.read_en.eq(issue | asked),
-                lane.read_addr.eq(Mux(asked, self._beat(port.address), beat)),
+                lane.read_en.eq(issue | requested),
+                lane.read_addr.eq(Mux(requested, self._beat(port.address), beat)),
                 axi.rdata[8 * number : 8 * number + 8].eq(lane.read_data),
             ]
-        with m.If(asked):
+        with m.If(requested):
             m.d.sync += [shown.eq(self._word(port.address)), outside.eq(~here)]
         words = [axi.rdata[k : k + 32] for k in range(0, self.data_width, 32)]
         m.d.comb += port.answer.eq(Array(words)[shown] if len(words) > 1 else words[0])

@@ -12,7 +12,7 @@ from diastole_hw.data_registers import data_register
 from diastole_hw.memory.maxima import drain_entries, lookup_layout
 from diastole_hw.plan.modes import PRODUCTS, Mode
 from diastole_hw.plan.plan import Plan
-from diastole_hw.schedule.room import place_of_sums
+from diastole_hw.schedule.sum_places import place_of_sums
 from diastole_hw.schedule.tokens import RESULT, drained_layout, length_shapes, span_layout
 from diastole_hw.store.transpose_tile import column_vectors
 from diastole_hw.successor import is_successor
@@ -78,7 +78,7 @@ class DrainWalk(wiring.Component):
     The address of a row follows from the preceding tile. The tiles of a result must therefore
     arrive from its corner on, without gaps: first tiles side by side, or, if transposed or with
     ``lanes_outermost``, first tiles below each other. Tiles stand in the accumulators as
-    :func:`diastole_hw.schedule.room.place_of_sums` says, tiles of one result behind tiles of
+    :func:`diastole_hw.schedule.sum_places.place_of_sums` says, tiles of one result behind tiles of
     another.
 
     Timing: a tile waits 1 cycle, and as long as its memory is ``taken``. Then a word is read in
@@ -197,17 +197,17 @@ class DrainWalk(wiring.Component):
         with m.If(self.tiles.valid & ~started):
             m.d.sync += span_due.eq(~self.chained if self.chains else 1)
             self._start(m, at)
-        there = Signal()
+        available = Signal()
         reads = Signal()
         m.d.comb += [
             # A tile that was begun stays until its last word is read.
-            there.eq(started & ~self.taken.bit_select(number[0], 1)),
-            reads.eq(there & (~span_due | self.spans.ready)),
+            available.eq(started & ~self.taken.bit_select(number[0], 1)),
+            reads.eq(available & (~span_due | self.spans.ready)),
             steps.eq(reads & self.granted),
             self.read_valid.eq(Mux(reads, self._present(at), 0)),
             self.read_port.eq(at.port),
             self.read_addr.eq(self._addr(number, at.sums + at.t)),
-            self.spans.valid.eq(there & span_due & self.granted),
+            self.spans.valid.eq(available & span_due & self.granted),
             self.tiles.ready.eq((reads & at.ends) & self.granted),
             self.freed.eq(last_read),
         ]

@@ -105,15 +105,15 @@ class EmitRows(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        waits = {"unasked": Signal(name="unasked"), "unpacked": Signal(name="unpacked")}
+        waits = {"unrequested": Signal(name="unrequested"), "unpacked": Signal(name="unpacked")}
         addr = data_register(ADDRESS_BITS - self._granule, name="waiting_addr")
         cols, repeat = (self._register(f"waiting_{name}", name) for name in ("cols", "repeat"))
         free = ~Cat(waits.values()).any()
-        asks = self._ask(m, waits["unasked"], addr, cols, repeat)
+        requesting = self._request(m, waits["unrequested"], addr, cols, repeat)
         packs = self._pack(m, waits["unpacked"], addr, cols, repeat)
         m.d.comb += [
             self.spans.ready.eq(free),
-            self.busy.eq(self.spans.valid | ~free | asks | packs),
+            self.busy.eq(self.spans.valid | ~free | requesting | packs),
         ]
         with m.If(self.spans.valid & free):
             m.d.sync += [wait.eq(1) for wait in waits.values()]
@@ -125,16 +125,16 @@ class EmitRows(wiring.Component):
             ]
         return m
 
-    def _ask(self, m, waits, waiting, cols, repeat):
+    def _request(self, m, waits, waiting, cols, repeat):
         """Issue a request for every row to write. The waiting span is accepted with the last
         request of the current span. Return whether there is a current span."""
         plan, request = self.plan, self.requests.p
-        asks = Signal()
+        requesting = Signal()
         addr = data_register(waiting.shape(), name="addr")
         beats = data_register(
-            range((FLOAT_BYTES << len(cols)) // plan.beat_bytes + 2), name="asked"
+            range((FLOAT_BYTES << len(cols)) // plan.beat_bytes + 2), name="requested"
         )
-        rows = self._register("rows_to_ask", "repeat")
+        rows = self._register("rows_to_request", "repeat")
         last = Signal(name="last_request")
         in_beat = exact_log2(plan.beat_bytes) - self._granule
         step = self.pitch if self.stride == 1 else self.pitch << 1
@@ -143,15 +143,15 @@ class EmitRows(wiring.Component):
             last.eq(rows == 1),
             request.addr.eq(Cat(Const(0, self._granule + in_beat), addr[in_beat:])),
             request.beats.eq(beats),
-            self.requests.valid.eq(asks),
+            self.requests.valid.eq(requesting),
         ]
-        with m.If(asks & self.requests.ready):
+        with m.If(requesting & self.requests.ready):
             m.d.sync += [addr.eq(addr + (step >> self._granule)), rows.eq(rows - 1)]
-            m.d.sync += asks.eq(~last)
-        with m.If(waits & (~asks | (last & self.requests.ready))):
-            m.d.sync += [waits.eq(0), asks.eq(1), addr.eq(waiting), rows.eq(repeat)]
+            m.d.sync += requesting.eq(~last)
+        with m.If(waits & (~requesting | (last & self.requests.ready))):
+            m.d.sync += [waits.eq(0), requesting.eq(1), addr.eq(waiting), rows.eq(repeat)]
             m.d.sync += beats.eq((from_beat + plan.beat_bytes - 1) >> exact_log2(plan.beat_bytes))
-        return asks
+        return requesting
 
     def _pack(self, m, waits, addr, waiting, repeat):
         """Pack words into beats. The waiting span is accepted when there is no current span. Return

@@ -212,33 +212,33 @@ class FloatPipe(wiring.Component):
             before = left.any()
         for side, name in zip(self.sides, reversed(self.plan.directions), strict=True):
             queue = StreamFifo(side.rows.payload.shape(), FLOAT_WORDS)
-            room = Credit(most=FLOAT_WORDS)
+            space = Credit(most=FLOAT_WORDS)
             m.submodules[f"{name}_queue"] = queue
-            m.submodules[f"{name}_room"] = room
+            m.submodules[f"{name}_space"] = space
             transposed = getattr(side, "transposed", Const(0, 1))
             to_rows = Signal(name=f"{name}_to_rows")
             # Grants arrive late: they are counted in the next cycle, and ``full`` is a register.
             counted, full = Signal(name=f"{name}_counted"), Signal(name=f"{name}_full")
-            count = room.count
+            count = space.count
             all_but_one = Mux(counted, count == FLOAT_WORDS - 2, count == FLOAT_WORDS - 1)
             whole = Mux(counted, count == FLOAT_WORDS - 1, count == FLOAT_WORDS)
             m.d.sync += [
                 counted.eq(to_rows),
-                full.eq(Mux(to_rows == room.give, whole, to_rows & all_but_one)),
+                full.eq(Mux(to_rows == space.give, whole, to_rows & all_but_one)),
             ]
             m.d.comb += [
                 side.full.eq(full),
                 side.may.eq(~side.full & ~before),
                 side.granted.eq(side.wanted.any() & side.may),
                 to_rows.eq(side.granted & ~transposed),
-                room.take.eq(counted),
-                room.give.eq(side.rows.valid & side.rows.ready),
+                space.take.eq(counted),
+                space.give.eq(side.rows.valid & side.rows.ready),
                 queue.i.valid.eq(floats.o.to[len(sinks)]),
                 Value.cast(queue.i.payload).eq(word),
             ]
             wiring.connect(m, queue.o, wiring.flipped(side.rows))
             if self.plan.vector is not None:
-                m.d.comb += side.inside.eq(counted | ~room.empty)
+                m.d.comb += side.inside.eq(counted | ~space.empty)
             m.d.sync += Assert(~queue.i.valid | queue.i.ready, f"no room for words of {name}")
             sinks.append(to_rows)
             if hasattr(side, "columns"):

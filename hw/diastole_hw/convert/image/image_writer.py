@@ -189,12 +189,12 @@ class ImageWriter(wiring.Component):
         starts = (self.destination, self.destination_t)
         for copy, (locate, bytes_) in enumerate(maxima.copies):
             length = data_register(ADDRESS_BITS, name=f"length{copy}")
-            there = Signal(name=f"length{copy}_known")
-            with m.If(~there & locate.ready):
-                m.d.sync += [length.eq(locate.address + bytes_ - starts[copy]), there.eq(1)]
+            length_valid = Signal(name=f"length{copy}_known")
+            with m.If(~length_valid & locate.ready):
+                m.d.sync += [length.eq(locate.address + bytes_ - starts[copy]), length_valid.eq(1)]
             with m.If(self.start):
-                m.d.sync += there.eq(0)
-            known.append(there)
+                m.d.sync += length_valid.eq(0)
+            known.append(length_valid)
             lengths.append(length)
         return lengths, Cat(known).all()
 

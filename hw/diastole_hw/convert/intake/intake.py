@@ -174,10 +174,10 @@ class Intake(wiring.Component):
         floats = self._masked(at.word, column)
         drawn = None
         if any(sizes.draws_at_intake):
-            room, word = Signal(), _Word(take & ~self.scan, at, floats, row_end, last_row)
+            space, word = Signal(), _Word(take & ~self.scan, at, floats, row_end, last_row)
             row_marks = self._row_marks(at, cols_end, row_end, last_row, last)
-            drawn = self._draw(m, word, may & offered, row_marks, room)
-            may &= self.scan | room
+            drawn = self._draw(m, word, may & offered, row_marks, space)
+            may &= self.scan | space
         beats = may
         if self.fed:
             m.d.comb += self.words.ready.eq(may & self.by_blocks)
@@ -303,10 +303,10 @@ class Intake(wiring.Component):
             self.write_en, self.write_at, self.write_data, written_row_end, written_last_row
         )
 
-    def _draw(self, m, word, offered, row_marks, room):
+    def _draw(self, m, word, offered, row_marks, space):
         """Return the accepted words, with their random bits, as soon as the random bits arrive.
 
-        ``offered``: a word is offered, and is accepted if ``room`` is 1. ``row_marks``: result of
+        ``offered``: a word is offered, and is accepted if ``space`` is 1. ``row_marks``: result of
         :meth:`_row_marks`.
         """
         sizes = self.sizes
@@ -336,7 +336,7 @@ class Intake(wiring.Component):
         if self.sizes.numerics.draws_by_rows:
             m.d.comb += [draws.start.eq(self.start & drawn), draws.height.eq(self.rows)]
         m.d.comb += [
-            room.eq(words.i.ready & (draws.i.ready | ~drawn)),
+            space.eq(words.i.ready & (draws.i.ready | ~drawn)),
             words.i.valid.eq(word.valid),
             words.i.p.at.eq(word.at),
             words.i.p.row_end.eq(word.row_end),

@@ -229,7 +229,7 @@ class TileQuantiser(wiring.Component):
             self.tile.ready.eq(passes.tile.ready),
             self.squares.ready.eq(passes.o.valid & passes.o.ready & step.piece_end),
         ]
-        self._ask(m, index, step)
+        self._request(m, index, step)
         stochastic = by_class(m, self.cls, map(int, sizes.draws), "stochastic").bool()
         word = words.i.p
         drawn = stochastic & step.inside if self.sizes.numerics.draws_by_rows else stochastic
@@ -254,7 +254,7 @@ class TileQuantiser(wiring.Component):
             if any(sizes.folds):
                 m.d.comb += word.folds[n].eq(measured)
 
-    def _ask(self, m, index, step):
+    def _request(self, m, index, step):
         """Describe the place of a word to the unit of random bits."""
         place_of_word = {
             "index": step.index,
@@ -271,13 +271,13 @@ class TileQuantiser(wiring.Component):
         and the strip that the word begins. The word waits until all have free space."""
         step, tile = passes.o.p, self.tile.p
         begins = [step.first & ~step.find, step.strip_first][: self._copies]
-        room = Signal()
+        space = Signal()
         took = Signal()
         halves = [
-            self._room(m, port, took & begin, f"{'second' if copy else 'first'}")
+            self._free_half(m, port, took & begin, f"{'second' if copy else 'first'}")
             for copy, (port, begin) in enumerate(zip(self._ports, begins, strict=True))
         ]
-        m.d.comb += room.eq(
+        m.d.comb += space.eq(
             Cat(~begin | half for begin, half in zip(begins, halves, strict=True)).all()
         )
         # Targets of a word, and whether the word goes to the target.
@@ -285,7 +285,7 @@ class TileQuantiser(wiring.Component):
         targets += [(p.group, begin) for p, begin in zip(self._ports, begins, strict=True)]
         for target, wanted in targets:
             others = [~w | t.ready for t, w in targets if t is not target]
-            m.d.comb += target.valid.eq(passes.o.valid & room & wanted & Cat(others).all())
+            m.d.comb += target.valid.eq(passes.o.valid & space & wanted & Cat(others).all())
         m.d.comb += took.eq(words.i.valid & words.i.ready)
         m.d.comb += passes.o.ready.eq(took)
         for port in self._ports:
@@ -297,7 +297,7 @@ class TileQuantiser(wiring.Component):
             strip = self.second.group.p
             m.d.comb += [strip.copy.eq(1), strip.line_end.eq(1), strip.copy_end.eq(step.strip_end)]
 
-    def _room(self, m, port, begins, name):
+    def _free_half(self, m, port, begins, name):
         """Return whether half of the double buffers of a copy, for elements and exponents, is
         free."""
         free = Signal(range(3), init=2, name=f"{name}_free")

@@ -211,11 +211,11 @@ class DescriptorCheck(wiring.Component):
             self.as_output & is_[Kind.COLUMN] & (self.of_product | ~self.by_columns),
         ]
         if self.shape.has_choices:
-            asks = it.by_slot | it.decides
+            needs_width = it.by_slot | it.decides
             undecided = [n for n, decided in enumerate(self.shape.choices) if not decided]
             faults += [
-                asks & (~is_[Kind.IMAGE] | ~it.aux.any()),
-                asks & among(it.tensor_class, undecided),
+                needs_width & (~is_[Kind.IMAGE] | ~it.aux.any()),
+                needs_width & among(it.tensor_class, undecided),
             ]
         m.d.comb += self.bad.eq(_any(faults))
         return m

@@ -8,7 +8,12 @@ from diastole_hw.data_registers import data_register
 from diastole_hw.vector.core.entry import entry_layout, is_register
 from diastole_hw.vector.core.row_order import RowOrder, row_at
 from diastole_hw.vector.core.timing import permuted_cycles, special_cycles, whole_cycles
-from diastole_hw.vector.stream_layouts import PIPELINE, VectorShape, given_layout, visited_layout
+from diastole_hw.vector.stream_layouts import (
+    PIPELINE,
+    VectorShape,
+    output_block_layout,
+    visited_layout,
+)
 from diastole_sim.spec.micro import INPUTS, REGISTERS
 
 BLOCKS = 4
@@ -52,7 +57,7 @@ class Issue(wiring.Component):
     acceptance, or later in the following cases:
 
     - Streams: every stream that the instruction reads must have a whole block, not counting a block
-      that is given back in this cycle. An instruction with an output waits for ``room``.
+      that is given back in this cycle. An instruction with an output waits for ``space``.
     - Special lanes: a special instruction, or an instruction that names the register of the last
       special instruction, waits until ``special_cycles`` after the last special instruction. The
       wait is B / 2 cycles longer if the instruction permutes rows of the register. The wait is
@@ -68,7 +73,7 @@ class Issue(wiring.Component):
     the first slot, and the register is written in the second slot.
 
     An ``end`` takes no cycle. The unit accepts an ``end`` on arrival if every used stream has a
-    block, at most 1 ``end`` in the slot of an instruction. ``give_back`` is high in the last cycle
+    block, at most 1 ``end`` in the slot of an instruction. ``release`` is high in the last cycle
     of the instruction, or at acceptance if no instruction is in progress. ``done`` is high when the
     end of the walk is accepted, the last rows are written, and the special lanes are idle.
 
@@ -85,9 +90,9 @@ class Issue(wiring.Component):
         Streams of memory or a product that the chain reads.
     level : In(array of 4 range(5))
         Number of whole blocks per input stream.
-    room : In(1)
+    space : In(1)
         Free space for B rows of any output, beyond the rows of all announced blocks.
-    given : Out(stream of :func:`given_layout`)
+    output_block : Out(stream of :func:`output_block_layout`)
         Announcement of an output block. Valid for the single cycle in which an instruction with an
         output is accepted.
     slot : Out(:func:`issued_layout`)
@@ -95,7 +100,7 @@ class Issue(wiring.Component):
     active, row : Out(1), Out(range(B))
     age : Out
         Cycles since the slot began, up to B + 8.
-    give_back : Out(1)
+    release : Out(1)
         Pulse: release 1 block of every used stream.
     done : Out(1)
         Pulse.
@@ -107,7 +112,7 @@ class Issue(wiring.Component):
     """
 
     i: stream.Interface
-    given: stream.Interface
+    output_block: stream.Interface
 
     def __init__(self, shape: VectorShape):
         self.shape = shape
@@ -118,13 +123,13 @@ class Issue(wiring.Component):
                 "block": In(visited_layout(shape)),
                 "used": In(INPUTS),
                 "level": In(counts),
-                "room": In(1),
-                "given": Out(stream.Signature(given_layout(shape))),
+                "space": In(1),
+                "output_block": Out(stream.Signature(output_block_layout(shape))),
                 "slot": Out(issued_layout(shape)),
                 "active": Out(1),
                 "row": Out(range(shape.block)),
                 "age": Out(range(self.latest + 1), init=self.latest),
-                "give_back": Out(1),
+                "release": Out(1),
                 "done": Out(1),
                 "working": Out(1),
                 "wants_inputs": Out(1),
@@ -157,8 +162,8 @@ class Issue(wiring.Component):
         rests, special_ready, renamed, owner = self._special(m, go & ~gives_first)
         ready = {
             "inputs": (self.i.p.streams & ~inputs) == 0,
-            "outputs": ~self.i.p.gives | gave | self.room,
-            "specials": special_ready & self._rows_are_there(m),
+            "outputs": ~self.i.p.gives | gave | self.space,
+            "specials": special_ready & self._rows_available(m),
         }
         instruction = self.i.valid & ~self.i.p.end
         m.d.comb += go.eq(
@@ -184,9 +189,9 @@ class Issue(wiring.Component):
 
     def _inputs(self, m, leaves):
         """Return which streams have a block, not counting a block that ``leaves``."""
-        there = Signal(INPUTS)
-        m.d.comb += there.eq(Cat(level > leaves for level in self.level))
-        return there
+        available = Signal(INPUTS)
+        m.d.comb += available.eq(Cat(level > leaves for level in self.level))
+        return available
 
     def _special(self, m, go):
         """Track the age of the last special instruction, and the renamed register. Return whether
@@ -224,7 +229,7 @@ class Issue(wiring.Component):
         """Return whether an operand is ``register``."""
         return is_register(operand) & (operand.source[:4] == register)
 
-    def _rows_are_there(self, m):
+    def _rows_available(self, m):
         """Return whether the rows of the previous instruction are written before the entry reads
         the rows."""
         entry, before = self.i.p, self.slot.entry
@@ -251,7 +256,7 @@ class Issue(wiring.Component):
         ended, ending = Signal(), Signal()
         m.d.comb += [
             ended.eq(self.i.valid & self.i.p.end & inputs & ~releases),
-            self.give_back.eq(free & (releases | ended)),
+            self.release.eq(free & (releases | ended)),
             self.done.eq(ending & (self.age == self.latest) & rests & ~releases),
         ]
         with m.If(ended):
@@ -270,9 +275,9 @@ class Issue(wiring.Component):
             self.slot.eq(slot),
             self.slot.entry.writes.eq(wrote),
             self.slot.entry.to_panel.eq(panel),
-            self.given.valid.eq(go & self.i.p.gives & ~gave),
-            self.given.p.stream.eq(self.i.p.o),
-            self.given.p.block.eq(self.block),
+            self.output_block.valid.eq(go & self.i.p.gives & ~gave),
+            self.output_block.p.stream.eq(self.i.p.o),
+            self.output_block.p.block.eq(self.block),
         ]
         with m.If(go):
             m.d.sync += [
@@ -295,13 +300,13 @@ class Issue(wiring.Component):
     def _count(self, m, free, ready, inputs, taken):
         """Register the cause of a wait, 1 cycle before the cycle without a slot."""
         waits, instruction = self.i.valid & free & ~taken, ~self.i.p.end
-        there = Mux(self.i.p.end, inputs, ready["inputs"])
+        available = Mux(self.i.p.end, inputs, ready["inputs"])
         m.d.comb += self.working.eq(self.age < self.shape.slot_cycles)
         m.d.sync += [
-            self.wants_inputs.eq(waits & ~there),
-            self.wants_outputs.eq(waits & there & instruction & ~ready["outputs"]),
+            self.wants_inputs.eq(waits & ~available),
+            self.wants_outputs.eq(waits & available & instruction & ~ready["outputs"]),
             self.wants_specials.eq(
-                waits & there & instruction & ready["outputs"] & ~ready["specials"]
+                waits & available & instruction & ready["outputs"] & ~ready["specials"]
             ),
         ]
 
@@ -310,8 +315,11 @@ class Issue(wiring.Component):
         empty = Cat(level == 0 for level in self.level)
         slot = self.slot.entry
         rules = [
-            (self.given.valid & ~self.given.ready, "there is room, and a block is not taken"),
-            (self.give_back & (self.used & empty).any(), "a block is given back that is not there"),
+            (
+                self.output_block.valid & ~self.output_block.ready,
+                "there is room, and a block is not taken",
+            ),
+            (self.release & (self.used & empty).any(), "a block is given back that is not there"),
             (self.active & (slot.streams & empty).any(), "a block is read that is not there"),
             (go & (self.i.p.streams & ~self.used).any(), "a stream is read that is not used"),
             (self.done & self.i.valid, "entries are left at the end"),

@@ -85,12 +85,12 @@ class Prefetch(wiring.Component):
         whens = Array(
             data_register(unsigned(2), name=f"when_{n}") for n in range(MOST_INSTRUCTIONS)
         )
-        room = Signal()
+        space = Signal()
         block, begun = self._take(m)
-        number, chosen, ended = self._choose(m, begun, whens, room)
+        number, chosen, ended = self._choose(m, begun, whens, space)
         flight = self._decode(m, block, number, chosen, ended, whens, entries)
         m.d.comb += [
-            room.eq(entries.level + flight < AHEAD),
+            space.eq(entries.level + flight < AHEAD),
             self.o.payload.eq(entries.o.payload),
             self.o.valid.eq(entries.o.valid),
             entries.o.ready.eq(self.o.ready),
@@ -117,7 +117,7 @@ class Prefetch(wiring.Component):
         m.d.sync += Assert(~self.o.valid | waiting.o.valid, "an entry without its block")
         return block, begun
 
-    def _choose(self, m, begun, whens, room):
+    def _choose(self, m, begun, whens, space):
         """Select the lowest remaining instruction, or the end of the block."""
         left = data_register(MOST_INSTRUCTIONS)
         known = Signal()  # `whens` holds the condition of every instruction
@@ -127,8 +127,8 @@ class Prefetch(wiring.Component):
             with m.If(left[n]):
                 m.d.comb += number.eq(n)
         m.d.comb += [
-            chosen.eq(begun & room & left.any()),
-            ended.eq(begun & room & ~left.any()),
+            chosen.eq(begun & space & left.any()),
+            ended.eq(begun & space & ~left.any()),
             self.program_en.eq(chosen),
             self.program_at.eq(self.first + number),
         ]

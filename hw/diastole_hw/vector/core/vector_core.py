@@ -17,7 +17,7 @@ from diastole_hw.vector.core.timing import OPERANDS_AT
 from diastole_hw.vector.stream_layouts import (
     WORD,
     VectorShape,
-    given_layout,
+    output_block_layout,
     row_layout,
     stream_layout,
     visited_layout,
@@ -76,12 +76,12 @@ class VectorCore(wiring.Component):
     rows : In(array of 4 :func:`row_layout`)
         Row of the oldest block of every stream, valid 1 cycle after ``row_at``. Elements outside
         the tensor are +0.
-    give_back : Out(1)
+    release : Out(1)
         Release the oldest block of every used stream. ``level`` is 1 less in the next cycle.
-    given : Out(stream of :func:`given_layout`)
-        Announcement of an output block, before the block's rows. Only offered when ``room`` is
+    output_block : Out(stream of :func:`output_block_layout`)
+        Announcement of an output block, before the block's rows. Only offered when ``space`` is
         high.
-    room : In(1)
+    space : In(1)
         Free space for B rows beyond the rows of all announced blocks.
     out_row : Out({"valid": 1, "row": row_layout})
         Rows of the announced blocks, in order, without back-pressure.
@@ -92,7 +92,7 @@ class VectorCore(wiring.Component):
     """
 
     blocks: stream.Interface
-    given: stream.Interface
+    output_block: stream.Interface
 
     def __init__(self, shape: VectorShape):
         self.shape = shape
@@ -120,9 +120,9 @@ class VectorCore(wiring.Component):
                 "level": In(data.ArrayLayout(range(BLOCKS + 1), INPUTS)),
                 "row_at": Out(range(shape.block)),
                 "rows": In(data.ArrayLayout(row, INPUTS)),
-                "give_back": Out(1),
-                "given": Out(stream.Signature(given_layout(shape))),
-                "room": In(1),
+                "release": Out(1),
+                "output_block": Out(stream.Signature(output_block_layout(shape))),
+                "space": In(1),
                 "out_row": Out(data.StructLayout({"valid": unsigned(1), "row": row})),
                 "done": Out(1),
                 "working": Out(1),
@@ -170,17 +170,17 @@ class VectorCore(wiring.Component):
 
     def _tell(self, m, issue):
         """Connect the issue unit to streams and outputs, and the status outputs of the core."""
-        wiring.connect(m, issue.given, wiring.flipped(self.given))
+        wiring.connect(m, issue.output_block, wiring.flipped(self.output_block))
         in_buffers = Cat(
             self.streams[number].used & (self.streams[number].kind != Kind.PANEL)
             for number in range(INPUTS)
         )
-        names = ("done", "working", "wants_inputs", "wants_outputs", "wants_specials", "give_back")
+        names = ("done", "working", "wants_inputs", "wants_outputs", "wants_specials", "release")
         m.d.comb += [getattr(self, name).eq(getattr(issue, name)) for name in names]
         m.d.comb += [
             issue.used.eq(in_buffers),
             issue.level.eq(self.level),
-            issue.room.eq(self.room),
+            issue.space.eq(self.space),
             self.row_at.eq(issue.row),
         ]
 

@@ -172,19 +172,19 @@ class Counting:
     """The counters: whose words are known after a while. A background bench."""
 
     def __init__(self, dut, rng):
-        self.dut, self.rng, self.asked = dut, rng, []
+        self.dut, self.rng, self.requested = dut, rng, []
 
     async def answer(self, ctx):
         dut, known, left = self.dut, 0, 0
         while True:
-            _, _, asked, at = await ctx.tick().sample(dut.asked, dut.at)
+            _, _, asked, at = await ctx.tick().sample(dut.requested, dut.at)
             left = self.rng.randrange(6) if known or not asked else left - 1
-            known = ctx.get(dut.asked) and left <= 0
+            known = ctx.get(dut.requested) and left <= 0
             ctx.set(dut.known, known)
             word = self.rng.getrandbits(32)
             ctx.set(dut.word, word)
             if known:
-                self.asked.append((4 * ctx.get(dut.at), word))
+                self.requested.append((4 * ctx.get(dut.at), word))
             assert not asked or at < 128
 
 
@@ -197,12 +197,12 @@ async def test_counters_are_read(vector, rng):
     for _ in range(5):
         for at in sorted(words):
             got = await value(ctx, dut, at)
-            assert counting.asked == [(at, got)]
-            counting.asked = []
+            assert counting.requested == [(at, got)]
+            counting.requested = []
             assert await write(ctx, dut, at, 0xFFFF_FFFF) == SLVERR
             await value(ctx, dut, COUNT)
             assert await read(ctx, dut, 0x400 + at) == (0, DECERR)
-            assert not counting.asked
+            assert not counting.requested
 
 
 @pytest.mark.parametrize("vector", [False, True], ids=["plain", "vector unit"])

@@ -105,7 +105,7 @@ class Stages:
         mine = first and ctx.get(dut.execute.number) == first.number
         self.cut = first if mine and self.rng.random() < 0.4 else None
         opens = False
-        if load and load.to_open and ctx.get(dut.room) and self.rng.random() < 0.6:
+        if load and load.to_open and ctx.get(dut.space) and self.rng.random() < 0.6:
             opens = True
         ctx.set(dut.opens, opens)
         self.opens = load if opens else None
@@ -145,7 +145,7 @@ class Stages:
         marks += [dut.east.result.base, dut.north.result.base]
         pitches = [dut.east.result.tile_pitch, dut.north.result.tile_pitch]
         execute = dut.execute.product.stationary_stride
-        _, _, load, anew, done, whose, cut_mark, *rest = await ctx.tick().sample(
+        _, _, load, anew, done, owner_tag, cut_mark, *rest = await ctx.tick().sample(
             dut.load.start, dut.load.anew, dut.done, dut.done_command, execute, *told, *marks,
             *pitches, *self._of_chains,
         )  # fmt: skip
@@ -179,7 +179,7 @@ class Stages:
                     self.waited += not oldest
         if done:
             oldest = self.live[0]
-            assert whose == oldest.command
+            assert owner_tag == oldest.command
             assert oldest.stages == ["load", "execute"]
             assert oldest is not self.load, "done while it is loaded"
             assert oldest not in self.chunks, "chunks are left"

@@ -274,7 +274,7 @@ async def next_pass(ctx, dut, rng, takes):
     """Take one pass; banks are free, chunks loaded and the taker ready at random."""
     banks = (dut.banks.east, dut.banks.north)
     loads = (dut.loaded.blocks, dut.loaded.maxima)
-    sources = [*(unit.free for unit in banks), *(unit.there for unit in loads)]
+    sources = [*(unit.free for unit in banks), *(unit.available for unit in loads)]
     while True:
         there = [rng.random() < 0.6 for _ in sources]
         ready = rng.random() < 0.6

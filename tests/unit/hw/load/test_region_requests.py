@@ -297,17 +297,17 @@ def check_shared(plan, mode, got, chunk, step):
 async def take_chunk(ctx, dut, chunk, rng):
     """Once there is room, the chunk is taken; a cycle in which nothing else happens."""
     ctx.set(dut.chunks.payload, chunk_members(chunk))
-    ctx.set(dut.room, 0)
+    ctx.set(dut.space, 0)
     await ctx.tick()
     for _ in range(50):
         room = rng.randrange(2)
-        ctx.set(dut.room, room)
+        ctx.set(dut.space, room)
         watched = (dut.chunks.ready, dut.regions.valid, dut.requests.valid)
         _, _, ready, *others = await ctx.tick().sample(*watched)
         assert not (ready and not room), "taken without room"
         assert not (ready and any(others))
         if ready:
-            ctx.set(dut.room, rng.randrange(2))  # it is looked at with the chunk only
+            ctx.set(dut.space, rng.randrange(2))  # it is looked at with the chunk only
             return
     raise AssertionError("not taken")
 
@@ -385,9 +385,9 @@ async def test_cycles(machine, mode, rng):
     ctx.set(dut.chunks.valid, 1)
     for chunk in chunks:
         ctx.set(dut.chunks.payload, chunk_members(chunk))
-        ctx.set(dut.room, 0)
+        ctx.set(dut.space, 0)
         await ctx.tick()
-        ctx.set(dut.room, 1)
+        ctx.set(dut.space, 1)
         await ctx.tick().until(dut.chunks.ready)
     ctx.set(dut.chunks.valid, 0)
     await ctx.tick().repeat(300)

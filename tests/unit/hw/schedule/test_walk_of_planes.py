@@ -24,12 +24,12 @@ class Ring:
     """Slabs behind each other, from 0 on or where the product before has ended."""
 
     def __init__(self, room):
-        self.room, self.place, self.grid = room, 0, 0
+        self.space, self.place, self.grid = room, 0, 0
 
     def begin(self, slab, *, fresh, stays):
         """``stays``: some slabs must be there together; they fit from 0 on, or where all slabs
         since then have their length."""
-        start = 0 if fresh or self.place + slab > self.room else self.place
+        start = 0 if fresh or self.place + slab > self.space else self.place
         if stays and self.grid != slab:
             start = 0
         self.grid = slab if start == 0 or self.grid == slab else 0
@@ -39,11 +39,11 @@ class Ring:
         """Where a chunk's slab stands."""
         if loads:
             assert whose not in self.inside, "loaded twice"
-            assert self.place + self.slab <= self.room, "beyond the memory"
+            assert self.place + self.slab <= self.space, "beyond the memory"
             others = self.inside.values()
             assert all(abs(self.place - other) >= self.slab for other in others), "no room"
             self.inside[whose] = self.place
-            beyond = self.place + 2 * self.slab > self.room
+            beyond = self.place + 2 * self.slab > self.space
             self.place = 0 if beyond else self.place + self.slab
         at = self.inside[whose]
         if frees:

@@ -145,7 +145,7 @@ class Bench:
             valid = bool(self.entries) and (offered or rng.random() < self.gentle)
             entry = self.entries[0] if self.entries else None
             ctx.set(dut.level, self.level)
-            ctx.set(dut.room, room)
+            ctx.set(dut.space, room)
             ctx.set(dut.given.ready, room)
             ctx.set(dut.i.valid, valid)
             if valid:
@@ -173,7 +173,7 @@ class Bench:
                 else:
                     expected = entry, *rules.begin(entry, now)
             leaves = rules.release_at == now
-            assert ctx.get(dut.give_back) == leaves, f"cycle {now}"
+            assert ctx.get(dut.release) == leaves, f"cycle {now}"
             if leaves:
                 rules.release_at, self.released = None, now
                 for stream in self.used:

@@ -153,7 +153,7 @@ def check(case, data_width, stalls):
         not_finite.update([kind] * odd)
 
     unit.each_cycle(
-        notice, dut.room, dut.given.ready, dut.constant_en, dut.constant_at, dut.constant,
+        notice, dut.space, dut.given.ready, dut.constant_en, dut.constant_at, dut.constant,
         dut.not_finite, dut.not_finite_kind,
     )  # fmt: skip
     busy = unit.record(~dut.idle)

@@ -18,7 +18,7 @@ def place_of_sums(plan: Plan, number, whole, word):
     return Cat(word[: within - 1], half, number[0])
 
 
-class SumRoom(wiring.Component):
+class SumPlaces(wiring.Component):
     """Count tiles of sums, which are allocated and freed in order, and are ``whole`` or not.
 
     A tile shares its memory with the last tile but one. If neither is whole, it shares its half
