@@ -192,9 +192,9 @@ class Core(wiring.Component):
         wiring.connect(m, conversions.converter, converter.control)
         wiring.connect(m, vector.image_requested, conversions.image)
         wiring.connect(m, vector.image, converter.rows)
-        taken = Signal(name="image_taken")
+        accepted = Signal(name="image_accepted")
         image_number = data_register(name="image_number")
-        m.d.comb += taken.eq(conversions.image.valid & conversions.image.ready)
+        m.d.comb += accepted.eq(conversions.image.valid & conversions.image.ready)
         control, requested = dispatch.convert, conversions.requested
         decided = CHOICE_FIELDS if self.plan.has_choices else ()
         commanded = control.command.p.shape().members
@@ -205,7 +205,7 @@ class Core(wiring.Component):
             *(requested.p[name].eq(getattr(dispatch, name)) for name in decided),
             control.command.ready.eq(requested.ready),
             control.done.eq(conversions.done),
-            dispatch.image_requested.eq(taken),
+            dispatch.image_requested.eq(accepted),
             dispatch.image_done.eq(conversions.image_done),
             dispatch.converted_class.eq(conversions.cls),
             vector.image_done.eq(conversions.image_done),
@@ -225,7 +225,7 @@ class Core(wiring.Component):
         for name in control.signature.members:
             if name not in ("command", "done"):
                 m.d.comb += getattr(control, name).eq(getattr(converter.control, name))
-        with m.If(taken):
+        with m.If(accepted):
             m.d.sync += image_number.eq(dispatch.vector_number)
         return Mux(conversions.of_image, image_number, dispatch.convert_number)
 

@@ -177,7 +177,7 @@ class Top(Elaboratable):
             counters.clear.eq(registers.clear),
             counters.requested.eq(registers.requested),
             counters.at.eq(registers.at),
-            registers.known.eq(counters.known),
+            registers.word_valid.eq(counters.word_valid),
             registers.word.eq(counters.word),
         ]
         wiring.connect(m, fetch.command, core.command)

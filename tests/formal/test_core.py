@@ -116,7 +116,7 @@ class CoreSpec(wiring.Component):
             entries.valid.eq(self.offered),
             entries.payload.eq(entry),
             dut.space.eq(1),
-            dut.given.ready.eq(1),
+            dut.output_block.ready.eq(1),
         ]
         self._assume(m, entry)
         taken = Signal()

@@ -45,7 +45,7 @@ EDITS = [
     ("Cat(store.closes & ~at, store.closes & at)", "Cat(store.closes & at, store.closes & ~at)"),
     ("done_newer.eq(live & ~older_live &", "done_newer.eq(live &"),
     ("tiles[0].count + tiles[1].count < most", "tiles[1].count < most"),
-    ("load.anew.eq(~older_live)", "load.anew.eq(1)"),
+    ("load.from_idle.eq(~older_live)", "load.from_idle.eq(1)"),
 ]
 """Faults in the text of the unit."""
 
@@ -240,7 +240,7 @@ class FlightSpec(wiring.Component):
         port, number = load.port, Mux(load.port.start, newest, load.number)
         seen = (port.number == number) & (port.command == command[number])
         seen &= (port.product.mode == Mode.FUSED) == fused[number]
-        right = [~(port.start | load.busy) | seen, ~port.start | (port.anew == ~others)]
+        right = [~(port.start | load.busy) | seen, ~port.start | (port.from_idle == ~others)]
         port = execute.port
         seen = (port.product.mode == Mode.FUSED) == fused[execute.next]
         right.append(~execute.waited | (seen & (port.number == execute.next)))

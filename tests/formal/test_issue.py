@@ -90,7 +90,7 @@ class IssueSpec(wiring.Component):
             dut.block.end.eq(self.last),
             dut.used.eq(self.used),
             dut.space.eq(self.space),
-            dut.given.ready.eq(self.space),
+            dut.output_block.ready.eq(self.space),
         ]
         kept = Signal(entry.shape(), name="own_kept")
         m.d.sync += kept.eq(entry)
@@ -129,7 +129,7 @@ class IssueSpec(wiring.Component):
         fed = plenty.all() & (self.space | ~entry.gives | entry.end)
         most = max(self.most_of_special, dut.latest + dut.shape.block)
         waited = Signal(range(most + 2), name="own_waited")
-        begins = takes | dut.given.valid  # or the first slot of two
+        begins = takes | dut.output_block.valid  # or the first slot of two
         m.d.sync += waited.eq(Mux(self.offered & fed & ~begins, waited + 1, 0))
         rested = Signal(range(most + 2), name="own_rested")
         m.d.sync += rested.eq(Mux(finished & ~dut.done, rested + 1, 0))

@@ -69,12 +69,12 @@ class RowsSpec(wiring.Component):
         taken, row_en = Signal(), Signal()
         m.d.comb += [
             dut.streams.eq(self.streams),
-            dut.given.valid.eq(self.given),
-            dut.given.p.stream.eq(self.stream),
-            dut.given.p.block.rows.eq(1),
-            dut.given.p.block.cols.eq(1),
-            dut.given.p.block.last.eq(self.last),
-            taken.eq(self.given & dut.given.ready),
+            dut.output_block.valid.eq(self.given),
+            dut.output_block.p.stream.eq(self.stream),
+            dut.output_block.p.block.rows.eq(1),
+            dut.output_block.p.block.cols.eq(1),
+            dut.output_block.p.block.last.eq(self.last),
+            taken.eq(self.given & dut.output_block.ready),
             row_en.eq(self.comes & (due != 0)),
             dut.row_en.eq(row_en),
             dut.write.beats.ready.eq(self.beat_ready),

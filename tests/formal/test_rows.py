@@ -100,11 +100,11 @@ class RowsSpec(wiring.Component):
             issue.i.valid.eq(self.offered),
             issue.i.payload.eq(entry),
             issue.space.eq(1),
-            issue.given.ready.eq(1),
+            issue.output_block.ready.eq(1),
             places.slot.eq(issue.slot),
             places.age.eq(issue.age),
             taken.eq(issue.i.valid & issue.i.ready),
-            begins.eq(taken | issue.given.valid),
+            begins.eq(taken | issue.output_block.valid),
         ]
         self._steady(m, entry, taken)
         self._places(m, issue)

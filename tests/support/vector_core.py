@@ -257,9 +257,9 @@ class Around:
             if rng.random() < 0.2:
                 room = rng.random() < self.rates.space
             ctx.set(dut.space, room)
-            ctx.set(dut.given.ready, room)
+            ctx.set(dut.output_block.ready, room)
             _, _, started, given, to, valid, row, done, *counts = await ctx.tick().sample(
-                dut.start, dut.given.valid, dut.given.payload, dut.out_row.valid,
+                dut.start, dut.output_block.valid, dut.output_block.payload, dut.out_row.valid,
                 dut.out_row.row.as_value(), dut.done, *(getattr(dut, name) for name in COUNTERS),
             )  # fmt: skip
             cycles = 0 if started else cycles + 1

@@ -183,20 +183,20 @@ class AxiWriter(wiring.Component):
         word = data_output(m, axi.wdata, "word")
         strobes, ends = data_output(m, axi.wstrb, "strobes"), data_output(m, axi.wlast, "ends")
         free = Signal()
-        taken = Signal()
+        accepted = Signal()
         beats = Signal(range(BURST_BEATS))  # beats of the next burst, less 1
         m.d.comb += [
             free.eq(filling & (~axi.wvalid | axi.wready)),
             self.data.ready.eq(free & ~stop),
-            taken.eq(free & (stop | self.data.valid)),
-            length.ready.eq(~filling | (taken & last)),
+            accepted.eq(free & (stop | self.data.valid)),
+            length.ready.eq(~filling | (accepted & last)),
             lengths.i.valid.eq(requested & ~(length.ready & ~length.valid)),
             beats.eq(Mux(length.valid, length.payload, lengths.i.payload)),
             self.moved.eq(axi.wvalid & axi.wready),
         ]
         with m.If(axi.wready):
             m.d.sync += axi.wvalid.eq(0)
-        with m.If(taken):
+        with m.If(accepted):
             m.d.sync += [axi.wvalid.eq(1), ends.eq(last)]
             m.d.sync += [left.eq(left - 1), last.eq(left == 1)]
             m.d.sync += [word.eq(self.data.p.data), strobes.eq(self.data.p.strb)]

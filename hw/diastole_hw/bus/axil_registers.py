@@ -50,8 +50,8 @@ class AxilRegisters(wiring.Component):
 
     Timing: an access begins when its address, and the data of a write, are valid and no access is
     in progress; writes go first. The unit accepts the access 2 cycles later; a read of a counter
-    also waits for ``known``. Effect and response follow in the cycle after the acceptance. No ready
-    depends on the bus. ``start``, ``reset`` and ``clear`` are registers, high for 1 cycle.
+    also waits for ``word_valid``. Effect and response follow in the cycle after the acceptance. No
+    ready depends on the bus. ``start``, ``reset`` and ``clear`` are registers, high for 1 cycle.
 
     Parameters
     ----------
@@ -82,7 +82,7 @@ class AxilRegisters(wiring.Component):
         Bits of FLAGS to set, in the order of the table.
     requested : Out(1)
     at : Out(7)
-    known : In(1)
+    word_valid : In(1)
     word : In(32)
         Request for a word of a counter, and the answer, as in
         :class:`diastole_hw.command.counters.Counters`. The machine clears the counters on
@@ -118,7 +118,7 @@ class AxilRegisters(wiring.Component):
             "flags": In(BY_NAME["flags"].bits),
             "requested": Out(1),
             "at": Out(range(END // 4)),
-            "known": In(1),
+            "word_valid": In(1),
             "word": In(WORD_BITS),
         }
         flow = {SETTING: Out, STATE: Out, STATUS: In}
@@ -177,7 +177,7 @@ class AxilRegisters(wiring.Component):
         m.d.comb += [
             self.at.eq(number),
             address.eq(Mux(write, axil.awaddr, axil.araddr)),
-            ends.eq(decoded & (~self.requested | self.known)),
+            ends.eq(decoded & (~self.requested | self.word_valid)),
             axil.arready.eq(reads & ends),
             axil.awready.eq(writes & decoded),
             axil.wready.eq(writes & decoded),

@@ -95,7 +95,7 @@ class BurstSplitter(wiring.Component):
         begins = data_register()  # the request begins in the window
         fits = data_register()  # the next burst ends in the window
         owner_tag = data_register(owner_tag_layout())
-        taken = Signal()
+        accepted = Signal()
         given = Signal()
         inside = Signal()
         until = Mux(last, end, BURST_BEATS - 1)
@@ -107,7 +107,7 @@ class BurstSplitter(wiring.Component):
             self.o.p.len.eq((until - place_)[:in_burst]),
             self.o.p.last.eq(last),
             self.o.p.owner_tag.eq(owner_tag),
-            taken.eq(self.i.valid & self.i.ready),
+            accepted.eq(self.i.valid & self.i.ready),
             given.eq(self.o.valid & self.o.ready),
             self.i.ready.eq(~self.stop & (~self.held | (given & last))),
         ]
@@ -135,7 +135,7 @@ class BurstSplitter(wiring.Component):
             beats, first[:in_burst], Cat(~limit_place, Const(-1, len(further) + 1))
         )
         near = Mux(loads, beyond[-1], (further == 1) & (end < limit_place))
-        with m.If(given | taken):
+        with m.If(given | accepted):
             m.d.sync += [
                 group.eq(next_group),
                 last.eq(next_last),
@@ -143,9 +143,9 @@ class BurstSplitter(wiring.Component):
                 fits.eq((next_group < limit_group) | ((next_group == limit_group) & near)),
                 place_.eq(Mux(loads, first[:in_burst], 0)),
                 further.eq(Mux(loads, ends[in_burst:], further - 1)),
-                self.held.eq(taken | ~last),
+                self.held.eq(accepted | ~last),
             ]
-        with m.If(taken):
+        with m.If(accepted):
             m.d.sync += [
                 begins.eq(Cat(Const(0, low), first) >= self.base),
                 owner_tag.eq(self.i.p.owner_tag),

@@ -35,11 +35,11 @@ class Counters(wiring.Component):
     are *pending* in a small register. A visit reads the word and takes the pending count. In the
     next cycle it writes the sum of the word, the pending count and the carry of the preceding word.
 
-    Timing: ``word`` of ``at`` is valid with ``known``. ``known`` is high within a round of cycles:
-    as many as there are words, rounded up to a power of two. After ``clear``, ``known`` is high
-    within a round and as many further cycles as there are words. The word lacks the events of the
-    cycle of ``known`` and of the two cycles before; the second word of a register lacks the events
-    of another cycle. ``amax`` and the improvements show a tensor from
+    Timing: ``word`` of ``at`` is valid with ``word_valid``. ``word_valid`` is high within a round
+    of cycles: as many as there are words, rounded up to a power of two. After ``clear``,
+    ``word_valid`` is high within a round and as many further cycles as there are words. The word
+    lacks the events of the cycle of ``word_valid`` and of the two cycles before; the second word of
+    a register lacks the events of another cycle. ``amax`` and the improvements show a tensor from
     the cycle after ``converted`` on. All are 0 after ``clear``, regardless of events in or before
     the cycle of ``clear``.
 
@@ -56,10 +56,10 @@ class Counters(wiring.Component):
     clear : In(1)
         Pulse: set everything to 0.
     requested : In(1)
-        Request for a word; must stay stable, with ``at``, until ``known``.
+        Request for a word; must stay stable, with ``at``, until ``word_valid``.
     at : In(range(END // 4))
         Number of a word in the table of registers, in a register of ``COUNTED``.
-    known : Out(1)
+    word_valid : Out(1)
     word : Out(32)
     amax : Out(BY_NAME["amax"].bits)
     improvement_num, improvement_den : Out(32)
@@ -76,7 +76,7 @@ class Counters(wiring.Component):
         layout = events_layout(planes=planes, elements=elements)
         super().__init__(
             {"events": In(layout), "clear": In(1), "requested": In(1), "at": In(range(END // 4))}
-            | {"known": Out(1), "word": Out(WORD_BITS)}
+            | {"word_valid": Out(1), "word": Out(WORD_BITS)}
             | {name: Out(BY_NAME[name].bits) for name in self.latest}
         )
 
@@ -113,7 +113,7 @@ class Counters(wiring.Component):
             ram.write_addr.eq(visited),
             ram.write_data.eq(total),
             self.word.eq(total),
-            self.known.eq(self.requested & ~clearing & ~restarts & self._is_requested(here)),
+            self.word_valid.eq(self.requested & ~clearing & ~restarts & self._is_requested(here)),
         ]
         m.d.sync += [
             restarts.eq(self.clear),

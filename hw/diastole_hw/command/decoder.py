@@ -277,10 +277,10 @@ class Decoder(wiring.Component):
     def _bad_nest(self, opcode, values):
         """Return whether a length of the loop nest is not among the lengths of the machine."""
         assert self.limits.nests is not None
-        taken = self.limits.nests.of(MULTIPLYING[opcode].name) if opcode in NESTED else None
-        if taken is None:
+        nest = self.limits.nests.of(MULTIPLYING[opcode].name) if opcode in NESTED else None
+        if nest is None:
             return Const(0, 1)
-        known = {field: getattr(taken, name) for name, field in NEST_FIELDS.items()}
+        known = {field: getattr(nest, name) for name, field in NEST_FIELDS.items()}
         return _any(
             ~_any(values[field] == length for length in (0, *lengths))
             for field, lengths in known.items()

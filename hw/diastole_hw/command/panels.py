@@ -152,24 +152,24 @@ class Panels(wiring.Component):
                     m.d.comb += [own[name].eq(each) for name, each in one.items()]
         return own
 
-    def _values(self, operation, taken):
+    def _values(self, operation, nest):
         """Return by name the lengths and sizes of one operation."""
         command = self.command
         (product,) = operation.products
 
-        def length(field, accepted):
+        def length(field, choices):
             given = command[f"nest_{field}"]
-            return Mux(given == 0, accepted[-1], given)[: accepted[-1].bit_length()]
+            return Mux(given == 0, choices[-1], given)[: choices[-1].bit_length()]
 
         sizes = zip(("streamed", "lanes", "contraction"), product.loops, strict=True)
         own = {name: command[axis] for name, axis in sizes}
         own |= {
-            "t": length("t", taken.t_blocks),
-            "groups": length("groups", taken.groups),
-            "chunk": length("chunk", taken.chunk),
-            "chunk_side": Const(taken.chunk_side),
+            "t": length("t", nest.t_blocks),
+            "groups": length("groups", nest.groups),
+            "chunk": length("chunk", nest.chunk),
+            "chunk_side": Const(nest.chunk_side),
         }
-        own["lane_blocks"] = times(own["groups"], taken.lane_side)
+        own["lane_blocks"] = times(own["groups"], nest.lane_side)
         if self.limits.has_planes:
             own["streamed_planes"] = self._planes(product.streamed.tensor_class)
             own["stationary_planes"] = self._planes(product.held.tensor_class)

@@ -228,13 +228,13 @@ class Converter(wiring.Component):
     def _waiting_tile(self):
         return waiting_tile_layout(self.sizes, in_patches=bool(self.kept_rows))
 
-    def _tile(self, m, job, start, waiting, taken, name, *, indexed):
-        """Pass tiles from the queue ``waiting`` to ``taken``. If ``indexed``, add the index of the
-        tile, unless the queue carries the index."""
+    def _tile(self, m, job, start, waiting, accepted, name, *, indexed):
+        """Pass tiles from the queue ``waiting`` to ``accepted``. If ``indexed``, add the index of
+        the tile, unless the queue carries the index."""
         m.d.comb += [
-            taken.valid.eq(waiting.valid),
-            waiting.ready.eq(taken.ready),
-            *(taken.p[each].eq(waiting.p[each]) for each in waiting.p.shape().members),
+            accepted.valid.eq(waiting.valid),
+            waiting.ready.eq(accepted.ready),
+            *(accepted.p[each].eq(waiting.p[each]) for each in waiting.p.shape().members),
         ]
         if self.kept_rows or not indexed:
             return
@@ -243,9 +243,9 @@ class Converter(wiring.Component):
             unit.start.eq(start),
             unit.cls.eq(job.cls),
             unit.cols.eq(job.cols),
-            unit.leaves.eq(taken.valid & taken.ready),
+            unit.leaves.eq(accepted.valid & accepted.ready),
             unit.last_col.eq(waiting.p.last_col),
-            taken.p.index.eq(unit.index),
+            accepted.p.index.eq(unit.index),
         ]
 
     def _tiles_of(self, m, job, name):
@@ -294,12 +294,12 @@ class Converter(wiring.Component):
         buffer = Ram(width=32 * sizes.lanes, depth=max(2, sizes.halves * sizes.tile_words))
         m.submodules.buffer = buffer
         # The queues only hold tiles, or pieces of tiles, that are in the buffer.
-        m.d.sync += Assert(~intake.taken.valid | tiles.i.ready, "no room for a tile")
+        m.d.sync += Assert(~intake.loaded.valid | tiles.i.ready, "no room for a tile")
         m.d.sync += Assert(~gather.done | squares.i.ready, "no room for a piece's squares")
         m.d.comb += [
-            tiles.i.valid.eq(intake.taken.valid),
-            intake.taken.ready.eq(tiles.i.ready),
-            *(tiles.i.p[each].eq(intake.taken.p[each]) for each in tiles.i.p.shape().members),
+            tiles.i.valid.eq(intake.loaded.valid),
+            intake.loaded.ready.eq(tiles.i.ready),
+            *(tiles.i.p[each].eq(intake.loaded.p[each]) for each in tiles.i.p.shape().members),
         ]
         indexed = any(sizes.draws)
         self._tile(m, job, start, tiles.o, quantiser.tile, "quantised", indexed=indexed)

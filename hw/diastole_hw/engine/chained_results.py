@@ -74,7 +74,7 @@ class ChainedResults(wiring.Component):
         m = Module()
         tiles, product = StreamFifo(tiles_layout(), 2), self.product
         m.submodules.tiles_queue = tiles
-        known = Signal()  # the record of the product is valid
+        record_valid = Signal()  # the record of the product is valid
         rows, cols = (data_register(COMMAND_RESULT[name].shape, name=name) for name in SIDES)
         with m.If(self.started):
             for mode in PRODUCTS:
@@ -82,9 +82,9 @@ class ChainedResults(wiring.Component):
                 with m.If(self.mode == mode):
                     m.d.sync += [rows.eq(result.rows), cols.eq(result.cols)]
         begun = Signal()
-        m.d.sync += [begun.eq(self.started), known.eq(begun)]
+        m.d.sync += [begun.eq(self.started), record_valid.eq(begun)]
         m.d.comb += [
-            tiles.i.valid.eq(known),
+            tiles.i.valid.eq(record_valid),
             tiles.i.p.rows.eq(rows),
             tiles.i.p.cols.eq(cols),
             tiles.i.p.t_step.eq(product.t_step),
@@ -92,7 +92,7 @@ class ChainedResults(wiring.Component):
             tiles.i.p.lanes_outermost.eq(product.lanes_outermost),
         ]
         wiring.connect(m, tiles.o, wiring.flipped(self.tiles))
-        m.d.sync += Assert(~known | tiles.i.ready, "tiles of a product were never asked for")
+        m.d.sync += Assert(~record_valid | tiles.i.ready, "tiles of a product were never asked for")
         offered = []
         for name in self.plan.directions:
             side, first = getattr(self, name), getattr(self, f"{name}_first")

@@ -60,7 +60,7 @@ class LoadSignature(wiring.Signature):
     -------
     start : Out(1)
         Pulse, only while not ``busy``: load ``product``.
-    anew : Out(1)
+    from_idle : Out(1)
         With ``start``: no other product is in flight.
     busy : In(1)
         High from the cycle after ``start`` until all data of the product have been requested.
@@ -73,7 +73,7 @@ class LoadSignature(wiring.Signature):
         super().__init__(
             {
                 "start": Out(1),
-                "anew": Out(1),
+                "from_idle": Out(1),
                 "busy": In(1),
                 "product": Out(loaded_layout(plan)),
                 "number": Out(1),
@@ -312,7 +312,7 @@ class Flight(wiring.Component):
         m.d.sync += alone.eq((self.set_up.mode == Mode.FUSED) | (older.mode == Mode.FUSED))
         m.d.comb += [
             load.start.eq(waits & self.set_up_done & ~(older_live & alone)),
-            load.anew.eq(~older_live),
+            load.from_idle.eq(~older_live),
             *(load.product[name].eq(self.set_up[name]) for name in load.product.shape().members),
             load.number.eq(newest),
             load.command.eq(self.newest_command),

@@ -141,7 +141,9 @@ class ProductEngine(wiring.Component):
             requests=RegionRequests(plan),
             regions=StreamFifo(region_layout(plan), REGIONS_AHEAD),
             fill=Fill(plan),
-            chunks=StreamFifo(loaded_chunk_layout(plan), CHUNKS_AHEAD, ahead=plan.output_register),
+            chunks=StreamFifo(
+                loaded_chunk_layout(plan), CHUNKS_AHEAD, output_register=plan.output_register
+            ),
             pass_walk=PassWalk(plan),
             passes=StreamFifo(pass_layout(plan), 1),
             pass_run=PassRun(plan),
@@ -211,7 +213,7 @@ class ProductEngine(wiring.Component):
             flight.execute.waits.eq(chunks.o.valid),
             flight.execute.next.eq(chunks.o.p.product),
             walk.start.eq(flight.load.start),
-            walk.anew.eq(flight.load.anew),
+            walk.from_idle.eq(flight.load.from_idle),
             walk.number.eq(flight.load.number),
         ]
         self._give(m, walk, flight.load)
@@ -420,7 +422,7 @@ class ProductEngine(wiring.Component):
         drain, transposed = Drain(plan, north=north), transposes(plan, north=north)
         places = TilePlaces(plan, transposed=transposed)
         waiting = summed_layout(plan, transposed=transposed)
-        tiles = StreamFifo(waiting, TILES_OF_SUMS, ahead=plan.output_register)
+        tiles = StreamFifo(waiting, TILES_OF_SUMS, output_register=plan.output_register)
         banks, ended = SumPlaces(), Credit(most=TILES_OF_SUMS)
         m.submodules[f"{name}_drain"] = drain
         m.submodules[f"{name}_tiles"] = tiles
@@ -431,7 +433,7 @@ class ProductEngine(wiring.Component):
         store = getattr(flight, name)
         product: data.View = store.product
         side, bank = getattr(stages.datapath, name), getattr(pass_walk.banks, name)
-        taken = pass_walk.passes.valid & pass_walk.passes.ready
+        accepted = pass_walk.passes.valid & pass_walk.passes.ready
         done = pass_walk.passes.p.done_north if north else pass_walk.passes.p.done_east
         # Functions of a product's mode in the drain are valid 1 cycle after the product is output.
         before = Signal(name=f"{name}_before")
@@ -443,7 +445,7 @@ class ProductEngine(wiring.Component):
             banks.whole.eq(flight.execute.product[f"{name}_whole"]),
             banks.take.eq(bank.take),
             banks.give.eq(drain.freed),
-            tiles.i.valid.eq(taken & done),
+            tiles.i.valid.eq(accepted & done),
             *(tiles.i.p[each].eq(pass_walk.tile[each]) for each in tiles.i.p.shape().members),
             ended.take.eq(side.done),
             ended.give.eq(drain.tiles.ready),  # implies that the tile was offered
@@ -479,13 +481,13 @@ class ProductEngine(wiring.Component):
         """Connect the write requests and beats of a drain to the arbiter of a port."""
         order = "first" if drain.north else "second"
         drain_requests = getattr(drain, port_name("requests", port))
-        taken = getattr(arbiter, f"{order}_requests")
+        accepted = getattr(arbiter, f"{order}_requests")
         m.d.comb += [
-            taken.valid.eq(drain_requests.valid),
-            taken.p.addr.eq(drain_requests.p.addr),
-            taken.p.beats.eq(drain_requests.p.beats),
-            taken.p.owner_tag.command.eq(store.command),
-            drain_requests.ready.eq(taken.ready),
+            accepted.valid.eq(drain_requests.valid),
+            accepted.p.addr.eq(drain_requests.p.addr),
+            accepted.p.beats.eq(drain_requests.p.beats),
+            accepted.p.owner_tag.command.eq(store.command),
+            drain_requests.ready.eq(accepted.ready),
         ]
         beats = getattr(drain, port_name("beats", port))
         wiring.connect(m, beats, getattr(arbiter, f"{order}_beats"))

@@ -154,11 +154,11 @@ class Datapath(wiring.Component):
 
     def _writes(self, m, pad, region):
         """Connect the write ports of one scratchpad."""
-        taken = [self.write_en]
+        accepted = [self.write_en]
         if self.plan.ports > 1:
-            taken.append(self.write_en_1 & self.write_ready_1)
+            accepted.append(self.write_en_1 & self.write_ready_1)
         writes, inner = (of_ports(each, "write", self.plan.ports) for each in (self, pad))
-        for number, enabled in enumerate(taken):
+        for number, enabled in enumerate(accepted):
             self._write(m, inner[number], writes[number], enabled, region)
 
     def _write(self, m, inner, write, enabled, region):

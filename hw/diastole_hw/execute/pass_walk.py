@@ -203,16 +203,16 @@ class PassWalk(wiring.Component):
         ]
         if plan.planar:
             m.d.comb += self.tile.last.eq(chunk.last_slice)
-        taken = self._taken(m, fused, north, at, has)
+        accepted = self._send_pass(m, fused, north, at, has)
         if plan.floats:
             last = last_c & chunk.last
-            self._chunks(m, north, fused, taken, last_l, last)
-        m.d.comb += self.chunks.ready.eq(taken & ends)
+            self._chunks(m, north, fused, accepted, last_l, last)
+        m.d.comb += self.chunks.ready.eq(accepted & ends)
         # The next pass: the next group of lanes, after the last group the next slice, or the next
         # chunk.
         by_lanes = Mux(north, self.stationary_stride, plan.rows)
         by_slices = Mux(north, plan.rows, self.stationary_stride)
-        with m.If(taken):
+        with m.If(accepted):
             m.d.sync += [l_done.eq(l_done + side_l), at.first_group.eq(last_l), at.first.eq(ends)]
             m.d.sync += at.last_group.eq(l_left <= side_l << 1)
             m.d.sync += at.stationary.eq(at.stationary + by_lanes)
@@ -239,7 +239,7 @@ class PassWalk(wiring.Component):
             return OfPlanes(**{name: chunk[name] for name in OfPlanes._fields})
         return OfPlanes(done_east=chunk.last)
 
-    def _chunks(self, m, north, fused, taken, last_l, last):
+    def _chunks(self, m, north, fused, accepted, last_l, last):
         """Drive the flags of the chunks of the contraction that are added as floats. These chunks
         consist of whole slices. ``last``: the slice is the last slice of its tile."""
         plan, out = self.plan, self.passes.p
@@ -247,7 +247,7 @@ class PassWalk(wiring.Component):
         of_east, of_north = (slices.get(name, 1) for name in ("east", "north"))
         first, begins, ends = self._position(
             m, "chunk", Mux(north, of_north, of_east) - 1, max(of_east, of_north),
-            moves=taken & last_l, last=last,
+            moves=accepted & last_l, last=last,
         )  # fmt: skip
         m.d.comb += [
             out.fresh_east.eq(first), out.begins_east.eq(begins), out.ends_east.eq(ends),
@@ -257,7 +257,7 @@ class PassWalk(wiring.Component):
             # To the north the contraction runs over the lanes, and begins anew after the last lane
             # group.
             first, begins, ends = self._position(
-                m, "fused", of_north - 1, of_north, moves=taken, last=last_l
+                m, "fused", of_north - 1, of_north, moves=accepted, last=last_l
             )
             with m.If(fused):
                 m.d.comb += out.fresh_north.eq(first)
@@ -280,7 +280,7 @@ class PassWalk(wiring.Component):
                 m.d.sync += first.eq(last)
         return first, number == 0, ends
 
-    def _taken(self, m, fused, north, at, has):
+    def _send_pass(self, m, fused, north, at, has):
         """Return whether the current pass is sent. Drive the handshakes for loaded data and for
         space of sums."""
         chunk, banks, loaded = self.chunks.p, self.banks, self.loaded
@@ -288,7 +288,7 @@ class PassWalk(wiring.Component):
         opens_north = Signal()
         available = Signal()
         free = Signal()
-        taken = Signal()
+        accepted = Signal()
         loads = chunk.load_stream | chunk.load_stationary
         blocks = at.first & (loads | chunk.load_west if self.plan.planar else loads)
         waits = dict(zip(LOADS, (blocks, at.first & chunk.first), strict=True))
@@ -304,12 +304,12 @@ class PassWalk(wiring.Component):
             self.passes.valid.eq(self.chunks.valid & available & free),
             self.wait_load.eq(self.chunks.valid & ~available),
             self.wait_accumulator.eq(self.chunks.valid & available & ~free),
-            taken.eq(self.passes.valid & self.passes.ready),
-            *(getattr(loaded, what).take.eq(taken & due) for what, due in waits.items()),
-            banks.east.take.eq(taken & opens_east),
-            banks.north.take.eq(taken & opens_north),
+            accepted.eq(self.passes.valid & self.passes.ready),
+            *(getattr(loaded, what).take.eq(accepted & due) for what, due in waits.items()),
+            banks.east.take.eq(accepted & opens_east),
+            banks.north.take.eq(accepted & opens_north),
         ]
-        return taken
+        return accepted
 
     def _addresses(self, m, fused, at, east_tile, north_tile):
         """Drive the addresses of the current pass, in words of the banks."""

@@ -40,7 +40,7 @@ class SumsReadSignature(wiring.Signature):
     wrapped_addr : Out(range(plan.sum_words))
         Address in the ports from port 0 on, for the same tile. Absent if ``vectors`` is 1.
     data : In(array of ``vectors`` times shown_layout(plan))
-    taken : In(SUM_MEMORIES)
+    used_by_sums : In(SUM_MEMORIES)
         By memory, the top bit of an address: sums are added in the memory, and no word of the
         memory may be requested.
     """
@@ -55,7 +55,7 @@ class SumsReadSignature(wiring.Signature):
                 "port": Out(range(max(banks, 2))),
                 "addr": Out(range(plan.sum_words)),
                 "data": In(words),
-                "taken": In(SUM_MEMORIES),
+                "used_by_sums": In(SUM_MEMORIES),
             }
             | wrapped
         )
@@ -106,8 +106,8 @@ class Accumulators(wiring.Component):
     sum_done : In(1)
     done : Out(1)
     drain : In(SumsReadSignature(plan, banks, drained))
-        A requested word must be in a memory that is not ``taken``, and of a tile that is not in
-        work. Not checked.
+        A requested word must be in a memory that is not ``used_by_sums``, and of a tile that is not
+        in work. Not checked.
     inexact : Out(1)
         A sum that is written was rounded, and has lost a bit. Present if sums are floats.
     """
@@ -200,11 +200,11 @@ class Accumulators(wiring.Component):
         return m
 
     def _take(self, m, stages):
-        """Drive ``taken`` from the slots at ``stages``: a port reads sums of the memory for an
-        addition in the next cycle, or a later port in a later cycle."""
+        """Drive ``used_by_sums`` from the slots at ``stages``: a port reads sums of the memory for
+        an addition in the next cycle, or a later port in a later cycle."""
         for memory in range(SUM_MEMORIES):
             adds = (stage.en & ~stage.fresh & (stage.addr[-1] == memory) for stage in stages)
-            m.d.sync += self.drain.taken[memory].eq(reduce(or_, adds))
+            m.d.sync += self.drain.used_by_sums[memory].eq(reduce(or_, adds))
 
     def _port(self):
         """Return the unit behind one port."""

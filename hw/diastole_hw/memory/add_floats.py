@@ -77,12 +77,12 @@ class AddFloats(wiring.Component):
         levels = (len(wide) - 1).bit_length()
         for level in range(levels):
             shift = 1 << level
-            taken = distance[level]
+            shifts = distance[level]
             moved = Signal(len(wide), name=f"aligned_{shift}")
-            m.d.comb += moved.eq(Mux(taken, aligned >> shift, aligned))
+            m.d.comb += moved.eq(Mux(shifts, aligned >> shift, aligned))
             if 2 * shift - 1 > GUARD_BITS:  # smaller shifts move nothing out
                 lost = Signal(name=f"lost_{shift}")
-                m.d.comb += lost.eq(taken & aligned[:shift].any())
+                m.d.comb += lost.eq(shifts & aligned[:shift].any())
                 sticky = sticky | lost
             aligned = moved
         far = distance[levels:].any()

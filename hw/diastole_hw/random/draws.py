@@ -145,10 +145,13 @@ class Draws(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         m.submodules.cuts = cuts = StreamFifo(
-            shape=self._planned_layout, depth=words_ahead(self.lanes), quick=True, still=True
+            shape=self._planned_layout,
+            depth=words_ahead(self.lanes),
+            quick=True,
+            stable_output=True,
         )
         m.submodules.requested = requested = Credit(most=_GROUPS_AHEAD)
-        groups = StreamFifo(shape=self._groups_layout, depth=self._groups_kept, still=True)
+        groups = StreamFifo(shape=self._groups_layout, depth=self._groups_kept, stable_output=True)
         m.submodules.groups = groups
         drawn = Signal(self._groups_layout)
         numbers, done = self._hashes(m, drawn)
@@ -168,8 +171,8 @@ class Draws(wiring.Component):
                 m.d.comb += groups.i.valid.eq(done & ~given.ready)
         m.d.sync += Assert(~groups.i.valid | groups.i.ready, "no room for a group")
         if self.prompt:
-            taken = ~self.o.valid | self.o.ready
-            m.d.sync += Assert(taken, "a word waits whose taker said that none does")
+            accepted = ~self.o.valid | self.o.ready
+            m.d.sync += Assert(accepted, "a word waits whose taker said that none does")
         self._plan(m, cuts.i, numbers, requested.full)
         self._cut(m, cuts.o, given)
         return m
@@ -208,7 +211,9 @@ class Draws(wiring.Component):
         queue, and the unit does not wait for numbers."""
         layout = data.StructLayout({"first": INDEX_BITS - exact_log2(self.group), "following": 1})
         if unit.waits:
-            m.submodules.numbers = queue = StreamFifo(shape=layout, depth=_NUMBERS, still=True)
+            m.submodules.numbers = queue = StreamFifo(
+                shape=layout, depth=_NUMBERS, stable_output=True
+            )
             m.d.comb += queue.o.ready.eq(unit.i.ready)
             return queue.i, queue.o.valid, queue.o.p
         numbers = stream.Signature(layout).create()

@@ -117,7 +117,7 @@ class TileWalk(wiring.Component):
     Members
     -------
     start : In(1)
-    anew : In(1)
+    from_idle : In(1)
         With ``start``: nothing is in flight, and rings and tile numbers begin at 0.
     product : In(product_layout(plan))
         Product, stable from ``start`` on while ``busy``; sizes and loop nest are read.
@@ -136,7 +136,7 @@ class TileWalk(wiring.Component):
         super().__init__(
             {
                 "start": In(1),
-                "anew": In(1),
+                "from_idle": In(1),
                 "product": In(product_layout(plan)),
                 "number": In(1),
                 "busy": Out(1),
@@ -311,7 +311,7 @@ class TileWalk(wiring.Component):
             m.d.sync += count.eq(count + 1)
         with m.If(changes_direction):
             m.d.sync += [count.eq(other), other.eq(count), direction.eq(self.product.north)]
-        with m.If(starts & self.anew):
+        with m.If(starts & self.from_idle):
             m.d.sync += [count.eq(0), other.eq(0)]
 
     def _slabs(self, m, ring, starts, moves, last_c):
@@ -342,7 +342,7 @@ class TileWalk(wiring.Component):
         m.d.comb += [
             fits.eq(at + slab <= blocks),
             on_grid.eq(slab == grid),
-            start.eq(Mux(fits & (on_grid | ~stays) & ~self.anew, at, 0)),
+            start.eq(Mux(fits & (on_grid | ~stays) & ~self.from_idle, at, 0)),
         ]
         with m.If(starts):
             m.d.sync += [at.eq(start), panel.eq(start)]

@@ -25,7 +25,7 @@ from diastole_sim.spec.serial import (
 )
 
 FCS_WORDS = 1
-MOST_HEARD = HEAD_WORDS + MOST_WORDS + FCS_WORDS
+MAX_RECEIVED = HEAD_WORDS + MOST_WORDS + FCS_WORDS
 
 HEAD = data.StructLayout({"operation": 4, "status": 3, "answer": 1, "words": 8, "sequence": 16})
 """First word of a frame, as defined in :mod:`diastole_sim.spec.serial`."""
@@ -99,21 +99,21 @@ class Bridge(wiring.Component):
         m = Module()
         head = Signal(HEAD)
         address = Signal(WORD_BITS)
-        words = Signal(range(MOST_HEARD + 2))  # words of the current request, with head and FCS
+        words = Signal(range(MAX_RECEIVED + 2))  # words of the current request, with head and FCS
         index = Signal(range(MOST_WORDS + 1))
         status = Signal(3)
         writing = Signal()
-        last = Signal(data.StructLayout({"known": 1, "sequence": 16, "status": 3}))
+        last = Signal(data.StructLayout({"valid": 1, "sequence": 16, "status": 3}))
         m.submodules.buffer = buffer = Ram(width=WORD_BITS, depth=MOST_WORDS + 1)
         listening, accessing = Signal(), Signal()
-        request = self._hear(m, listening, words, head, address, buffer)
+        request = self._receive(m, listening, words, head, address, buffer)
         m.d.comb += [writing.eq(_one_of(head.operation, WRITES)), buffer.read_addr.eq(index)]
         done, response, answer = self._access(
             m, accessing, head.operation, writing, address + (index << 2), buffer.read_data
         )
         with m.If(~listening):
             m.d.comb += [buffer.write_addr.eq(index), buffer.write_data.eq(answer)]
-        repeated = writing & last.known & (last.sequence == head.sequence)
+        repeated = writing & last.valid & (last.sequence == head.sequence)
         complete = words == HEAD_WORDS + FCS_WORDS + Mux(writing, head.words, 0)
         at_end = index == head.words - 1
         with m.FSM():
@@ -131,7 +131,7 @@ class Bridge(wiring.Component):
                 with m.Elif(~complete | (head.operation > max(Ask))):
                     m.d.sync += status.eq(Status.REFUSED)
                 with m.Elif(head.operation == Ask.IDENTIFY):
-                    m.d.sync += last.known.eq(0)
+                    m.d.sync += last.valid.eq(0)
                 with m.Else():
                     m.next = "FETCH"
                     with m.If(head.words == 0):
@@ -154,7 +154,7 @@ class Bridge(wiring.Component):
             # Note sequence number and status of a write.
             with m.State("DONE"):
                 with m.If(writing):
-                    m.d.sync += [last.known.eq(1), last.sequence.eq(head.sequence)]
+                    m.d.sync += [last.valid.eq(1), last.sequence.eq(head.sequence)]
                     m.d.sync += last.status.eq(status)
                 m.next = "ANSWER"
             # Offer the first word of the answer.
@@ -193,38 +193,40 @@ class Bridge(wiring.Component):
         m.d.comb += [self.answer.valid.eq(1), self.answer.p.word.eq(word)]
         m.d.comb += self.answer.p.last.eq(last)
 
-    def _hear(self, m, listening, words, head, address, buffer):
+    def _receive(self, m, listening, words, head, address, buffer):
         """Store the words of a frame while ``listening``. Return whether a complete request has
         arrived."""
-        heard = Signal.like(words)  # the last value means too many words
-        deaf = Signal()  # part of the frame arrived while not ``listening``
+        received_words = Signal.like(words)  # the last value means too many words
+        missed = Signal()  # part of the frame arrived while not ``listening``
         request = Signal()
         is_request = ~head.answer & (head.status == Status.DONE)
         m.d.comb += request.eq(
             self.ends
             & self.good
             & listening
-            & ~deaf
+            & ~missed
             & is_request
-            & (heard >= HEAD_WORDS + FCS_WORDS)
+            & (received_words >= HEAD_WORDS + FCS_WORDS)
         )
         with m.If(self.ends):
-            m.d.sync += [heard.eq(0), deaf.eq(0)]
+            m.d.sync += [received_words.eq(0), missed.eq(0)]
         with m.If(request):
-            m.d.sync += words.eq(heard)
+            m.d.sync += words.eq(received_words)
         with m.If(self.put):
-            m.d.sync += deaf.eq(deaf | ~listening)
-            with m.If(listening & (heard <= MOST_HEARD)):
-                m.d.sync += heard.eq(heard + 1)
+            m.d.sync += missed.eq(missed | ~listening)
+            with m.If(listening & (received_words <= MAX_RECEIVED)):
+                m.d.sync += received_words.eq(received_words + 1)
         with m.If(listening):
             m.d.comb += [
-                buffer.write_en.eq(self.put & (heard >= HEAD_WORDS) & (heard < MOST_HEARD)),
-                buffer.write_addr.eq(heard - HEAD_WORDS),
+                buffer.write_en.eq(
+                    self.put & (received_words >= HEAD_WORDS) & (received_words < MAX_RECEIVED)
+                ),
+                buffer.write_addr.eq(received_words - HEAD_WORDS),
                 buffer.write_data.eq(self.word),
             ]
-            with m.If(self.put & (heard == 0)):
+            with m.If(self.put & (received_words == 0)):
                 m.d.sync += head.eq(self.word)
-            with m.If(self.put & (heard == 1)):
+            with m.If(self.put & (received_words == 1)):
                 m.d.sync += address.eq(self.word)
         return request
 

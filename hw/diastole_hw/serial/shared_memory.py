@@ -155,12 +155,12 @@ class SharedMemory(wiring.Component):
         bad = Signal()
         put = Signal()  # a word of the second port
         written = Signal()
-        taken = Signal()
+        accepted = Signal()
         m.d.comb += [
             put.eq(port.valid & port.write & ~written),
             axi.awready.eq(~writing & ~axi.bvalid),
             axi.wready.eq(writing & ~put),
-            taken.eq(axi.wvalid & axi.wready),
+            accepted.eq(axi.wvalid & axi.wready),
         ]
         m.d.sync += written.eq(put)
         with m.If(axi.bready):
@@ -168,7 +168,7 @@ class SharedMemory(wiring.Component):
         with m.If(axi.awvalid & axi.awready):
             m.d.sync += [writing.eq(1), beat.eq(self._beat(axi.awaddr))]
             m.d.sync += bad.eq(~self._inside(axi.awaddr))
-        with m.If(taken):
+        with m.If(accepted):
             m.d.sync += beat.eq(beat + 1)
             with m.If(axi.wlast):
                 m.d.sync += [writing.eq(0), axi.bvalid.eq(1)]
@@ -177,7 +177,7 @@ class SharedMemory(wiring.Component):
         for byte, lane in enumerate(lanes):
             mine = (number == byte // WORD_BYTES) if len(number) else 1
             m.d.comb += [
-                lane.write_en.eq(Mux(put, here & mine, taken & axi.wstrb[byte] & ~bad)),
+                lane.write_en.eq(Mux(put, here & mine, accepted & axi.wstrb[byte] & ~bad)),
                 lane.write_addr.eq(Mux(put, self._beat(port.address), beat)),
                 lane.write_data.eq(
                     Mux(

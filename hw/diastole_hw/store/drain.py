@@ -158,7 +158,7 @@ class Drain(wiring.Component):
             walk.lanes_outermost.eq(self.lanes_outermost),
             walk.t_step.eq(self.t_step),
             walk.whole.eq(self.whole),
-            walk.taken.eq(self.read.taken),
+            walk.used_by_sums.eq(self.read.used_by_sums),
             walk.granted.eq(floats.may),
             self.freed.eq(walk.freed),
             self.read.en.eq(Mux(floats.may, walk.read_valid, 0)),

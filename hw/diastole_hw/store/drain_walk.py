@@ -81,11 +81,11 @@ class DrainWalk(wiring.Component):
     :func:`diastole_hw.schedule.sum_places.place_of_sums` says, tiles of one result behind tiles of
     another.
 
-    Timing: a tile waits 1 cycle, and as long as its memory is ``taken``. Then a word is read in
-    every cycle in which ``read_valid`` is not 0 and ``granted`` is high, and the tile leaves with
-    its last word. A word that begins a span waits for ``spans.ready``; the span is output with the
-    word. ``freed`` is high for 1 cycle, the cycle after the last word: the bank of the tile may be
-    overwritten.
+    Timing: a tile waits 1 cycle, and as long as its memory is ``used_by_sums``. Then a word is read
+    in every cycle in which ``read_valid`` is not 0 and ``granted`` is high, and the tile leaves
+    with its last word. A word that begins a span waits for ``spans.ready``; the span is output with
+    the word. ``freed`` is high for 1 cycle, the cycle after the last word: the bank of the tile may
+    be overwritten.
 
     Parameters
     ----------
@@ -106,7 +106,7 @@ class DrainWalk(wiring.Component):
         vector unit.
     t_step, whole : In(length_shapes(plan)["t_step"]), In(1)
         Stable as ``mode``: blocks of a T tile, and whether a tile takes a whole memory of sums.
-    taken : In(SUM_MEMORIES)
+    used_by_sums : In(SUM_MEMORIES)
         Member of :class:`diastole_hw.memory.accumulators.SumsReadSignature`.
     tiles : In(stream of drained_layout(plan, turned=turns(plan, north=north)))
     spans : Out(stream of span_layout(plan))
@@ -153,7 +153,7 @@ class DrainWalk(wiring.Component):
                 "lanes_outermost": In(1),
                 "t_step": In(length_shapes(plan)["t_step"]),
                 "whole": In(1),
-                "taken": In(SUM_MEMORIES),
+                "used_by_sums": In(SUM_MEMORIES),
                 "tiles": In(
                     stream.Signature(drained_layout(plan, transposed=transposes(plan, north=north)))
                 ),
@@ -201,7 +201,7 @@ class DrainWalk(wiring.Component):
         reads = Signal()
         m.d.comb += [
             # A tile that was begun stays until its last word is read.
-            available.eq(started & ~self.taken.bit_select(number[0], 1)),
+            available.eq(started & ~self.used_by_sums.bit_select(number[0], 1)),
             reads.eq(available & (~span_due | self.spans.ready)),
             steps.eq(reads & self.granted),
             self.read_valid.eq(Mux(reads, self._present(at), 0)),

@@ -274,10 +274,10 @@ class VectorTables(wiring.Component):
 
     def _alone(self, m, what, enables):
         """Assert that at most 1 of ``enables`` is high."""
-        taken = Const(0, 1)
+        in_use = Const(0, 1)
         for enable in enables:
-            m.d.sync += Assert(~(taken & enable), f"two users {what}")
-            taken = taken | enable
+            m.d.sync += Assert(~(in_use & enable), f"two users {what}")
+            in_use = in_use | enable
 
 
 def _any(conditions):

@@ -45,7 +45,7 @@ Sums = NDArray[np.int64]
 
 def signals(plan: Plan) -> list[str]:
     """Return the names of the signals that :func:`runs_of` reads."""
-    engine = ("walk.start", "flight_start", "flight_results", "flight_set_up", "pass_walk.taken",
+    engine = ("walk.start", "flight_start", "flight_results", "flight_set_up", "pass_walk.accepted",
               "walk.chunks__payload", "chunks.i__valid", "pass_walk.c_done",
               "pass_walk.l_done", "pass_walk.passes__payload", "pass_walk.wait_load",
               "pass_walk.wait_accumulator")  # fmt: skip
@@ -85,7 +85,7 @@ class _Reader:
         self.slots = [at for at, value in enumerate(slot) if member(layout, value, "valid")]
         words = stationary_read_layout(plan)
         self.loads = [at for at, value in enumerate(stationary) if member(words, value, "valid")]
-        self.taken = waves.high(f"{ENGINE}pass_walk.taken")
+        self.taken = waves.high(f"{ENGINE}pass_walk.accepted")
         self.asked = waves.high(f"{ENGINE}chunks.i__valid")  # cycles of requests for chunks
         self.traffic = ShownTraffic(waves, plan, self.taken)
 

@@ -37,7 +37,7 @@ class MaximaPlaces(NamedTuple):
     """
 
     address: Value
-    known: Value
+    valid: Value
     last: Value
     copy: Value
     copies: tuple
@@ -179,7 +179,7 @@ class ImageWriter(wiring.Component):
         with m.If(written):
             m.d.sync += plane.eq(Mux(ends, 0, plane + 1))
         offset = self._of_plane(m, plane, found.copy, lengths, "maximum_offset")
-        return found._replace(address=found.address + offset, known=found.known & known), ends
+        return found._replace(address=found.address + offset, valid=found.valid & known), ends
 
     def _lengths(self, m, maxima):
         """Return the bytes of a plane of every copy, and whether the bytes are known. An image ends
@@ -225,7 +225,7 @@ class ImageWriter(wiring.Component):
                 group_offset = self._of_plane(m, plane, groups.p.copy, lengths, "group_offset")
         first = self._locate_groups(m, groups, group_ends)
         m.d.comb += address.eq(first if group_offset is None else first + group_offset)
-        maximum_address, located, last_maximum = found.address, found.known, found.last
+        maximum_address, located, last_maximum = found.address, found.valid, found.last
         m.d.comb += self.o.p.strb.eq(~0)
         most = max(*sizes.of_classes(sizes.exponent_beats), *sizes.of_classes(sizes.element_beats))
         count = data_register(range(most))
@@ -429,7 +429,7 @@ class ImageWriter(wiring.Component):
             name,
             cut=self.cut if self.kept_rows else None,
             start=self.start,
-            taken=done & group.copy_end,
+            advance=done & group.copy_end,
             last_row=group.last_row,
             last_col=group.last_col,
         )
@@ -453,7 +453,7 @@ class ImageWriter(wiring.Component):
         _, following = order.follow(m, Numbers(start, tile_bytes, row_bytes), "tile")
         # Addresses of the first group of this row of blocks in the tile, and of the next group.
         line, here = (data_register(ADDRESS_BITS, name=name) for name in ("line", "here"))
-        with m.If(order.taken):
+        with m.If(order.advance):
             m.d.sync += [here.eq(following), line.eq(following)]
         with m.Elif(done):
             m.d.sync += here.eq(here + group_bytes)
@@ -481,7 +481,7 @@ class ImageWriter(wiring.Component):
         tile, next_tile = order.follow(m, Numbers(start, beside, 0, after=after), "tile_t")
         origin = Const(0, ADDRESS_BITS)
         _, next_strip = order.follow(m, Numbers(origin, 0, below, lower=lower), "strips")
-        with m.If(order.taken):
+        with m.If(order.advance):
             m.d.sync += [column.eq(next_tile), strip.eq(next_strip)]
         with m.Elif(done):
             m.d.sync += column.eq(after)

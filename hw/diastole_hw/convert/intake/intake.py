@@ -24,7 +24,7 @@ from diastole_sim.spec.sizes.converter_sizes import ConverterSizes
 
 
 class _Word(NamedTuple):
-    """Hold a word to be measured, when ``valid``. ``random``: random bits for the elements, or None
+    """Hold a word to be accepted, when ``valid``. ``random``: random bits for the elements, or None
     if no class needs random bits for the measurement."""
 
     valid: Value
@@ -95,7 +95,7 @@ class Intake(wiring.Component):
     write_en : Out(1)
     write_at : Out(:func:`word_layout`)
     write_data : Out(32 * lanes)
-    taken : Out(stream of :func:`tile_layout`)
+    loaded : Out(stream of :func:`tile_layout`)
         A tile, in the cycle in which the last word of its first piece is accepted; ``ready`` is
         ignored.
     add, row_end, last_row : Out(1)
@@ -130,7 +130,7 @@ class Intake(wiring.Component):
                 "write_en": Out(1),
                 "write_at": Out(word_layout(sizes)),
                 "write_data": Out(32 * sizes.lanes),
-                "taken": Out(stream.Signature(tile_layout(sizes))),
+                "loaded": Out(stream.Signature(tile_layout(sizes))),
                 "add": Out(1),
                 "row_end": Out(1),
                 "last_row": Out(1),
@@ -191,8 +191,8 @@ class Intake(wiring.Component):
             self.data.ready.eq(beats & (row_end | self._beat_end(at.word))),
             tile_end.eq(last & cols_end),
             self.tile.ready.eq(tile_end),
-            self.taken.valid.eq(last & ~self.scan),
-            self.taken.payload.eq(self.tile.payload),
+            self.loaded.valid.eq(last & ~self.scan),
+            self.loaded.payload.eq(self.tile.payload),
         ]
         # Count the free halves of the buffer.
         filled = tile_end & ~self.scan
@@ -236,7 +236,7 @@ class Intake(wiring.Component):
         with m.If((word & mask) == mask):
             m.d.comb += row_end.eq(1)
         with m.If(begin.any()):
-            m.d.comb += self.taken.valid.eq(0)
+            m.d.comb += self.loaded.valid.eq(0)
         with m.If(row_end & ~tile_end):
             m.d.sync += word.eq(Mux(last, word + 1, begin))
 
@@ -351,7 +351,7 @@ class Intake(wiring.Component):
             draws.o.ready.eq(words.o.valid & drawn),
         ]
         valid = Signal()
-        shown = data_register(layout, name="measured")
+        shown = data_register(layout, name="accepted")
         random = data_register(len(draws.o.payload[0]), name="random")
         m.d.sync += [
             valid.eq(words.o.valid & words.o.ready),
@@ -406,8 +406,8 @@ class Intake(wiring.Component):
             m.d.comb += lane.random.eq(word.random.word_select(n, bits))
         return Mux(known & (stored != NAN_EXPONENT), lane.top, stored)
 
-    def _find_largest(self, m, taken):
-        """Find the largest magnitude. ``taken``: the largest magnitude of a word is known."""
+    def _find_largest(self, m, measured):
+        """Find the largest magnitude. ``measured``: the largest magnitude of a word is known."""
         numbers = (self.write_data.word_select(n, 32) for n in range(self.sizes.lanes))
         found = []
         for n, number in enumerate(numbers):
@@ -419,7 +419,7 @@ class Intake(wiring.Component):
             found = [data_register(31, name=f"largest_{len(pairs) + n}") for n in range(len(pairs))]
             for larger, pair in zip(found, pairs, strict=True):
                 m.d.sync += larger.eq(largest(m, pair, f"{larger.name}_of"))
-        with m.If(taken & (found[0] > self.amax)):
+        with m.If(measured & (found[0] > self.amax)):
             m.d.sync += self.amax.eq(found[0])
         with m.If(self.restart):
             m.d.sync += self.amax.eq(0)

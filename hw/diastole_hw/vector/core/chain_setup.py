@@ -130,7 +130,7 @@ class ChainSetup(wiring.Component):
                     self.slot_at.eq(self._slot_of(at)),
                     scan.start.eq(at == INPUTS - 1),
                 ]
-                m.d.sync += scan.known.eq(at == STREAMS)
+                m.d.sync += scan.condition_valid.eq(at == STREAMS)
                 with m.If(at != STREAMS):
                     m.d.sync += at.eq(at + 1)
                 for number, register in enumerate(kept):

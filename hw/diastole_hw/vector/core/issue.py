@@ -297,9 +297,9 @@ class Issue(wiring.Component):
                     slot.renamed[0].eq(1),
                 ]
 
-    def _count(self, m, free, ready, inputs, taken):
+    def _count(self, m, free, ready, inputs, accepted):
         """Register the cause of a wait, 1 cycle before the cycle without a slot."""
-        waits, instruction = self.i.valid & free & ~taken, ~self.i.p.end
+        waits, instruction = self.i.valid & free & ~accepted, ~self.i.p.end
         available = Mux(self.i.p.end, inputs, ready["inputs"])
         m.d.comb += self.working.eq(self.age < self.shape.slot_cycles)
         m.d.sync += [

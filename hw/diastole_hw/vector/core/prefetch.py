@@ -120,7 +120,7 @@ class Prefetch(wiring.Component):
     def _choose(self, m, begun, whens, space):
         """Select the lowest remaining instruction, or the end of the block."""
         left = data_register(MOST_INSTRUCTIONS)
-        known = Signal()  # `whens` holds the condition of every instruction
+        conditions_valid = Signal()  # `whens` holds the condition of every instruction
         number = Signal(range(MOST_INSTRUCTIONS))
         chosen, ended = Signal(), Signal()
         for n in reversed(range(MOST_INSTRUCTIONS)):
@@ -137,11 +137,11 @@ class Prefetch(wiring.Component):
         with m.If(chosen):
             m.d.sync += left.eq(left & (left - 1))
         with m.If(ended):
-            m.d.sync += [begun.eq(0), known.eq(1)]
+            m.d.sync += [begun.eq(0), conditions_valid.eq(1)]
         with m.If(self.blocks.valid & self.blocks.ready):
-            m.d.sync += left.eq(program & Mux(known & ~self.start, done, ~0))
+            m.d.sync += left.eq(program & Mux(conditions_valid & ~self.start, done, ~0))
         with m.If(self.start):
-            m.d.sync += known.eq(0)
+            m.d.sync += conditions_valid.eq(0)
         return number, chosen, ended
 
     def _decode(self, m, block, number, chosen, ended, whens, entries):

@@ -100,24 +100,24 @@ class GatheredRows(wiring.Component):
         busy, last = Signal(), data_register(name="last_located")
         total, term = data_register(ADDRESS_BITS, name="total"), data_register(ADDRESS_BITS)
         left = data_register(INDEX_BITS, name="number_left")
-        taken, located = Signal(), Signal()
+        accepted, located = Signal(), Signal()
         m.d.comb += [
             located.eq(busy & ~left.any()),
-            taken.eq(read & (~busy | located)),
+            accepted.eq(read & (~busy | located)),
             numbers.write_en.eq(self.number_en),
             numbers.write_addr.eq(put),
             numbers.write_data.eq(Cat(self.number, self.last)),
-            numbers.read_en.eq((waiting != 0) & (~read | taken)),
+            numbers.read_en.eq((waiting != 0) & (~read | accepted)),
             numbers.read_addr.eq(got),
         ]
         m.d.sync += [
             put.eq(put + self.number_en),
             got.eq(got + numbers.read_en),
             waiting.eq(waiting + self.number_en - numbers.read_en),
-            read.eq(numbers.read_en | (read & ~taken)),
-            busy.eq(taken | (busy & ~located)),
+            read.eq(numbers.read_en | (read & ~accepted)),
+            busy.eq(accepted | (busy & ~located)),
         ]
-        with m.If(taken):
+        with m.If(accepted):
             m.d.sync += [
                 *(total.eq(self.base), term.eq(self.pitch)),
                 *(left.eq(numbers.read_data[:INDEX_BITS]), last.eq(numbers.read_data[-1])),

@@ -190,29 +190,29 @@ class InputFill(wiring.Component):
             listing.eq(busy & (after | (one_of(kind, GATHERED) & block.listed & ~indexed))),
             empty.eq(busy & ~listing & (block.rows != shape.block) & ~zeroed),
         ]
-        taken, own = Signal(), Signal()
+        accepted, own = Signal(), Signal()
         wanted, kept_available = Signal(), Signal()
         m.d.comb += [
             wanted.eq(busy & ~empty),
-            taken.eq(wanted & Mux(again, kept_available, self.beats.valid)),
+            accepted.eq(wanted & Mux(again, kept_available, self.beats.valid)),
         ]
         m.d.sync += kept_available.eq(wanted & again & ~ends)
         here = self._last_here(m, block, Mux(listing, Kind.LABELS, kind), row, part)
         last_row = (row == block.rows - 1) | ((kind == Kind.COLUMN) & ~listing)
         m.d.comb += [
             self.beats.ready.eq(wanted & ~again & here.beat),
-            ends.eq(taken & ~listing & here.row & last_row),
-            self.listed.eq(taken & listing & last_row),
-            self.index_en.eq(taken & listing),
+            ends.eq(accepted & ~listing & here.row & last_row),
+            self.listed.eq(accepted & listing & last_row),
+            self.index_en.eq(accepted & listing),
             self.index.eq(unpack.word),
-            own.eq((taken & ~listing) | empty),
+            own.eq((accepted & ~listing) | empty),
             self.write_en.eq(own | self.of_product),
             self.write.row.eq(Mux(empty, shape.block - 1, row)),
             self.write.banks.eq(Mux(empty, -1, self._banks(kind, part, here.row))),
             unpack.row.eq(row),
             unpack.zero.eq(empty),
         ]
-        with m.If(taken):
+        with m.If(accepted):
             m.d.sync += part.eq(Mux(here.row, 0, part + 1))
             with m.If(here.row):
                 m.d.sync += row.eq(Mux(last_row, 0, row + 1))
@@ -223,7 +223,7 @@ class InputFill(wiring.Component):
         with m.If(ends):
             m.d.sync += [zeroed.eq(0), indexed.eq(0)]
         leaves = Signal()
-        m.d.comb += leaves.eq(taken & here.beat & ~listing)
+        m.d.comb += leaves.eq(accepted & here.beat & ~listing)
         return own, leaves
 
     def _keep(self, m, kept, input_, leaves, ends, again):

@@ -196,26 +196,26 @@ class InputRequests(wiring.Component):
         with m.If(ended):
             m.d.comb += [block.i.eq(self.blocks.p.i + 1), block.rows.eq(self.expected.ahead)]
         segments_of(m, self.shape, requested_stream, block, segment_request.p)
-        taken = segment_request.valid & segment_request.ready
-        row_taken, rows_end, unlisted = Signal(), Signal(), Signal()
+        accepted = segment_request.valid & segment_request.ready
+        row_accepted, rows_end, unlisted = Signal(), Signal(), Signal()
         ends = ended | (rows_end & (self.expected.ahead == 0))
         m.d.comb += [
-            row_taken.eq(taken & gathered & ~listing),
-            rows_end.eq(row_taken & last),
+            row_accepted.eq(accepted & gathered & ~listing),
+            rows_end.eq(row_accepted & last),
             unlisted.eq(several | self.by_columns | self.blocks.p.last),
             self.discard.eq((rows_end | (again & gathered)) & unlisted),
-            done.eq(again | (taken & Mux(gathered, ends, 1))),
+            done.eq(again | (accepted & Mux(gathered, ends, 1))),
         ]
         with m.If(gathered & ~listing):
             m.d.comb += [segment_request.p.count.eq(0), segment_request.p.rows.eq(1)]
-        with m.If(taken & listing):
+        with m.If(accepted & listing):
             m.d.sync += [requested.eq(~ended), ended.eq(0)]
         with m.If(rows_end):
             m.d.sync += [requested.eq(0), ended.eq(self.expected.ahead != 0)]
         gathered_ones = Cat(self._gathered())
-        self._read_rows(m, gathered_ones & Mux(several, left, ~0), row_taken, held, last)
+        self._read_rows(m, gathered_ones & Mux(several, left, ~0), row_accepted, held, last)
 
-    def _read_rows(self, m, wanted, taken, held, last):
+    def _read_rows(self, m, wanted, accepted, held, last):
         """Read the addresses of gathered rows, 1 row ahead. At the end of a block the first row of
         the next block is read, if the list stays. ``held``: an address has been read, and is not
         yet accepted. ``last``: the address belongs to the last row. ``wanted``: inputs whose rows
@@ -225,10 +225,10 @@ class InputRequests(wiring.Component):
             last.eq(row == self.blocks.p.rows - 1),
             following.eq(Mux(last, 0, row + 1)),
             self.row_at.eq(Mux(held, following, row)),
-            self.row_en.eq(self.row_available & (~held | taken) & ~self.discard),
+            self.row_en.eq(self.row_available & (~held | accepted) & ~self.discard),
         ]
-        m.d.sync += held.eq(self.row_en | (held & ~taken & ~self.discard))
-        with m.If(taken):
+        m.d.sync += held.eq(self.row_en | (held & ~accepted & ~self.discard))
+        with m.If(accepted):
             m.d.sync += row.eq(following)
         for number in reversed(range(INPUTS)):
             with m.If(wanted[number]):

@@ -129,14 +129,14 @@ class OutputStreams(wiring.Component):
             m.submodules[name] = unit
         wiring.connect(m, segments.requests, wiring.flipped(self.write.requests))
         wiring.connect(m, images.o, wiring.flipped(self.image))
-        output_block, block, taken = self.output_block, self.output_block.p.block, Signal()
+        output_block, block, accepted = self.output_block, self.output_block.p.block, Signal()
         m.d.comb += [
             self.space.eq(segment_requests.i.ready & packs.i.ready),
             output_block.ready.eq(self.space),
-            taken.eq(output_block.valid & output_block.ready),
-            segment_requests.i.valid.eq(taken),
+            accepted.eq(output_block.valid & output_block.ready),
+            segment_requests.i.valid.eq(accepted),
             segment_requests.i.payload.eq(output_block.payload),
-            packs.i.valid.eq(taken),
+            packs.i.valid.eq(accepted),
             packs.i.p.stream.eq(output_block.p.stream),
             rows.i.valid.eq(self.row_en),
             rows.i.payload.eq(self.row),
@@ -201,7 +201,7 @@ class OutputStreams(wiring.Component):
             pack.row.eq(row),
             pack.part.eq(part),
             pack.numbers.eq(rows.payload),
-            pack.taken.eq(leaves),
+            pack.accepted.eq(leaves),
         ]
         with m.If(moves):
             m.d.sync += part.eq(Mux(leaves, 0, part + 1))

@@ -72,7 +72,7 @@ def test_two_rounded_products_exhaustively():
 @pytest.mark.parametrize("cut", [None, 0, 1])
 @pytest.mark.parametrize("block", [1, 2, 4, 8, 32])
 @pytest.mark.parametrize(
-    "vector, held, window",
+    "vector, stationary, window",
     [(bfp(4), bfp(4), None), (bfp(2), bfp(8), None), (ANY, ANY, 16), (BFP8, ANY, 12)],
     ids=["4 by 4", "2 by 8", "minifloats", "bfp8 and minifloats"],
 )

@@ -85,7 +85,7 @@ def test_pipelines_of_a_shape():
 
 
 @pytest.mark.parametrize(
-    "stream, held, block, counts",
+    "stream, stationary, block, counts",
     [(3, 3, 8, (3, 4)), (4, 4, 8, (2, 3)), (2, 3, 2, (2, 2)), (8, 8, 8, (1, 2)), (8, 2, 8, (2, 3))],
 )
 def test_products_of_a_dsp_block(stream, stationary, block, counts):

@@ -61,7 +61,7 @@ def elements(kind):
 
 
 @pytest.mark.parametrize(
-    "vector, held, count",
+    "vector, stationary, count",
     [
         (bfp(1), bfp(1), 1),
         (bfp(2), bfp(2), 4),

@@ -72,7 +72,7 @@ def every_pair(vector, stationary):
 
 
 @pytest.mark.parametrize(
-    "vector, held, window",
+    "vector, stationary, window",
     [(E2M1, E2M1, 8), (E2M3, E2M3, 12), (E3M2, E3M2, 18), (BFP3, BFP8, None), (BFP3, E2M3, 9)],
     ids=["E2M1", "E2M3", "E3M2", "bfp", "bfp and E2M3"],
 )
@@ -80,7 +80,7 @@ def test_every_exact_product(vector, stationary, window):
     check(vector, stationary, window, every_pair(vector, stationary), exact=True)
 
 
-@pytest.mark.parametrize("vector, held, window", [(BFP3, BFP8, None), (E3M2, E2M3, 12)])
+@pytest.mark.parametrize("vector, stationary, window", [(BFP3, BFP8, None), (E3M2, E2M3, 12)])
 def test_every_product_in_dsp(vector, stationary, window):
     check(vector, stationary, window, every_pair(vector, stationary), dsp=True)
 
@@ -92,7 +92,9 @@ def test_every_rounded_product_of_six_bits(window):
     check(E2M1, E3M2, max(window, 5), every_pair(E2M1, E3M2))
 
 
-@pytest.mark.parametrize("vector, held, window", [(E4M3, E4M3, 16), (E5M2, E5M2, 24)], ids=str)
+@pytest.mark.parametrize(
+    "vector, stationary, window", [(E4M3, E4M3, 16), (E5M2, E5M2, 24)], ids=str
+)
 @pytest.mark.parametrize("one_in", [7, sweep(1)])
 def test_every_rounded_product_of_eight_bits(one_in, vector, stationary, window):
     check(vector, stationary, window, islice(every_pair(vector, stationary), 0, None, one_in))

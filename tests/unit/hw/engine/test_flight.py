@@ -146,7 +146,7 @@ class Stages:
         pitches = [dut.east.result.tile_pitch, dut.north.result.tile_pitch]
         execute = dut.execute.product.stationary_stride
         _, _, load, anew, done, owner_tag, cut_mark, *rest = await ctx.tick().sample(
-            dut.load.start, dut.load.anew, dut.done, dut.done_command, execute, *told, *marks,
+            dut.load.start, dut.load.from_idle, dut.done, dut.done_command, execute, *told, *marks,
             *pitches, *self._of_chains,
         )  # fmt: skip
         numbers, marks, pitches, chains = rest[:6], rest[6:9], rest[9:11], rest[11:]

@@ -25,7 +25,7 @@ async def test_free_while_its_halves_are(p_whole, p_take, p_give, rng):
         whole = rng.random() < p_whole
         wants = halves_of(number, whole)
         ctx.set(dut.whole, whole)
-        assert ctx.get(dut.taken) == len(tiles)
+        assert ctx.get(dut.used) == len(tiles)
         free = not any(wants & tile for tile in tiles)
         assert ctx.get(dut.free) == free, (wants, tiles)
         take = free and rng.random() < p_take

@@ -125,7 +125,7 @@ async def check_walk(ctx, dut, steps, sizes, willing, wanted=None):
     """One product, from its start to its last chunk; ``wanted``: its chunks, where it goes on
     behind another one."""
     describe(ctx, dut, steps, sizes)
-    ctx.set(dut.anew, wanted is None)
+    ctx.set(dut.from_idle, wanted is None)
     await pulse(ctx, dut.start)
     for want in expected(dut.plan, steps, sizes) if wanted is None else wanted:
         chunk = await get(ctx, dut.chunks, willing=willing)

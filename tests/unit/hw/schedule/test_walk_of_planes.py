@@ -175,7 +175,7 @@ async def walk_through(ctx, dut, walk, mode, sizes, planes, rng, nest=None, *, f
     """One product, from its start to its last chunk."""
     steps = walk.nest(mode, nest)
     describe(ctx, dut, mode, steps, sizes, planes)
-    ctx.set(dut.anew, fresh)
+    ctx.set(dut.from_idle, fresh)
     await pulse(ctx, dut.start)
     for number, want in enumerate(walk.chunks(mode, steps, sizes, planes, fresh=fresh)):
         chunk = await get(ctx, dut.chunks, willing=lambda: rng.random() < 0.9)
@@ -279,7 +279,7 @@ async def test_cycles():
     seen = []
     ctx = await simulation(dut)
     describe(ctx, dut, Mode.FORWARD, steps, sizes, planes)
-    ctx.set(dut.anew, 1)
+    ctx.set(dut.from_idle, 1)
     ctx.set(dut.chunks.ready, 1)
     ctx.set(dut.start, 1)
     for _ in range(2 * count + 4):

@@ -253,7 +253,7 @@ class Watch:
         watched = (
             dut.tiles.valid, dut.tiles.ready, dut.spans.valid, dut.spans.ready, dut.spans.payload,
             dut.granted, dut.read_valid, dut.read_port, dut.read_addr, dut.freed,
-            dut.index.stream, dut.index.stationary, dut.taken,
+            dut.index.stream, dut.index.stationary, dut.used_by_sums,
             getattr(dut, "read_wrapped_addr", dut.read_addr),
             getattr(dut, "padding", dut.read_valid), getattr(dut, "last_part", dut.read_valid),
         )  # fmt: skip
@@ -261,7 +261,7 @@ class Watch:
         while self.freed < total:
             ctx.set(dut.granted, rng.random() < p_granted)
             ctx.set(dut.spans.ready, rng.random() < p_ready)
-            ctx.set(dut.taken, rng.randrange(4) & rng.randrange(4))
+            ctx.set(dut.used_by_sums, rng.randrange(4) & rng.randrange(4))
             self.cycle(*(await ctx.tick().sample(*watched))[2:])
 
     def cycle(self, waits, leaves, span_valid, span_ready, span, granted, valid, port, addr, freed,

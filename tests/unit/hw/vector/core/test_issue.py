@@ -146,7 +146,7 @@ class Bench:
             entry = self.entries[0] if self.entries else None
             ctx.set(dut.level, self.level)
             ctx.set(dut.space, room)
-            ctx.set(dut.given.ready, room)
+            ctx.set(dut.output_block.ready, room)
             ctx.set(dut.i.valid, valid)
             if valid:
                 ctx.set(dut.i.payload, {k: v for k, v in entry.items() if k != "last"})
@@ -159,7 +159,7 @@ class Bench:
             )  # fmt: skip
             offered = valid and not takes  # and stays
             assert ctx.get(dut.i.ready & dut.i.valid) == takes, f"cycle {now}: {entry}"
-            assert ctx.get(dut.given.valid) == (takes and not is_end and entry["gives"])
+            assert ctx.get(dut.output_block.valid) == (takes and not is_end and entry["gives"])
             since = now - rules.start
             assert ctx.get(dut.active) == (since < rules.block)
             if since < rules.block:

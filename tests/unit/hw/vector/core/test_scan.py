@@ -14,7 +14,8 @@ NOTHING = Instruction()
 
 
 async def scanned(ctx, dut, program, known=0):
-    """Cycles from the start to ``done``; the kinds of outputs come ``known`` cycles behind it."""
+    """Cycles from the start to ``done``; the kinds of outputs come ``condition_valid`` cycles
+    behind it."""
     kinds = dut.kinds.shape().from_bits(ctx.get(dut.kinds.as_value()))
     ctx.set(dut.length, len(program))
     ctx.set(dut.start, 1)
@@ -22,7 +23,7 @@ async def scanned(ctx, dut, program, known=0):
     ctx.set(dut.start, 0)
     cycles, done = 0, 0
     while not done:
-        ctx.set(dut.known, cycles >= known)
+        ctx.set(dut.condition_valid, cycles >= known)
         ctx.set(dut.kinds, kinds if cycles >= known else [kinds[n] for n in range(4)] + 4 * [15])
         _, _, done, en, at = await ctx.tick().sample(dut.done, dut.read_en, dut.read_at)
         if en:
@@ -48,7 +49,7 @@ async def test_what_is_written_in_every_block(kind):
         assert ctx.get(dut.used) == (0x20 if len(program) > 1 else 0)
 
 
-@pytest.mark.parametrize("known", [0, 1, 5, 6, 9])
+@pytest.mark.parametrize("condition_valid", [0, 1, 5, 6, 9])
 async def test_kinds_of_outputs_that_come_late(known):
     dut = design(ProgramScan, block=8)
     ctx = await simulation(dut)
