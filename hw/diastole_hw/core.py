@@ -35,7 +35,7 @@ from diastole_sim.spec.image import MAX_CONVERT_BLOCKS
 from diastole_sim.spec.stream_table import CHOICE_FIELDS
 
 ANSWERS = ("answered", "answered_command")
-MOST_OPEN = 63
+MAX_OPEN = 63
 """Largest number of unanswered write requests of a command; queues and open bursts hold fewer."""
 
 
@@ -372,7 +372,7 @@ class Core(wiring.Component):
         ports = zip(*(of_ports(self, n, self.plan.ports) for n in ANSWERS), strict=True)
         answers = list(ports)
         for number in range(2):
-            opened = Signal(range(MOST_OPEN + 1), name=f"open_{number}")
+            opened = Signal(range(MAX_OPEN + 1), name=f"open_{number}")
             requested = Signal(2, name=f"requested_{number}")
             late = Signal(2, name=f"requested_before_{number}")
             answered = Signal(2, name=f"answered_{number}")
@@ -386,5 +386,5 @@ class Core(wiring.Component):
                 dispatch.answered[number].eq((opened == 0) & (late == 0)),
             ]
             m.d.sync += [late.eq(requested), opened.eq(opened + late - answered)]
-            m.d.sync += Assert(opened < MOST_OPEN - 2, "more writes than are counted")
+            m.d.sync += Assert(opened < MAX_OPEN - 2, "more writes than are counted")
             m.d.sync += Assert(opened >= answered, "an answer to nothing")

@@ -151,7 +151,9 @@ class CoreSpec(wiring.Component):
             Assume(entry.turn_lanes == 0),
             Assume(registers["c"] | (entry.turn_rows == 0)),
         ]
-        alone = entry.writes & ~entry.gives & (entry.turn_rows == 0) & (entry.turn_lanes == 0)
+        alone = (
+            entry.writes & ~entry.writes_output & (entry.turn_rows == 0) & (entry.turn_lanes == 0)
+        )
         alone &= (entry.a.source == Source.ZERO) & (entry.c.source == Source.ZERO)
         m.d.comb += Assume(~entry.special | alone)
 

@@ -99,7 +99,7 @@ class IssueSpec(wiring.Component):
                 Assume(~entry.order.all()),
                 Assume(~self.gave | (self.offered & (entry.as_value() == kept.as_value()))),
             ]
-        self.paired = kept.gives & ~kept.end & (kept.order == RowOrder.PAIRED)
+        self.paired = kept.writes_output & ~kept.end & (kept.order == RowOrder.PAIRED)
         levels = self._levels(m)
         takes = Signal()
         m.d.comb += takes.eq(dut.i.valid & dut.i.ready)
@@ -126,7 +126,7 @@ class IssueSpec(wiring.Component):
     def _wait(self, m, levels, takes, finished):
         dut, entry = self.dut, self.entry
         plenty = Cat(level > self.releases for level in levels) | ~self.used
-        fed = plenty.all() & (self.space | ~entry.gives | entry.end)
+        fed = plenty.all() & (self.space | ~entry.writes_output | entry.end)
         most = max(self.most_of_special, dut.latest + dut.shape.block)
         waited = Signal(range(most + 2), name="own_waited")
         begins = takes | dut.output_block.valid  # or the first slot of two

@@ -44,7 +44,7 @@ class RingSpec(wiring.Component):
                 "starts": In(1),
                 "at_zero": In(1),
                 "takes": In(1),
-                "gives": In(1),
+                "writes_output": In(1),
                 # Probes.
                 "oldest": In(range(blocks)),
                 "newest": In(range(blocks)),
@@ -76,7 +76,7 @@ class RingSpec(wiring.Component):
             start.eq(self.starts & ~Cat(older).any()),
             here.eq(Mux(start, Mux(self.at_zero | ~fits, 0, place), place)),
             take.eq(self.takes & dut.space & (begun | start)),
-            give.eq(self.gives & (count != 0)),
+            give.eq(self.writes_output & (count != 0)),
             dut.start.eq(start),
             dut.slab.eq(length),
             dut.place.eq(here),

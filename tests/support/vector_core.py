@@ -93,7 +93,7 @@ class Record:
     counted: dict = field(default_factory=dict)
 
 
-COUNTERS = ("working", "wants_inputs", "wants_outputs", "wants_specials")
+COUNTERS = ("working", "waits_inputs", "waits_outputs", "waits_specials")
 
 
 class Around:

@@ -8,7 +8,7 @@ from diastole_hw.bus.services import ReadSignature
 from diastole_hw.carry_save import carry_save, sum_of_three
 from diastole_hw.data_registers import data_register
 
-MOST_BEATS = 32
+MAX_BEATS = 32
 """Number of beats that may be outstanding when a request passes: more than the latency of most
 memories."""
 _SPARE_BITS = 25  # of ``spare``, a signed number of beats: more bits than all requests need
@@ -17,7 +17,7 @@ _ONES = Const(-1, _SPARE_BITS)
 
 class ReadLimit(wiring.Component):
     """Pass requests and beats on. While ``limited``, pass a request only if at most
-    :data:`MOST_BEATS` beats are outstanding.
+    :data:`MAX_BEATS` beats are outstanding.
 
     Timing: all combinational, but requested and received beats count from the next cycle on. A
     request that has been offered stays offered.
@@ -59,7 +59,7 @@ class ReadLimit(wiring.Component):
         # Number of beats that may still become outstanding, before the request of the previous
         # cycle is subtracted. That request, if accepted, is subtracted a cycle late: few gates wait
         # for its acceptance.
-        spare = Signal(signed(_SPARE_BITS), init=MOST_BEATS)
+        spare = Signal(signed(_SPARE_BITS), init=MAX_BEATS)
         latest_requested = Signal()
         not_beats = data_register(len(source.p.beats))
         not_latest = Signal(_SPARE_BITS)

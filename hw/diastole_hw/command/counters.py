@@ -22,7 +22,7 @@ from diastole_sim.spec.require import require_int
 
 WORD_BITS = 32
 """Width of a memory word: a half of a register, or a whole register."""
-MOST_BEATS = 3
+MAX_BEATS = 3
 """Largest number of beats per cycle, over all ports."""
 
 
@@ -159,8 +159,8 @@ class Counters(wiring.Component):
             "convert_cycles": events.converting,
         } | self._waits()
         return {name: (amount, 1) for name, amount in counted.items()} | {
-            "read_beats": (Mux(running, events.read, 0), MOST_BEATS),
-            "write_beats": (Mux(running, events.written, 0), MOST_BEATS),
+            "read_beats": (Mux(running, events.read, 0), MAX_BEATS),
+            "write_beats": (Mux(running, events.written, 0), MAX_BEATS),
             "saturated": (events.saturated, self.elements),
             "underflowed": (events.underflowed, self.elements),
         }

@@ -260,7 +260,7 @@ class Dispatch(wiring.Component):
             m.d.comb += events.running.eq(running | (here & others).any() | (due & of_vector))
             runs = engines[-2].under_way | engines[-1].under_way
             self._wait_for_chains(m, command, starts & of_vector, runs)
-            self._notice(m)
+            self._report_events(m)
         self._report(m)
         return m
 
@@ -358,7 +358,7 @@ class Dispatch(wiring.Component):
             waits.chain.eq(runs.any() & ~updates),
         ]
 
-    def _notice(self, m):
+    def _report_events(self, m):
         """Track in ``overflowed`` whether a value of this step was too large."""
         flags = self.flags
         seen = flags.overflow | flags.dy_nan | flags.dy_inf | self.vector.overflow

@@ -21,12 +21,12 @@ from diastole_hw.convert.intake.intake import Intake
 from diastole_hw.convert.intake.read_requests import ReadRequests
 from diastole_hw.convert.intake.tensor_walk import TensorWalk
 from diastole_hw.convert.intake.tile_index import TileIndex
-from diastole_hw.convert.lanes.gather import Gather, squares_layout
 from diastole_hw.convert.lanes.monitor import Monitor
 from diastole_hw.convert.lanes.quantise import MONITORED
 from diastole_hw.convert.lanes.reduction import Largest
 from diastole_hw.convert.lanes.scale import tensor_scale
 from diastole_hw.convert.lanes.tile_quantiser import TileQuantiser
+from diastole_hw.convert.lanes.unit_reduction import UnitReduction, squares_layout
 from diastole_hw.convert.tile_layouts import requested_layout, waiting_tile_layout
 from diastole_hw.convert.tile_order import cut_layout
 from diastole_hw.data_registers import data_register
@@ -284,7 +284,7 @@ class Converter(wiring.Component):
         sizes = self.sizes
         largest = Largest(bits=sizes.measured_bits)
         keys = {"halves": sizes.halves, "by_blocks": self.fed}
-        m.submodules.gather = gather = Gather(self.sizes, reduction=largest, **keys)
+        m.submodules.gather = gather = UnitReduction(self.sizes, reduction=largest, **keys)
         m.submodules.quantiser = quantiser = TileQuantiser(self.sizes)
         tiles = StreamFifo(shape=self._waiting_tile, depth=max(2, sizes.halves))
         pieces = max(2, sizes.halves * sizes.most_pieces)

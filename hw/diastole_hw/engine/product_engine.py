@@ -13,9 +13,9 @@ from diastole_hw.engine.stages import Loader, Stages
 from diastole_hw.execute.datapath import Datapath
 from diastole_hw.execute.pass_walk import PassWalk
 from diastole_hw.execute.slots import PassRun
-from diastole_hw.load.fill import Fill
 from diastole_hw.load.headers import Headers
 from diastole_hw.load.region_requests import RegionRequests
+from diastole_hw.load.write_scratchpads import WriteScratchpads
 from diastole_hw.memory.maxima import Maxima
 from diastole_hw.plan.modes import Mode
 from diastole_hw.plan.plan import Plan
@@ -140,7 +140,7 @@ class ProductEngine(wiring.Component):
             walk=TileWalk(plan),
             requests=RegionRequests(plan),
             regions=StreamFifo(region_layout(plan), REGIONS_AHEAD),
-            fill=Fill(plan),
+            fill=WriteScratchpads(plan),
             chunks=StreamFifo(
                 loaded_chunk_layout(plan), CHUNKS_AHEAD, output_register=plan.output_register
             ),
@@ -158,7 +158,7 @@ class ProductEngine(wiring.Component):
                 Loader(
                     requests=RegionRequests(plan, port),
                     regions=StreamFifo(region_layout(plan), REGIONS_AHEAD),
-                    fill=Fill(plan, port),
+                    fill=WriteScratchpads(plan, port),
                     blocks_loaded=Credit(most=CHUNKS_AHEAD),
                     maxima_loaded=Credit(most=plan.tiling.tiles_in_flight),
                 )

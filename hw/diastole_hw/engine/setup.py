@@ -15,7 +15,7 @@ from diastole_hw.schedule.tokens import (
     operands_layout,
     product_layout,
 )
-from diastole_hw.transfer.address import Locate, whole_beats
+from diastole_hw.transfer.address import AddressGenerator, whole_beats
 from diastole_hw.transfer.times import times
 from diastole_sim.spec import operations
 from diastole_sim.spec.command_table import ADDRESS_BITS
@@ -180,7 +180,7 @@ class Setup(wiring.Component):
             pitch.eq(times(in_row, layout.group_beats * beat)),
             first.eq(whole_beats(base + layout.header_beats * beat, beat)),
         ]
-        m.submodules[f"behind_{cls}"] = behind = Locate(
+        m.submodules[f"behind_{cls}"] = behind = AddressGenerator(
             count_bits=EXTENT_BITS + 1 - plan.log_block, beat_bytes=plan.beat_bytes
         )
         m.d.comb += [

@@ -21,7 +21,7 @@ from diastole_hw.schedule.tokens import (
 
 
 @dataclass(frozen=True, kw_only=True)
-class Way:
+class DirectionInfo:
     """Describe a direction through the array: the number in a slot, the side of the vectors, and
     the names of the direction's members in tokens."""
 
@@ -33,8 +33,8 @@ class Way:
     contraction: str  # member of a stationary word: blocks of the contraction that the tensor has
 
 
-WAYS = {
-    "east": Way(
+DIRECTION_INFO = {
+    "east": DirectionInfo(
         number=0,
         side="south",
         region=Region.SOUTH,
@@ -42,7 +42,7 @@ WAYS = {
         done="done_east",
         contraction="cols_valid",
     ),
-    "north": Way(
+    "north": DirectionInfo(
         number=1,
         side="west",
         region=Region.WEST,
@@ -53,7 +53,7 @@ WAYS = {
 }
 
 
-def way_signature(plan: Plan, direction: str) -> wiring.Signature:
+def direction_signature(plan: Plan, direction: str) -> wiring.Signature:
     """Return the signature of the sums of a direction at the datapath.
 
     ``done``: the last sums of a tile are being stored, and can be read from the next cycle on.
@@ -96,7 +96,7 @@ class Datapath(wiring.Component):
     inexact : Out(1)
         A sum that left the array, or a sum that was rounded to a float, has lost something, or
         might have. The flag may rise in any cycle.
-    east, north : Out(way_signature(plan, ...)), of the directions that the array has
+    east, north : Out(direction_signature(plan, ...)), of the directions that the array has
     """
 
     def __init__(self, plan: Plan):
@@ -111,7 +111,7 @@ class Datapath(wiring.Component):
                 "freed": Out(FREES),
                 "inexact": Out(1),
             }
-            | {name: Out(way_signature(plan, name)) for name in plan.directions}
+            | {name: Out(direction_signature(plan, name)) for name in plan.directions}
         )
 
     def elaborate(self, platform):
@@ -120,7 +120,7 @@ class Datapath(wiring.Component):
         m.submodules.array = array = Array(shape=plan.shape, cols=plan.cols)
         m.submodules.stationary_scratchpad = stationary = StationaryScratchpad(plan)
         if plan.ports > 1:
-            self._agree(m)
+            self._arbitrate_writes(m)
         self._writes(m, stationary, Region.STATIONARY)
         m.d.comb += stationary.read.eq(self.stationary)
         for port, word in zip(array.load, stationary.ports, strict=True):
@@ -128,19 +128,19 @@ class Datapath(wiring.Component):
         self._control(m, array)
         marks = []  # a bubble carries no mark, and slots need not be examined
         for name in plan.directions:
-            self._stream(m, array, WAYS[name], name)
-            marks += self._accumulators(m, array, WAYS[name], name)
+            self._stream(m, array, DIRECTION_INFO[name], name)
+            marks += self._accumulators(m, array, DIRECTION_INFO[name], name)
             marks += [port.inexact for port in getattr(array, name)]
         m.d.sync += self.inexact.eq(Cat(*marks).any())
         return m
 
-    def _issues(self, way):
+    def _issues(self, info):
         """Return whether the slot has a vector in this direction."""
         if len(self.plan.directions) == 1:
             return self.slot.valid
-        return self.slot.valid & (self.slot.direction == way.number)
+        return self.slot.valid & (self.slot.direction == info.number)
 
-    def _agree(self, m):
+    def _arbitrate_writes(self, m):
         """Stall the second write port if the words of the two ports are for the same part of a
         bank."""
         plan, first, second = self.plan, self.write, self.write_1
@@ -178,27 +178,27 @@ class Datapath(wiring.Component):
                     value = came[name]
                 m.d.comb += vector[name].eq(value)
 
-    def _stream(self, m, array, way, direction):
+    def _stream(self, m, array, info, direction):
         """Make the scratchpad from which the vectors of a direction stream."""
-        m.submodules[f"{way.side}_scratchpad"] = pad = StreamScratchpad(self.plan, side=way.side)
-        self._writes(m, pad, way.region)
+        m.submodules[f"{info.side}_scratchpad"] = pad = StreamScratchpad(self.plan, side=info.side)
+        self._writes(m, pad, info.region)
         m.d.comb += [
-            pad.read_en.eq(self._issues(way)),
-            pad.read_addr.eq(self.slot[way.vector_addr]),
+            pad.read_en.eq(self._issues(info)),
+            pad.read_addr.eq(self.slot[info.vector_addr]),
         ]
         if self.plan.poison:
-            m.d.comb += pad.read_banks.eq(self._contraction(m, way, direction))
-        for port, vector in zip(getattr(array, way.side), pad.ports, strict=True):
+            m.d.comb += pad.read_banks.eq(self._contraction(m, info, direction))
+        for port, vector in zip(getattr(array, info.side), pad.ports, strict=True):
             m.d.comb += port.eq(vector)
 
-    def _contraction(self, m, way, direction):
+    def _contraction(self, m, info, direction):
         """Return how many blocks of the contraction the active pass has. The number came with the
         stationary words of the pass."""
-        told = self.stationary[way.contraction]
-        loaded = Signal(told.shape(), name=f"{direction}_loaded")
-        active = Signal(told.shape(), name=f"{direction}_active")
+        contraction_blocks = self.stationary[info.contraction]
+        loaded = Signal(contraction_blocks.shape(), name=f"{direction}_loaded")
+        active = Signal(contraction_blocks.shape(), name=f"{direction}_active")
         with m.If(self.stationary.valid):
-            m.d.sync += loaded.eq(told)
+            m.d.sync += loaded.eq(contraction_blocks)
         with m.If(self.slot.swap):
             m.d.sync += active.eq(loaded)
         return active
@@ -227,7 +227,7 @@ class Datapath(wiring.Component):
             freed = delayed
         m.d.comb += self.freed.eq(freed)
 
-    def _accumulators(self, m, array, way, direction):
+    def _accumulators(self, m, array, info, direction):
         """Make the accumulators behind the output ports of a direction. Return the signals that
         mark losses."""
         slot, outer, outputs = self.slot, getattr(self, direction), getattr(array, direction)
@@ -242,10 +242,10 @@ class Datapath(wiring.Component):
         )
         wiring.connect(m, wiring.flipped(outer.drain), sums.drain)
         m.d.comb += [
-            sums.sum_en.eq(self._issues(way)),
+            sums.sum_en.eq(self._issues(info)),
             sums.sum_addr.eq(slot.sum_addr),
             sums.fresh.eq(slot.fresh),
-            sums.sum_done.eq(slot[way.done]),
+            sums.sum_done.eq(slot[info.done]),
             outer.done.eq(sums.done),
         ]
         for psums, output in zip(sums.psums, outputs, strict=True):

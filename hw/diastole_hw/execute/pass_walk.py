@@ -14,7 +14,7 @@ from diastole_hw.schedule.sum_places import place_of_sums
 from diastole_hw.schedule.tokens import PLANE, length_shapes, loaded_chunk_layout, pass_layout
 from diastole_sim.spec.sizes.array_sizes import TILES_OF_SUMS
 
-BANKS = wiring.Signature({"free": In(1), "take": Out(1)})
+SUM_SPACE = wiring.Signature({"free": In(1), "take": Out(1)})
 """Handshake for the space of a tile's sums in one direction. ``free``: space is free. ``take``: the
 tile takes the space, in the cycle of the tile's first pass. The store unit counts the space."""
 LOADED = wiring.Signature({"available": In(1), "take": Out(1)})
@@ -43,7 +43,7 @@ class Slice:
     sums: Signal  # word of the tile at which the sums of the group begin
 
 
-class OfPlanes(NamedTuple):
+class PlaneMarks(NamedTuple):
     """Flags of a chunk for a pair of planes, with the names in ``chunk_layout``. All flags but
     ``done_east`` are None if tensors have no planes."""
 
@@ -54,9 +54,9 @@ class OfPlanes(NamedTuple):
     done_north: Value | None = None
 
     @staticmethod
-    def also(condition: Value, said: Value | None) -> Value:
-        """Return ``condition``, restricted by the flag ``said`` if the flag exists."""
-        return condition if said is None else condition & said
+    def restrict(condition: Value, mark: Value | None) -> Value:
+        """Return ``condition``, restricted by the flag ``mark`` if the flag exists."""
+        return condition if mark is None else condition & mark
 
 
 class PassWalk(wiring.Component):
@@ -131,7 +131,7 @@ class PassWalk(wiring.Component):
                 "loaded": Out(wiring.Signature(dict.fromkeys(LOADS, Out(LOADED)))),
                 "passes": Out(stream.Signature(pass_layout(plan))),
                 "tile": Out(loaded_chunk_layout(plan)),  # the chunk of the pass at the output
-                "banks": Out(wiring.Signature({"east": Out(BANKS), "north": Out(BANKS)})),
+                "banks": Out(wiring.Signature({"east": Out(SUM_SPACE), "north": Out(SUM_SPACE)})),
                 "wait_load": Out(1),
                 "wait_accumulator": Out(1),
             }
@@ -182,22 +182,22 @@ class PassWalk(wiring.Component):
             ends.eq(last_c & last_l),
         ]
         self._addresses(m, fused, at, east_tile, north_tile)
-        has = self._said_of_planes()
+        has = self._plane_marks()
         # The pass at the output.
         m.d.comb += [
             out.t_count.eq(chunk.t_count),
             out.rows_valid.eq(Mux(north, c_valid, l_valid)),
             out.cols_valid.eq(Mux(north, l_valid, c_valid)),
-            out.use_east.eq(has.also(~north, has.east)),
-            out.use_north.eq(north | has.also(fused, has.north)),
+            out.use_east.eq(has.restrict(~north, has.east)),
+            out.use_north.eq(north | has.restrict(fused, has.north)),
             out.fresh_east.eq(first_c),
-            out.fresh_north.eq(Mux(fused, has.also(at.first, has.opens), first_c)),
+            out.fresh_north.eq(Mux(fused, has.restrict(at.first, has.opens), first_c)),
             out.frees.stream.eq(ends & chunk.free_stream),
             out.frees.stationary.eq(ends & chunk.free_stationary),
             out.frees.west.eq(ends & chunk.last & fused),
             out.done_east.eq(~north & has.done_east & ends),
             out.done_north.eq(
-                Mux(fused, has.also(last_l, has.done_north), north & chunk.last & ends)
+                Mux(fused, has.restrict(last_l, has.done_north), north & chunk.last & ends)
             ),
             self.tile.eq(self.chunks.payload),
         ]
@@ -233,11 +233,11 @@ class PassWalk(wiring.Component):
                 m.d.sync += east_tile.eq(east_tile + 1)
         return m
 
-    def _said_of_planes(self) -> OfPlanes:
+    def _plane_marks(self) -> PlaneMarks:
         chunk = self.chunks.p
         if self.plan.planar:
-            return OfPlanes(**{name: chunk[name] for name in OfPlanes._fields})
-        return OfPlanes(done_east=chunk.last)
+            return PlaneMarks(**{name: chunk[name] for name in PlaneMarks._fields})
+        return PlaneMarks(done_east=chunk.last)
 
     def _chunks(self, m, north, fused, accepted, last_l, last):
         """Drive the flags of the chunks of the contraction that are added as floats. These chunks
@@ -298,7 +298,7 @@ class PassWalk(wiring.Component):
             ),
             opens_east.eq(~north & chunk.first & at.first),
             opens_north.eq(
-                Mux(fused, has.also(at.first, has.opens), north & chunk.first & at.first)
+                Mux(fused, has.restrict(at.first, has.opens), north & chunk.first & at.first)
             ),
             free.eq((~opens_east | banks.east.free) & (~opens_north | banks.north.free)),
             self.passes.valid.eq(self.chunks.valid & available & free),

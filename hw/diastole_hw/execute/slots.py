@@ -68,8 +68,8 @@ class PassRun(wiring.Component):
         plan = self.plan
         loading = Signal()
         loaded = Signal()
-        ahead = data_register(streamed_layout(plan))
-        now = data_register(streamed_layout(plan))
+        next_pass = data_register(streamed_layout(plan))
+        current_pass = data_register(streamed_layout(plan))
         row = Signal(range(max(plan.rows, 2)))
         index = Signal(range(max(plan.block, 2)))
         running = Signal()
@@ -91,7 +91,7 @@ class PassRun(wiring.Component):
             last_word.eq((row == plan.rows - 1) & (index == plan.block - 1)),
         ]
         with m.If(starts):
-            m.d.sync += [ahead[name].eq(given[name]) for name in ahead.shape().members]
+            m.d.sync += [next_pass[name].eq(given[name]) for name in next_pass.shape().members]
             m.d.sync += [
                 stationary.rows_valid.eq(given.rows_valid),
                 stationary.cols_valid.eq(given.cols_valid),
@@ -112,8 +112,8 @@ class PassRun(wiring.Component):
 
         # Stream: swap the blocks, then count the vectors of the pass in each direction.
         m.d.comb += [
-            last_t.eq(is_successor(now.t_count, t)),
-            ends.eq(running & last_t & (north | ~now.use_north)),
+            last_t.eq(is_successor(current_pass.t_count, t)),
+            ends.eq(running & last_t & (north | ~current_pass.use_north)),
             swap.eq(loaded & ((~running | ends) & (age == plan.shortest_pass))),
             self.busy.eq(loading | loaded | running),
             self.starved.eq(~running & ~loaded & ~loading),
@@ -127,28 +127,30 @@ class PassRun(wiring.Component):
             with m.If(ends):
                 m.d.sync += running.eq(0)
         with m.If(swap):
-            m.d.sync += [now.eq(ahead), running.eq(1), t.eq(0), age.eq(1)]
+            m.d.sync += [current_pass.eq(next_pass), running.eq(1), t.eq(0), age.eq(1)]
             m.d.sync += loaded.eq((starts | loading) & last_word)
-            m.d.sync += north.eq(~ahead.use_east)
+            m.d.sync += north.eq(~next_pass.use_east)
         slot = self.slot
         m.d.sync += [slot.valid.eq(running), slot.direction.eq(north), slot.swap.eq(swap)]
-        self._places(m, now, t, last_t, running, north, ends)
+        self._places(m, current_pass, t, last_t, running, north, ends)
         return m
 
-    def _places(self, m, now, t, last_t, running, north, ends):
+    def _places(self, m, current_pass, t, last_t, running, north, ends):
         """Drive the slot's read addresses, address of sums, and flags of the end."""
         slot = self.slot
         m.d.sync += [
-            slot.south_addr.eq(now.south_addr + t),
-            slot.west_addr.eq(now.west_addr + t),
-            slot.sum_addr.eq(Mux(north, now.north_addr, now.east_addr) + t),
-            slot.fresh.eq(Mux(north, now.fresh_north, now.fresh_east)),
-            slot.frees.eq(Mux(ends, now.frees, 0)),
-            slot.done_east.eq(running & ~north & last_t & now.done_east),
-            slot.done_north.eq(running & north & last_t & now.done_north),
+            slot.south_addr.eq(current_pass.south_addr + t),
+            slot.west_addr.eq(current_pass.west_addr + t),
+            slot.sum_addr.eq(Mux(north, current_pass.north_addr, current_pass.east_addr) + t),
+            slot.fresh.eq(Mux(north, current_pass.fresh_north, current_pass.fresh_east)),
+            slot.frees.eq(Mux(ends, current_pass.frees, 0)),
+            slot.done_east.eq(running & ~north & last_t & current_pass.done_east),
+            slot.done_north.eq(running & north & last_t & current_pass.done_north),
         ]
         if self.plan.floats:
             m.d.sync += [
-                slot[name].eq(Mux(north, now[f"{name}_north"], now[f"{name}_east"]))
+                slot[name].eq(
+                    Mux(north, current_pass[f"{name}_north"], current_pass[f"{name}_east"])
+                )
                 for name in ("begins", "ends")
             ]

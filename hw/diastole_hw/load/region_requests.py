@@ -15,7 +15,7 @@ from diastole_hw.plan.plan import Plan
 from diastole_hw.schedule.halves import west_base
 from diastole_hw.schedule.regions import MAXIMA_STEPS, STEPS, RegionSteps, granules
 from diastole_hw.schedule.tokens import Region, chunk_layout, product_layout, region_layout
-from diastole_hw.transfer.address import Locate, whole_beats
+from diastole_hw.transfer.address import AddressGenerator, whole_beats
 from diastole_hw.transfer.times import times
 from diastole_sim.spec.command_table import ADDRESS_BITS
 from diastole_sim.spec.image import GROUP_BLOCKS
@@ -34,7 +34,7 @@ class GroupRequest(NamedTuple):
 
 class RegionRequests(wiring.Component):
     """Request every beat that a chunk needs, region by region, and describe the regions to
-    :class:`diastole_hw.load.fill.Fill`.
+    :class:`diastole_hw.load.write_scratchpads.WriteScratchpads`.
 
     A region is a run of maxima or a rectangle of blocks on the way from memory to a scratchpad.
 
@@ -131,7 +131,7 @@ class RegionRequests(wiring.Component):
         m.d.comb += self.requests.p.addr.eq(group_addr)
 
         pitch = tensor.pitch if plan.ports == 1 else tensor.pitch << 1
-        m.submodules.first_row = first_row = Locate(
+        m.submodules.first_row = first_row = AddressGenerator(
             count_bits=len(table.row0),
             step_bits=len(pitch),
             beat_bytes=plan.beat_bytes,

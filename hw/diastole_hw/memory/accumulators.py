@@ -11,7 +11,7 @@ from amaranth.lib.wiring import In, Out
 from diastole_hw.choice import one_hot_select
 from diastole_hw.data_registers import delayed_record
 from diastole_hw.memory.port_floats import PortFloats
-from diastole_hw.memory.port_sums import PortSums, shown_layout, sums_layout
+from diastole_hw.memory.port_sums import PortSums, read_data_layout, sums_layout
 from diastole_hw.plan.plan import Plan
 from diastole_sim.spec.require import require_int
 from diastole_sim.spec.sizes.array_sizes import SUM_MEMORIES
@@ -39,7 +39,7 @@ class SumsReadSignature(wiring.Signature):
         Address in ``port`` and the following ports.
     wrapped_addr : Out(range(plan.sum_words))
         Address in the ports from port 0 on, for the same tile. Absent if ``vectors`` is 1.
-    data : In(array of ``vectors`` times shown_layout(plan))
+    data : In(array of ``vectors`` times read_data_layout(plan))
     used_by_sums : In(SUM_MEMORIES)
         By memory, the top bit of an address: sums are added in the memory, and no word of the
         memory may be requested.
@@ -47,7 +47,7 @@ class SumsReadSignature(wiring.Signature):
 
     def __init__(self, plan: Plan, banks: int, vectors: int):
         require_int("vectors", vectors, 1, banks)
-        words = data.ArrayLayout(shown_layout(plan), vectors)
+        words = data.ArrayLayout(read_data_layout(plan), vectors)
         wrapped = {"wrapped_addr": Out(range(plan.sum_words))} if vectors > 1 else {}
         super().__init__(
             {
@@ -188,7 +188,7 @@ class Accumulators(wiring.Component):
                 name = f"control_{named + 1 + port}"
                 stage = delayed_record(m, stage, name, control=CONTROL)
                 stages.append(stage)
-        self._show(m, requested, [sums.shown.as_value() for sums in ports])
+        self._output(m, requested, [sums.read_data.as_value() for sums in ports])
         # From the address of the last port's word to its write.
         for number in range(ports[-1].written):
             stage = delayed_record(m, stage, f"finish_{number}", control=CONTROL)
@@ -223,12 +223,12 @@ class Accumulators(wiring.Component):
             m.d.comb += ports[-1].eq(following)
         return ports
 
-    def _show(self, m, requested, words):
+    def _output(self, m, requested, words):
         """Drive the words of a look-up. A port without a request outputs zeros."""
         drain = self.drain
         if self.aligned:
-            for k, shown in enumerate(drain.data):
-                m.d.comb += shown.eq(reduce(or_, words[k :: self.drained]))
+            for k, read_data in enumerate(drain.data):
+                m.d.comb += read_data.eq(reduce(or_, words[k :: self.drained]))
             return
         for k, number in enumerate(requested):
             of_port = Signal(self.banks, name=f"shown_{k}")

@@ -258,7 +258,9 @@ def add_banks(m, pad, element: Element, per_block: set[str]) -> list:
         m.submodules[f"bank_{number}"] = bank = kind(**sizes)
         banks.append(bank)
     for port, write in enumerate(of_ports(pad, "write", plan.ports)):
-        kept = _kept(m, plan, write, banks[0].write_data.shape(), element, port_name("kept", port))
+        kept = _stored_extents(
+            m, plan, write, banks[0].write_data.shape(), element, port_name("kept", port)
+        )
         for number, bank in enumerate(banks):
             enabled, word, content = (
                 getattr(bank, port_name(name, port))
@@ -281,17 +283,17 @@ def _skewed(m, plan, read, banks: int, control: str) -> list[tuple]:
     return list(zip(stages, stages[plan.read_cycles :], strict=False))
 
 
-def _shown(m, plan, bank, number: int):
+def _read_register(m, plan, bank, number: int):
     """Return the output of a bank, registered if banks have output registers. The register follows
     the choice of a vector and has as few bits as possible."""
     if not plan.output_register:
         return bank.read_data
-    register = Signal(bank.read_data.shape(), name=f"bank_{number}_shown", reset_less=True)
+    register = Signal(bank.read_data.shape(), name=f"bank_{number}_read_register", reset_less=True)
     m.d.sync += register.eq(bank.read_data)
     return register
 
 
-def _kept(m, plan, write, shape, element: Element, name):
+def _stored_extents(m, plan, write, shape, element: Element, name):
     """Return the written vectors in the layout that banks store."""
     kept = Signal(shape, name=name)
     resized, wide = plan.shape.resized, plan.element()
@@ -380,7 +382,7 @@ class StreamScratchpad(wiring.Component):
             zip(self.ports, banks, skewed, strict=True)
         ):
             m.d.comb += [bank.read_en.eq(reads.en), bank.read_addr.eq(reads.addr)]
-            vector = _shown(m, plan, bank, number)
+            vector = _read_register(m, plan, bank, number)
             for name in vector.shape().members:
                 value = vector[name]
                 if name == "nonzero":
@@ -457,7 +459,7 @@ class StationaryScratchpad(wiring.Component):
                 word.row.eq(shown.row),
                 word.index.eq(shown.index),
             ]
-            vector = _shown(m, plan, bank, number)
+            vector = _read_register(m, plan, bank, number)
             for name in vector.shape().members:
                 value = vector[name]
                 if name in ("elements", "nonzero", "extent", "poison"):

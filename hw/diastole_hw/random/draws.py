@@ -65,7 +65,7 @@ class Draws(wiring.Component):
         Copies for which every element draws (1 or 2).
     rows : int
         Rows that are drawn side by side (1 to 32).
-    prompt : bool
+    reader_never_stalls : bool
         The reader of ``o`` never waits: ``o.ready`` is high in every cycle in which ``o.valid`` is
         high. Then few groups wait, because groups are cut at the rate of their requests.
 
@@ -82,13 +82,23 @@ class Draws(wiring.Component):
     """
 
     def __init__(
-        self, *, lanes: int, random_bits: int, copies: int, rows: int, prompt: bool = False
+        self,
+        *,
+        lanes: int,
+        random_bits: int,
+        copies: int,
+        rows: int,
+        reader_never_stalls: bool = False,
     ):
         require_choice("lanes", lanes, (1, 2, 4, 8, 16))
         require_int("random_bits", random_bits, 1, DRAW_BITS)
         self.copies = require_int("copies", copies, 1, 2)
         self.rows = require_int("rows", rows, 1, 32)
-        self.lanes, self.random_bits, self.prompt = lanes, random_bits, prompt
+        self.lanes, self.random_bits, self.reader_never_stalls = (
+            lanes,
+            random_bits,
+            reader_never_stalls,
+        )
         self.tags = copies if random_bits > SHARED_DRAW_BITS else 1
         self.group = max(_DRAWS_PER_HASH, lanes)  # draws of all hash units at once, aligned
         words = data.ArrayLayout(unsigned(lanes * random_bits), copies)
@@ -133,7 +143,7 @@ class Draws(wiring.Component):
     @property
     def _groups_kept(self) -> int:
         """Number of groups that may wait for words."""
-        if not self.prompt:
+        if not self.reader_never_stalls:
             return _GROUPS_AHEAD
         return _GROUPS_HERE if self._hash_cycles == 1 else _GROUPS_OF_RINGS
 
@@ -170,7 +180,7 @@ class Draws(wiring.Component):
                 m.d.comb += [given.valid.eq(done), given.payload.eq(drawn)]
                 m.d.comb += groups.i.valid.eq(done & ~given.ready)
         m.d.sync += Assert(~groups.i.valid | groups.i.ready, "no room for a group")
-        if self.prompt:
+        if self.reader_never_stalls:
             accepted = ~self.o.valid | self.o.ready
             m.d.sync += Assert(accepted, "a word waits whose taker said that none does")
         self._plan(m, cuts.i, numbers, requested.full)

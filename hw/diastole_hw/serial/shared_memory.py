@@ -11,7 +11,7 @@ from diastole_sim.spec.image import DATA_WIDTHS
 from diastole_sim.spec.require import require_choice, require_int
 
 WORD_BYTES = 4
-MOST_BYTES = 1 << 24
+MAX_BYTES = 1 << 24
 
 
 class WordPortSignature(wiring.Signature):
@@ -69,7 +69,7 @@ class SharedMemory(wiring.Component):
 
     def __init__(self, *, data_width: int, base: int = 0, size: int):
         require_choice("data_width", data_width, DATA_WIDTHS)
-        require_int("size", size, 4096, MOST_BYTES)
+        require_int("size", size, 4096, MAX_BYTES)
         require_int("base", base, 0, 2**32 - size)
         if size % 4096 or base % (1 << ceil_log2(size)):
             raise ValueError(

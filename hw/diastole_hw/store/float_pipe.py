@@ -9,7 +9,7 @@ from amaranth.lib.wiring import In, Out
 
 from diastole_hw.data_registers import data_register
 from diastole_hw.memory.maxima import drain_entries
-from diastole_hw.memory.port_sums import shown_sum
+from diastole_hw.memory.port_sums import read_sum
 from diastole_hw.plan.plan import Plan
 from diastole_hw.store.float_lanes import SCALE_BITS, FloatLanes
 from diastole_hw.store.transpose_tile import columns_layout
@@ -41,7 +41,7 @@ class DrainedSignature(wiring.Signature):
     granted : In(1)
         The word is read in this cycle. The following members belong to the word, and are valid in
         the next cycle.
-    sums : Out(array of V_d * B times shown_sum(plan))
+    sums : Out(array of V_d * B times read_sum(plan))
         Zeros in the cycle after a cycle without ``granted``, and in vectors that were not
         requested.
     poison : Out(V_d * B)
@@ -77,7 +77,7 @@ class DrainedSignature(wiring.Signature):
                 "wanted": Out(plan.drain_vectors(north=north)),
                 "may": In(1),
                 "granted": In(1),
-                "sums": Out(data.ArrayLayout(shown_sum(plan), lanes)),
+                "sums": Out(data.ArrayLayout(read_sum(plan), lanes)),
                 "stream": Out(8),
                 "stationary": Out(data.ArrayLayout(unsigned(8), stationary.count)),
                 "offset": Out(signed(SCALE_BITS)),

@@ -7,7 +7,7 @@ from amaranth.utils import exact_log2
 
 from diastole_hw.bus.services import ReadSignature, WriteSignature
 from diastole_hw.data_registers import data_register
-from diastole_hw.transfer.address import Locate
+from diastole_hw.transfer.address import AddressGenerator
 from diastole_hw.vector.stream_layouts import WORD, VectorShape, row_layout
 from diastole_hw.vector.vector_tables import (
     at_bits,
@@ -21,7 +21,7 @@ from diastole_hw.vector.vector_tables import (
 from diastole_sim.spec.command_table import ADDRESS_BITS
 from diastole_sim.spec.limits import WIDTH_BITS, VectorTable, vector_tables
 
-MOST_BEATS = 256
+MAX_BEATS = 256
 """Maximum number of beats of a request."""
 STEP_BITS = 32
 
@@ -165,18 +165,18 @@ class TableTransfer(wiring.Component):
                 words = it.count << exact_log2(entry_bits(self.shape, table) // WORD)
                 m.d.comb += total.eq((words + self.words - 1) >> low)
         left = Signal.like(total, name="beats_left")
-        beats = Signal(range(MOST_BEATS + 1))
-        m.submodules.locate = locate = Locate(
-            count_bits=STEP_BITS, step_bits=(MOST_BEATS * self.shape.beat_bytes).bit_length()
+        beats = Signal(range(MAX_BEATS + 1))
+        m.submodules.locate = locate = AddressGenerator(
+            count_bits=STEP_BITS, step_bits=(MAX_BEATS * self.shape.beat_bytes).bit_length()
         )
         may_request = left.any() & locate.ready
         m.d.comb += [
-            beats.eq(Mux(left > MOST_BEATS, MOST_BEATS, left)),
+            beats.eq(Mux(left > MAX_BEATS, MAX_BEATS, left)),
             locate.start.eq(self.start),
             locate.base.eq(it.address),
             locate.pitch.eq(it.advance),
             locate.count.eq(self.step),
-            locate.step.eq(MOST_BEATS * self.shape.beat_bytes),
+            locate.step.eq(MAX_BEATS * self.shape.beat_bytes),
             locate.next.eq((read.valid & read.ready) | (write.valid & write.ready)),
             read.valid.eq(may_request & ~it.store),
             write.valid.eq(may_request & it.store),

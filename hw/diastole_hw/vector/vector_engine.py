@@ -431,9 +431,9 @@ class VectorEngine(wiring.Component):
             outputs.row_en.eq(core.out_row.valid),
             outputs.row.eq(core.out_row.row),
             self.working.eq(core.working),
-            self.control.waits.input.eq(core.wants_inputs),
-            self.control.waits.output.eq(core.wants_outputs),
-            self.control.waits.special.eq(core.wants_specials),
+            self.control.waits.input.eq(core.waits_inputs),
+            self.control.waits.output.eq(core.waits_outputs),
+            self.control.waits.special.eq(core.waits_specials),
         ]
         wiring.connect(m, core.output_block, outputs.output_block)
         wiring.connect(m, wiring.flipped(self.product), inputs.product)

@@ -17,7 +17,7 @@ from diastole_hw.convert.image.plane_repeater import PlaneRepeater
 from diastole_hw.convert.tile_order import Numbers, cut_layout, make_tile_order
 from diastole_hw.data_registers import data_register
 from diastole_hw.stream.fifo import StreamFifo
-from diastole_hw.transfer.address import Locate
+from diastole_hw.transfer.address import AddressGenerator
 from diastole_hw.transfer.times import times
 from diastole_sim.spec.command_table import ADDRESS_BITS
 from diastole_sim.spec.formats import NVFP4
@@ -32,8 +32,8 @@ class MaximaPlaces(NamedTuple):
     """Hold the address of the next beat of maxima, whether the address is known, whether the beat
     is the last, and the ``copy`` of the beat.
 
-    ``copies``: for every copy, the :class:`Locate` of the beginning of the maxima, and the bytes
-    still to be written, at first all bytes.
+    ``copies``: for every copy, the :class:`AddressGenerator` of the beginning of the maxima, and
+    the bytes still to be written, at first all bytes.
     """
 
     address: Value
@@ -356,7 +356,7 @@ class ImageWriter(wiring.Component):
             "step_bits": 8,
             "beat_bytes": sizes.beat_bytes,
         }
-        m.submodules.locate = locate = Locate(**counts)
+        m.submodules.locate = locate = AddressGenerator(**counts)
         m.d.comb += [
             locate.start.eq(self.start),
             locate.base.eq(self.destination + header),
@@ -386,7 +386,7 @@ class ImageWriter(wiring.Component):
             m.d.sync += rows_left.eq(beats_of(row_blocks))
             m.d.sync += columns_left.eq(beats_of(col_blocks))
         last = (rows_left == 0) & (columns_left == 1)
-        m.submodules.locate_t = locate_t = Locate(**counts)
+        m.submodules.locate_t = locate_t = AddressGenerator(**counts)
         m.d.comb += [
             locate.next.eq(done & (of_rows | ~vectors)),
             locate_t.start.eq(self.start),

@@ -24,7 +24,7 @@ from diastole_sim.spec.sizes.converter_sizes import ConverterSizes
 
 
 class _Word(NamedTuple):
-    """Hold a word to be accepted, when ``valid``. ``random``: random bits for the elements, or None
+    """Hold a word to be measured, when ``valid``. ``random``: random bits for the elements, or None
     if no class needs random bits for the measurement."""
 
     valid: Value
@@ -101,8 +101,8 @@ class Intake(wiring.Component):
     add, row_end, last_row : Out(1)
     at : Out(:func:`word_layout`)
     values : Out(array of lanes unsigned(measured_bits))
-        Inputs of :class:`diastole_hw.convert.lanes.gather.Gather`, of ``measured_bits`` of the
-        sizes.
+        Inputs of :class:`diastole_hw.convert.lanes.unit_reduction.UnitReduction`, of
+        ``measured_bits`` of the sizes.
     done : Out(1)
         A pulse ``scanning`` cycles after the tensor's last word is accepted: ``amax`` is complete.
     amax : Out(31)
@@ -318,7 +318,9 @@ class Intake(wiring.Component):
         rows = {"block": sizes.block, "rows": sizes.block}
         # All words of a tensor need random bits, or none: a word waits for its random bits, and
         # random bits never wait for a word.
-        draws = draw_unit(self.sizes.numerics, lanes=sizes.lanes, copies=1, prompt=True, **rows)
+        draws = draw_unit(
+            self.sizes.numerics, lanes=sizes.lanes, copies=1, reader_never_stalls=True, **rows
+        )
         m.submodules.draws = draws
         drawn = by_class(m, self.cls, map(int, sizes.draws_at_intake), "drawn").bool()
         offset = Signal(INDEX_BITS)  # index of the row's first element in the tile
@@ -351,7 +353,7 @@ class Intake(wiring.Component):
             draws.o.ready.eq(words.o.valid & drawn),
         ]
         valid = Signal()
-        shown = data_register(layout, name="accepted")
+        shown = data_register(layout, name="measured")
         random = data_register(len(draws.o.payload[0]), name="random")
         m.d.sync += [
             valid.eq(words.o.valid & words.o.ready),

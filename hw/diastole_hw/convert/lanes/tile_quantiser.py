@@ -8,11 +8,11 @@ from amaranth.utils import exact_log2
 from diastole_hw.convert.by_class import by_class
 from diastole_hw.convert.image.copy_port import CopySignature
 from diastole_hw.convert.lanes.field_word import FieldWord
-from diastole_hw.convert.lanes.gather import square_of, squares_layout
 from diastole_hw.convert.lanes.passes import Passes
 from diastole_hw.convert.lanes.quantise import MONITORED, LaneQuantiser
 from diastole_hw.convert.lanes.scale import LARGEST_BYTE
 from diastole_hw.convert.lanes.trials import Trials
+from diastole_hw.convert.lanes.unit_reduction import square_of, squares_layout
 from diastole_hw.convert.tile_layouts import tile_layout, word_layout
 from diastole_hw.data_registers import data_register, delayed_record
 from diastole_hw.random.draws import words_ahead
@@ -62,8 +62,8 @@ class TileQuantiser(wiring.Component):
     row_value : In(measured_bits)
     column_values : In(array of lanes unsigned(measured_bits))
         Reads of a word from the buffer, and of the exponents of its vectors from
-        :class:`diastole_hw.convert.lanes.gather.Gather`. Data come 1 cycle after ``read_en`` and
-        hold until the next. The exponents of vectors are present only with vectors.
+        :class:`diastole_hw.convert.lanes.unit_reduction.UnitReduction`. Data come 1 cycle after
+        ``read_en`` and hold until the next. The exponents of vectors are present only with vectors.
     read_done : Out(1)
         A pulse: the tile read last is not needed any more.
     first, second : Out(:class:`CopySignature`)
@@ -197,8 +197,12 @@ class TileQuantiser(wiring.Component):
     def _connect_draws(self, m, index, draws):
         sizes = self.sizes
         # Random bits wait for a word only if earlier words need none: the words of a trial.
-        prompt = not any(sizes.finds)
-        kinds = {"lanes": sizes.lanes, "copies": sizes.drawn_copies, "prompt": prompt}
+        reader_never_stalls = not any(sizes.finds)
+        kinds = {
+            "lanes": sizes.lanes,
+            "copies": sizes.drawn_copies,
+            "reader_never_stalls": reader_never_stalls,
+        }
         m.submodules.draws = unit = draw_unit(self.sizes.numerics, **kinds, **self._drawn)
         # The unit's `ready` depends on the place, but a word goes to all its targets or to none:
         # a queue separates the two.

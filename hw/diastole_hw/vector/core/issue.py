@@ -104,10 +104,10 @@ class Issue(wiring.Component):
         Pulse: release 1 block of every used stream.
     done : Out(1)
         Pulse.
-    working, wants_inputs, wants_outputs, wants_specials : Out(1)
+    working, waits_inputs, waits_outputs, waits_specials : Out(1)
         At most 1 of the 4 is high in a cycle, from the first slot on. ``working``: a cycle of a
         slot. The remaining outputs: a cycle without a slot, because an instruction, or the end of a
-        block, waited for the cause. ``wants_specials`` includes waits for rows. All 4 are low while
+        block, waited for the cause. ``waits_specials`` includes waits for rows. All 4 are low while
         the next entry is not yet fetched, or the chain is at its end.
     """
 
@@ -132,9 +132,9 @@ class Issue(wiring.Component):
                 "release": Out(1),
                 "done": Out(1),
                 "working": Out(1),
-                "wants_inputs": Out(1),
-                "wants_outputs": Out(1),
-                "wants_specials": Out(1),
+                "waits_inputs": Out(1),
+                "waits_outputs": Out(1),
+                "waits_specials": Out(1),
             }
         )
 
@@ -152,17 +152,17 @@ class Issue(wiring.Component):
             self.active.eq(self.age < shape.block),
             self.row.eq(row_at(shape, self.slot.entry, self.age)),
         ]
-        gives_first, gave = self._two_slots(m, go)
+        writes_first, gave = self._two_slots(m, go)
         with m.If(go):
             m.d.sync += self.age.eq(0)
         with m.Elif(self.age != self.latest):
             m.d.sync += self.age.eq(self.age + 1)
         releases = Signal()
         inputs = self._inputs(m, free & releases)
-        rests, special_ready, renamed, owner = self._special(m, go & ~gives_first)
+        rests, special_ready, renamed, owner = self._special(m, go & ~writes_first)
         ready = {
             "inputs": (self.i.p.streams & ~inputs) == 0,
-            "outputs": ~self.i.p.gives | gave | self.space,
+            "outputs": ~self.i.p.writes_output | gave | self.space,
             "specials": special_ready & self._rows_available(m),
         }
         instruction = self.i.valid & ~self.i.p.end
@@ -171,8 +171,8 @@ class Issue(wiring.Component):
         )
         whole = (self.used & ~inputs) == 0
         ended = self._end(m, free, releases, whole, rests)
-        m.d.comb += self.i.ready.eq((go & ~gives_first) | ended)
-        self._begin(m, go, renamed, owner, gives_first, gave)
+        m.d.comb += self.i.ready.eq((go & ~writes_first) | ended)
+        self._begin(m, go, renamed, owner, writes_first, gave)
         self._count(m, free, ready, whole, go | ended)
         self._check(m, go)
         return m
@@ -182,7 +182,9 @@ class Issue(wiring.Component):
         previous slot did. Paired rows need 2 slots, because the rows of an output ascend."""
         first, gave = Signal(), Signal()
         if self.shape.block > PIPELINE:
-            m.d.comb += first.eq(self.i.p.gives & (self.i.p.order == RowOrder.PAIRED) & ~gave)
+            m.d.comb += first.eq(
+                self.i.p.writes_output & (self.i.p.order == RowOrder.PAIRED) & ~gave
+            )
             with m.If(go):
                 m.d.sync += gave.eq(first)
         return first, gave
@@ -267,7 +269,7 @@ class Issue(wiring.Component):
             m.d.sync += ending.eq(0)
         return ended
 
-    def _begin(self, m, go, renamed, owner, gives_first, gave):
+    def _begin(self, m, go, renamed, owner, writes_first, gave):
         """Load the slot with the accepted entry, and announce the output block."""
         slot = data_register(self.slot.shape())
         wrote, panel = Signal(), Signal()  # fields of the slot with a reset: no write at first
@@ -275,7 +277,7 @@ class Issue(wiring.Component):
             self.slot.eq(slot),
             self.slot.entry.writes.eq(wrote),
             self.slot.entry.to_panel.eq(panel),
-            self.output_block.valid.eq(go & self.i.p.gives & ~gave),
+            self.output_block.valid.eq(go & self.i.p.writes_output & ~gave),
             self.output_block.p.stream.eq(self.i.p.o),
             self.output_block.p.block.eq(self.block),
         ]
@@ -283,12 +285,12 @@ class Issue(wiring.Component):
             m.d.sync += [
                 slot.entry.eq(self.i.payload),
                 slot.renamed.eq(renamed),
-                slot.entry.gives.eq(self.i.p.gives & ~gave),
-                wrote.eq(self.i.p.writes & ~gives_first),
+                slot.entry.writes_output.eq(self.i.p.writes_output & ~gave),
+                wrote.eq(self.i.p.writes & ~writes_first),
                 panel.eq(self.i.p.to_panel),
                 *(slot[name].eq(self.block[name]) for name in ("i", "j", "rows", "cols")),
             ]
-            with m.If(gives_first):
+            with m.If(writes_first):
                 m.d.sync += slot.entry.order.eq(RowOrder.ASCENDING)
             with m.If(self.i.p.special):  # the lanes copy the previous special result
                 m.d.sync += [
@@ -303,9 +305,9 @@ class Issue(wiring.Component):
         available = Mux(self.i.p.end, inputs, ready["inputs"])
         m.d.comb += self.working.eq(self.age < self.shape.slot_cycles)
         m.d.sync += [
-            self.wants_inputs.eq(waits & ~available),
-            self.wants_outputs.eq(waits & available & instruction & ~ready["outputs"]),
-            self.wants_specials.eq(
+            self.waits_inputs.eq(waits & ~available),
+            self.waits_outputs.eq(waits & available & instruction & ~ready["outputs"]),
+            self.waits_specials.eq(
                 waits & available & instruction & ready["outputs"] & ~ready["specials"]
             ),
         ]

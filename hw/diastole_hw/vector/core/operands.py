@@ -9,7 +9,7 @@ from diastole_hw.data_registers import data_register
 from diastole_hw.vector.core.entry import PANEL, is_register
 from diastole_hw.vector.core.issue import issued_layout
 from diastole_hw.vector.core.lane import OP_BITS
-from diastole_hw.vector.core.positions import FirstPlace, place_number, places_layout
+from diastole_hw.vector.core.positions import PositionBase, place_number, places_layout
 from diastole_hw.vector.core.register_file import PORTS
 from diastole_hw.vector.stream_layouts import WORD, VectorShape, row_layout
 from diastole_sim.spec.micro import INPUTS, MicroOp, Source
@@ -90,7 +90,7 @@ class Operands(wiring.Component):
     def _places(self, m):
         """Return the row's number as a float, and, for the next cycle, the numbers of the
         columns."""
-        rows, columns = FirstPlace(self.shape), FirstPlace(self.shape)
+        rows, columns = PositionBase(self.shape), PositionBase(self.shape)
         m.submodules.rows = rows
         m.submodules.columns = columns
         first = data_register(places_layout(self.shape))

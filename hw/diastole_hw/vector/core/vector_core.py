@@ -11,7 +11,7 @@ from diastole_hw.vector.core.lane import Lane
 from diastole_hw.vector.core.operands import Operands
 from diastole_hw.vector.core.prefetch import Prefetch
 from diastole_hw.vector.core.register_file import RowFile
-from diastole_hw.vector.core.result_places import ResultPlaces
+from diastole_hw.vector.core.result_destinations import ResultDestinations
 from diastole_hw.vector.core.special_lanes import SpecialLanes
 from diastole_hw.vector.core.timing import OPERANDS_AT
 from diastole_hw.vector.stream_layouts import (
@@ -87,7 +87,7 @@ class VectorCore(wiring.Component):
         Rows of the announced blocks, in order, without back-pressure.
     done : Out(1)
         Pulse: everything is written.
-    working, wants_inputs, wants_outputs, wants_specials : Out(1)
+    working, waits_inputs, waits_outputs, waits_specials : Out(1)
         Events of :class:`Issue`, for counters.
     """
 
@@ -126,9 +126,9 @@ class VectorCore(wiring.Component):
                 "out_row": Out(data.StructLayout({"valid": unsigned(1), "row": row})),
                 "done": Out(1),
                 "working": Out(1),
-                "wants_inputs": Out(1),
-                "wants_outputs": Out(1),
-                "wants_specials": Out(1),
+                "waits_inputs": Out(1),
+                "waits_outputs": Out(1),
+                "waits_specials": Out(1),
             }
         )
 
@@ -141,7 +141,7 @@ class VectorCore(wiring.Component):
         m.submodules.registers = registers = RowFile(shape, rows=REGISTERS * shape.block)
         m.submodules.results = results = RowFile(shape, rows=max(2, shape.block))
         self._fetch(m, prefetch, issue)
-        self._tell(m, issue)
+        self._connect_status(m, issue)
         self._read(m, issue, operands, registers, results)
         rows = self._calculate(m, operands)
         self._write(m, issue, registers, rows)
@@ -168,14 +168,14 @@ class VectorCore(wiring.Component):
             issue.block.eq(prefetch.block),
         ]
 
-    def _tell(self, m, issue):
+    def _connect_status(self, m, issue):
         """Connect the issue unit to streams and outputs, and the status outputs of the core."""
         wiring.connect(m, issue.output_block, wiring.flipped(self.output_block))
         in_buffers = Cat(
             self.streams[number].used & (self.streams[number].kind != Kind.PANEL)
             for number in range(INPUTS)
         )
-        names = ("done", "working", "wants_inputs", "wants_outputs", "wants_specials", "release")
+        names = ("done", "working", "waits_inputs", "waits_outputs", "waits_specials", "release")
         m.d.comb += [getattr(self, name).eq(getattr(issue, name)) for name in names]
         m.d.comb += [
             issue.used.eq(in_buffers),
@@ -227,7 +227,7 @@ class VectorCore(wiring.Component):
 
     def _write(self, m, issue, registers, rows):
         """Write results from the lanes to register, panel and output."""
-        m.submodules.places = places = ResultPlaces(self.shape)
+        m.submodules.places = places = ResultDestinations(self.shape)
         watched = [self.streams[INPUTS + number].watch for number in range(OUTPUTS)]
         m.d.comb += [
             places.slot.eq(issue.slot),

@@ -207,7 +207,7 @@ class OutputStreams(wiring.Component):
             m.d.sync += part.eq(Mux(leaves, 0, part + 1))
         with m.If(leaves):
             m.d.sync += row.eq(Mux(head.ready, 0, row + 1))
-        self._notice(m, block, kind, leaves & reaches, rows.payload)
+        self._constants_and_overflow(m, block, kind, leaves & reaches, rows.payload)
 
     def _reaches(self, m, kind, block, row, inside):
         """Return whether the output uses elements of a row slot."""
@@ -225,7 +225,7 @@ class OutputStreams(wiring.Component):
                 m.d.comb += reaches.eq((row == 0) & block.end)
         return reaches
 
-    def _notice(self, m, block, kind, leaves, numbers):
+    def _constants_and_overflow(self, m, block, kind, leaves, numbers):
         """Output constants, and report numbers that are not finite, of a row that ``leaves``."""
         stream = Array(each.as_value() for each in self.streams)[block.stream]
         chosen = data.View(stream_layout(self.shape), stream)

@@ -38,7 +38,7 @@ def random_entry(rng, shape):
         "c": {"source": c, "negate": 0},
         "writes": special or rng.random() < 0.7,
         "d": rng.randrange(REGISTERS),
-        "gives": not special and output > 0.6,
+        "writes_output": not special and output > 0.6,
         "o": rng.randrange(4),
         "to_panel": to_panel,
         "turn_rows": turned,
@@ -72,7 +72,7 @@ class Rules:
         return (
             self.free(now)
             and needed <= self.blocks(now, level)
-            and (room or not entry["gives"])
+            and (room or not entry["writes_output"])
             and now + 1 >= self.earliest(entry)
         )
 
@@ -159,7 +159,9 @@ class Bench:
             )  # fmt: skip
             offered = valid and not takes  # and stays
             assert ctx.get(dut.i.ready & dut.i.valid) == takes, f"cycle {now}: {entry}"
-            assert ctx.get(dut.output_block.valid) == (takes and not is_end and entry["gives"])
+            assert ctx.get(dut.output_block.valid) == (
+                takes and not is_end and entry["writes_output"]
+            )
             since = now - rules.start
             assert ctx.get(dut.active) == (since < rules.block)
             if since < rules.block:

@@ -13,7 +13,7 @@ from amaranth.hdl import Module
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from diastole_hw.load.fill import Fill
+from diastole_hw.load.write_scratchpads import WriteScratchpads
 from diastole_hw.memory.maxima import Maxima
 from diastole_hw.plan.modes import Mode
 from diastole_hw.schedule.lengths import longest_lengths
@@ -88,7 +88,7 @@ class Loader(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        fill, maxima = Fill(self.plan, self.port), Maxima(self.plan)
+        fill, maxima = WriteScratchpads(self.plan, self.port), Maxima(self.plan)
         own = "_1" if self.port else ""
         m.submodules += [fill, maxima]
         for name in ("regions", "data"):

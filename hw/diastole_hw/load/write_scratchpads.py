@@ -21,7 +21,7 @@ from diastole_hw.stream.blocks import BlockBuffer
 from diastole_hw.stream.elements import decoded, extent
 
 
-class Fill(wiring.Component):
+class WriteScratchpads(wiring.Component):
     """Parse regions, describe their blocks, cut the blocks into vectors, transpose where needed,
     and write the vectors to the banks.
 
