@@ -47,7 +47,7 @@ SLOW = [
         "requests.space.eq((held != DEPTH) & (unread != DEPTH))",
         "requests.space.eq(1)",
     ),
-    (InputStreams, "released + self.release", "released + self.release + 1"),
+    (InputStreams, "released + self.release_block", "released + self.release_block + 1"),
     (InputStreams, "filled + fill.done", "filled"),
     (InputFill, "with m.If(self.done):", "with m.If(self.done & (left == 0)):"),
     NEVER_READY,
@@ -119,7 +119,7 @@ class _InputsSpec(wiring.Component):
             dut.by_columns.eq(self.by_columns),
             dut.blocks.valid.eq(self.offered),
             dut.blocks.payload.eq(self.block),
-            dut.release.eq(self.gives_back & here),
+            dut.release_block.eq(self.gives_back & here),
             dut.read.requests.ready.eq(self.ready),
             dut.product.valid.eq(self.product_comes),
         ]

@@ -26,7 +26,7 @@ QUICK = [
     ("self.i.p.end & inputs & ~releases", "self.i.p.end & ~releases"),
     ("~self.i.p.gives | gave | self.space", "Const(1)"),
     ("(self.i.p.streams & ~inputs) == 0", "Const(1)"),
-    ("self.release.eq(free & (releases | ended))", "self.release.eq(releases | ended)"),
+    ("self.release_block.eq(free & (releases | ended))", "self.release_block.eq(releases | ended)"),
 ]
 SLOW = [
     ("(self.age == self.latest) & rests", "(self.age == self.latest + 1) & rests"),
@@ -116,7 +116,7 @@ class IssueSpec(wiring.Component):
         levels = []
         for number in range(INPUTS):
             level = Signal(range(BLOCKS + 1), name=f"own_level_{number}")
-            leaves = self.dut.release & self.used[number]
+            leaves = self.dut.release_block & self.used[number]
             m.d.comb += self.dut.level[number].eq(level)
             more = self.comes[number] & (level != BLOCKS)
             m.d.sync += level.eq(Mux(leaves & (level == 0), 0, level + more - leaves))
@@ -164,7 +164,7 @@ class IssueSpec(wiring.Component):
         m.d.comb += Assert(Cat(*true).all(), "lost")
         ended, due = Signal(), Signal(range(4), name="own_due")
         m.d.comb += ended.eq(dut.i.valid & dut.i.ready & self.entry.end)
-        m.d.sync += due.eq(due + ended - dut.release)
+        m.d.sync += due.eq(due + ended - dut.release_block)
         m.d.comb += Assert(due == self.releases, "not a block given back for every end")
         held = Cat((level != 0) | ~self.used[n] for n, level in enumerate(levels)).all()
         m.d.comb += Assert(~self.releases | held, "a block to give back is not there")

@@ -120,7 +120,12 @@ class WalkSpec(wiring.Component):
         for name, keeps, at_start, at_end in (
             ("stream", self.keep_stream, chunk.l0 == 0,
              chunk.l0 + chunk.l_blocks == self.l_blocks),
-            ("held", self.keep_stationary, chunk.t0 == 0, chunk.t0 + chunk.t_blocks == t_blocks),
+            (
+                "stationary",
+                self.keep_stationary,
+                chunk.t0 == 0,
+                chunk.t0 + chunk.t_blocks == t_blocks,
+            ),
         ):  # fmt: skip
             said = (chunk[f"load_{name}"] == (~keeps | at_start)) & (
                 chunk[f"free_{name}"] == (~keeps | at_end)

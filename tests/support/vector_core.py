@@ -241,7 +241,7 @@ class Around:
                     more = level < BUFFERED and self.arrived[number] < len(self.order)
                     self.arrived[number] += more and rng.random() < self.rates.blocks
                     ctx.set(dut.level[number], self.arrived[number] - self.record.releases)
-            _, _, at, releases = await ctx.tick().sample(dut.row_at, dut.release)
+            _, _, at, releases = await ctx.tick().sample(dut.row_at, dut.release_block)
             for number in range(4):
                 row = rng.getrandbits(32 * self.size)
                 here = self.judge and number in self.in_buffers

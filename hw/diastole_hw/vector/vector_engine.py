@@ -421,7 +421,7 @@ class VectorEngine(wiring.Component):
             inputs.by_lines.eq(~chain.by_columns & ~chain.of_product),
             inputs.rows_of_tensor.eq(chain.rows),
             inputs.row_at.eq(core.row_at),
-            inputs.release.eq(core.release),
+            inputs.release_block.eq(core.release_block),
             core.level.eq(inputs.level),
             core.rows.eq(inputs.rows),
             core.streams.eq(setup.streams),

@@ -73,9 +73,9 @@ class Issue(wiring.Component):
     the first slot, and the register is written in the second slot.
 
     An ``end`` takes no cycle. The unit accepts an ``end`` on arrival if every used stream has a
-    block, at most 1 ``end`` in the slot of an instruction. ``release`` is high in the last cycle
-    of the instruction, or at acceptance if no instruction is in progress. ``done`` is high when the
-    end of the walk is accepted, the last rows are written, and the special lanes are idle.
+    block, at most 1 ``end`` in the slot of an instruction. ``release_block`` is high in the last
+    cycle of the instruction, or at acceptance if no instruction is in progress. ``done`` is high
+    when the end of the walk is accepted, the last rows are written, and the special lanes are idle.
 
     Parameters
     ----------
@@ -100,7 +100,7 @@ class Issue(wiring.Component):
     active, row : Out(1), Out(range(B))
     age : Out
         Cycles since the slot began, up to B + 8.
-    release : Out(1)
+    release_block : Out(1)
         Pulse: release 1 block of every used stream.
     done : Out(1)
         Pulse.
@@ -129,7 +129,7 @@ class Issue(wiring.Component):
                 "active": Out(1),
                 "row": Out(range(shape.block)),
                 "age": Out(range(self.latest + 1), init=self.latest),
-                "release": Out(1),
+                "release_block": Out(1),
                 "done": Out(1),
                 "working": Out(1),
                 "waits_inputs": Out(1),
@@ -258,7 +258,7 @@ class Issue(wiring.Component):
         ended, ending = Signal(), Signal()
         m.d.comb += [
             ended.eq(self.i.valid & self.i.p.end & inputs & ~releases),
-            self.release.eq(free & (releases | ended)),
+            self.release_block.eq(free & (releases | ended)),
             self.done.eq(ending & (self.age == self.latest) & rests & ~releases),
         ]
         with m.If(ended):
@@ -321,7 +321,10 @@ class Issue(wiring.Component):
                 self.output_block.valid & ~self.output_block.ready,
                 "there is room, and a block is not taken",
             ),
-            (self.release & (self.used & empty).any(), "a block is given back that is not there"),
+            (
+                self.release_block & (self.used & empty).any(),
+                "a block is given back that is not there",
+            ),
             (self.active & (slot.streams & empty).any(), "a block is read that is not there"),
             (go & (self.i.p.streams & ~self.used).any(), "a stream is read that is not used"),
             (self.done & self.i.valid, "entries are left at the end"),

@@ -76,7 +76,7 @@ class VectorCore(wiring.Component):
     rows : In(array of 4 :func:`row_layout`)
         Row of the oldest block of every stream, valid 1 cycle after ``row_at``. Elements outside
         the tensor are +0.
-    release : Out(1)
+    release_block : Out(1)
         Release the oldest block of every used stream. ``level`` is 1 less in the next cycle.
     output_block : Out(stream of :func:`output_block_layout`)
         Announcement of an output block, before the block's rows. Only offered when ``space`` is
@@ -120,7 +120,7 @@ class VectorCore(wiring.Component):
                 "level": In(data.ArrayLayout(range(BLOCKS + 1), INPUTS)),
                 "row_at": Out(range(shape.block)),
                 "rows": In(data.ArrayLayout(row, INPUTS)),
-                "release": Out(1),
+                "release_block": Out(1),
                 "output_block": Out(stream.Signature(output_block_layout(shape))),
                 "space": In(1),
                 "out_row": Out(data.StructLayout({"valid": unsigned(1), "row": row})),
@@ -175,7 +175,14 @@ class VectorCore(wiring.Component):
             self.streams[number].used & (self.streams[number].kind != Kind.PANEL)
             for number in range(INPUTS)
         )
-        names = ("done", "working", "waits_inputs", "waits_outputs", "waits_specials", "release")
+        names = (
+            "done",
+            "working",
+            "waits_inputs",
+            "waits_outputs",
+            "waits_specials",
+            "release_block",
+        )
         m.d.comb += [getattr(self, name).eq(getattr(issue, name)) for name in names]
         m.d.comb += [
             issue.used.eq(in_buffers),

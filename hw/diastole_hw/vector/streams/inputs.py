@@ -58,7 +58,7 @@ class InputStreams(wiring.Component):
         Row slot of the oldest block.
     rows : Out(4 times row_layout(shape))
         Row of every input.
-    release : In(1)
+    release_block : In(1)
         Pulse: no row of the oldest block is requested from the next cycle on.
     read : Out(ReadSignature(data_width))
     """
@@ -85,7 +85,7 @@ class InputStreams(wiring.Component):
                 "level": Out(data.ArrayLayout(range(DEPTH + 1), INPUTS)),
                 "row_at": In(range(shape.block)),
                 "rows": Out(data.ArrayLayout(row_layout(shape), INPUTS)),
-                "release": In(1),
+                "release_block": In(1),
                 "read": Out(ReadSignature(shape.data_width)),
             }
         )
@@ -138,7 +138,7 @@ class InputStreams(wiring.Component):
         m.d.sync += [
             begun.eq(begun + requests.begins),
             filled.eq(filled + fill.done),
-            released.eq(released + self.release),
+            released.eq(released + self.release_block),
         ]
         is_product = [each.used & (each.kind == Kind.PRODUCT) for each in self.streams]
         with m.If(Cat(is_product).any()):
@@ -165,7 +165,9 @@ class InputStreams(wiring.Component):
             whole = Signal(bits, name=f"whole_{number}")
             m.d.comb += whole.eq(Mux(product, multiplied, filled + fill.finished[number]))
             m.d.comb += self.level[number].eq((whole - released)[:bits])
-        m.d.sync += Assert(~self.release | (held != 0), "a block is released that is not here")
+        m.d.sync += Assert(
+            ~self.release_block | (held != 0), "a block is released that is not here"
+        )
         return filled, multiplied, released, blocks
 
     def _buffers(self, m, fill, filled, multiplied, released, blocks):

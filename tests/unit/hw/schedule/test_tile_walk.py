@@ -12,7 +12,7 @@ from support.bench import design, get, pulse, simulation
 from support.nests import drawn_nest
 from support.plans import make_numerics, make_plan
 
-KEYS = {"stream": ("t0", "c0"), "held": ("l0", "c0")}
+KEYS = {"stream": ("t0", "c0"), "stationary": ("l0", "c0")}
 """What the blocks of an operand that a chunk needs depend on."""
 
 

@@ -56,7 +56,7 @@ class Walk:
 
     def __init__(self, plan):
         self.plan = plan
-        self.rings = {"stream": Ring(plan.stream_blocks), "held": Ring(plan.held_blocks)}
+        self.rings = {"stream": Ring(plan.stream_blocks), "stationary": Ring(plan.held_blocks)}
         self.tiles = {0: 0, 1: 0}
 
     def nest(self, mode, nest):
@@ -133,7 +133,7 @@ class Walk:
     def _in_rings(self, chunks, steps, streamed_planes, fresh):
         for operand, axis, plane in (
             ("stream", "t0", "stream_plane"),
-            ("held", "l0", "stationary_plane"),
+            ("stationary", "l0", "stationary_plane"),
         ):
             keeps = steps[f"keep_{operand}"]
             ring = self.rings[operand]
@@ -142,7 +142,7 @@ class Walk:
             wants = {
                 number: (chunk[axis], chunk["c0"], chunk[plane], None if keeps else chunk["number"])
                 for number, chunk in enumerate(chunks)
-                if operand == "held" or chunk["east"]
+                if operand == "stationary" or chunk["east"]
             }
             first = {want: number for number, want in reversed(wants.items())}
             last = {want: number for number, want in wants.items()}

@@ -175,7 +175,7 @@ class Bench:
                 else:
                     expected = entry, *rules.begin(entry, now)
             leaves = rules.release_at == now
-            assert ctx.get(dut.release) == leaves, f"cycle {now}"
+            assert ctx.get(dut.release_block) == leaves, f"cycle {now}"
             if leaves:
                 rules.release_at, self.released = None, now
                 for stream in self.used:
