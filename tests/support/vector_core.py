@@ -255,7 +255,7 @@ class Around:
         room = cycles = 0
         while True:
             if rng.random() < 0.2:
-                room = rng.random() < self.rates.space
+                room = rng.random() < self.rates.room
             ctx.set(dut.space, room)
             ctx.set(dut.output_block.ready, room)
             _, _, started, given, to, valid, row, done, *counts = await ctx.tick().sample(
