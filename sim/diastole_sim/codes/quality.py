@@ -56,15 +56,15 @@ def plain_products(tensors: Mapping[str, Floats]) -> dict[str, Doubles]:
     """Return Y, dX and dW in float64: the products whose factors ``X``, ``W`` and ``dY`` are in
     ``tensors``."""
     wide = {name: tensor.astype(np.float64) for name, tensor in tensors.items()}
-    results: dict[str, Doubles] = {}
+    found: dict[str, Doubles] = {}
     with np.errstate(invalid="ignore"):  # Inf and NaN do not count
         if {"X", "W"} <= set(wide):
-            results["Y"] = wide["X"] @ wide["W"]
+            found["Y"] = wide["X"] @ wide["W"]
         if {"W", "dY"} <= set(wide):
-            results["dX"] = wide["dY"] @ wide["W"].T
+            found["dX"] = wide["dY"] @ wide["W"].T
         if {"X", "dY"} <= set(wide):
-            results["dW"] = wide["X"].T @ wide["dY"]
-    return results
+            found["dW"] = wide["X"].T @ wide["dY"]
+    return found
 
 
 def product_qualities(

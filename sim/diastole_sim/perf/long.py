@@ -16,7 +16,7 @@ from diastole_sim.perf.modelled_machine import ModelledMachine
 from diastole_sim.perf.moments import Moment
 from diastole_sim.perf.product_estimate import Estimate, estimate, run_whole
 from diastole_sim.perf.product_run import ProductRun
-from diastole_sim.spec.command import DEFAULT_NEST
+from diastole_sim.spec.command import MACHINES_OWN
 from diastole_sim.spec.nest import Nest
 from diastole_sim.spec.sizes.uses import WIDEST, Widths
 
@@ -35,7 +35,7 @@ def estimate_long(
     m: int,
     n: int,
     k: int,
-    nest: Nest = DEFAULT_NEST,
+    nest: Nest = MACHINES_OWN,
     widths: Widths = WIDEST,
 ) -> Estimate:
     """Estimate as :func:`estimate` does, in a time that hardly grows with the sizes. Repeated
@@ -66,13 +66,13 @@ class _State:
 
 
 @dataclass
-class _Record:
+class _Seen:
     """Record before a round of a loop. ``state`` is present in outer loops, and if the glance
     resembled an earlier one."""
 
     number: int
     now: int
-    summary: Moment
+    glance: Moment
     state: _State | None = None
 
 
@@ -83,7 +83,7 @@ class _Loop:
     command: ProductRun
     walk: ChunkWalk
     steps: tuple[Stretch, ...]
-    records: dict[int, list[_Record]] = field(default_factory=dict[int, list[_Record]])
+    seen: dict[int, list[_Seen]] = field(default_factory=dict[int, list[_Seen]])
 
     def run(self) -> None:
         """Run all rounds."""
@@ -101,44 +101,44 @@ class _Loop:
     def _pass_over(self, number: int, axis: Axis) -> int:
         """Pass over the rounds before the last round that repeat; return their number. The full
         state is compared only if the glance resembles the glance of an earlier round."""
-        remaining = axis.count - 1 - number
-        if remaining < axis.period:
+        left = axis.count - 1 - number
+        if left < axis.period:
             return 0
         command = self.command
-        record = _Record(number, command.now, command.summary)
+        here = _Seen(number, command.now, command.glance)
         if len(self.steps) + 1 < len(self.walk.axes):  # a long round: its state is worth the time
-            record.state = _State.of(command)
-        records = self.records.setdefault(number % axis.period, [])
-        for earlier in reversed(records):
-            slack = int((record.now - earlier.now) * SLACK * min(1, number / PATIENCE))
-            if number - earlier.number > remaining:
+            here.state = _State.of(command)
+        seen = self.seen.setdefault(number % axis.period, [])
+        for there in reversed(seen):
+            slack = int((here.now - there.now) * SLACK * min(1, number / PATIENCE))
+            if number - there.number > left:
                 break
-            if not record.summary.near(earlier.summary, slack):
+            if not here.glance.near(there.glance, slack):
                 continue
-            record.state = record.state or _State.of(command)
-            if earlier.state is None or not record.state.moment.near(earlier.state.moment, slack):
+            here.state = here.state or _State.of(command)
+            if there.state is None or not here.state.moment.near(there.state.moment, slack):
                 continue
-            rounds = self._repeat(earlier, record, remaining, axis)
+            rounds = self._repeat(there, here, left, axis)
             if rounds:
-                records.clear()
+                seen.clear()
                 return rounds
-        records.append(record)
-        del records[:-REMEMBERED]
+        seen.append(here)
+        del seen[:-REMEMBERED]
         return 0
 
-    def _repeat(self, earlier: _Record, record: _Record, remaining: int, axis: Axis) -> int:
+    def _repeat(self, there: _Seen, here: _Seen, left: int, axis: Axis) -> int:
         """Pass over as many rounds as repeat the rounds between two records; return their
         number."""
-        assert earlier.state is not None
-        assert record.state is not None
-        counted = Counter(record.state.counted)
-        counted.subtract(earlier.state.counted)
-        bits = axis.total.bit_length() - (earlier.number * axis.step).bit_length()
+        assert there.state is not None
+        assert here.state is not None
+        counted = Counter(here.state.counted)
+        counted.subtract(there.state.counted)
+        bits = axis.total.bit_length() - (there.number * axis.step).bit_length()
         if exact(axis, self.walk.axes) and not self.command.in_time(counted, bits):
-            same = axis.same_bits(record.number)
-            if same != axis.same_bits(earlier.number):
+            same = axis.same_bits(here.number)
+            if same != axis.same_bits(there.number):
                 return 0
-            remaining = min(remaining, same - record.number)
-        rounds = record.number - earlier.number
-        self.command.pass_over(remaining // rounds, record.now - earlier.now, counted)
-        return remaining // rounds * rounds
+            left = min(left, same - here.number)
+        rounds = here.number - there.number
+        self.command.pass_over(left // rounds, here.now - there.now, counted)
+        return left // rounds * rounds

@@ -64,15 +64,11 @@ class Programs:
         ``options``: options of :class:`subprocess.Popen`, besides the pipes. InterruptedError after
         :meth:`end`.
         """
-        defaults = {
-            "stdin": subprocess.DEVNULL,
-            "stdout": subprocess.PIPE,
-            "stderr": subprocess.PIPE,
-        }
+        given = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
         with self._lock:
             if self._ended:
                 raise InterruptedError("ended")
-            context = started(words, **defaults | options)
+            context = started(words, **given | options)
             program = context.__enter__()
             self._running.add(program)
         try:

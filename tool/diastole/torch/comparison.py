@@ -98,12 +98,12 @@ def compare(
             f"model must be one that is not converted; swapped are {few_names(swapped)}"
         )
     baseline = _types_of(model)
-    formats_by_name = _by_name(formats, baseline)
+    chosen = _by_name(formats, baseline)
     models = {baseline: copy.deepcopy(model)}
-    for name, each in formats_by_name.items():
+    for name, each in chosen.items():
         twin = copy.deepcopy(model)
         models[name] = place(twin, formats=each, names=names, device=device, seed=seed)
-    measured = next(iter(formats_by_name))
+    measured = next(iter(chosen))
     tally = Tally()
     losses: dict[str, list[float]] = {}
     with torch.random.fork_rng():
@@ -150,12 +150,12 @@ def _by_name(
     formats: "Iterable[Formats] | Mapping[str, Formats]", baseline: str
 ) -> dict[str, Formats]:
     if isinstance(formats, Mapping):
-        formats_by_name = dict(cast(Mapping[str, Formats], formats))
+        chosen = dict(cast(Mapping[str, Formats], formats))
     else:
         listed = [formats] if isinstance(formats, str) else list(formats)
-        formats_by_name: dict[str, Formats] = {
+        chosen: dict[str, Formats] = {
             each if isinstance(each, str) else str(each): each for each in listed
         }
-    if not formats_by_name or baseline in formats_by_name:
+    if not chosen or baseline in chosen:
         raise ValueError(f"formats must name one or more, beside {baseline}, not {formats!r}")
-    return formats_by_name
+    return chosen

@@ -49,7 +49,7 @@ def parts(sizes: Shape, axis: str, count: int, side: int) -> list[Shape]:
     return [each for each in found if each is not None]
 
 
-def sequential(
+def in_turn(
     machine: SystolicMachine,
     sizes: Shape,
     cut: tuple[str, int],
@@ -74,7 +74,7 @@ def sequential(
     return Schedule(f"{axis.upper()} in {len(pieces)}", tuple(work))
 
 
-def parallel(
+def at_once(
     machine: SystolicMachine,
     sizes: Shape,
     cut: tuple[str, int],
@@ -94,9 +94,9 @@ def parallel(
     own = ceil_div(shared, len(pieces))
     summed = (shared - own) + (len(pieces) - 1) * own
     extra = summed * machine.sum_bytes - (shared - own) * machine.result_bytes
-    work = best(pieces[0])
-    name = f"{axis.upper()} over {len(pieces)}, {work.name}"
-    return Schedule(name, tuple(_with(work.work, axis, extra)))
+    chosen = best(pieces[0])
+    name = f"{axis.upper()} over {len(pieces)}, {chosen.name}"
+    return Schedule(name, tuple(_with(chosen.work, axis, extra)))
 
 
 def _with(work: tuple[Work, ...], axis: str, extra: int) -> list[Work]:

@@ -31,7 +31,7 @@ def tensor(name, copies, shape, grouping=None, exponent=None):
     return Quantised(
         shape=shape,
         tensor_class="x",
-        storage=numerics.x,
+        chosen=numerics.x,
         block=2,
         copies=tuple(copies),
         tensor_exponent=exponent,

@@ -46,10 +46,7 @@ def test_something_else_stays(product, tmp_path):
     out = tmp_path / "out"
     out.mkdir()
     (out / "thesis.tex").write_text("years of work")
-    text = (
-        f"{out} exists and is not the folder of a board (no board.json): the folder stays "
-        "unchanged; choose another folder"
-    )
+    text = f"{out} exists and is no folder of a board (no board.json); not touched"
     for record in (None, "{}", '{"board": "breakfast"}', "[]"):
         if record is not None:
             (out / "board.json").write_text(record)
