@@ -44,8 +44,8 @@ Edit = Inline | Rewrite
 
 @dataclass(frozen=True)
 class Planted:
-    """A fault that has found its place. ``name`` tells it from all others of its machine;
-    ``module`` without the product's name."""
+    """Edits of a fault in the sources of a product. ``name`` is unique among the faults of a
+    machine; ``module`` without the product's name."""
 
     name: str
     module: str
@@ -122,7 +122,8 @@ def _outermost(inline) -> list[Inline]:
 
 
 def _inlined(text: str, start: int, end: int, inline, number: str | None) -> str:
-    """An expression with all faults that are in it; those of the whole of it around it."""
+    """Return an expression with the faults of its parts inside, and the faults of the whole
+    expression around."""
     inner = [
         (n, edit)
         for n, edit in inline
@@ -148,7 +149,7 @@ def _active(number: str, n: int) -> str:
 
 
 def _rewritten(source: Source, s: Statement, good: str, faulty, number: str | None) -> str:
-    """A statement that assigns what its faults say while they are there."""
+    """Return a statement that assigns the faulty value of the fault that is switched on."""
     line = source.text[s.start : s.end]
     head, tail = line[: s.at - s.start], line[s.at - s.start + len(s.value) :]
     if number is None:

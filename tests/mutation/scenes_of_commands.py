@@ -111,7 +111,7 @@ def _nested(s: Scenario) -> Iterator[Command]:
 
 
 def _misaligned(s: Scenario) -> Iterator[Command]:
-    """Each address of each command off the beat, by one bit."""
+    """Yield every command with one address misaligned by one bit."""
     beat = s.device.product.data_width // 8
     for op, command in s.commands.items():
         for field in ADDRESSES:

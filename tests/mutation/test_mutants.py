@@ -296,6 +296,75 @@ def test_proof_of_equality_within_a_product(value, faulty, equal, tmp_path):
     assert Prover(tmp_path, tmp_path / "proofs").equal(fault, "faulty") == equal
 
 
+READS = """\
+module reads(clk, rst, en, d, o);
+  input clk;
+  wire clk;
+  input rst;
+  wire rst;
+  input en;
+  wire en;
+  input [3:0] d;
+  wire [3:0] d;
+  output [3:0] o;
+  wire [3:0] o;
+  wire [2:0] _00_;
+  reg [1:0] _01_;
+  reg [1:0] place = 2'h0;
+  assign _00_ = place + 1'h1;
+  always @(posedge clk)
+    place <= _01_;
+  always @* begin
+    _01_ = place;
+    if (en) begin
+      _01_ = _00_[1:0];
+    end
+    if (rst) begin
+      _01_ = 2'h0;
+    end
+  end
+  reads_mem_4x4 ram (.clk(clk), .write_en(en), .write_addr(place), .write_data(d),
+    .read_addr(place), .read_data(o));
+endmodule"""
+MEMORY = """\
+module reads_mem_4x4 (
+  input clk,
+  input write_en,
+  input [1:0] write_addr,
+  input [3:0] write_data,
+  input [1:0] read_addr,
+  output [3:0] read_data
+);
+  reg [3:0] words [0:3];
+  assign read_data = words[read_addr];
+  always @(posedge clk)
+    if (write_en) words[write_addr] <= write_data;
+endmodule
+"""
+
+
+@pytest.mark.parametrize(
+    "faulty, equal",
+    [("{ place[1] ^ place[0], ~ place[0] }", True), ("{ place[1] | place[0], ~ place[0] }", False)],
+)
+def test_proof_beside_a_memory(faulty, equal, tmp_path):
+    """The sum in other words needs induction: an address is a register, and a memory is unknown to
+    the proof."""
+    (tmp_path / "rtl").mkdir()
+    (tmp_path / "rtl" / "reads.v").write_text(READS)
+    (tmp_path / "rtl" / "reads_mem_4x4.v").write_text(MEMORY)
+    fault = planted_at(READS, "place + 1'h1", faulty)
+    assert Prover(tmp_path, tmp_path / "proofs").equal(fault, "faulty") == equal
+
+
+def test_a_proof_that_yosys_cannot_do_is_no_answer(tmp_path):
+    (tmp_path / "rtl").mkdir()
+    (tmp_path / "rtl" / "unit.v").write_text(MODULE)
+    prover = Prover(tmp_path, tmp_path / "proofs")
+    with pytest.raises(RuntimeError, match="Yosys cannot do its part of the proof"):
+        prover.equal(planted_at(MODULE, "a < b", "a <"), "faulty")
+
+
 def test_command_line_refuses_unknown_machines(pytestconfig):
     script = pytestconfig.rootpath / "scripts" / "mutation.py"
     done = subprocess.run([sys.executable, script, "none"], capture_output=True, text=True)

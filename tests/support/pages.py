@@ -29,13 +29,18 @@ CHROMIUM = [each for each in browsers() if Path(each).name != LIGHTPANDA] or [
 READER = Path(__file__).with_name("page_reader.js").read_text()
 
 
+def left_in(document):
+    """Return what a script of ours has left in the document of a page, as JSON."""
+    found = re.search('<pre id="told">(.*?)</pre>', document, re.DOTALL)
+    assert found, "the scripts of the page did not run"
+    return json.loads(html.unescape(found[1]))
+
+
 def read_in(browser, text, folder):
     """What a reader of the page ``text`` is told."""
     page = folder / "page.html"
     page.write_text(text.replace("</body>", f"<script>{READER}</script></body>"), encoding="utf-8")
-    found = re.search('<pre id="told">(.*?)</pre>', document_after(page, browser), re.DOTALL)
-    assert found, "the scripts of the page did not run"
-    return json.loads(html.unescape(found[1]))
+    return left_in(document_after(page, browser))
 
 
 RULER = """
@@ -57,7 +62,7 @@ for (const theme of ["light", "dark"]) {
 }
 frame.remove();
 const result = document.createElement("pre");
-result.id = "found";
+result.id = "told";
 result.textContent = JSON.stringify(found);
 document.body.append(result);
 """
@@ -72,9 +77,7 @@ def measured_in(browser, text, folder, *, width):
         f'<script>window.addEventListener("load", () => {{{RULER}}});</script>',
         encoding="utf-8",
     )
-    found = re.search('<pre id="found">(.*?)</pre>', document_after(page, browser), re.DOTALL)
-    assert found, "the ruler did not run"
-    return json.loads(html.unescape(found[1]))
+    return left_in(document_after(page, browser))
 
 
 def shown_operand(given, each, numerics, *, seed):

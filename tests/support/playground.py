@@ -1,9 +1,7 @@
 """The playground in tests: its scripts in Node, its page in browsers, the scripts that make it."""
 
-import html
 import importlib
 import json
-import re
 import shutil
 import sys
 from pathlib import Path
@@ -13,6 +11,7 @@ import pytest
 
 from diastole.explain.browser import document_after
 from diastole_sim.system import children
+from support.pages import left_in
 from support.sources import ROOT
 
 PAGE = ROOT / "docs" / "playground"
@@ -65,13 +64,6 @@ def page_text(before=""):
     return f"<!doctype html><html><head>{head}</head><body>{body}{READ}</body></html>"
 
 
-def told(document):
-    """What the reader has left in the page."""
-    found = re.search('<pre id="told">(.*?)</pre>', document, re.DOTALL)
-    assert found, "the scripts of the page did not run"
-    return json.loads(html.unescape(found[1]))
-
-
 def read_in(browser, folder, *, pico, before=""):
     """What a reader of the page is told, with ``pico`` for the made script, and the machine of
     ``playground_machine.js``."""
@@ -84,7 +76,7 @@ def read_in(browser, folder, *, pico, before=""):
         (scripts / "pico.js").write_text(f"const PICO = {json.dumps(pico)};")
     page = folder / "page.html"
     page.write_text(page_text(before), encoding="utf-8")
-    return told(document_after(page, browser))
+    return left_in(document_after(page, browser))
 
 
 def bits(values):

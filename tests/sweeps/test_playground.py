@@ -13,14 +13,14 @@ import pytest
 
 from diastole.backend import cached_product
 from diastole.config.presets import PRESETS
-from diastole.explain.browser import CHROMIUM
 from diastole_sim.golden.numpy_device import NumpyDevice
 from diastole_sim.host.product import Product
 from diastole_sim.machines.verilator.build import build
 from diastole_sim.spec.operations import OPERATIONS
 from diastole_sim.system import children
 from support.c_library import COMPILERS
-from support.playground import PAGE, bits, in_node, page_text, script, told
+from support.pages import CHROMIUM, left_in
+from support.playground import PAGE, bits, in_node, page_text, script
 
 SEED = 5
 SIZES = ({"m": 5, "k": 9, "n": 7}, {"m": 1, "k": 1, "n": 1}, {"m": 16, "k": 16, "n": 16})
@@ -100,10 +100,8 @@ def native_host(folder, library):
     return folder / "host"
 
 
-def test_the_page_in_a_browser(tmp_path, made):
-    browser = next(filter(None, map(shutil.which, CHROMIUM)), None)
-    if browser is None:
-        pytest.skip(f"none of {', '.join(CHROMIUM)} is installed")
+@pytest.mark.parametrize("browser", CHROMIUM[:1])
+def test_the_page_in_a_browser(tmp_path, made, browser):
     shutil.copytree(made[0], tmp_path / "playground")
     for path in PAGE.glob("*.js"):
         shutil.copy(path, tmp_path / "playground")
@@ -111,7 +109,7 @@ def test_the_page_in_a_browser(tmp_path, made):
     page.write_text(page_text(), encoding="utf-8")
     flags = ["--headless", "--no-sandbox", "--disable-gpu", "--virtual-time-budget=60000"]
     done = children.run([browser, *flags, "--dump-dom", page.as_uri()], seconds=300)
-    found = told(done.stdout.decode())
+    found = left_in(done.stdout.decode())
     assert (found["errors"], found["missing"]) == ([], "")
     assert list(found["runs"]) == ["forward", "dx", "dw", "backward", "train"]
     for run in found["runs"].values():

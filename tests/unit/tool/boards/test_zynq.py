@@ -1,6 +1,7 @@
 """Boards with a Zynq: ports, addresses and clocks that agree, a script that Tcl runs, and a device
 tree that its compiler takes."""
 
+import os
 import re
 import shutil
 import subprocess
@@ -212,6 +213,15 @@ BASES = {
         ),
     ),
 }
+
+
+def test_the_host_is_the_products_own(folder):
+    """HOST of the environment, which some shells set to the name of the computer, is no program."""
+    _, folder = folder
+    names = {**os.environ, "HOST": "a.computer"}
+    words = ["make", "-n", "-o", "product/sw/host.c", "host"]
+    done = subprocess.run(words, cwd=folder, env=names, capture_output=True, text=True)
+    assert (done.returncode, "product/sw/host.c linux.c" in done.stdout) == (0, True), done
 
 
 @needs_dtc

