@@ -106,7 +106,7 @@ def check_complete(config, sizes, names, operands, results, runs):
 
 
 def altered(operands, name):
-    """One element more of an operand in what is compared with the waves: its last one."""
+    """Return the operands with the code of one operand's last element changed."""
     shown = operands[name]
     (copy,) = shown.stored.copies
     codes = copy.codes.copy()
@@ -116,7 +116,7 @@ def altered(operands, name):
 
 
 def altered_mantissa(operands, name):
-    """The same of its derivation alone, which the sums are made of."""
+    """Return the operands with the last significand changed, from which the sums are derived."""
     shown = operands[name]
     (made,) = shown.conversions
     significand = made.significand.copy()
@@ -128,7 +128,7 @@ def altered_mantissa(operands, name):
 @pytest.mark.parametrize("change", [altered, altered_mantissa])
 @pytest.mark.parametrize("name", ["X", "W", "dY"])
 def test_other_operands_are_noticed(pico, waves, name, change):
-    """That a story is not of other tensors: each of its numbers is compared."""
+    """The story of a run compares every number of its operands with the waves."""
     config, operands = pico[0], pico[3]
     with pytest.raises(Untrue, match=r"sums of cell|held block|vector at"):
         story.runs_of(waves[0], config.plan, change(operands, name))

@@ -42,7 +42,7 @@ def missing_paths(text: str) -> list[str]:
 
 
 def missing_sources(text: str) -> list[str]:
-    """Files in code spans, such as ``top.py``, ``cell/cell.py``: there must be one that ends so."""
+    """Return the names in code spans, such as ``cell/cell.py``, with which no path of the tree ends."""
     known = [
         f"/{path.relative_to(ROOT)}" for top in TOP_FOLDERS for path in (ROOT / top).rglob("*")
     ]
@@ -141,8 +141,8 @@ def test_a_wrong_name_is_seen(tmp_path):
 
 
 def modules(package: str) -> Iterator[tuple[Path, str]]:
-    """Files of a package with the names that they are imported by, but those that need torch where
-    it is not there."""
+    """Yield the files of a package with their import names. Without torch, the files that need torch
+    are left out."""
     top = ROOT / package
     torch = importlib.util.find_spec("torch") is not None
     for path in sorted(top.rglob("*.py")):
@@ -166,8 +166,8 @@ def docstrings(tree: ast.Module) -> Iterator[tuple[str | None, str]]:
 
 
 def resolves(name: str, module: object = None, owner: str | None = None) -> bool:
-    """Whether a name means something: dotted, one of our modules or what is in it; else what the
-    module or the class that says it has."""
+    """Return whether a name exists: a dotted name in our modules, any other name in ``module`` or its
+    class ``owner``."""
     if name.partition(".")[0] in OURS:
         parts = name.split(".")
         for count in range(len(parts), 0, -1):

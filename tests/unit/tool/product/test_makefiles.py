@@ -82,7 +82,7 @@ def test_beside_the_sources(tmp_path, product, run):
 
 
 def test_copies_have_folders_of_their_own(tmp_path, product, run):
-    """A copy brings all that the first one left in its folder."""
+    """A copy of a product that was built is built again, from the sources of the copy."""
     first = product("a b/one", "one")
     assert "PASS:one" in run(first / "sw")[1]
     second = shutil.copytree(first, tmp_path / "a b" / "two")
