@@ -116,7 +116,7 @@ def altered(operands, name):
 
 
 def altered_mantissa(operands, name):
-    """Return the operands with the last significand changed, from which the sums are derived."""
+    """Return the operands with the last significand, from which sums are derived, changed."""
     shown = operands[name]
     (made,) = shown.conversions
     significand = made.significand.copy()

@@ -42,7 +42,7 @@ def missing_paths(text: str) -> list[str]:
 
 
 def missing_sources(text: str) -> list[str]:
-    """Return the names in code spans, such as ``cell/cell.py``, with which no path of the tree ends."""
+    """Return the names in code spans, such as ``cell/cell.py``, that end no path of the tree."""
     known = [
         f"/{path.relative_to(ROOT)}" for top in TOP_FOLDERS for path in (ROOT / top).rglob("*")
     ]
@@ -141,8 +141,8 @@ def test_a_wrong_name_is_seen(tmp_path):
 
 
 def modules(package: str) -> Iterator[tuple[Path, str]]:
-    """Yield the files of a package with their import names. Without torch, the files that need torch
-    are left out."""
+    """Yield the files of a package with their import names. Without torch, the files that need
+    torch are left out."""
     top = ROOT / package
     torch = importlib.util.find_spec("torch") is not None
     for path in sorted(top.rglob("*.py")):
@@ -166,8 +166,8 @@ def docstrings(tree: ast.Module) -> Iterator[tuple[str | None, str]]:
 
 
 def resolves(name: str, module: object = None, owner: str | None = None) -> bool:
-    """Return whether a name exists: a dotted name in our modules, any other name in ``module`` or its
-    class ``owner``."""
+    """Return whether a name exists: a dotted name in our modules, any other name in ``module`` or
+    its class ``owner``."""
     if name.partition(".")[0] in OURS:
         parts = name.split(".")
         for count in range(len(parts), 0, -1):
