@@ -22,7 +22,7 @@ from diastole_sim.perf.choose import choose_nest
 from diastole_sim.perf.chunk_walk import loops_of
 from diastole_sim.perf.conversion_estimate import estimate_conversion
 from diastole_sim.perf.modelled_machine import LATENCY
-from diastole_sim.spec.nest import KEPT, OUTER, Nest
+from diastole_sim.spec.nest import KEEP_VALUES, OUTER, Nest
 from diastole_sim.spec.operations import OPERANDS, OPERATIONS
 from support.presets import in_format
 
@@ -173,7 +173,7 @@ def choices(count=200):
 
 def all_nests(limits, blocks):
     """Yield every nest that the machine takes for a product of so many blocks."""
-    lengths = product(limits.t_blocks, limits.groups, limits.chunk, OUTER, KEPT)
+    lengths = product(limits.t_blocks, limits.groups, limits.chunk, OUTER, KEEP_VALUES)
     for t_blocks, groups, chunk, outer, keep in lengths:
         nest = Nest(t_blocks=t_blocks, groups=groups, chunk=chunk, outer=outer, keep=keep)
         if limits.problem(nest, blocks) is None:

@@ -25,11 +25,11 @@ from diastole_sim.perf.orders.layer import (
     SEPARATE,
     SQUARE,
     backward_pass,
-    best_at_once,
-    best_in_turn,
-    by_batch,
+    best_parallel,
+    best_sequential,
     forward_pass,
-    separate_in_turn,
+    separate_sequential,
+    split_batch,
 )
 from diastole_sim.perf.orders.loops import INPUT_GRADIENT, WEIGHT_GRADIENT
 from diastole_sim.perf.orders.search import Shape, Work
@@ -79,8 +79,8 @@ def step_cycles(machine, wanted, against):
         both = backward_pass(machine, each.sizes, each.has_dx)
         cycles = {name: found.cycles(machine) for name, found in both.items()}
         cycles[BEST] = min(cycles.values())
-        cycles[IN_PARTS] = separate_in_turn(machine, each.sizes, each.has_dx).cycles(machine)
-        cycles[PARTS] = best_in_turn(machine, each.sizes, each.has_dx).cycles(machine)
+        cycles[IN_PARTS] = separate_sequential(machine, each.sizes, each.has_dx).cycles(machine)
+        cycles[PARTS] = best_sequential(machine, each.sizes, each.has_dx).cycles(machine)
         before = forward_pass(machine, each.sizes, against).cycles(machine)
         for name in total:
             least = min(cycles[against], cycles.get(name, cycles[against]))
@@ -173,8 +173,8 @@ def cut(machine, count, layer, way):
     """Return cycles of the forward pass, of the backward pass with M cut, and with the best axis,
     of machines that share a layer."""
     each = product(layer, machine.batch * count)
-    before, after = by_batch(machine, each.sizes, each.has_dx, count, way)
-    chosen = best_at_once(machine, each.sizes, each.has_dx, count)
+    before, after = split_batch(machine, each.sizes, each.has_dx, count, way)
+    chosen = best_parallel(machine, each.sizes, each.has_dx, count)
     return (each.times * one.cycles(machine) for one in (before, after, chosen))
 
 

@@ -52,7 +52,7 @@ MIN_ACCURACY = 0.95
 def main(folder: Path) -> int:
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "nano.toml").write_text(to_toml(PRESETS["nano"]))
-    note(f"generating {folder / 'product'} from {folder / 'nano.toml'}: some 10 seconds")
+    note(f"generating {folder / 'product'} from {folder / 'nano.toml'}: about 10 seconds")
     generate(load_config(folder / "nano.toml"), folder / "product")
     note("compiling its Verilog, once: half a minute; then training, about as long")
     simulated = Execution(seed=SEED, product=folder / "product")

@@ -1,9 +1,10 @@
-"""Measures how plainly docstrings and documents are written.
+"""Measures how plainly docstrings, documents and error messages are written.
 
     python scripts/prose.py
 
-Prints the figures of every package and document. Exit 1 if a figure is above its limit. The limits
-are in scripts/prose.toml: limits of all texts, and higher limits of some texts with the reason.
+Prints the figures of every package, of every document and of the messages of refusals. Exit 1 if a
+figure is above its limit. The limits are in scripts/prose.toml: limits of all texts, and higher
+limits of some texts with the reason.
 """
 
 import argparse
@@ -14,11 +15,12 @@ sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 
 from diastole.cli import exit_code
 from diastole.console import say
+from support.messages import figures
 from support.prose import measured, problems, read_limits
 
 
 def main() -> int:
-    found = measured()
+    found = measured() | {"messages of refusals": figures()}
     say(f"{'text':36} {'vague':>6} {'headless':>9} {'sentences':>10} {'lines':>6}")
     for name, f in found.items():
         say(f"{name:36} {f.vague:6.1f} {f.headless:8.1f}% {f.sentences:10} {f.lines:6}")

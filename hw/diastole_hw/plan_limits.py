@@ -21,7 +21,7 @@ def vector_limits(plan: Plan) -> VectorLimits | None:
     vector = plan.vector
     if vector is None:
         return None
-    fed = plan.converter.fed_columns(max_convert_cols(plan))
+    fed = plan.converter.chain_columns(max_convert_cols(plan))
     patches = patch_limits(plan)
     return VectorLimits(panel_vectors=vector.panel_vectors, fed=fed, patches=patches)
 

@@ -29,8 +29,8 @@ def require_readable(path: Path, *, pipes: bool = True) -> None:
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
     if kind == stat.S_IFREG or (pipes and kind == stat.S_IFIFO):
         return
-    wanted = "neither a regular file nor a pipe" if pipes else "no regular file"
-    raise OSError(errno.EINVAL, f"is {wanted}", str(path))
+    reason = "neither a regular file nor a pipe" if pipes else "not a regular file"
+    raise OSError(errno.EINVAL, f"is {reason}", str(path))
 
 
 def read_bytes(path: Path, most: int, *, pipes: bool = True) -> bytes:

@@ -7,7 +7,7 @@ from random import Random
 import numpy as np
 
 from diastole_sim.host.errors import CommandError
-from diastole_sim.spec.nest import KEPT, Nest, NestLimits
+from diastole_sim.spec.nest import KEEP_VALUES, Nest, NestLimits
 from diastole_sim.spec.numerics import Numerics
 from diastole_sim.spec.operations import OPERATIONS
 from mutation.watch import LIMIT, Log, Watched, opened
@@ -92,7 +92,7 @@ def nests(product: Path, log: Log) -> None:
                 assert limits is not None
                 blocks = blocks_of(op, (m, n, k), device.numerics.block)
                 planes = widest_planes(op, device.numerics)
-                for keep in KEPT:
+                for keep in KEEP_VALUES:
                     nests = (drawn_nest(limits, blocks, lengths, planes) for _ in range(200))
                     nest = next((each for each in nests if each.keep == keep), None)
                     if nest is not None:  # something of it fits

@@ -86,7 +86,7 @@ def check_conversions(config, operands, latency):
         where = f"{tensor.tensor_class} of {tensor.shape}, {tensor.width} bits"
         share = SHARE + OF_FAR_READS * (latency != min(LATENCIES))
         share += OF_SMALL_BLOCKS * (config.numerics.block < 4)
-        share += OF_COPIES * (config.numerics.block == 4 and tensor.chosen.two_copies)
+        share += OF_COPIES * (config.numerics.block == 4 and tensor.storage.two_copies)
         error = share * cycles + AT_ENDS
         assert abs(guess.cycles - cycles) <= error, f"{where}: {guess.cycles} for {cycles}"
         assert guess.write_bytes == sum(len(image.data) for image in tensor.images), where

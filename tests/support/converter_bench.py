@@ -67,7 +67,7 @@ def command_scale(golden, scale):
     """The field of the command."""
     if scale is None:
         return 0
-    return scale + (138 if golden.chosen.format.scale == "e4m3" else 127)
+    return scale + (138 if golden.storage.format.scale == "e4m3" else 127)
 
 
 def patches_of(high, wide, cut):
@@ -202,7 +202,7 @@ def golden_conversion(dut, rng, values, cls, tag, step, scale, fed=False):
     asked = Conversion(CLASS_NAMES[cls], tag=tag, step=step, scale=scale)
     golden = quantise(values, asked, dut.sizes.numerics, seed=SEED)
     sizes = {"block": dut.sizes.numerics.block, "data_width": dut.sizes.data_width}
-    layouts = image_layouts(golden.chosen, values.shape, **sizes)
+    layouts = image_layouts(golden.storage, values.shape, **sizes)
     header = golden.tensor_exponent if layouts[0].header else None
     packed = zip(layouts, golden.copies, strict=True)
     command = {"cls": cls, "rows": rows, "cols": cols, "tag": tag, "step": step}

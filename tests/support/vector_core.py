@@ -8,8 +8,8 @@ import numpy as np
 
 from diastole_hw.vector.core.vector_core import VectorCore
 from diastole_hw.vector.stream_layouts import VectorShape
+from diastole_sim.golden.vector.chain_output import ChainOutput
 from diastole_sim.golden.vector.chain_run import run_chain
-from diastole_sim.golden.vector.written import Written
 from oracle import vector_program as judge
 from oracle import vector_words as w
 from support.bench import design, put, run
@@ -194,7 +194,7 @@ class Around:
         chain = golden_chain(scene)
         result = run_chain(chain)
         assert list(map(number_of, patterns(chain.panel))) == self.panel
-        written = Written(chain.order, chain.outputs, chain.arithmetic)
+        written = ChainOutput(chain.order, chain.outputs, chain.arithmetic)
         for number in chain.outputs:
             given = [n for n, (to, _) in enumerate(self.record.given) if to == number]
             blocks = np.array([self.order.index(self.record.given[n][1]) for n in given], int)

@@ -234,7 +234,7 @@ class Conversions(wiring.Component):
         second = image.address + image.offset
         yield from (job[name].eq(image[name]) for name in ("cls", "rows", "cols", "tag", "slot"))
         yield from (job.source.eq(0), job.destination.eq(image.address), job.step.eq(self.step))
-        copies = [plan.chosen(number).two_copies for number in range(len(CLASS_NAMES))]
+        copies = [plan.tensor_class(number).two_copies for number in range(len(CLASS_NAMES))]
         yield job.destination_t.eq(Mux(Array(map(int, copies))[image.cls], second, 0))
         if plan.has_choices:
             yield from (job[name].eq(image[name]) for name in CHOICE_FIELDS)
@@ -250,7 +250,7 @@ class Conversions(wiring.Component):
         m.d.comb += value.eq(Mux(job.slot == 0, 0, before))
         scales: list[Value] = [Const(0, 8)] * len(CLASS_NAMES)
         for number in range(len(CLASS_NAMES)):
-            chosen = self.plan.chosen(number)
+            chosen = self.plan.tensor_class(number)
             if chosen.has_tensor_scale:
                 scales[number] = tensor_scale(m, number, chosen, value, self.plan.numerics.margin)
         return Array(scales)[job.cls]

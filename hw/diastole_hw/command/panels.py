@@ -14,7 +14,7 @@ from diastole_sim.spec.command_table import (
     opcodes_of,
 )
 from diastole_sim.spec.image import EXTENT_BITS
-from diastole_sim.spec.limits import CHOSEN_PLANES, Limits
+from diastole_sim.spec.limits import PLANE_CHOICES, Limits
 from diastole_sim.spec.operations import OPERATIONS
 
 
@@ -171,8 +171,8 @@ class Panels(wiring.Component):
         }
         own["lane_blocks"] = times(own["groups"], taken.lane_side)
         if self.limits.has_planes:
-            own["streamed_planes"] = self._planes(product.streamed.tensor_class)
-            own["held_planes"] = self._planes(product.held.tensor_class)
+            own["streamed_planes"] = self._planes(product.streaming.tensor_class)
+            own["held_planes"] = self._planes(product.stationary.tensor_class)
         return own
 
     def _planes(self, tensor_class):
@@ -180,5 +180,5 @@ class Panels(wiring.Component):
         further = self.command[WIDTH_FIELDS[tensor_class]]
         if self.limits.has_choices:
             by_slot = self.command[SLOT_FIELDS[tensor_class]].any()
-            further = Mux(by_slot, max(CHOSEN_PLANES) - 1, further)
+            further = Mux(by_slot, max(PLANE_CHOICES) - 1, further)
         return further + 1

@@ -150,7 +150,7 @@ class Converter(wiring.Component):
         self._write(m, job, start, quantiser, feeds)
         self._report(m, quantiser, intake, start)
         # Only the exponents of a group may pause: the elements are ready when the exponents are.
-        slow = (min(beats, DEPTH) for beats in self.sizes.of_classes(self.sizes.exponent_beats))
+        slow = (min(beats, DEPTH) for beats in self.sizes.by_class(self.sizes.exponent_beats))
         m.d.comb += self.slow.eq(by_class(m, job.cls, slow, "slow_beats"))
         return m
 
@@ -203,7 +203,7 @@ class Converter(wiring.Component):
             intake.cls.eq(job.cls),
             intake.scale.eq(job.scale),
         ]
-        if any(self.sizes.draws_at_intake):
+        if any(self.sizes.folds_by_draws):
             m.d.comb += [
                 intake.cols.eq(job.cols),
                 intake.seed.eq(self.seed),
@@ -219,7 +219,7 @@ class Converter(wiring.Component):
         else:
             connect(m, to_request.o, requests.i)
         connect(m, requests.o, flipped(self.read.requests))
-        indexed = any(self.sizes.draws_at_intake)
+        indexed = any(self.sizes.folds_by_draws)
         self._tile(m, job, walk.start, to_read.o, intake.tile, "read", indexed=indexed)
         connect(m, flipped(self.read.beats), intake.data)
         return intake, feeds
@@ -254,7 +254,7 @@ class Converter(wiring.Component):
         cut = Signal(cut_layout(), name=f"{name}_cut")
         m.d.comb += [cut.cut.eq(job.cut.cut), cut.by_columns.eq(job.cut.by_columns)]
         for length, of_tile in (("high", sizes.tile_rows), ("wide", sizes.tile_cols)):
-            counts = [side // sizes.block for side in sizes.of_classes(of_tile)]
+            counts = [side // sizes.block for side in sizes.by_class(of_tile)]
             less_1 = by_class(m, job.cls, [count - 1 for count in counts], f"{name}_{length}_rest")
             shift = by_class(m, job.cls, map(exact_log2, counts), f"{name}_{length}_shift")
             m.d.comb += cut[length].eq((job.cut[length] + less_1) >> shift)
@@ -283,15 +283,15 @@ class Converter(wiring.Component):
         tiles."""
         sizes = self.sizes
         largest = Largest(bits=sizes.measured_bits)
-        keys = {"halves": sizes.halves, "by_blocks": self.fed}
+        keys = {"halves": sizes.buffered_tiles, "by_blocks": self.fed}
         m.submodules.gather = gather = Gather(self.sizes, reduction=largest, **keys)
         m.submodules.quantiser = quantiser = TileQuantiser(self.sizes)
-        tiles = StreamFifo(shape=self._waiting_tile, depth=max(2, sizes.halves))
-        pieces = max(2, sizes.halves * sizes.most_pieces)
+        tiles = StreamFifo(shape=self._waiting_tile, depth=max(2, sizes.buffered_tiles))
+        pieces = max(2, sizes.buffered_tiles * sizes.most_pieces)
         squares = StreamFifo(shape=squares_layout(sizes), depth=pieces)
         m.submodules.tiles = tiles
         m.submodules.squares = squares
-        buffer = Ram(width=32 * sizes.lanes, depth=max(2, sizes.halves * sizes.tile_words))
+        buffer = Ram(width=32 * sizes.lanes, depth=max(2, sizes.buffered_tiles * sizes.tile_words))
         m.submodules.buffer = buffer
         # The queues only hold tiles, or pieces of tiles, that are in the buffer.
         m.d.sync += Assert(~intake.taken.valid | tiles.i.ready, "no room for a tile")
@@ -374,7 +374,7 @@ class Converter(wiring.Component):
             ]
         else:
             # Elements wait for the last exponent of their group. The unit holds two groups.
-            beats = 2 * max(sizes.of_classes(sizes.element_beats))
+            beats = 2 * max(sizes.by_class(sizes.element_beats))
             m.submodules.packed = kept = StreamFifo(shape=packed.p.shape(), depth=beats)
             m.d.sync += Assert(~packed.valid | kept.i.ready, "no room for a beat")
             connect(m, packed, kept.i)

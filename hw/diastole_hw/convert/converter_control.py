@@ -48,9 +48,9 @@ class ConverterControl(wiring.Signature):
         is the address of the transpose's image, if the class has such an image. ``scale``: 0 if the
         tensor's scale follows from its data; else e + 127 of the tensor's top binade, or T + 138 of
         NVFP4; ignored in classes without a tensor scale. ``fed``: only where
-        :meth:`diastole_sim.spec.sizes.converter_sizes.ConverterSizes.can_feed` allows; ``source``
-        is ignored then. ``cut``: 0 unless ``fed``; else a cut that
-        :meth:`diastole_sim.spec.patches.PatchLimits.takes` allows. Not checked.
+        :meth:`diastole_sim.spec.sizes.converter_sizes.ConverterSizes.accepts_chain` allows;
+        ``source`` is ignored then. ``cut``: 0 unless ``fed``; else a cut that
+        :meth:`diastole_sim.spec.patches.PatchLimits.accepts` allows. Not checked.
     done : In(1)
         A pulse when the writer of the bus accepts the last beat and, with ``fed``, the last
         streamed row has been accepted. The last beat is not yet in memory then.

@@ -59,6 +59,6 @@ def word_layout(sizes: ConverterSizes) -> data.StructLayout:
         {
             "word": range(sizes.tile_row_words),
             "row": range(sizes.max_tile_rows),
-            "half": unsigned(sizes.half_bits),
+            "half": unsigned(sizes.tile_number_bits),
         }
     )

@@ -148,7 +148,7 @@ class ProductEngine(wiring.Component):
             datapath=Datapath(plan),
             maxima=Maxima(plan),
             stream_space=RingSpace(plan.stream_blocks),
-            held_space=RingSpace(plan.held_blocks),
+            held_space=RingSpace(plan.stationary_blocks),
             west_space=Credit(most=2),
             blocks_loaded=Credit(most=CHUNKS_AHEAD),
             maxima_loaded=Credit(most=plan.tiling.tiles_in_flight),

@@ -176,7 +176,7 @@ class BlockTargets(wiring.Component):
         p = self._entry(m, "p", region, Mux(region.by_column, group.col, group.row))
         q = self._entry(m, "q", region, Mux(region.by_column, group.row, group.col))
         stream_slot = region.tile * pow2ceil(plan.stream_maxima_words)
-        held_slot = Mux(region.fused, 0, region.tile * pow2ceil(plan.held_maxima_words))
+        held_slot = Mux(region.fused, 0, region.tile * pow2ceil(plan.stationary_maxima_words))
         held_first = Mux(region.fused, 0, region.held_offset)
         entries = {
             "south": (stream_slot, region.stream_offset + q),
@@ -238,7 +238,7 @@ class BlockTargets(wiring.Component):
         """Drive the scales of the block, or of the block's rows, and the maxima that bound the
         scales."""
         plan, block = self.plan, self.blocks.p
-        for row in range(max(plan.stream_entries, plan.held_entries)):
+        for row in range(max(plan.stream_entries, plan.stationary_entries)):
             scale = data_register(8, name=f"scale_{row}")
             own = group.exponents.word_select(row, 8)
             if row:
@@ -248,7 +248,7 @@ class BlockTargets(wiring.Component):
             m.d.comb += block.scale[row].eq(scale)
             if row < plan.stream_entries:
                 m.d.comb += block.maximum[row].eq(self._maximum(block.kind, row))
-            if plan.north and row < plan.held_entries:
+            if plan.north and row < plan.stationary_entries:
                 m.d.comb += block.maximum_north[row].eq(self.lookup.north.value[row])
 
     def _maximum(self, kind, row):

@@ -165,7 +165,9 @@ class Fill(wiring.Component):
         unit for all vectors."""
         plan = self.plan
         found = []
-        for number in range(min(plan.fill_vectors, max(plan.stream_entries, plan.held_entries))):
+        for number in range(
+            min(plan.fill_vectors, max(plan.stream_entries, plan.stationary_entries))
+        ):
             m.submodules[f"deficits_{number}"] = of = Deficits(plan)
             for name in ["scale", "maximum"] + ["maximum_north"] * plan.north:
                 own = head[name]

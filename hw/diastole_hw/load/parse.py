@@ -239,6 +239,6 @@ class RegionParse(wiring.Component):
         """Return the first beat of the region's tile in the memory of maxima. The fused pass keeps
         all maxima of dY."""
         plan = self.plan
-        held = Mux(region.fused, 0, region.tile * pow2ceil(plan.held_maxima_words))
+        held = Mux(region.fused, 0, region.tile * pow2ceil(plan.stationary_maxima_words))
         streamed = region.tile * pow2ceil(plan.stream_maxima_words)
         return Mux(region.kind.as_value()[0], held, streamed)  # EAST and NORTH are odd

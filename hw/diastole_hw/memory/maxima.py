@@ -61,7 +61,7 @@ def maxima_entries(plan: Plan, name: str, reader: str) -> Entries:
     if reader == "drain" and name in HELD:
         blocks = plan.drain_vectors(north=name == "north")
     if name == "north":
-        return Entries(rows=plan.held_entries, blocks=blocks)
+        return Entries(rows=plan.stationary_entries, blocks=blocks)
     streams = name not in HELD and any(map(plan.grouped, plan.streamed(name)))
     return Entries(rows=plan.block if streams and reader == "load" else 1, blocks=blocks)
 

@@ -426,7 +426,7 @@ class HeldScratchpad(wiring.Component):
 
     def __init__(self, plan: Plan):
         self.plan = plan
-        self.vectors = plan.held_words
+        self.vectors = plan.stationary_words
         self.deficits = tuple(f"deficit_{direction}" for direction in plan.directions)
         marks = mark_shapes(plan, poison_bits=plan.block, deficits=self.deficits)
         words = self.vectors // plan.fill_vectors

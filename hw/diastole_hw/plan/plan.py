@@ -84,7 +84,7 @@ class Plan(ArraySizes):
         uses = self.uses.values()
         minifloats = any(f.depth for f in self.formats)
         window = max(map(self.product_bits, uses)) if minifloats else None
-        names = [(CLASS_NAMES[use.stream], CLASS_NAMES[use.held]) for use in uses]
+        names = [(CLASS_NAMES[use.stream], CLASS_NAMES[use.stationary]) for use in uses]
         windowed = any(self.numerics.is_windowed(a, b) for a, b in names)
         return CellShape(
             rows=self.rows,

@@ -143,7 +143,7 @@ class RegionSteps(wiring.Component):
         ]
 
     def _product(self, m, use: Use):
-        stream, held, streams = use.stream, use.held, self.chunk.load_stream
+        stream, held, streams = use.stream, use.stationary, self.chunk.load_stream
         offered = self.offered
         self._tensors(m, {0: stream, 1: held, 5: held, 6: stream})
         maxima = {0: offered.first, 1: offered.first}
@@ -151,19 +151,19 @@ class RegionSteps(wiring.Component):
         with m.Switch(self.step):
             with m.Case(0):
                 kind = Region.MAXIMA_WEST if use.north else Region.MAXIMA_SOUTH
-                self._maxima(m, kind, self.chunk.t_blocks, use.stream_turned)
+                self._maxima(m, kind, self.chunk.t_blocks, use.stream_transposed)
             with m.Case(1):
                 kind = Region.MAXIMA_NORTH if use.north else Region.MAXIMA_EAST
-                self._maxima(m, kind, self.chunk.l_blocks, not use.held_by_lanes, last=1)
+                self._maxima(m, kind, self.chunk.l_blocks, not use.stationary_by_lanes, last=1)
             with m.Case(5):
-                rows, cols = ("l", "c") if use.held_by_lanes else ("c", "l")
-                turned = use.held_turned
+                rows, cols = ("l", "c") if use.stationary_by_lanes else ("c", "l")
+                turned = use.stationary_transposed
                 self._blocks(
                     m, Region.HELD, rows, cols,
                     last=~streams, by_column=turned, turned=turned,
                 )  # fmt: skip
             with m.Case(6):
-                turned = use.stream_turned
+                turned = use.stream_transposed
                 rows, cols = ("c", "t") if turned else ("t", "c")
                 kind = Region.WEST if use.north else Region.SOUTH
                 self._blocks(

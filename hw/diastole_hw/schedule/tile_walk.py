@@ -208,7 +208,7 @@ class TileWalk(wiring.Component):
             name="held",
             at=held,
             slab=product.held_slab,
-            blocks=plan.held_blocks,
+            blocks=plan.stationary_blocks,
             keeps=product.keep_held,
             returns=~at.last_t & (~inner | at.last_l),
             begins=~inner & at.last_t,
@@ -256,7 +256,7 @@ class TileWalk(wiring.Component):
                 use = self.plan.use(mode)
                 with m.Case(mode):
                     m.d.comb += streamed.eq(product.planes[use.stream])
-                    m.d.comb += held_planes.eq(product.planes[use.held])
+                    m.d.comb += held_planes.eq(product.planes[use.stationary])
             if self.plan.fused:
                 with m.Case(Mode.FUSED):
                     m.d.comb += [

@@ -166,7 +166,7 @@ def chunk_layout(plan: Plan) -> data.StructLayout:
             "c0": first,
             "c_blocks": range(chunk + 1),
             "stream_base": range(plan.stream_blocks),  # where its blocks stand in their banks
-            "held_base": range(plan.held_blocks),
+            "held_base": range(plan.stationary_blocks),
             "load_stream": 1,  # the blocks are not loaded yet
             "load_held": 1,
             "free_stream": 1,  # no later chunk uses the blocks
@@ -223,7 +223,7 @@ def region_layout(plan: Plan) -> data.StructLayout:
         plan.fused_blocks_n,
         plan.fused_blocks_m,
     )
-    entries = max(plan.stream_entries, plan.held_entries)
+    entries = max(plan.stream_entries, plan.stationary_entries)
     lengths = longest_lengths(plan)
     return data.StructLayout(
         {
@@ -239,7 +239,9 @@ def region_layout(plan: Plan) -> data.StructLayout:
             # contraction, among all blocks of dY.
             "held_offset": range(max(plan.beat_bytes, plan.fused_blocks_m + 1)),
             "beats": range(blocks * entries // plan.beat_bytes + 3),  # only for maxima
-            "base": range(max(plan.held_blocks, plan.stream_blocks)),  # first block in its banks
+            "base": range(
+                max(plan.stationary_blocks, plan.stream_blocks)
+            ),  # first block in its banks
             "stride": range(max(lengths["t_step"], lengths["held_stride"]) + 1),  # of slices
             "fused": 1,
             "tile": range(plan.tiling.tiles_in_flight),
@@ -292,12 +294,12 @@ def block_layout(plan: Plan) -> data.StructLayout:
         "kind": Region,
         "cls": unsigned(2),
         "bank": range(max(plan.rows, plan.cols)),
-        "word": range(max(plan.held_words, plan.stream_words) // plan.fill_vectors),
+        "word": range(max(plan.stationary_words, plan.stream_words) // plan.fill_vectors),
         # Maxima of the vectors; the maximum of a stationary block to the east, which has a single
         # maximum.
         "maximum": data.ArrayLayout(byte, plan.stream_entries),
-        "maximum_north": data.ArrayLayout(byte, plan.held_entries),
-        "scale": data.ArrayLayout(byte, max(plan.stream_entries, plan.held_entries)),
+        "maximum_north": data.ArrayLayout(byte, plan.stationary_entries),
+        "scale": data.ArrayLayout(byte, max(plan.stream_entries, plan.stationary_entries)),
         "plane": PLANE,
         "turned": 1,
         "drop": 1,  # the block only fills a granule, or a port's share
@@ -372,7 +374,7 @@ def held_read_layout(plan: Plan) -> data.StructLayout:
     return data.StructLayout(
         {
             "valid": 1,
-            "addr": range(plan.held_words),
+            "addr": range(plan.stationary_words),
             "row": range(max(plan.rows, 2)),
             "index": range(max(plan.block, 2)),
             "rows_valid": range(plan.rows + 1),  # blocks of the slice inside the tensor

@@ -20,7 +20,7 @@ from diastole_sim.spec.serial import (
     LINK_VERSION,
     MOST_WORDS,
     WRITES,
-    Ask,
+    LinkOperation,
     Status,
 )
 
@@ -128,9 +128,9 @@ class Bridge(wiring.Component):
                 m.next = "ANSWER"
                 with m.If(repeated):
                     m.d.sync += status.eq(last.status)
-                with m.Elif(~complete | (head.ask > max(Ask))):
+                with m.Elif(~complete | (head.ask > max(LinkOperation))):
                     m.d.sync += status.eq(Status.REFUSED)
-                with m.Elif(head.ask == Ask.IDENTIFY):
+                with m.Elif(head.ask == LinkOperation.IDENTIFY):
                     m.d.sync += last.known.eq(0)
                 with m.Else():
                     m.next = "FETCH"
@@ -176,7 +176,7 @@ class Bridge(wiring.Component):
             with m.State("GIVE"):
                 number = (address >> 2) + index
                 identity = Mux(number < len(IDENTITY), Array(self.identity)[number[:3]], 0)
-                word = Mux(head.ask == Ask.IDENTIFY, identity, buffer.read_data)
+                word = Mux(head.ask == LinkOperation.IDENTIFY, identity, buffer.read_data)
                 self._offer(m, word, last=at_end)
                 with m.If(self.answer.ready):
                     m.d.sync += index.eq(index + 1)
@@ -232,7 +232,7 @@ class Bridge(wiring.Component):
         response = Signal(2)
         answer = Signal(WORD_BITS)
         inside = address[ADDRESS_SPACE_BITS:] == 0
-        in_memory = _one_of(ask, (Ask.READ_MEMORY, Ask.WRITE_MEMORY))
+        in_memory = _one_of(ask, (LinkOperation.READ_MEMORY, LinkOperation.WRITE_MEMORY))
         accepted = {name: Signal(name=f"{name}_accepted") for name in ("ar", "aw", "w")}
         register = accessing & ~in_memory & inside
         for name, sent in accepted.items():

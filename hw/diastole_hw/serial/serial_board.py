@@ -54,7 +54,7 @@ class SerialBoard(Elaboratable):
     ):
         self.top, self.product_ports = top, tuple(product_ports)
         if odd := odd_ports(product_ports, data_width):
-            raise ValueError(f"no board for a product with these ports: {', '.join(odd)}")
+            raise ValueError(f"a board cannot use a product with these ports: {', '.join(odd)}")
         self.memory = SharedMemory(data_width=data_width, size=memory_bytes)
         self.bridge = SerialBridge(
             divisor=divisor, memory_base=0, memory_bytes=memory_bytes, clock_hz=clock_hz

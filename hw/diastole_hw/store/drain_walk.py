@@ -27,7 +27,7 @@ def operands(plan: Plan, *, north: bool) -> dict[Mode, tuple[int, int]]:
     """Return, for every mode with sums in this direction, the streaming and the stationary
     class."""
     uses = {mode: plan.use(mode) for mode in PRODUCTS}
-    found = {mode: (use.stream, use.held) for mode, use in uses.items() if use.north == north}
+    found = {mode: (use.stream, use.stationary) for mode, use in uses.items() if use.north == north}
     if plan.fused:
         found[Mode.FUSED] = (W if north else X, DY)
     return found
@@ -408,7 +408,7 @@ class DrainWalk(wiring.Component):
         stream_entry = Signal(16, name="stream_entry")
         held_entry = Signal(16, name="held_entry")
         stream_slot = tile.tile * pow2ceil(plan.stream_maxima_words)
-        held_slot = Mux(fused, 0, tile.tile * pow2ceil(plan.held_maxima_words))
+        held_slot = Mux(fused, 0, tile.tile * pow2ceil(plan.stationary_maxima_words))
         held_first = Mux(fused, 0, tile.l0 & (bytes_ - 1))
         m.d.comb += [
             stream_entry.eq((tile.t0 & (bytes_ - 1)) + at.t_block(plan)),

@@ -67,17 +67,17 @@ class ImageWrites:
             left, come = left - count, come + count
             if first and self.maxima is not None and max(self.write, self.maxima) < come:
                 self.write_maxima(self.maxima)  # there are no exponents yet
-            taken = self._asked(max(self.write, come) + 1) + 1 if first else come + 1
+            taken = self._request_cycle(max(self.write, come) + 1) + 1 if first else come + 1
             first, last, come = False, come, taken - 1
         self.byte, self.beat = last, come
         address = number * converter.group.group_beats
         self._written(taken + converter.group.element_beats, address)
         for plane in range(1, converter.planes):
-            begin = self._asked(self.write + 1)
+            begin = self._request_cycle(self.write + 1)
             self._written(begin + converter.group.group_beats, address + plane * self.lengths[copy])
         return last, taken
 
-    def _asked(self, first: int) -> int:
+    def _request_cycle(self, first: int) -> int:
         """Return when the first beat of a burst is written that may be written from cycle ``first``
         on. At most :data:`WRITES_AHEAD` bursts may lack a response."""
         if len(self.responses) == WRITES_AHEAD:
@@ -92,7 +92,7 @@ class ImageWrites:
         while self.converter.planes > 1 and room < beats:
             begin = end - beats + room
             self._answered(begin)
-            end += self._asked(begin) - begin
+            end += self._request_cycle(begin) - begin
             beats, room = beats - room, BURST_BEATS
         self.write = end
         self._answered(end)
@@ -117,6 +117,6 @@ class ImageWrites:
         """Write a beat of maxima to every plane; return when the next beat may begin."""
         self.maxima = None
         for _ in range(self.converter.planes):
-            self.write = self._asked(max(self.write, come) + 1) + 1
+            self.write = self._request_cycle(max(self.write, come) + 1) + 1
             self._answered(self.write)
         return self.write - 1

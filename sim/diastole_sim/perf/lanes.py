@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from diastole_sim.perf.moments import Moment, since, together
+from diastole_sim.perf.moments import Moment, combined, since
 from diastole_sim.spec.integers import ceil_div
 from diastole_sim.spec.sizes.queues import FLOAT_WORDS
 
@@ -58,7 +58,7 @@ class Departures:
         """Return when word ``number`` has left. Later calls may ask for any word."""
         return next(row for row in self.rows if number < row.ends).left(number)
 
-    def left_behind(self, words: int, end: int) -> Iterator[tuple[int, ...]]:
+    def remaining(self, words: int, end: int) -> Iterator[tuple[int, ...]]:
         """Yield the rows that leave, with words counted from ``words`` and cycles from ``end``."""
         for row in self.rows:
             yield row.before - words, row.first - end, row.words, row.cycles
@@ -85,7 +85,7 @@ class Queue:
     free: int = 0  # when the next word can be read
     leaving: Departures = field(default_factory=Departures)
 
-    def room_for(self, number: int) -> int:
+    def free_from(self, number: int) -> int:
         """Return when the queue has space for word ``number``, as far as the times of leaving are
         known."""
         needed = min(number - FLOAT_WORDS, self.known - 1)
@@ -114,9 +114,9 @@ class Queue:
             last = end - 1 + ceil_div((words - before) * cycles, words)
         return last
 
-    def left_behind(self, end: int) -> tuple[object, ...]:
+    def remaining(self, end: int) -> tuple[object, ...]:
         """Return the state after rows that end in cycle ``end``."""
-        rows = self.leaving.left_behind(self.read, end)
+        rows = self.leaving.remaining(self.read, end)
         return self.free - end, self.known - self.read, *rows
 
     def repeat(self, words: int, cycles: int) -> None:
@@ -129,7 +129,7 @@ class Queue:
     def moment(self, now: int, oldest: int) -> Moment:
         """Return the state relevant to the next words."""
         leaving = self.leaving.moment(now, oldest, self.read)
-        return together(
+        return combined(
             [Moment((self.known - self.read,), since(now, oldest, [self.free])), leaving]
         )
 
@@ -142,7 +142,7 @@ class Queue:
         """Record that the words read last leave from ``first`` on, in ``cycles`` cycles."""
         self.leaving.add(self.read - words, words, first, cycles)
         self.known = self.read
-        self.free = max(self.free, self.room_for(self.read - 1) + 1)
+        self.free = max(self.free, self.free_from(self.read - 1) + 1)
 
 
 @dataclass
@@ -185,7 +185,7 @@ class Lanes:
             last = end - 1
         last += left
         behind = queue.read_with_pauses(words, begin, cycles, pauses)
-        last = self._free(max(last, queue.room_for(queue.read + words - 1), behind))
+        last = self._free(max(last, queue.free_from(queue.read + words - 1), behind))
         queue.read += words
         queue.free = last + 1
         while self.columns and self.columns[0][1] < last - 10_000:
@@ -194,7 +194,7 @@ class Lanes:
 
     def begins(self, queue: Queue, ready: int) -> int:
         """Return when the first word of a row is read, if the word is ready from ``ready`` on."""
-        return self._free(max(ready, queue.free, queue.room_for(queue.read)))
+        return self._free(max(ready, queue.free, queue.free_from(queue.read)))
 
     def _free(self, cycle: int) -> int:
         """Return the first cycle without a column, from ``cycle`` on."""

@@ -82,13 +82,13 @@ class ModelledMachine(ArraySizes):
         require_int("most_filled", self.most_filled, 1, 64)
 
     @cached_property
-    def known_runs(self) -> dict[tuple[int, tuple[int, int]], tuple[Any, ...]]:
+    def run_memo(self) -> dict[tuple[int, tuple[int, int]], tuple[Any, ...]]:
         """Cache of the runs of a row of blocks, by class and columns, filled by
         :func:`diastole_sim.perf.chunk_walk.blocks`."""
         return {}
 
     @cached_property
-    def known_loads(self) -> dict[tuple[Any, ...], tuple[int, ...]]:
+    def load_memo(self) -> dict[tuple[Any, ...], tuple[int, ...]]:
         """Cache of the states after rows of blocks, by the states before, filled by
         :class:`diastole_sim.perf.load.Load`."""
         return {}

@@ -4,19 +4,19 @@ from collections import Counter
 from dataclasses import dataclass
 
 from diastole_sim.perf.chunk_walk import Chunk
-from diastole_sim.perf.dealt_store import DealtStore
+from diastole_sim.perf.distributed_store import DistributedStore
 from diastole_sim.perf.execute import Execute
 from diastole_sim.perf.load import Loaders
 from diastole_sim.perf.modelled_machine import ModelledMachine
-from diastole_sim.perf.moments import Moment, together
+from diastole_sim.perf.moments import Moment, combined
 from diastole_sim.perf.result_store import Store
-from diastole_sim.perf.rings import Room
+from diastole_sim.perf.rings import FreeSpace
 from diastole_sim.spec.integers import ceil_div
 from diastole_sim.spec.sizes.uses import DY, W, X
 
 HEADERS, FUSED_HEADERS = 2, 3
 """Numbers of scales in front of images, read in sequence, without and with the fused pass."""
-LATE = ("start", "reading", "loading", "latency")
+LATE_CAUSES = ("start", "reading", "loading", "latency")
 """Reasons why a chunk is not loaded when the array could begin with it."""
 
 
@@ -47,12 +47,12 @@ class ProductRun:
         setup = ceil_div(tallest, machine.block).bit_length() + 2
         self.headers = machine.has_headers * (FUSED_HEADERS if command.fused else HEADERS)
         setup = max(setup, 3 + self.headers * (machine.memory.read_cycles + 1))
-        self.load = Loaders(machine, ask=setup + 1)  # then the first chunk, if there is space
+        self.load = Loaders(machine, request=setup + 1)  # then the first chunk, if there is space
         if store is None:
-            store = (Store if machine.ports == 1 else DealtStore)(machine, command.units)
+            store = (Store if machine.ports == 1 else DistributedStore)(machine, command.units)
         self.store = store
         self.execute = Execute(machine, store)
-        self.room = Room(machine, store, command.slabs, command.fused, command.streams)
+        self.space = FreeSpace(machine, store, command.slabs, command.fused, command.streams)
         self.slots = 0
         self.waits = Counter[str]()
         self.more = Counter[str]()  # counts of rounds that were passed over
@@ -60,8 +60,8 @@ class ProductRun:
     def chunk(self, chunk: Chunk) -> None:
         """Load a chunk and multiply it."""
         started, waited = self.execute.end is not None, self.execute.idle["load"]
-        loaded = self.load.chunk(chunk, self.room.take(chunk))
-        self.room.ran(chunk, self.execute, self.execute.chunk(chunk, loaded))
+        loaded = self.load.chunk(chunk, self.space.take(chunk))
+        self.space.note_chunk(chunk, self.execute, self.execute.chunk(chunk, loaded))
         self.load.share(self.store.others)
         self.slots += chunk.slots * sum(chunk.uses) * chunk.slices * chunk.groups
         cycles = self.execute.idle["load"] - waited
@@ -81,22 +81,22 @@ class ProductRun:
         return self.execute.end
 
     @property
-    def glance(self) -> Moment:
+    def summary(self) -> Moment:
         """Return a part of :meth:`moment` that takes less time."""
         now = self.now
-        ahead = tuple([time - now for port in self.load.ports for time in (port.ask, port.bus)])
-        return together([self.execute.moment(now), Moment(self.store.places(now), ahead)])
+        ahead = tuple([time - now for port in self.load.ports for time in (port.request, port.bus)])
+        return combined([self.execute.moment(now), Moment(self.store.places(now), ahead)])
 
     def moment(self) -> Moment:
         """Return the state relevant to the times of the next chunks."""
-        now, asks = self.now, self.load.asks
-        units = self.load.moment(now), self.execute.moment(now), self.room.moment(now, asks - 2)
-        return together([*units, self.store.moment(now, self.execute.taken)])
+        now, asks = self.now, self.load.requests
+        units = self.load.moment(now), self.execute.moment(now), self.space.moment(now, asks - 2)
+        return combined([*units, self.store.moment(now, self.execute.accepted)])
 
     def pass_over(self, count: int, cycles: int, counted: Counter[str]) -> None:
         """Pass over ``count`` rounds of ``cycles`` cycles, with the counts ``counted`` per
         round."""
-        for unit in (self.load, self.execute, self.room, self.store):
+        for unit in (self.load, self.execute, self.space, self.store):
             unit.later(count * cycles)
         self.more.update({name: count * each for name, each in counted.items()})
 
@@ -117,7 +117,7 @@ class ProductRun:
             found[f"filled {port.port}"] += port.filled
             found[f"addresses {port.port}"] += port.addresses
             found[f"spare {port.port}"] += port.spare
-            found["late"] += port.late
+            found["late"] += port.stalled
             found["maxima"] += port.maxima
         return found
 
@@ -134,11 +134,11 @@ class ProductRun:
         were walked."""
         self.more["read_beats"] += beats * self.machine.ports - self.counted["maxima"]
 
-    def waits_by_cause(self, tail: int) -> dict[str, int]:
+    def cause_waits(self, tail: int) -> dict[str, int]:
         """Return the cycles without a vector by the activity that was busy. ``tail``: cycles after
         the last vector."""
         counted = self.counted
-        found = {cause: counted[f"wait {cause}"] for cause in LATE}
+        found = {cause: counted[f"wait {cause}"] for cause in LATE_CAUSES}
         banks = counted["idle accumulator"]
         beats = counted["write_beats"] / self.machine.ports
         busy = max(beats, counted["words"], 1)

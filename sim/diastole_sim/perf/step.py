@@ -30,14 +30,14 @@ from diastole_sim.spec.formats import PLANE_BITS
 from diastole_sim.spec.integers import ceil_div
 from diastole_sim.spec.limits import VectorTable
 from diastole_sim.spec.micro import INPUTS, Instruction
-from diastole_sim.spec.nest import KEPT, OUTER, Nest
+from diastole_sim.spec.nest import KEEP_VALUES, OUTER, Nest
 from diastole_sim.spec.numerics import CLASS_NAMES
 from diastole_sim.spec.sizes.uses import Widths
 from diastole_sim.spec.stream_table import DESCRIPTOR_BYTES, Descriptor
 
 FETCHED = 4
 """Cycles of a command's fetch without memory latency and beats."""
-RUNG = 2
+RUN_OVERHEAD = 2
 """Cycles of a run outside its commands: before the first fetch, and after the end of the last
 command."""
 QUEUED = 1
@@ -119,7 +119,7 @@ class StepEstimate:
     commands: tuple[CommandTimes, ...]
 
     @property
-    def by_cause(self) -> dict[str, int]:
+    def cause_cycles(self) -> dict[str, int]:
         """Cycles by cause, as the counters of a machine have them. A cycle in which a vector enters
         the array counts for ``busy_slots``. A cycle without a vector counts for the cause of the
         command's wait."""
@@ -166,12 +166,12 @@ def nest_of(command: Command) -> Nest:
         groups=command.nest_groups,
         chunk=command.nest_chunk,
         outer=OUTER[command.nest_outer],
-        keep=KEPT[command.nest_keep],
+        keep=KEEP_VALUES[command.nest_keep],
     )
 
 
 class StepModel:
-    """Model commands of a program in sequence, on a machine with a vector unit. ``chosen_bits``:
+    """Model commands of a program in sequence, on a machine with a vector unit. ``class_bits``:
     bits of magnitudes whose width a slot chooses; None for the most."""
 
     def __init__(
@@ -180,10 +180,10 @@ class StepModel:
         vector: ModelledVector,
         read: Read,
         *,
-        chosen_bits: int | None = None,
+        class_bits: int | None = None,
     ):
         self.machine, self.vector, self.read = machine, vector, read
-        self.chosen_bits = chosen_bits
+        self.class_bits = class_bits
         self.tables = ProgramState()
         self.converter_free = self.array_free = 0
 
@@ -235,9 +235,9 @@ class StepModel:
                 self.tables.load(each, self.read)
         self.converter_free = self.array_free = 0
         if commands[number].opcode == Opcode.NEXT:
-            return RUNG + self.fetch - 1
+            return RUN_OVERHEAD + self.fetch - 1
         times, _ = self._command(number, commands[number], 0, 0, 0)
-        return RUNG + self.fetch_of(commands[number]) + times.done
+        return RUN_OVERHEAD + self.fetch_of(commands[number]) + times.done
 
     def _command(
         self, number: int, command: Command, started: int, unit: int, step: int
@@ -250,12 +250,12 @@ class StepModel:
             if opcode == Opcode.LOAD:
                 self.tables.load(command, self.read)
             times = estimate_transfer(self.vector, command, step=step, now=now)
-            return self._of_unit(number, command, started, times)
+            return self._unit_times(number, command, started, times)
         if opcode == Opcode.CHAIN:
             task = self.tables.task(command, block=self.vector.block, step=step)
             times = estimate_chain(self.vector, task, now, self.converter_free)
             self.converter_free = max(self.converter_free, times.converted)
-            return self._of_unit(number, command, started, times)
+            return self._unit_times(number, command, started, times)
         if opcode in CHAINED:
             return self._drained(number, command, started, now, step)
         if opcode == Opcode.CONVERT:
@@ -287,7 +287,7 @@ class StepModel:
             self._widths(command),
         )
         begun = self._begun(started, product)
-        return _of_product(number, opcode, started, begun + product.cycles, product), unit
+        return _product_times(number, opcode, started, begun + product.cycles, product), unit
 
     def _begun(self, started: int, product: Estimate) -> int:
         """Return the cycle in which a product begins that starts in cycle ``started``. The first
@@ -300,21 +300,21 @@ class StepModel:
         """Return the bits of magnitude of a product's operands; None for a class whose format has
         one width.
 
-        A width that a slot says is ``chosen_bits``, or the widest if no other width is chosen.
+        A width that a slot says is ``class_bits``, or the widest if no other width is chosen.
         """
         fields, numerics = vars(command), self.machine.numerics
 
         def bits_of(name: str) -> int | None:
             if not numerics.tensor_class(name).format.planes:
                 return None
-            if fields[SLOT_FIELDS[name]] and self.chosen_bits:
-                return self.chosen_bits
+            if fields[SLOT_FIELDS[name]] and self.class_bits:
+                return self.class_bits
             return PLANE_BITS * most_planes(fields, name)
 
         x, w, dy = map(bits_of, CLASS_NAMES)
         return x, w, dy
 
-    def _of_unit(
+    def _unit_times(
         self, number: int, command: Command, started: int, times: ChainTimes
     ) -> tuple[CommandTimes, int]:
         done = ended(times)
@@ -352,12 +352,12 @@ class StepModel:
         self.converter_free = max(free, begun + chain.converted)
         done = begun + ended(chain)
         beats = chain.read_beats + chain.write_beats
-        found = _of_product(number, opcode, started, done, times.product, beats)
+        found = _product_times(number, opcode, started, done, times.product, beats)
         answering = max(0, done - begun - max(chain.done, chain.converted))
         return replace(found, stalled=times.stalled, answering=answering), begun + chain.done
 
 
-def _of_product(
+def _product_times(
     number: int, opcode: Opcode, started: int, done: int, product: Estimate, beats: int = 0
 ) -> CommandTimes:
     return CommandTimes(

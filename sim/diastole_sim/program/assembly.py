@@ -154,13 +154,13 @@ class _Line:
 
     def _take(self, wanted: str) -> str:
         if not self.words:
-            raise _WrongLine(f"the line ends where {wanted} should stand")
+            raise _WrongLine(f"the line ends where {wanted} is expected")
         return self.words.pop(0)
 
     def _result(self) -> int:
         if len(self.words) < 2 or self.words[1] != "=":
             return NO_REGISTER
-        register = self._register("the result is no register")
+        register = self._register("the result is not a register")
         self._take("=")
         return register
 
@@ -189,14 +189,17 @@ class _Line:
             wanted = f"operand {letter} of {op.name.lower()}"
             word = self._take(wanted)
             if word == "->":
-                raise _WrongLine(f"-> stands where {wanted} should")
+                raise _WrongLine(f"-> is written where {wanted} is expected")
             fields[f"negate_{letter}"] = int(word.startswith("-"))
             source, k = self._source(word.removeprefix("-"), wanted)
             fields[letter] = source
             if k is None:
                 continue
             if fields.setdefault("k", k) != k:
-                raise _WrongLine("an instruction has one constant; `mov` another to a register")
+                raise _WrongLine(
+                    "an instruction reads at most one constant; copy another constant to a "
+                    "register with `mov`"
+                )
         return fields
 
     def _source(self, word: str, wanted: str) -> tuple[int, int | None]:
@@ -206,7 +209,7 @@ class _Line:
         constant = _CONSTANT.fullmatch(word)
         if constant is not None:
             return Source.CONSTANT, self._constant(constant[1])
-        otherwise = f"{wanted} is no register, input, constant or number"
+        otherwise = f"{wanted} is neither a register, an input, a constant nor a number"
         kind, number = self._numbered(word, "rs", otherwise)
         return (Source.S0 if kind == "s" else 0) + number, None
 
@@ -225,7 +228,7 @@ class _Line:
         while self.words:
             name, value = self._flag(self._take(""))
             if name in fields:
-                raise _WrongLine(f"{name.replace('_', ' ')} stands twice")
+                raise _WrongLine(f"{name.replace('_', ' ')} is written twice")
             fields[name] = value
         output = fields.pop("output", NO_OUTPUT)
         return fields | {"o": output}
@@ -236,37 +239,39 @@ class _Line:
             return word, 1
         if word == "->":
             text = self._take("an output")
-            return "output", self._numbered(text, "o", "what is written is no output")[1]
+            return "output", self._numbered(text, "o", "the target after -> is not an output")[1]
         if word == "turn":
             axis = self._axis()
             amount = self._take("a number")
             lanes = whole_number(amount)
             if not lanes:
-                raise _WrongLine(f"a turn is 1 or more, not {amount}")
+                raise _WrongLine(f"the amount of a `turn` must be at least 1, not {amount}")
             return f"turn_{axis}", lanes
         if word == "when":
             for words, value in WHEN_WORDS.items():
                 if tuple(self.words[: len(words)]) == words:
                     del self.words[: len(words)]
                     return "when", value
-            raise _WrongLine("after when there is first, last or not last")
-        raise _WrongLine(f"there is no flag {word}, and there are no more operands")
+            raise _WrongLine("first, last or not last must follow `when`")
+        raise _WrongLine(f"{word} is not a flag, and the operation takes no further operand")
 
     def _axis(self) -> str:
         axis = self._take("lanes or rows")
         if axis not in ("lanes", "rows"):
-            raise _WrongLine(f"what is turned is lanes or rows, not {axis}")
+            raise _WrongLine(f"`turn` and `turned` work on lanes or rows, not on {axis}")
         return axis
 
     def _turned(self) -> Iterator[Instruction]:
         op = self._operation()
         if USES[op] != "ac":
-            raise _WrongLine(f"{op.name.lower()} does not have the operands a and c alone")
-        register = self._register("what is turned is no register")
+            raise _WrongLine(
+                f"`turned` needs an operation with the operands a and c only, not {op.name.lower()}"
+            )
+        register = self._register("the operand of `turned` is not a register")
         axis = self._axis()
         flags = self._flags()
         if flags.keys() - {"when", "o"}:
-            raise _WrongLine("turned takes no flag but when, and an output")
+            raise _WrongLine("`turned` takes only the flag `when` and an output")
         output = flags.pop("o")
         fields = flags | {"op": op, "a": register, "c": register, "d": register}
         for turn in range(self.turns, 0, -1):

@@ -19,7 +19,7 @@ class ListedCommand:
     writes: frozenset[str]
     alone: bool
 
-    def may_begin_before_the_end_of(self, other: "ListedCommand") -> bool:
+    def may_overlap(self, other: "ListedCommand") -> bool:
         """Return whether the command may begin while the previous command runs.
 
         The command must read and write nothing that the previous command writes, and write nothing
@@ -68,8 +68,6 @@ class CommandList:
         starts = {0, *entries}
         found: list[Command] = []
         for number, listed in enumerate(self._listed):
-            ahead = number not in starts and listed.may_begin_before_the_end_of(
-                self._listed[number - 1]
-            )
+            ahead = number not in starts and listed.may_overlap(self._listed[number - 1])
             found.append(replace(listed.command, ahead=int(ahead)))
         return tuple(found)

@@ -86,12 +86,12 @@ def _constants(chain: Chain, given: Mapping[str, float], loss_scale: float) -> D
 class _Places:
     """Places of streams in the panel. Every name has its own place."""
 
-    def __init__(self, chain: Chain, chosen: Mapping[str, Kind], walk: Walk):
-        self.chain, self.chosen, self.walk = chain, chosen, walk
+    def __init__(self, chain: Chain, kinds: Mapping[str, Kind], walk: Walk):
+        self.chain, self.chosen, self.walk = chain, kinds, walk
         self.vectors = 0
         self._first: dict[str, int] = {}
         for name, port in {**chain.inputs, **chain.outputs}.items():
-            if chosen[name] == Kind.PANEL:
+            if kinds[name] == Kind.PANEL:
                 self._first[name] = self.vectors
                 self.vectors += block_count(port.order, walk) * walk.block
 

@@ -186,7 +186,7 @@ def _train(run: ProgramRun, made: TaskProgram, seed: int, progress: Progress | N
             found = float(loss), host.accuracy(z, made.labels)
         history.held_out.append((run.done, *found))
         if not history.not_finite:
-            _look(history, run, before, made, seed)
+            _note_evaluation(history, run, before, made, seed)
         history.look_at(HELD_OUT_LOGITS, z, f"step {run.done - 1}")
         history.look_at(HELD_OUT_LOSS, found[0], f"step {run.done - 1}")
         if progress is not None:
@@ -211,7 +211,9 @@ def _first(run: ProgramRun, made: TaskProgram, steps: int, seed: int) -> str | N
     return next(iter(history.not_finite.values()), None)
 
 
-def _look(history: History, run: ProgramRun, before: int, made: TaskProgram, seed: int) -> None:
+def _note_evaluation(
+    history: History, run: ProgramRun, before: int, made: TaskProgram, seed: int
+) -> None:
     """Note which parameters are not finite after a stretch of steps. A golden machine repeats the
     stretch step by step to find the step in which a parameter became NaN or Inf."""
     if all(np.isfinite(values).all() for values in run.parameters().values()):

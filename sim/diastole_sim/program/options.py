@@ -68,7 +68,7 @@ class RecipeOptions:
         for units in self.hidden:
             require_int("hidden", units, 1, MOST_UNITS)
         if self.clip is not None and not 0 < self.clip <= MOST_CLIP:
-            raise ValueError(f"clip must be above 0, at most {MOST_CLIP:g}, not {self.clip}")
+            raise ValueError(f"clip must be above 0 and at most {MOST_CLIP:g}, not {self.clip}")
 
     @property
     def choice(self) -> OptimizerChoice:
@@ -115,16 +115,18 @@ class RecipeOptions:
         for name in OF_OPTIMIZERS:
             if getattr(self, name) is not None and name not in self.choice.takes:
                 raise ValueError(
-                    f"{name} is of {' and '.join(with_option(name))}, not of {self.optimizer}"
+                    f"{name} is an option of {' and '.join(with_option(name))}, not of "
+                    f"{self.optimizer}: leave {name} out"
                 )
         for value in (self.momentum or 0.0, *(self.betas or ())):
             if not 0 <= value < 1:
-                raise ValueError(f"momentum and betas must be from 0, below 1, not {value}")
+                raise ValueError(f"momentum and betas must be at least 0 and below 1, not {value}")
         if self.optimizer == "nesterov" and self.momentum == 0:
             raise ValueError("momentum of nesterov must be above 0, not 0")
         if not 0 <= (self.weight_decay or 0.0) <= MOST_DECAY:
             raise ValueError(
-                f"weight_decay must be from 0, at most {MOST_DECAY:g}, not {self.weight_decay}"
+                f"weight_decay must be at least 0 and at most {MOST_DECAY:g}, not "
+                f"{self.weight_decay}"
             )
 
     @property
@@ -176,12 +178,12 @@ class TooManyLayersError(ValueError):
         }
         others = [f"{name} {value:g}" for name, value in given.items() if value is not None]
         with_others = f" ({', '.join(others)})" if others else ""
-        always = ", ".join(f"{count} of {name}" for name, count in fitting_layers().items())
+        always = ", ".join(f"{count} for {name}" for name, count in fitting_layers().items())
         super().__init__(
-            f"hidden has {len(options.hidden)} layers, and {fitting} fit with "
-            f"{options.optimizer}{with_others}: each tensor that a step's chains read or write "
-            f"takes a place among the {SLOTS} streams of the machine, and what the optimiser keeps "
-            f"of weights takes more; {always} fit whatever the other options are"
+            f"hidden has {len(options.hidden)} layers, but at most {fitting} fit with "
+            f"{options.optimizer}{with_others}: the machine has {SLOTS} streams, and every "
+            "tensor of a step and every state of the optimiser takes a stream; with any "
+            f"other options, {always} fit"
         )
 
 
@@ -209,7 +211,7 @@ class ProgramOptions(RecipeOptions):
             require_int("loss_scale", self.loss_scale, low, high)
             require_floors(self.loss_scale_floor, low, high)
         elif self.loss_scale_floor:
-            raise ValueError("loss_scale_floor is of a loss_scale: give that too")
+            raise ValueError("loss_scale_floor needs loss_scale: give both")
 
     @property
     def loss_scaling(self) -> LossScaling | None:

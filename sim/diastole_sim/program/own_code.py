@@ -15,7 +15,7 @@ from types import ModuleType
 from typing import Any
 
 from diastole_sim.reading import TooLargeError, read_bytes, require_readable
-from diastole_sim.spec.require import shown
+from diastole_sim.spec.require import excerpt
 
 FORM = "FILE.py:NAME"
 """Form of a reference to a user's code."""
@@ -38,7 +38,7 @@ class OwnNameError(OwnCodeError):
         self.name, self.names = name, tuple(names)
         more = f" and {len(names) - MOST_NAMES} more" if len(names) > MOST_NAMES else ""
         listed = ", ".join(names[:MOST_NAMES]) or "no function or class"
-        super().__init__(f"{file} has no {name}; it defines {listed}{more}")
+        super().__init__(f"{file} does not define {name}; the file defines {listed}{more}")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,7 +62,8 @@ class OwnCode:
         file, _, name = text.rpartition(":")
         if not file or not name.isidentifier():
             raise OwnCodeError(
-                f"must be {FORM}, where NAME is a function or class in it, not {shown(text)}"
+                f"must be {FORM}, where NAME is a function or class of the file, "
+                f"not {excerpt(text)}"
             )
         path = Path(file)
         try:
@@ -71,13 +72,13 @@ class OwnCode:
         except FileNotFoundError:
             raise OwnCodeError(f"there is no file {file}") from None
         except TooLargeError as error:
-            raise OwnCodeError(f"{file}: is no file of Python: it {error.strerror}") from None
+            raise OwnCodeError(f"{file}: is not a Python file: the file {error.strerror}") from None
         except OSError as error:
             raise OwnCodeError(f"{file}: {error.strerror}") from None
         try:
             source = decode_source(content)
         except (SyntaxError, UnicodeDecodeError, LookupError):
-            raise OwnCodeError(f"{file}: is no file of Python: it is not text in UTF-8") from None
+            raise OwnCodeError(f"{file}: is not a Python file: the text is not UTF-8") from None
         digest = hashlib.sha256(content).hexdigest()
         return cls(file=file, name=name, sha256=digest, source=source)
 

@@ -13,22 +13,22 @@ from typing import Any, cast
 import numpy as np
 
 from diastole_sim.program.assembly import AssemblyError
-from diastole_sim.program.chain import INVERSE_LOSS_SCALE, LOSS_SCALE, Chain, holds_what_is_written
+from diastole_sim.program.chain import INVERSE_LOSS_SCALE, LOSS_SCALE, Chain, register_holds_output
 from diastole_sim.program.chains.activations import Activation
 from diastole_sim.program.chains.updates import CLIP_FACTOR, OWN_STREAMS, Options
 from diastole_sim.program.optimizer_table import FIRST_RATE, OF_OPTIMIZERS, OptimizerChoice
 from diastole_sim.program.own_code import OwnCode, OwnCodeError, guarded
 from diastole_sim.program.program_tables import STEP_CONSTANTS
 from diastole_sim.program.recipe import Optimiser
-from diastole_sim.spec.require import shown
+from diastole_sim.spec.require import excerpt
 from diastole_sim.spec.stream_table import Kind
 
 BLOCKS = (8, 4, 16, 32, 2, 1)
 """Sides of blocks to try. A chain must be a valid program for one of these sides."""
 METHODS = {
-    "chain": "chain(options), which returns its update",
-    "constants": "constants(), which returns those of the chain that stay",
-    "of_step": "of_step(step), which returns those that change",
+    "chain": "chain(options), which returns the update",
+    "constants": "constants(), which returns the fixed constants",
+    "of_step": "of_step(step), which returns the constants of a step",
 }
 """Methods of an optimiser."""
 _STREAM = re.compile(r"\b[so]\d\b")
@@ -45,14 +45,14 @@ def own_activation(code: OwnCode) -> Activation:
         needed = _needed(found, ())
         if needed:
             raise OwnCodeError(
-                f"{code}: an activation is made without arguments, and {code.name} needs "
-                f"{_listed(needed)}: give each a default"
+                f"{code}: an activation is called without arguments, but {code.name} needs "
+                f"{_listed(needed)}: give each argument a default"
             )
         found = guarded(code, f"{code.name}()", found)
     if not isinstance(found, Activation):
         raise OwnCodeError(
-            f"{code}: must be an Activation of diastole_sim.program.chains.activations, or a "
-            f"function without arguments that returns one; it is {_kind(found)}"
+            f"{code}: must be an Activation of diastole_sim.program.chains.activations, or "
+            f"a function without arguments that returns an Activation, not {_kind(found)}"
         )
     problem = _problem_of(found)
     if problem is not None:
@@ -68,16 +68,16 @@ def _problem_of(activation: Activation) -> str | None:
     for name in ("name", "forward", "backward", "keeps"):
         value = getattr(activation, name)
         if not isinstance(value, str):
-            return f"{name} must be a text, not {shown(value)}"
+            return f"{name} must be a text, not {excerpt(value)}"
     kinds = (Kind.F32, Kind.BF16, Kind.MASK)
     kept: Any = activation.kept
     each = cast(tuple[Any, ...], kept) if isinstance(kept, tuple) else ()
     if not each or any(one not in kinds for one in each):
         return f"kept must be a tuple of Kind.F32, Kind.BF16 or Kind.MASK, not {kept!r:.60}"
-    if not holds_what_is_written(activation.backward, "r0", "o0"):
+    if not register_holds_output(activation.backward, "r0", "o0"):
         return (
-            "backward must leave the gradient by z in r0, of which the gradient by the bias is "
-            "made, and write that to o0"
+            "backward must leave the gradient by z in r0 and write r0 to o0: the gradient "
+            "by the bias is made from r0"
         )
     return _problem_of_constants("constants", activation.constants)
 
@@ -88,15 +88,15 @@ def _problem_of_constants(what: str, given: Any) -> str | None:
         return f"{what} must be a dict of numbers by name, not {_kind(given)}"
     for name, value in cast(Mapping[Any, Any], given).items():
         if not isinstance(name, str) or _CONSTANT.fullmatch(f"K[{name}]") is None:
-            return f"{what}: a name is a word without spaces or brackets, not {shown(name)}"
+            return f"{what}: a name is a word without spaces or brackets, not {excerpt(name)}"
         try:
             with np.errstate(over="ignore"):
                 fits = not isinstance(value, str) and np.isfinite(np.float32(float(value)))
         except (TypeError, ValueError, OverflowError):
             fits = False
         if not fits:
-            said = repr(value) if isinstance(value, str) else shown(value)
-            return f"{what}: {name} must be a number that float32 has, not {said:.60}"
+            said = repr(value) if isinstance(value, str) else excerpt(value)
+            return f"{what}: {name} must be a finite number in the range of float32, not {said:.60}"
     return None
 
 
@@ -113,10 +113,10 @@ def _check_chain(code: OwnCode, chain: Chain, what: str, kinds: Mapping[str, Kin
     for stream, line in used.items():
         if stream not in ports | outputs:
             known = ", ".join(f"{each} ({name})" for each, name in (ports | outputs).items())
-            raise _wrong(code, what, line, f"there is no {stream} here, only {known}")
+            raise _wrong(code, what, line, f"there is no stream {stream}, only {known}")
     for stream, name in outputs.items():
         if stream not in used:
-            raise OwnCodeError(f"{code}: {what}nothing is written to {stream}, {name}")
+            raise OwnCodeError(f"{code}: {what}no line writes {stream}, {name}")
     for line in _lines(chain.text):
         for name in _CONSTANT.findall(line):
             if name not in chain.constants and name not in _OF_THE_MACHINE:
@@ -165,20 +165,20 @@ def own_optimizer(code: OwnCode) -> OptimizerChoice:
     made = code.load()
     if not callable(made):
         raise OwnCodeError(
-            f"{code}: must be a class of optimisers, which is called with rate=, the learning rate "
-            f"by step; it is {_kind(made)}"
+            f"{code}: must be a class of optimisers with a parameter rate, the learning "
+            f"rate by step, not {_kind(made)}"
         )
     parameters = _parameters(made)
     if "rate" not in parameters:
         raise OwnCodeError(
-            f"{code}: must have a parameter rate, a function that gives the learning rate of a "
-            f"step; its parameters are {_listed(parameters)}"
+            f"{code}: must have a parameter rate, a function that gives the learning rate "
+            f"of a step; the parameters are {_listed(parameters)}"
         )
     needed = _needed(made, ("rate",))
     if needed:
         raise OwnCodeError(
-            f"{code}: it is made with rate= and the options that were given, and needs "
-            f"{_listed(needed)}: give each a default"
+            f"{code}: the class is called with rate= and the options of the command, but "
+            f"also needs {_listed(needed)}: give each parameter a default"
         )
     takes = tuple(name for name in OF_OPTIMIZERS if name in parameters)
     defaults = {name: parameters[name].default for name in takes}
@@ -210,7 +210,7 @@ class OwnOptimiser:
         for name, does in METHODS.items():
             method = guarded(code, f"the {name} of {_kind(made)}", getattr, made, name, None)
             if not callable(method):
-                raise OwnCodeError(f"{code}: {_kind(made)}, which has no method {does}")
+                raise OwnCodeError(f"{code}: {_kind(made)} must have a method {does}")
 
     def chain(self, options: Options) -> Chain:
         if options not in self._chains:
@@ -230,7 +230,8 @@ class OwnOptimiser:
             both = set(found) & set(self.constants())
             if both:
                 raise OwnCodeError(
-                    f"{self._code}: {_listed(sorted(both))} is in constants() and in of_step()"
+                    f"{self._code}: {_listed(sorted(both))} is in constants() and in "
+                    "of_step(): keep only one"
                 )
             self._steps[step] = found
         return self._steps[step]
@@ -243,8 +244,9 @@ class OwnOptimiser:
         first, second = self.of_step(0), self.of_step(1)
         if set(first) != set(second) or len(first) > STEP_CONSTANTS:
             raise OwnCodeError(
-                f"{self._code}: of_step(step) must have the same names for every step, at most "
-                f"{STEP_CONSTANTS}; step 0 has {_listed(first)}, step 1 {_listed(second)}"
+                f"{self._code}: of_step(step) must return the same names for every step, "
+                f"at most {STEP_CONSTANTS}; step 0 has {_listed(first)}, step 1 has "
+                f"{_listed(second)}"
             )
 
     def _call(self, name: str, *arguments: object) -> Any:
@@ -260,7 +262,7 @@ class OwnOptimiser:
     def _numbers(self, name: str, *arguments: int) -> Mapping[str, float]:
         found = self._call(name, *arguments)
         what = f"{name}({', '.join(map(str, arguments))})"
-        with self._code.running(f"{self._code}: what {what} returns fails: "):
+        with self._code.running(f"{self._code}: reading the result of {what} fails: "):
             problem = _problem_of_constants(what, found)
             if problem is not None:
                 raise OwnCodeError(f"{self._code}: {problem}")
@@ -270,23 +272,23 @@ class OwnOptimiser:
         code, what = self._code, "chain(options)"
         if not isinstance(chain, Chain):
             raise OwnCodeError(
-                f"{code}: {what} must return what update_chain does, not {_kind(chain)}"
+                f"{code}: {what} must return the result of update_chain, not {_kind(chain)}"
             )
         state = [name for name in chain.outputs if name not in OWN_STREAMS]
         wanted = ["w", *state, *(["image"] if options.image and not options.bias else [])]
         inputs = {"g", "w", *state}
         if set(chain.outputs) != set(wanted) or set(chain.inputs) != inputs:
             raise OwnCodeError(
-                f"{code}: {what} must return what update_chain does: inputs g, w and the state, "
-                f"outputs w, the state and image; it has {_listed(chain.inputs)} and "
-                f"{_listed(chain.outputs)}"
+                f"{code}: {what} must return the result of update_chain, with inputs g, w "
+                "and the state, and outputs w, the state and image; the inputs are "
+                f"{_listed(chain.inputs)}, the outputs {_listed(chain.outputs)}"
             )
         known = {*self.constants(), *self.of_step(0), CLIP_FACTOR}
         for name, value in chain.constants.items():
             if value is None and name not in known:
                 raise OwnCodeError(
-                    f"{code}: the text has K[{name}], which neither constants() nor of_step(step) "
-                    f"has; they have {_listed(sorted(known - {CLIP_FACTOR}))}"
+                    f"{code}: the text uses K[{name}], but constants() and of_step(step) "
+                    f"only define {_listed(sorted(known - {CLIP_FACTOR}))}"
                 )
         panels = {name: Kind.PANEL for name in (*chain.inputs, *wanted) if name in ("w", *state)}
         for kinds in ({}, panels):

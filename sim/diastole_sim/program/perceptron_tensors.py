@@ -48,8 +48,8 @@ class PanelTooSmallError(ValueError):
         self.needed = sum(round_up(columns, plan.block) for columns in widths[1:])
         self.layers = "-".join(map(str, widths))
         super().__init__(
-            f"the panel is too small for the gradients by the biases of {self.layers}: it has "
-            f"{self.available} vectors, and {self.needed} are needed"
+            f"the panel is too small for the gradients by the biases of {self.layers}: the "
+            f"panel has {self.available} vectors, but {self.needed} are needed"
         )
 
     @property
@@ -81,7 +81,7 @@ class StoredSamples:
         scaled = samples.inputs / np.float32(scale)
         kept = np.clip(np.nan_to_num(scaled), 0, 255).astype(np.uint8)
         if not np.array_equal(kept, scaled):
-            raise ValueError(f"the samples are no bytes times {scale}")
+            raise ValueError(f"the samples must be bytes times {scale}")
         return cls(inputs=kept, labels=samples.labels, scale=scale)
 
     @property
@@ -236,8 +236,8 @@ class PerceptronTensors:
         }
         if len(self.step_numbers) > STEP_CONSTANTS:
             raise ValueError(
-                f"{len(self.step_numbers)} constants change from step to step, and the machine "
-                f"has room for {STEP_CONSTANTS}"
+                f"{len(self.step_numbers)} constants change from step to step, but the "
+                f"machine has room for {STEP_CONSTANTS}"
             )
         self.samples = self._stored("training samples", training)
         self.held_out = self._stored("held-out samples", held_out)
@@ -289,8 +289,9 @@ class PerceptronTensors:
         found = self.recipe.optimiser.of_step(step)
         if set(found) != set(self.step_numbers):
             raise ValueError(
-                f"the constants that change are {', '.join(self.step_numbers)} in step 0 and "
-                f"{', '.join(found) or 'none'} in step {step}"
+                "the same constants must change in every step, but step 0 changes "
+                f"{', '.join(self.step_numbers)} and step {step} changes "
+                f"{', '.join(found) or 'none'}"
             )
         return [found[name] for name in self.step_numbers]
 

@@ -131,5 +131,7 @@ def _value(chain: Chain, name: str, values: Mapping[str, float]) -> float:
     """Return the value of a constant; ValueError if the use of the chain gives no value."""
     if name not in values:
         known = ", ".join(values) or "none"
-        raise ValueError(f"{chain.name} has K[{name}] without a value; there are {known}")
+        raise ValueError(
+            f"{chain.name} uses K[{name}], which has no value; the constants are {known}"
+        )
     return values[name]

@@ -27,7 +27,7 @@ Words = NDArray[np.uint32]
 class ProgramMachine(Protocol):
     """Interface of a machine with a vector unit to a host.
     :class:`diastole_sim.golden.golden_machine.GoldenMachine` and
-    :class:`diastole_sim.host.bell.BellMachine` have the interface.
+    :class:`diastole_sim.host.vector_machine.VectorMachine` have the interface.
 
     - ``step``, ``step_end``, ``command_first``: registers at the start of a run. After a run
       ``step`` has the final value.
@@ -71,7 +71,9 @@ class MachineStoppedError(Exception):
         super().__init__(f"step {step}, command {self.index}: {meaning}")
 
     def __str__(self) -> str:
-        first = f"; first not finite: {self.not_finite}" if self.not_finite else ""
+        first = (
+            (f"; the first value that is not finite: {self.not_finite}") if self.not_finite else ""
+        )
         return f"{self.args[0]}{first}"
 
 

@@ -14,7 +14,7 @@ from diastole_sim.spec.command_table import MULTIPLYING, SIZES, SLOT_FIELDS, Opc
 from diastole_sim.spec.formats import PLANE_BITS
 from diastole_sim.spec.limits import EPS_BITS, VectorTable
 from diastole_sim.spec.numerics import CLASS_NAMES
-from diastole_sim.spec.operations import OPERAND_OF
+from diastole_sim.spec.operations import OPERAND_BY_CLASS
 from diastole_sim.spec.require import require_int
 from diastole_sim.train.precision import HIGH, LOW, Precision, Widths
 
@@ -146,5 +146,5 @@ def chosen_widths(log: Words, precision: Precision, layers: int) -> dict[str, li
             widths = (PLANE_BITS * last).tolist()
             if name == "w":  # a step reads the weights of the previous step
                 widths = [first, *widths[:-1]]
-            found[f"layer{layer}.{OPERAND_OF[name].name}"] = widths
+            found[f"layer{layer}.{OPERAND_BY_CLASS[name].name}"] = widths
     return found

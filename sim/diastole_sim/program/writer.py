@@ -8,10 +8,10 @@ from diastole_sim.program.command_list import CommandList
 from diastole_sim.program.memory_plan import BoundStream, MemoryPlan, PlannedImage, stream_of
 from diastole_sim.program.program_tables import ProgramTables
 from diastole_sim.spec.chains import chain_faults
-from diastole_sim.spec.command import MACHINES_OWN, Command, ProgramPlace
+from diastole_sim.spec.command import DEFAULT_NEST, Command, ProgramPlace
 from diastole_sim.spec.command_errors import ErrorCode
 from diastole_sim.spec.command_table import CHAINED, PRODUCTS
-from diastole_sim.spec.limits import CHOSEN_PLANES, Limits, VectorTable
+from diastole_sim.spec.limits import PLANE_CHOICES, Limits, VectorTable
 from diastole_sim.spec.micro import INPUTS
 from diastole_sim.spec.nest import Nest, NestLimits
 from diastole_sim.spec.numerics import CLASS_NAMES
@@ -59,7 +59,7 @@ class ProductOf:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ChainUse:
+class ChainCall:
     """Chain and its arguments.
 
     - ``shape``: shape of the chain's tensor; at the drain of a product the shape of the result.
@@ -143,7 +143,7 @@ class Writer:
             m=product.m,
             n=product.n,
             k=product.k,
-            nest=MACHINES_OWN,
+            nest=DEFAULT_NEST,
             planes=self._planes_of(product),
             slots=_slots_of(product),
             **product.addresses(),
@@ -152,7 +152,7 @@ class Writer:
         reads = _read_by(product)
         self.commands.add(command, reads=reads, writes=[result.name])
 
-    def chain(self, use: ChainUse, product: ProductOf | None = None) -> None:
+    def chain(self, use: ChainCall, product: ProductOf | None = None) -> None:
         """Append a chain over memory or at the drain of a product. An image that the chain may not
         make is written as floats and then converted."""
         assert self.limits.vector is not None
@@ -184,7 +184,7 @@ class Writer:
             assert isinstance(image, PlannedImage)
             self.convert(source, image)
 
-    def _apart(self, use: ChainUse, product: ProductOf) -> ChainUse:
+    def _apart(self, use: ChainCall, product: ProductOf) -> ChainCall:
         """Append the product with the result in memory, and return the chain over the stored
         result."""
         rows, cols = product.shape
@@ -229,7 +229,7 @@ class Writer:
         return {name: count for name, count in found.items() if count > 1}
 
     def _outputs(
-        self, use: ChainUse, product: ProductOf | None
+        self, use: ChainCall, product: ProductOf | None
     ) -> tuple[dict[str, BoundStream], dict[str, BoundStream]]:
         """Return the outputs of a chain as streams, and the streams of floats that are converted
         afterwards."""
@@ -255,12 +255,12 @@ class Writer:
         the limit of the class. A chain cannot know a scale that is measured from the image's own
         numbers."""
         assert self.limits.vector is not None
-        chosen = self.plan.numerics.converted_class(image.tensor_class)
-        measured = chosen.has_tensor_scale and self.plan.numerics.source == "current"
+        storage = self.plan.numerics.converted_class(image.tensor_class)
+        measured = storage.has_tensor_scale and self.plan.numerics.source == "current"
         widest = self.limits.vector.fed[CLASS_NAMES.index(image.tensor_class)]
         return measured or (product is None and image.cols > widest)
 
-    def _fits(self, use: ChainUse, outputs: Mapping[str, BoundStream], product: ProductOf) -> bool:
+    def _fits(self, use: ChainCall, outputs: Mapping[str, BoundStream], product: ProductOf) -> bool:
         """Return whether the converter takes the tiles of the product, by the rules of the
         machine."""
         program = self.tables.assembled(
@@ -278,7 +278,7 @@ class Writer:
 
     def _command(
         self,
-        use: ChainUse,
+        use: ChainCall,
         outputs: Mapping[str, BoundStream],
         product: ProductOf | None,
         place: ProgramPlace,
@@ -329,13 +329,13 @@ class Writer:
         (multiplied,) = product.described.products
         sizes = {"m": product.m, "n": product.n, "k": product.k}
         t, lanes, contraction = (-(-sizes[axis] // self.plan.block) for axis in multiplied.loops)
-        planes = self._planes_of(product) | dict.fromkeys(_slots_of(product), max(CHOSEN_PLANES))
+        planes = self._planes_of(product) | dict.fromkeys(_slots_of(product), max(PLANE_CHOICES))
         streamed, held = (planes.get(each.tensor_class, 1) for each in multiplied.factors)
         cut = replace(tile, chunk=nests.chunk[0])
         for nest in (replace(cut, keep="held"), cut, tile):
             if nests.problem(nest, (t, lanes, contraction), (streamed, held)) is None:
                 return nest
-        return MACHINES_OWN
+        return DEFAULT_NEST
 
 
 def _slot_of(image: PlannedImage) -> list[str]:

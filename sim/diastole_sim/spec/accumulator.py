@@ -79,7 +79,7 @@ def mantissa_of(name: str) -> int:
     or the exponent could not hold every sum."""
     found = _NAME.fullmatch(name)
     if found is None:
-        raise ValueError(f"{name!r} is no e<E>m<M>")
+        raise ValueError(f"{name!r} is not of the form e<E>m<M>, such as e6m9")
     require_int("E", int(found[1]), EXPONENT_BITS, MOST_NAMED_EXPONENT_BITS)
     return require_int("M", int(found[2]), LEAST_MANTISSA, MOST_MANTISSA)
 

@@ -138,7 +138,7 @@ class Format:
         """Reason why no specification of the format turns a number beyond the largest into Inf or
         NaN. None for the formats of OFP8 and bfloat16, whose specifications do."""
         if self.scale == "e8m0":
-            return f"MX v1.0 (6.3) clamps to the largest element of {self.name}"
+            return f"the standard MX v1.0 (6.3) saturates at the largest element of {self.name}"
         return f"{self.name} has neither Inf nor NaN" if self.overflow_code is None else None
 
     @property

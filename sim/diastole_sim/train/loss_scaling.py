@@ -37,15 +37,17 @@ def require_floors(floors: Floors, low: int, high: int) -> Floors:
         require_int(f"the exponent of loss_scale_floor at step {step}", exponent, low, high)
     for (before, lower), (step, exponent) in pairwise(floors):
         if step == before:
-            raise ValueError(f"loss_scale_floor has step {step} twice: say one exponent for it")
+            raise ValueError(
+                f"loss_scale_floor has step {step} twice: give step {step} a single exponent"
+            )
         if step < before:
             raise ValueError(
-                f"loss_scale_floor has step {step} behind step {before}: steps must rise"
+                f"loss_scale_floor has step {step} after step {before}: steps must rise"
             )
         if exponent <= lower:
             raise ValueError(
-                f"loss_scale_floor has exponent {exponent} at step {step}, and {lower} before: "
-                "floors must rise"
+                f"loss_scale_floor has exponent {exponent} at step {step}, and {lower} "
+                "before: exponents must rise"
             )
     return floors
 

@@ -16,7 +16,7 @@ from diastole_sim.train.draws import initial_weights
 from diastole_sim.train.loss_scaling import UNSCALED, HostScale
 from diastole_sim.train.master import FLOAT32, Master, bias_tag, weight_tag
 from diastole_sim.train.samples import Samples
-from diastole_sim.train.session import Held, Session
+from diastole_sim.train.session import ConvertedOperand, Session
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,7 +38,7 @@ class Network(Protocol):
         ...
 
     @property
-    def learnt(self) -> dict[str, list["Parameter"]]:
+    def parameters_by_name(self) -> dict[str, list["Parameter"]]:
         """Everything that training changes, in lists by name. Change the lists to replace
         parameters."""
         ...
@@ -96,11 +96,11 @@ class Parameter:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Passed:
+class LayerState:
     """Values of a layer's forward pass for the backward pass: operands and ``z = X W + bias``."""
 
-    x: Held
-    w: Held
+    x: ConvertedOperand
+    w: ConvertedOperand
     z: Floats
 
 
@@ -121,7 +121,7 @@ class Perceptron:
             for layer, (inputs, outputs) in enumerate(pairs)
         ]
         self.biases = [Parameter.at(np.zeros(outputs, np.float32)) for _, outputs in pairs]
-        self._inputs: Held | None = None  # converted inputs of the next step
+        self._inputs: ConvertedOperand | None = None  # converted inputs of the next step
 
     @property
     def depth(self) -> int:
@@ -129,7 +129,7 @@ class Perceptron:
         return len(self.weights)
 
     @property
-    def learnt(self) -> dict[str, list[Parameter]]:
+    def parameters_by_name(self) -> dict[str, list[Parameter]]:
         """Parameters by the name of the attribute."""
         return {"weights": self.weights, "biases": self.biases}
 
@@ -143,24 +143,29 @@ class Perceptron:
         ]
 
     def forward(
-        self, session: Session, inputs: Floats | Held, *, step: int, first_layer: int = 0
-    ) -> list[Passed]:
+        self,
+        session: Session,
+        inputs: Floats | ConvertedOperand,
+        *,
+        step: int,
+        first_layer: int = 0,
+    ) -> list[LayerState]:
         """Run the forward pass of all layers. ``first_layer``: number added to the layers' numbers
         in the tags of random bits.
 
         A layer's weights are converted beside the product of the previous layer. ``inputs`` may be
         converted already.
         """
-        passed: list[Passed] = []
+        passed: list[LayerState] = []
         depth = self.depth
 
-        def weights(index: int, *, beside: bool) -> Held:
+        def weights(index: int, *, beside: bool) -> ConvertedOperand:
             value = self.weights[index].value
             layer = first_layer + index
             return session.convert(value, "w", layer=layer, step=step, beside=beside)
 
-        def activations(values: Floats | Held, layer: int) -> Held:
-            if isinstance(values, Held):
+        def activations(values: Floats | ConvertedOperand, layer: int) -> ConvertedOperand:
+            if isinstance(values, ConvertedOperand):
                 return values
             return session.convert(values, "x", layer=layer, step=step)
 
@@ -170,7 +175,7 @@ class Perceptron:
             x = activations(inputs, layer)
             following = weights(index + 1, beside=True) if index + 1 < depth else None
             y = session.forward(x, w, layer=layer, step=step)
-            passed.append(Passed(x=x, w=w, z=host.add_bias(y, bias.value)))
+            passed.append(LayerState(x=x, w=w, z=host.add_bias(y, bias.value)))
             inputs = host.relu(passed[-1].z)
             if following is not None:
                 w = following
@@ -179,7 +184,7 @@ class Perceptron:
     def gradients(
         self,
         session: Session,
-        passed: list[Passed],
+        passed: list[LayerState],
         dy: Floats,
         *,
         step: int,

@@ -24,7 +24,7 @@ from diastole_sim.train.loss_scaling import UNSCALED, HostScale
 from diastole_sim.train.master import FLOAT32, Master, bias_tag, weight_tag
 from diastole_sim.train.network import LayerShape, Parameter
 from diastole_sim.train.samples import Samples
-from diastole_sim.train.session import Held, Session
+from diastole_sim.train.session import ConvertedOperand, Session
 
 TABLE_SCALE = 2.0**-3
 """Factor of initial tables, relative to weights with as many inputs."""
@@ -62,9 +62,11 @@ class LinearPass:
     session: Session
     step: int
     first_layer: int = 0
-    operands: list[tuple[Held, Held]] = field(default_factory=list[tuple[Held, Held]])
+    operands: list[tuple[ConvertedOperand, ConvertedOperand]] = field(
+        default_factory=list[tuple[ConvertedOperand, ConvertedOperand]]
+    )
     found: list[tuple[Floats, Floats]] = field(default_factory=list[tuple[Floats, Floats]])
-    _weights: Held | None = None
+    _weights: ConvertedOperand | None = None
 
     def forward(self, values: Floats) -> Floats:
         """Compute the next layer. The weights of the following layer are converted beside the
@@ -88,7 +90,7 @@ class LinearPass:
         self.found.append((dw, host.sum_rows(dy)))
         return dx
 
-    def _convert(self, index: int, *, beside: bool) -> Held:
+    def _convert(self, index: int, *, beside: bool) -> ConvertedOperand:
         value, layer = self.network.weights[index].value, self.first_layer + index
         return self.session.convert(value, "w", layer=layer, step=self.step, beside=beside)
 
@@ -97,9 +99,9 @@ class LinearPass:
 class BlockPass:
     """Values of a block's forward pass for the backward pass."""
 
-    first: norm.Normed
-    attended: attention.Attended
-    second: norm.Normed
+    first: norm.NormState
+    attended: attention.AttentionState
+    second: norm.NormState
     z: Floats
 
 
@@ -142,7 +144,7 @@ class Transformer:
         return len(self.weights)
 
     @property
-    def learnt(self) -> dict[str, list[Parameter]]:
+    def parameters_by_name(self) -> dict[str, list[Parameter]]:
         """Parameters by the name of the attribute."""
         names = ("weights", "biases", "tables", "gains")
         return {name: getattr(self, name) for name in names}
@@ -183,7 +185,7 @@ class Transformer:
         sequences, places = symbols.shape
         dgains: list[Floats] = []
 
-        def back_norm(passed: norm.Normed, number: int, dy: Floats) -> Floats:
+        def back_norm(passed: norm.NormState, number: int, dy: Floats) -> Floats:
             dx, dgain = norm.normalise_gradients(passed, self.gains[number].value, dy)
             dgains.append(dgain)
             return dx

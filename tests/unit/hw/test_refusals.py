@@ -148,7 +148,7 @@ REFUSED = [  # what makes it, what it is made with, and what is changed, with th
     ]),
     (Divide, {}, [({"bits": 29}, "bits must be an integer in 2..28, not 29")]),
     *(
-        (unit, SIZES, [({"copy": 1}, "copy must be an integer in 0..0, not 1")])
+        (unit, SIZES, [({"copy": 1}, "copy must be 0, not 1")])
         for unit in (ExponentField, FieldWord)
     ),
     (ConverterSizes, NUMERICS, [({"data_width": n}, BUS.format(n)) for n in (16, 48, 96, 1024)]),
@@ -220,8 +220,8 @@ REFUSED = [  # what makes it, what it is made with, and what is changed, with th
     (LaneStates, LANES, [
         ({"lanes": 3}, "lanes must be one of 1, 2, 4, 8, 16, not 3"),
         ({"random_bits": 9, "state_bits": 8}, "random_bits must be an integer in 1..8, not 9"),
-        ({"random_bits": 2, "pairs": True}, "random_bits must be an integer in 3..3, not 2"),
-        ({"state_bits": 4, "pairs": True}, "state_bits must be an integer in 3..3, not 4"),
+        ({"random_bits": 2, "pairs": True}, "random_bits must be 3, not 2"),
+        ({"state_bits": 4, "pairs": True}, "state_bits must be 3, not 4"),
         ({"state_bits": 25}, "lfsr_bits must be an integer in 3..24, not 25"),
     ]),
     (RowDraws, LANES | {"pairs": True, "copies": 1, "rows": 8}, [
@@ -262,10 +262,10 @@ REFUSED = [  # what makes it, what it is made with, and what is changed, with th
     ]),
     *(
         (EmitRows, {"plan": EMITTERS[sizes]}, [
-            ({"vectors": count}, f"vectors must be one of {fits}, not {count}")
+            ({"vectors": count}, f"vectors must be {fits}, not {count}")
         ])
         for sizes, fits, count in (
-            ((8, 64), "1", 2), ((4, 256), "1, 2", 3), ((4, 512), "1, 2, 4", 8)
+            ((8, 64), "1", 2), ((4, 256), "one of 1, 2", 3), ((4, 512), "one of 1, 2, 4", 8)
         )
     ),
     (ToFloat, {}, [

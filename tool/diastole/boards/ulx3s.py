@@ -31,8 +31,8 @@ def pll_divisors(clock_mhz: int) -> tuple[int, int, int]:
         if LEAST_VCO_MHZ <= clkop * clock_mhz <= MOST_VCO_MHZ:
             return clki, clkfb, clkop
     raise BadInput(
-        f"--clock of ulx3s must be one that its PLL makes of {PIN_MHZ} MHz, such as 25, 50 or 75, "
-        f"not {clock_mhz}"
+        f"--clock of ulx3s must be a frequency that the PLL makes from {PIN_MHZ} MHz, such "
+        f"as 25, 50 or 75, not {clock_mhz}"
     )
 
 
@@ -46,12 +46,13 @@ def ulx3s_files(product: Product, settings: SerialSettings) -> dict[str, str]:
     clki, clkfb, clkop = pll_divisors(clock_mhz)
     if product.memory_ports != 1:
         raise BadInput(
-            f"{product.name} has {product.memory_ports} ports to memory, and ulx3s has one: "
-            f"--set bus.ports=1, or {BOARDS['ulx3s'].advice}"
+            f"{product.name} has {product.memory_ports} ports to memory, but ulx3s has a "
+            f"single port: give --set bus.ports=1, or {BOARDS['ulx3s'].advice}"
         )
     if odd := odd_ports(product.ports, product.data_width):
         raise BadInput(
-            f"no board of {product.name}: these ports are not those of a machine: {', '.join(odd)}"
+            f"{product.name} cannot go on a board, because these ports do not belong to a "
+            f"machine: {', '.join(odd)}"
         )
     board = SerialBoard(
         top=product.top,

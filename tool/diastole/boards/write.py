@@ -88,4 +88,7 @@ def refuse_what_is_no_board(directory: Path) -> None:
     except (OSError, ValueError, LookupError, TypeError):
         found = None
     if found not in BOARDS:
-        raise BadInput(f"{directory} exists and is no folder of a board (no {RECORD}); not touched")
+        raise BadInput(
+            f"{directory} exists and is not the folder of a board (no {RECORD}): the folder "
+            "stays unchanged; choose another folder"
+        )

@@ -40,7 +40,7 @@ def _lines(what: str) -> Report:
         if done * 10 // steps > said or done == steps:
             said = done * 10 // steps
             left = (time.monotonic() - begun) / done * (steps - done)
-            time_left = f", some {left:.0f} s left" if left >= 1 else ""
+            time_left = f", about {left:.0f} s left" if left >= 1 else ""
             note(f"{what}: step {done} of {steps}{_said(loss)}{time_left}")
 
     return report

@@ -7,7 +7,7 @@ from typing import Any
 
 from diastole.config.numbers import Numbers
 from diastole.errors import BadInput
-from diastole_sim.spec.require import shown, signed_number, whole_number
+from diastole_sim.spec.require import excerpt, signed_number, whole_number
 from diastole_sim.train.loss_scaling import Floors, LossScaling, require_floors
 
 OPTIONS = ("loss_scale", "loss_scale_floor")
@@ -19,7 +19,9 @@ def exponent(text: str) -> int:
     low, high = DEFAULT.smallest, DEFAULT.largest
     value = signed_number(text)
     if value is None or not low <= value <= high:
-        raise argparse.ArgumentTypeError(f"must be an integer in {low}..{high}, not {shown(text)}")
+        raise argparse.ArgumentTypeError(
+            f"must be an integer in {low}..{high}, not {excerpt(text)}"
+        )
     return value
 
 
@@ -32,7 +34,7 @@ def floors(text: str) -> Floors:
         if not equals or step is None or smallest is None:
             raise argparse.ArgumentTypeError(
                 "must be STEP=EXPONENT pairs of integers with commas between them, such as "
-                f"40000=13,150000=15, not {shown(text)}"
+                f"40000=13,150000=15, not {excerpt(text)}"
             )
         found.append((step, smallest))
     try:
@@ -43,26 +45,30 @@ def floors(text: str) -> Floors:
 
 def add_loss_scale(parser: argparse.ArgumentParser) -> None:
     """Add the options of the scale of the loss."""
-    group = parser.add_argument_group("scale of the loss", "of whole steps, and of a host's")
+    group = parser.add_argument_group(
+        "scale of the loss", "for whole steps on the machine, and for steps with a host"
+    )
     group.add_argument(
         "--loss-scale",
         metavar="X",
         type=exponent,
-        help="multiply the loss's gradient by 2^X at first, halve that after a step that "
-        f"overflowed, double it after {DEFAULT.window} that did not (default: that of the key "
-        "numbers, else off)",
+        help="multiply the gradient of the loss by 2^X at first, halve the factor after a step "
+        f"that overflowed, double the factor after {DEFAULT.window} steps without overflow "
+        "(default: from the key numbers, else off)",
     )
     group.add_argument(
         "--loss-scale-floor",
         metavar="STEP=X,...",
         type=floors,
-        help="from each of these steps on the loss's gradient is multiplied by 2^X at least; "
-        "steps and exponents rise (default: those of the key numbers, else "
+        help="smallest exponents: from each STEP on, the gradient of the loss is multiplied by "
+        "at least 2^X; steps and exponents rise (default: from the key numbers, else "
         f"{DEFAULT.smallest} throughout)",
     )
 
 
-def given_scale(arguments: argparse.Namespace, published: Numbers | None = None) -> dict[str, Any]:
+def scale_argument(
+    arguments: argparse.Namespace, published: Numbers | None = None
+) -> dict[str, Any]:
     """Return the given options, else the options of ``published`` numbers. BadInput for floors
     without a scale."""
     given = {name: getattr(arguments, name) for name in OPTIONS}
@@ -76,7 +82,7 @@ def given_scale(arguments: argparse.Namespace, published: Numbers | None = None)
 
 def scaling_of(given: Mapping[str, Any]) -> LossScaling | None:
     """Return the loss scaling of a host, None without options. ``given`` comes from
-    :func:`given_scale`."""
+    :func:`scale_argument`."""
     if not given:
         return None
     return LossScaling(exponent=given["loss_scale"], floors=given.get("loss_scale_floor", ()))

@@ -56,7 +56,7 @@ def spread(values: Sequence[float | None]) -> Spread | None:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Compared:
+class ComparedConfig:
     """A configuration with its runs by seed.
 
     - ``settings``: settings as requested.
@@ -67,14 +67,14 @@ class Compared:
     name: str
     settings: Mapping[str, str]
     runs: Mapping[int, Record]
-    reference: "Compared | None" = None
+    reference: "ComparedConfig | None" = None
     cost: Cost | None = None
 
     def of(self, value: str) -> Spread | None:
         """Return the spread of ``loss`` or ``accuracy``."""
         return spread([run[value] for run in self.runs.values()])
 
-    def over(self, other: "Compared", value: str) -> Spread | None:
+    def over(self, other: "ComparedConfig", value: str) -> Spread | None:
         """Return the spread of the value minus the value of another configuration, for seeds of
         both."""
         pairs = [
@@ -147,7 +147,7 @@ class Ruling:
         return {"plain": self.plain, "plain_wins": self.wins} | found
 
 
-def verdict_on(plain: Compared, others: Sequence[Compared]) -> Ruling | None:
+def verdict_on(plain: ComparedConfig, others: Sequence[ComparedConfig]) -> Ruling | None:
     """Return the verdict. None if no other configuration has a loss to compare with, or if the loss
     has no error."""
     found: dict[str, list[str]] = {"better": [], "as_good": [], "worse": [], "dominating": []}

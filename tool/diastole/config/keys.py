@@ -411,8 +411,8 @@ class Config(Section):
     @classmethod
     def _numbers_are_defaults(cls, values: Any) -> Any:
         """Fill absent keys from published numbers. A wrong name of numbers is reported later."""
-        chosen = numbers_of(values)
-        return values if chosen is None else chosen.under(values)
+        numbers = numbers_of(values)
+        return values if numbers is None else numbers.under(values)
 
     @field_validator("name")
     @classmethod

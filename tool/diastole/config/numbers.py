@@ -10,8 +10,8 @@ Document = Mapping[str, Any]
 """Keys, and tables of keys."""
 
 REPLACED = ("format", "block", "scale", "accumulator")
-"""Tables with keys that belong to the replaced numbers, except the keys of :data:`KEPT`."""
-KEPT = {"scale": ("source", "history", "margin"), "accumulator": ("fraction", "headroom")}
+"""Tables with keys that belong to the replaced numbers, except the keys of :data:`OTHER_KEYS`."""
+OTHER_KEYS = {"scale": ("source", "history", "margin"), "accumulator": ("fraction", "headroom")}
 
 
 def is_table(value: object) -> TypeGuard[Document]:
@@ -56,7 +56,7 @@ class Numbers:
         for table in dict.fromkeys((*REPLACED, *self.keys)):
             said = found.pop(table, {})
             if is_table(said):
-                kept = KEPT.get(table, ()) if table in REPLACED else tuple(said)
+                kept = OTHER_KEYS.get(table, ()) if table in REPLACED else tuple(said)
                 own = self.keys.get(table, {})
                 found[table] = {n: each for n, each in said.items() if n in kept and n not in own}
         return self.under(found)

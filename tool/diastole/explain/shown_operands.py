@@ -19,10 +19,10 @@ Doubles = NDArray[np.float64]
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ShownOperand:
-    """An operand: the ``given`` float32, the tensor ``stored`` by the machine, and the
+    """An operand: the float32 ``floats``, the tensor ``stored`` by the machine, and the
     ``conversions`` of all copies."""
 
-    given: Floats
+    floats: Floats
     stored: Quantised
     conversions: tuple[ShownConversion, ...]
 
@@ -54,4 +54,4 @@ def factors_of(
         for each in (streamed, held)
     )
     rule = SumRule.of(product, numerics)
-    return Factors(streamed=first, held=second, rule=rule, block=numerics.block)
+    return Factors(streaming=first, stationary=second, rule=rule, block=numerics.block)

@@ -17,9 +17,9 @@ from diastole.explain.shown_run import (
     ENGINE,
     NORTH,
     Pass,
+    ShownDirection,
     ShownRun,
-    ShownWay,
-    Untrue,
+    WavesDisagree,
     ways_of,
 )
 from diastole.explain.sum_rules import Factors
@@ -85,9 +85,9 @@ class _Reader:
         self.slots = [at for at, value in enumerate(slot) if member(layout, value, "valid")]
         words = held_read_layout(plan)
         self.loads = [at for at, value in enumerate(held) if member(words, value, "valid")]
-        self.taken = waves.high(f"{ENGINE}pass_walk.taken")
-        self.asked = waves.high(f"{ENGINE}chunks.i__valid")  # cycles of requests for chunks
-        self.traffic = ShownTraffic(waves, plan, self.taken)
+        self.consumed = waves.high(f"{ENGINE}pass_walk.taken")
+        self.requested = waves.high(f"{ENGINE}chunks.i__valid")  # cycles of requests for chunks
+        self.traffic = ShownTraffic(waves, plan, self.consumed)
 
     def runs(self) -> Iterator[ShownRun]:
         starts = self.waves.high(f"{ENGINE}walk.start")
@@ -97,7 +97,7 @@ class _Reader:
             mode = Mode(member(product_layout(self.plan), record, "mode"))
             run = ShownRun(mode=mode, ways=ways_of(self.plan, mode))
             factors = [self._factors(way) for way in run.ways]
-            numbers = [n for n, at in enumerate(self.taken) if start <= at < end]
+            numbers = [n for n, at in enumerate(self.consumed) if start <= at < end]
             self.traffic.memory(run, record, start, end)
             self._passes(run, numbers, start)
             for each in run.passes:
@@ -109,10 +109,10 @@ class _Reader:
         plan, waves = self.plan, self.waves
         chunks, passes = chunk_layout(plan), pass_layout(plan)
         before = sum(1 for at in self.slots if at < start)
-        asked = iter([at for at in self.asked if at >= start])
+        asked = iter([at for at in self.requested if at >= start])
         chunk = 0
         for number in numbers:
-            at = self.taken[number]
+            at = self.consumed[number]
             say = waves[f"{ENGINE}pass_walk.passes__payload"][at]
             north = run.ways[0].direction == NORTH
             lane, c = (waves[f"{ENGINE}pass_walk.{name}_done"][at] for name in "lc")
@@ -124,12 +124,12 @@ class _Reader:
             first = self.slots[before]
             used = count * len(run.ways)
             if self.slots[before : before + used] != list(range(first, first + used)):
-                raise Untrue(f"the slots of pass {number} are not one behind the other")
+                raise WavesDisagree(f"the slots of pass {number} are not one behind the other")
             if first != self.swaps[number] + 1:
-                raise Untrue(f"pass {number} does not begin behind its swap")
+                raise WavesDisagree(f"pass {number} does not begin behind its swap")
             words = self.loads[number * self.words : (number + 1) * self.words]
             if words != list(range(words[0], words[0] + self.words)):
-                raise Untrue(f"the held words of pass {number} are not one behind the other")
+                raise WavesDisagree(f"the held words of pass {number} are not one behind the other")
             before += used
             run.passes.append(
                 Pass(
@@ -146,9 +146,9 @@ class _Reader:
 
     # Expected numbers, and checks against the numbers in the waves.
 
-    def _factors(self, way: ShownWay) -> Factors:
+    def _factors(self, way: ShownDirection) -> Factors:
         numerics = self.plan.numerics
-        return factors_of(way.product, way.streamed, way.held, self.operands, numerics)
+        return factors_of(way.product, way.streaming, way.stationary, self.operands, numerics)
 
     def _matrix(self, product: MatrixProduct, operand: Tensor, rows: str) -> Doubles:
         """Return an operand with the axis ``rows`` down, padded to whole blocks."""
@@ -161,10 +161,10 @@ class _Reader:
         self, run: ShownRun, factors: Sequence[Factors], each: Pass, start: int
     ) -> None:
         plan, held = self.plan, run.ways[0]
-        block = self._matrix(held.product, held.held, held.cols)
-        self._check_held(each, block, start)
+        block = self._matrix(held.product, held.stationary, held.cols)
+        self._check_stationary(each, block, start)
         for turn, (way, multiplied) in enumerate(zip(run.ways, factors, strict=True)):
-            streamed = self._matrix(way.product, way.streamed, way.t)
+            streamed = self._matrix(way.product, way.streaming, way.t)
             first = each.first + start + turn * each.count
             self._check_stream(way, each, streamed, first)
             got = self._sums(each, first)
@@ -172,7 +172,7 @@ class _Reader:
             cells = plan.rows * plan.cols
             run.sums += got.reshape(each.count, cells, plan.block).tolist()
 
-    def _check_held(self, each: Pass, block: Doubles, start: int) -> None:
+    def _check_stationary(self, each: Pass, block: Doubles, start: int) -> None:
         """Check the stationary blocks of a pass. Words of the cell in row r arrive r B words later.
         ``block`` has the axis of the columns down."""
         plan, side = self.plan, self.plan.block
@@ -190,7 +190,7 @@ class _Reader:
                 top, left = (each.col + c) * side, (each.row + r) * side
                 require_alike(got, block[top : top + side, left : left + side], "held block")
 
-    def _check_stream(self, way: ShownWay, each: Pass, streamed: Doubles, first: int) -> None:
+    def _check_stream(self, way: ShownDirection, each: Pass, streamed: Doubles, first: int) -> None:
         plan, side = self.plan, self.plan.block
         north = way.direction == NORTH
         name, count = ("west", each.rows) if north else ("south", each.cols)
@@ -246,17 +246,17 @@ def _signed(value: int, bits: int) -> int:
     return value - (1 << bits) if value >> (bits - 1) else value
 
 
-def require_alike(got: Any, wanted: Doubles, what: str) -> None:
+def require_alike(got: Any, expected: Doubles, what: str) -> None:
     """Raise :class:`Untrue` unless two sets of numbers are equal, except for the scale of each
     group."""
-    both = np.stack([np.atleast_2d(got), np.atleast_2d(wanted)])
+    both = np.stack([np.atleast_2d(got), np.atleast_2d(expected)])
     if ((both[0] == 0) != (both[1] == 0)).any():
-        raise Untrue(f"a {what} has other zeros than its tensor")
+        raise WavesDisagree(f"a {what} has other zeros than its tensor")
     for mine, theirs in zip(*both, strict=True):
         there = mine != 0
         ratios = theirs[there] / mine[there]
         if len(ratios) and (ratios[0] <= 0 or (ratios != ratios[0]).any()):
-            raise Untrue(f"a {what} is not that of its tensor: {mine}, {theirs}")
+            raise WavesDisagree(f"a {what} is not that of its tensor: {mine}, {theirs}")
 
 
 def expected_sums(direction: int, each: Pass, factors: Factors) -> Sums:
@@ -271,13 +271,13 @@ def expected_sums(direction: int, each: Pass, factors: Factors) -> Sums:
     return found.cumsum(axis=1 if north else 2)
 
 
-def require_sums(got: Sums, wanted: Sums, each: Pass) -> None:
+def require_sums(got: Sums, expected: Sums, each: Pass) -> None:
     """Raise :class:`Untrue` unless the used cells of a pass have these sums, bit for bit."""
     used = got[:, : each.rows, : each.cols]
-    if (used == wanted).all():
+    if (used == expected).all():
         return
-    t, r, c, lane = (int(place) for place in np.argwhere(used != wanted)[0])
-    raise Untrue(
+    t, r, c, lane = (int(place) for place in np.argwhere(used != expected)[0])
+    raise WavesDisagree(
         f"sums of cell {r}, {c} are not those of the operands: vector {each.t0 + t}, lane {lane}: "
-        f"{used[t, r, c, lane]}, expected {wanted[t, r, c, lane]}"
+        f"{used[t, r, c, lane]}, expected {expected[t, r, c, lane]}"
     )

@@ -48,7 +48,7 @@ class SumSide:
         transposed."""
         rows = read_operand_rows([stored], number, poison=False)
         copy = conversions[number if len(conversions) > 1 else 0]
-        copy = copy.turned() if number == 1 else copy
+        copy = copy.transposed() if number == 1 else copy
         block = stored.block
 
         def padded(array: Integers) -> Integers:
@@ -62,7 +62,7 @@ class SumSide:
             deficit=rows.deficits[0].astype(np.int64),
             scale=scale,
             maximum=rows.maxima[0].astype(np.int64),
-            format=stored.chosen.format,
+            format=stored.storage.format,
         )
 
 
@@ -97,15 +97,15 @@ class Factors:
     ``block``: side of a block.
     """
 
-    streamed: SumSide
-    held: SumSide
+    streaming: SumSide
+    stationary: SumSide
     rule: SumRule
     block: int
 
     def addends(self, vectors: slice, lanes: slice, number: int) -> Integers:
         """Return the addends of one cell over block ``number`` of the contraction, for ``vectors``
         (streaming rows) x ``lanes`` (stationary rows)."""
-        first, second, rule = self.streamed, self.held, self.rule
+        first, second, rule = self.streaming, self.stationary, self.rule
         part = slice(number * self.block, (number + 1) * self.block)
         products = first.significand[vectors, None, part] * second.significand[None, lanes, part]
         depths = first.depth[vectors, None, part] + second.depth[None, lanes, part]

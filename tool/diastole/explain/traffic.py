@@ -22,11 +22,11 @@ BEATS = ("rvalid", "rready", "wvalid", "wready")
 class ShownTraffic:
     """Read arrivals, beats and waits from the waves of a machine.
 
-    ``taken``: cycle in which the array accepted a pass, for all passes of all products.
+    ``accepted``: cycle in which the array accepted a pass, for all passes of all products.
     """
 
-    def __init__(self, waves: Waves, plan: Plan, taken: Sequence[int]):
-        self.waves, self.plan, self.taken = waves, plan, taken
+    def __init__(self, waves: Waves, plan: Plan, accepted: Sequence[int]):
+        self.waves, self.plan, self.accepted = waves, plan, accepted
         self.written = self._written()
 
     def _written(self) -> dict[tuple[int, int, int], list[int]]:
@@ -58,7 +58,7 @@ class ShownTraffic:
         passes = pass_layout(self.plan)
         payload = self.waves[f"{ENGINE}pass_walk.passes__payload"]
         for number, each in zip(numbers, run.passes, strict=True):
-            say = payload[self.taken[number]]
+            say = payload[self.accepted[number]]
             for read in self._read_by(run, each, passes, say, start):
                 seen[read[:4]] = max(seen.get(read[:4], read), read)
         run.arrivals = sorted(seen.values())
@@ -69,7 +69,7 @@ class ShownTraffic:
         """Yield every block that a pass reads. ``last`` is the cycle of the last read of the
         pass."""
         side = self.plan.block
-        held = run.ways[0].held
+        held = run.ways[0].stationary
         address = member(passes, say, "held_addr")
         for c in range(each.cols):
             for r in range(each.rows):
@@ -82,7 +82,7 @@ class ShownTraffic:
             north = way.direction == NORTH
             region, name = (Region.WEST, "west_addr") if north else (Region.SOUTH, "south_addr")
             address = member(passes, say, name)
-            tensor = way.streamed
+            tensor = way.streaming
             for port in range(each.rows if north else each.cols):
                 for block in range(-(-each.count // side)):
                     slot = each.first + turn * each.count + block * side

@@ -44,15 +44,15 @@ def read_waves(path: Path, scope: str, names: Sequence[str]) -> Waves:
     return Waves(cycles, {name: _expanded(each, cycles) for name, each in changes.items()})
 
 
-def _follow(tokens: Iterator[Token], clock: str, wanted: dict[str, list[tuple[int, int]]]) -> int:
-    """Append (cycle, value) to the signals in ``wanted``, by code, and return the number of
+def _follow(tokens: Iterator[Token], clock: str, names: dict[str, list[tuple[int, int]]]) -> int:
+    """Append (cycle, value) to the signals in ``names``, by code, and return the number of
     cycles."""
     cycle = 0
     for rises, changes in _by_time(tokens, clock):
         cycle += rises
         for code, value in changes:
-            if code in wanted:
-                wanted[code].append((cycle, int(value)))
+            if code in names:
+                names[code].append((cycle, int(value)))
     return cycle
 
 

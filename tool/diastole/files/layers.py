@@ -12,7 +12,7 @@ from typing import TypeAlias
 from diastole.errors import BadInput
 from diastole.files.content import read_content
 from diastole_sim.spec.image import MAX_SIZE
-from diastole_sim.spec.require import shown, whole_number
+from diastole_sim.spec.require import excerpt, whole_number
 
 MOST_REPEATS = 1 << 20
 MAX_BYTES = 1 << 24
@@ -33,9 +33,9 @@ DEPTHWISE_MARK = re.compile("(?<![A-Za-z])DP(?![A-Za-z])")
 """Mark of a depthwise layer: SCALE-Sim multiplies channel by channel if DP is in the layer's
 name."""
 ACCEPTED = (
-    f"a first line with the columns {', '.join(PRODUCT)}, or {', '.join(IMAGE + STRIDE)} (or "
-    f"{' and '.join(STRIDES)}) and {GROUPS}, if there are any; and {', '.join(ANY)}, if there "
-    "are any"
+    f"a first line with the columns {', '.join(PRODUCT)}, or {', '.join(IMAGE + STRIDE)} "
+    f"(or {' and '.join(STRIDES)}) and optionally {GROUPS}; all files may have "
+    f"{', '.join(ANY)}"
 )
 
 Kind: TypeAlias = "Callable[[_Line], NamedLayer | None]"
@@ -66,13 +66,13 @@ def read_layers(path: Path, batch: int = 1) -> list[NamedLayer]:
         reader = csv.reader(io.StringIO(content.decode("utf-8-sig"), newline=""))
         lines = [(reader.line_num, row) for row in reader if any(map(str.strip, row))]
     except (UnicodeDecodeError, csv.Error) as error:
-        raise BadInput(f"{path}: is no CSV file: {error}") from error
+        raise BadInput(f"{path}: is not a CSV file: {error}") from error
     if not lines:
-        raise BadInput(f"{path}: is empty; {ACCEPTED}")
+        raise BadInput(f"{path}: is empty; the file needs {ACCEPTED}")
     (first, heading), *rows = lines
     columns, kind = _columns(f"{path}: line {first}", heading)
     if "batch" in columns and batch != 1:
-        raise BadInput(f"--batch: {path} has a column batch: leave one of them out")
+        raise BadInput(f"--batch must be left out, because {path} has a column batch")
     if not rows:
         raise BadInput(f"{path}: has no layer below line {first}")
     problems: list[str] = []
@@ -104,7 +104,7 @@ def _columns(where: str, heading: list[str]) -> tuple[dict[str, int], Kind]:
         kind, own = _convolution, (*IMAGE, *STRIDE, GROUPS)
     else:
         have = ", ".join(columns) or "none"
-        raise BadInput(f"{where}: its columns are {have}; it needs {ACCEPTED}")
+        raise BadInput(f"{where}: the columns are {have}, but the file needs {ACCEPTED}")
     typed = {
         name: [text for text, column in zip(headings, names, strict=True) if column == name]
         for name in columns
@@ -114,8 +114,8 @@ def _columns(where: str, heading: list[str]) -> tuple[dict[str, int], Kind]:
     ]
     read = (*own, *ANY)
     problems += [
-        f"{where}: the column {name} is not read: leave it out; with {own[0]} there may be "
-        f"{', '.join(read)}"
+        f"{where}: the column {name} is not read: leave the column out; with {own[0]} the "
+        f"file may have {', '.join(read)}"
         for name in columns
         if name not in read
     ]
@@ -127,8 +127,8 @@ def _columns(where: str, heading: list[str]) -> tuple[dict[str, int], Kind]:
 def _repeated(name: str, texts: list[str]) -> str:
     """Return the mistake of a repeated column, in the words of the file."""
     if len(set(texts)) == 1:
-        return f"the column {texts[0]} is there {len(texts)} times: leave one"
-    return f"the columns {' and '.join(texts)} all say {name}: leave one"
+        return f"the column {texts[0]} appears {len(texts)} times: keep one"
+    return f"the columns {' and '.join(texts)} all mean {name}: keep one"
 
 
 class _Line:
@@ -151,7 +151,7 @@ class _Line:
         places = set(self.columns.values())
         for place, text in enumerate(self.row):
             if text.strip() and place not in places:
-                self.problem(f"cell {place + 1}", f"has no heading above it, but {text.strip()}")
+                self.problem(f"cell {place + 1}", f"holds {text.strip()}, but has no heading")
 
     def text(self, column: str) -> str:
         place = self.columns[column]
@@ -169,7 +169,7 @@ class _Line:
         value = whole_number(text)
         if value is not None and 1 <= value <= most:
             return value
-        self.problem(column, f"must be an integer in 1..{most}, not {shown(text) or 'nothing'}")
+        self.problem(column, f"must be an integer in 1..{most}, not {excerpt(text) or 'nothing'}")
         return None
 
     def problem(self, column: str, text: str) -> None:
@@ -203,7 +203,9 @@ class _Line:
         m, k, n = sizes
         if m * batch > MAX_SIZE:
             of = f" with a batch of {batch}" if batch > 1 else ""
-            self.problem(column, f"makes a side of {m * batch}{of}, at most {MAX_SIZE} is possible")
+            self.problem(
+                column, f"makes a side of {m * batch}{of}, but at most {MAX_SIZE} is possible"
+            )
             return None
         return NamedLayer(
             name=self.name, m=m * batch, k=k, n=n, repeats=repeats, depthwise=depthwise
@@ -234,7 +236,9 @@ def _convolution(line: _Line) -> NamedLayer | None:
         ("filter width", filter_width, width),
     ):
         if of_filter > of_input:
-            line.problem(column, f"must be at most that of the ifmap, {of_input}, not {of_filter}")
+            line.problem(
+                column, f"must be at most the size of the ifmap, {of_input}, not {of_filter}"
+            )
             return None
     groups = line.optional(GROUPS, MOST_REPEATS, default=0)
     marked = DEPTHWISE_MARK.search(line.name) is not None
@@ -249,7 +253,7 @@ def _convolution(line: _Line) -> NamedLayer | None:
     rows = ((height - filter_height) // down + 1) * ((width - filter_width) // across + 1)
     depth = filter_height * filter_width * channels // groups
     if depth > MAX_SIZE:
-        line.problem("channels", f"makes a side of {depth}, at most {MAX_SIZE} is possible")
+        line.problem("channels", f"makes a side of {depth}, but at most {MAX_SIZE} is possible")
         return None
     return line.layer(
         (rows, depth, filters // groups), "ifmap height", products=groups, depthwise=depthwise

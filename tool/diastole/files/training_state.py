@@ -40,11 +40,11 @@ class StateFile:
             record = parse_json(arrays.pop(RECORD).tobytes())
             found, state = record["training"], TrainingState.read(record["state"], arrays)
         except (Unreadable, ValueError, LookupError, TypeError) as error:
-            raise BadInput(f"{self.path}: is no state of a training") from error
+            raise BadInput(f"{self.path}: is not the state of a training") from error
         for name, value in self.training.items():
             if found.get(name) != value:
                 raise BadInput(
-                    f"{self.path}: is the state of another training: its {name} is "
+                    f"{self.path}: is the state of another training, in which {name} is "
                     f"{found.get(name)}, not {value}"
                 )
         self.steps = state.steps

@@ -15,11 +15,11 @@ from diastole.config.file import toml_value
 from diastole.config.keys import Config
 from diastole.errors import BadInput, CheckFailed
 from diastole.files.layers import NamedLayer
-from diastole.layers.layer_costs import Found, Mapped, Product, layer_costs, total
+from diastole.layers.layer_costs import Mapped, NestEstimate, Product, layer_costs, total
 from diastole.layers.layer_widths import widths_of
 from diastole.layers.machine_size import MachineSize, machine_size
 from diastole.workers import end_with, usable_cores
-from diastole_sim.spec.require import shown
+from diastole_sim.spec.require import excerpt
 
 MOST_MACHINES = 10_000
 
@@ -92,13 +92,17 @@ def every_choice(texts: Sequence[str]) -> list[tuple[str, ...]]:
         if not equals or not key.strip() or not all(given):
             raise BadInput(f"--over must be KEY=VALUE,VALUE,..., not {text}")
         if same_key(key) in keys:
-            raise BadInput(f"--over: {key.strip()} is given twice; give all its values at once")
+            raise BadInput(
+                f"--over: {key.strip()} is given twice; give all values in a single --over"
+            )
         keys.add(same_key(key))
         _refuse_repeated(key.strip(), given)
         choices.append([f"{key.strip()}={value}" for value in given])
     found = list(product(*choices))
     if len(found) > MOST_MACHINES:
-        raise BadInput(f"--over: {len(found)} machines are more than {MOST_MACHINES}")
+        raise BadInput(
+            f"--over gives {len(found)} machines, more than the limit of {MOST_MACHINES}"
+        )
     return found
 
 
@@ -128,7 +132,7 @@ def _refuse_repeated(key: str, values: Sequence[str]) -> None:
         meaning = repr(toml_value(value))
         if meaning in seen:
             said = f"{value} twice" if value == seen[meaning] else f"{seen[meaning]} and {value}"
-            raise BadInput(f"--over: {key} has {shown(said)}: give each value once")
+            raise BadInput(f"--over: {key} has {excerpt(said)}: give each value once")
         seen[meaning] = value
 
 
@@ -137,7 +141,7 @@ def same_key(key: str) -> str:
     return key.strip().replace("-", "_")
 
 
-def laid_over(overrides: Sequence[str], choice: Sequence[str]) -> list[str]:
+def merge_overrides(overrides: Sequence[str], choice: Sequence[str]) -> list[str]:
     """Return the overrides of --set without the keys of a choice, then the choice. Values of --over
     go before the value that --set gives to all machines."""
     keys = {same_key(text.partition("=")[0]) for text in choice}
@@ -165,14 +169,14 @@ def on_all_cores() -> Generator[Mapped]:
                     worker.kill()
             if isinstance(error, BrokenExecutor):
                 raise CheckFailed(
-                    "a process ended before its work did, as where memory runs out"
+                    "a process ended before the end of the work, for example because memory ran out"
                 ) from None
             raise
 
 
 def _map(
-    pool: ProcessPoolExecutor, function: Callable[[Product], Found], products: list[Product]
-) -> list[Found]:
+    pool: ProcessPoolExecutor, function: Callable[[Product], NestEstimate], products: list[Product]
+) -> list[NestEstimate]:
     """Map as ``pool.map`` does. ``pool.map`` would cancel work after a worker is killed, and Python
     would report the cancelled work as a mistake of ours."""
     futures = [pool.submit(function, product) for product in products]
@@ -212,11 +216,14 @@ def swept(
     layers: Sequence[NamedLayer],
     phases: Sequence[str],
     latency: int,
-    asked: Mapping[str, int] | None = None,
+    requested_widths: Mapping[str, int] | None = None,
     clock_mhz: float | None = None,
 ) -> Iterator[SweptMachine]:
-    """Yield the costs of the layers on each machine, in order, on all cores. ``asked``: widths for
-    every machine, from :func:`diastole.layers.layer_widths.parse_widths`."""
+    """Yield the costs of the layers on each machine, in order, on all cores.
+
+    ``requested_widths``: widths for every machine, from
+    :func:`diastole.layers.layer_widths.parse_widths`.
+    """
     with on_all_cores() as mapped:
         for overrides, config in machines:
             if isinstance(config, BadInput):
@@ -225,7 +232,7 @@ def swept(
                     refused=tuple(text.removeprefix("--set: ") for text in config.problems),
                 )
                 continue
-            widths = widths_of(config.numerics, asked or {})
+            widths = widths_of(config.numerics, requested_widths or {})
             costs = layer_costs(config, layers, phases, latency, mapped, widths)
             yield SweptMachine(
                 overrides=overrides,

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from diastole_sim.device.conversion import Conversion
 from diastole_sim.golden.convert import Quantised, quantise
 from diastole_sim.golden.matrix_product import matrix_product
-from diastole_sim.spec.command import MACHINES_OWN, NO_PLANES, Command
+from diastole_sim.spec.command import DEFAULT_NEST, NO_PLANES, Command
 from diastole_sim.spec.command_table import COMMAND_BYTES, Opcode
 from diastole_sim.spec.image import Bytes, FloatLayout, ImageLayout, image_layouts, round_up
 from diastole_sim.spec.numerics import Numerics
@@ -77,12 +77,12 @@ class FirstRun:
         """Converted operands by name."""
         return {
             tensor.name: quantise(
-                self.values[tensor.name], self._asked(tensor), self.numerics, seed=SEED
+                self.values[tensor.name], self._requests(tensor), self.numerics, seed=SEED
             )
             for tensor in FORWARD.factors
         }
 
-    def _asked(self, tensor: Tensor) -> Conversion:
+    def _requests(self, tensor: Tensor) -> Conversion:
         width = self.numerics.widths[-1] if self._planes(tensor) > 1 else None
         return Conversion(tensor.tensor_class, tag=TAGS[tensor.name], step=STEP, width=width)
 
@@ -101,9 +101,9 @@ class FirstRun:
 
     def layouts(self, tensor: Tensor) -> tuple[ImageLayout, ...]:
         """Return the layouts of the images of an operand."""
-        chosen = self.numerics.tensor_class(tensor.tensor_class)
+        storage = self.numerics.tensor_class(tensor.tensor_class)
         sizes = {"block": self.numerics.block, "data_width": self.data_width}
-        return image_layouts(chosen, self.shape(tensor), **sizes)
+        return image_layouts(storage, self.shape(tensor), **sizes)
 
     def images(self, tensor: Tensor) -> list[Bytes]:
         """Return the bytes that the conversion of an operand writes, by copy."""
@@ -163,7 +163,7 @@ class FirstRun:
                 m=self.sizes["m"],
                 n=self.sizes["n"],
                 k=self.sizes["k"],
-                nest=MACHINES_OWN,
+                nest=DEFAULT_NEST,
                 planes=planes,
                 slots=NO_PLANES,
                 out_a=self.address("Y"),

@@ -112,7 +112,7 @@ class Scene:
         converted = quantise(self.floats[tensor.name], scaled, view.numerics, seed=SEED)
         sizes = self._images(GoldenMemory(0)).sizes(name, converted.shape, converted.width)
         images = [self.allocate(size) for size in sizes]
-        self.fields[tensor.name] = scale_field(scale, converted.chosen.format)
+        self.fields[tensor.name] = scale_field(scale, converted.storage.format)
         rows, cols = converted.shape
         self.commands.append(
             Command.convert(
@@ -125,7 +125,7 @@ class Scene:
                 tag=tag,
                 step=STEP,
                 scale=self.fields[tensor.name],
-                planes=converted.chosen.format.plane_count,
+                planes=converted.storage.format.plane_count,
             )
         )
         self.tensors[tensor.name] = converted
@@ -164,7 +164,7 @@ class Scene:
     def planes(self, operation: Operation) -> dict[str, int]:
         """Return the numbers of planes of the operands, by class."""
         return {
-            tensor.tensor_class: self.tensors[tensor.name].chosen.format.plane_count
+            tensor.tensor_class: self.tensors[tensor.name].storage.format.plane_count
             for tensor in operation.operands
         }
 
@@ -174,7 +174,7 @@ class Scene:
         return 1 << (self.end - 1).bit_length()
 
     @cached_property
-    def given(self) -> bytes:
+    def inputs(self) -> bytes:
         """Memory before the run. Unspecified bytes are random, except in results. The padding of a
         result's rows begins as zeros, because the machine may leave the padding or write zeros."""
         before = bytearray(self.random.randbytes(self.size))
@@ -187,10 +187,10 @@ class Scene:
         return bytes(before)
 
     @cached_property
-    def wanted(self) -> bytes:
+    def expected(self) -> bytes:
         """Memory after the run."""
         memory = GoldenMemory(self.size)
-        memory.write(0, np.frombuffer(self.given, dtype=np.uint8))
+        memory.write(0, np.frombuffer(self.inputs, dtype=np.uint8))
         for at, values in self.results:
             memory.write(at, self.layout(values).pack(values))
         for at, content in self.stored:

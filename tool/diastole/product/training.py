@@ -82,13 +82,13 @@ class _Run:
 
     def losses(self) -> Floats:
         """Return the losses of all steps."""
-        step = self._step_by_chains if self.view.limits.has_vector else self._step_by_products
+        step = self._chain_step if self.view.limits.has_vector else self._product_step
         if self.view.limits.has_vector:
             self._load_tables()
         with np.errstate(over="ignore", invalid="ignore"):
             return np.array([np.float32(step(number)) for number in range(STEPS)])
 
-    def _step_by_products(self, step: int) -> float:
+    def _product_step(self, step: int) -> float:
         self._do(self._convert("W", step), self._product(Opcode.FORWARD, self.results["y"]))
         off = self._read(self.results["y"], self.targets) - self.targets
         self._write(self.floats["dY"], off)
@@ -137,7 +137,7 @@ class _Run:
             data = np.frombuffer(stream.encode(), np.uint8)
             tables.load(VectorTable.DESCRIPTORS, slot, data)
 
-    def _step_by_chains(self, step: int) -> float:
+    def _chain_step(self, step: int) -> float:
         gradient, update = self.programs
         self._do(
             self._convert("W", step),
@@ -171,9 +171,9 @@ class _Run:
         return layout.unpack(self.machine.memory.read(at, layout.total_bytes))
 
     def _images(self, name: str, values: Floats) -> list[int]:
-        view, chosen = self.view, self.view.tensor_class(_OPERANDS[name].tensor_class)
+        view, storage = self.view, self.view.tensor_class(_OPERANDS[name].tensor_class)
         sizes = {"block": view.block, "data_width": view.limits.data_width}
-        layouts = image_layouts(chosen, values.shape, **sizes)
+        layouts = image_layouts(storage, values.shape, **sizes)
         return [self._take(self._planes(name) * each.total_bytes) for each in layouts]
 
     def _planes(self, name: str) -> int:

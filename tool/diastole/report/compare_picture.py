@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from diastole.compare.costs import Cost
-from diastole.compare.summary import Compared
+from diastole.compare.summary import ComparedConfig
 from diastole.files import atomic
 
 Place = Callable[[Cost], float | None]
@@ -19,7 +19,7 @@ STYLES = ("--", ":", "-.", "-")
 """Line styles of the float32 references."""
 
 
-def write_comparison(compared: Sequence[Compared], path: Path, title: str) -> None:
+def write_comparison(compared: Sequence[ComparedConfig], path: Path, title: str) -> None:
     """Draw the mean held-out loss of every configuration, as .png or .svg. Needs matplotlib.
 
     Bars are standard errors of the difference from float32 with the same recipe. The bars exclude

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from diastole.compare.summary import Compared, Ruling, Spread
+from diastole.compare.summary import ComparedConfig, Ruling, Spread
 from diastole.layers.cell_areas import areas
 from diastole.report.format_table import align
 
@@ -14,10 +14,10 @@ HEADING = (
 TOO_WIDE = 1e6
 
 
-def comparison_lines(compared: Sequence[Compared]) -> list[str]:
+def comparison_lines(compared: Sequence[ComparedConfig]) -> list[str]:
     """Return a line for every configuration. The line of a float32 reference stands before the
     first configuration with the reference."""
-    shown: list[Compared] = []
+    shown: list[ComparedConfig] = []
     for each in compared:
         reference = each.reference
         if reference is not None and not any(one is reference for one in shown):
@@ -26,7 +26,7 @@ def comparison_lines(compared: Sequence[Compared]) -> list[str]:
     return align([HEADING, *map(_row, shown)], left=1)
 
 
-def _row(each: Compared) -> list[str]:
+def _row(each: ComparedConfig) -> list[str]:
     cost = each.cost
     price = ["-"] * 5
     if cost is not None:
@@ -47,14 +47,14 @@ def _row(each: Compared) -> list[str]:
     ]
 
 
-def _mean(found: Spread | None, form: str, unit: int) -> list[str]:
-    if found is None:
+def _mean(values: Spread | None, form: str, unit: int) -> list[str]:
+    if values is None:
         return ["-", "-"]
-    deviation = None if found.deviation is None else unit * found.deviation
-    return [_number(unit * found.mean, form), _number(deviation, form)]
+    deviation = None if values.deviation is None else unit * values.deviation
+    return [_number(unit * values.mean, form), _number(deviation, form)]
 
 
-def _over(each: Compared, value: str, form: str, plain: str, unit: int) -> list[str]:
+def _over(each: ComparedConfig, value: str, form: str, plain: str, unit: int) -> list[str]:
     found = each.over_float32(value)
     if found is None:
         return ["-", "-"]

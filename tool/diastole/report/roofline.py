@@ -41,7 +41,7 @@ class _Limits:
 
     @classmethod
     def of(cls, cost: LayerCost, clock_mhz: float | None) -> "_Limits":
-        found = cost.found
+        found = cost.estimate
         multipliers = cost.product.multipliers if cost.product is not None else 0
         bus, peak = found.beat_bytes * cost.ports, 2 * multipliers
         if clock_mhz is None:

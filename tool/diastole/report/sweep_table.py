@@ -13,12 +13,12 @@ UNITS = {"cells_nand2": "k NAND2", "multipliers": "MACs"}
 AXES = {"cells_nand2": "area of all cells, k NAND2", "multipliers": "multipliers"}
 FRONT = {
     "cells_nand2": "pareto: no other machine takes fewer cycles in cells of as small an area",
-    "multipliers": "pareto: no other machine takes fewer cycles with as few multipliers, "
-    "for no cells like these were measured",
+    "multipliers": "pareto: no other machine takes fewer cycles with as few multipliers; the area "
+    "of these cells was not measured",
 }
 REST = (
-    "that area is of the array's cells alone, without converter, queues, vector unit and bus: "
-    "diastole synth --target sg13g2 counts all but clocked memories"
+    "the area counts the cells of the array alone, without converter, queues, vector unit "
+    "and bus: diastole synth --target sg13g2 counts all but clocked memories"
 )
 MOST_NAMES = 14
 """Number of points in a picture that have names."""

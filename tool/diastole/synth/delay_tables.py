@@ -8,7 +8,7 @@ from functools import cache
 from itertools import pairwise
 from pathlib import Path
 
-from diastole_sim.spec.require import real_number, shown
+from diastole_sim.spec.require import excerpt, real_number
 
 _TOKEN = re.compile(r'\n|"[^"]*"|[\w.+\-*!/\[\]&|^\']+|[(){}:;,]')
 _IGNORED = re.compile(r"/\*.*?\*/|\\\n", re.DOTALL)
@@ -56,7 +56,7 @@ class Group:
             return None
         value = real_number(self.text(name).strip())
         if value is None or value < 0:
-            said = shown(self.text(name)) or "nothing"
+            said = excerpt(self.text(name)) or "nothing"
             raise LibertyError(self.lines[name], f"{name} must be a number from 0, not {said}")
         return value
 
@@ -69,7 +69,7 @@ class Group:
                 value = real_number(word)
                 if value is None:
                     raise LibertyError(
-                        self.lines[name], f"{name} must be numbers, not {shown(word)}"
+                        self.lines[name], f"{name} must be numbers, not {excerpt(word)}"
                     )
                 found.append(value)
         return tuple(found)
@@ -166,7 +166,7 @@ def time_unit_ns(library: Group) -> float:
     number = found and real_number(found[1])
     if not found or not number:
         line = library.lines["time_unit"]
-        raise LibertyError(line, f"time_unit must be a time, such as 1ns, not {shown(text)}")
+        raise LibertyError(line, f"time_unit must be a time, such as 1ns, not {excerpt(text)}")
     return number * {"us": 1e3, "ns": 1.0, "ps": 1e-3, "fs": 1e-6}[found[2]]
 
 
@@ -240,7 +240,7 @@ def _fill(group: Group, words: _Words, depth: int) -> None:
         elif following == "(":
             _call(group, word, line, words, depth)
         else:
-            raise LibertyError(line, f"after {shown(word)} there must be : or (")
+            raise LibertyError(line, f"after {excerpt(word)} there must be : or (")
 
 
 def _call(group: Group, name: str, line: int, words: _Words, depth: int) -> None:
@@ -254,7 +254,7 @@ def _call(group: Group, name: str, line: int, words: _Words, depth: int) -> None
     if following != "{":
         group.values[name], group.lines[name] = arguments, line
         if following == "}":
-            raise LibertyError(line, f"after {shown(name)}(...) there must be ; before }}")
+            raise LibertyError(line, f"after {excerpt(name)}(...) there must be ; before }}")
         return
     if depth == DEEPEST:
         raise LibertyError(line, f"there must be at most {DEEPEST} groups within each other")
@@ -266,7 +266,7 @@ def _call(group: Group, name: str, line: int, words: _Words, depth: int) -> None
 def _index(group: Group, name: str) -> tuple[float, ...]:
     points = group.numbers(name)
     if any(left >= right for left, right in pairwise(points)):
-        said = shown(", ".join(f"{point:g}" for point in points))
+        said = excerpt(", ".join(f"{point:g}" for point in points))
         raise LibertyError(group.lines[name], f"{name} must rise from point to point, not {said}")
     return points
 

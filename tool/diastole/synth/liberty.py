@@ -9,7 +9,7 @@ from pathlib import Path
 
 from diastole.errors import BadInput
 from diastole.files.content import read_content
-from diastole_sim.spec.require import real_number, shown
+from diastole_sim.spec.require import excerpt, real_number
 
 _COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*", re.DOTALL)
 _CELL = re.compile(r"\bcell\s*\(\s*\"?([^\s\")]+)\"?\s*\)\s*\{")
@@ -100,7 +100,7 @@ def _read(path: Path) -> Library:
         raise BadInput(f"{path}: {error}") from error
     nands = [cell.area for cell in cells.values() if cell.is_nand2 and cell.area > 0]
     if not nands:
-        raise BadInput(f"{path}: is no library of cells with a NAND of two inputs")
+        raise BadInput(f"{path}: is not a library of cells with a NAND of two inputs")
     return Library(path=path, cells=cells, nand2_area=min(nands))
 
 
@@ -116,9 +116,9 @@ def _cell(name: str, text: str, line: int) -> LibraryCell:
     said = re.search(r"\barea\s*:\s*\"?([^\s\";}]*)", text)
     area = real_number(said[1]) if said else 0.0
     if area is None or area < 0:
-        what = shown(said[1]) if said and said[1] else "nothing"
+        what = excerpt(said[1]) if said and said[1] else "nothing"
         raise ValueError(
-            f"line {line}: cell {shown(name)}: area must be a number from 0, not {what}"
+            f"line {line}: cell {excerpt(name)}: area must be a number from 0, not {what}"
         )
     functions = (re.search(r"\bfunction\s*:\s*\"([^\"]*)\"", pin) for pin in pins.values())
     return LibraryCell(

@@ -18,7 +18,7 @@ from diastole.synth.tools import run
 from diastole.synth.tree import Component, from_cells, from_modules
 from diastole_sim.system.programs import Program
 
-Said = Callable[[str], None]
+Progress = Callable[[str], None]
 """Function that receives the progress of the work in words."""
 MODULE = re.compile(r"^module (\S+?)\s*\(", re.MULTILINE)
 NETLIST, STATISTICS = "netlist.json", "stat.json"
@@ -121,7 +121,7 @@ class MapRequest:
 
 
 def map_design(
-    yosys: Program, design: Design, how: MapRequest, folder: Path, *, said: Said | None = None
+    yosys: Program, design: Design, how: MapRequest, folder: Path, *, report: Progress | None = None
 ) -> MappedDesign:
     """Map ``design`` in ``folder``. CheckFailed if Yosys cannot map the design.
 
@@ -132,7 +132,7 @@ def map_design(
     prefix = design.prefix if how.prefix is None else how.prefix
     _write_inputs(folder, design, how)
     count = 1 if how.flat else design.mapped_modules(target)
-    heard = None if said is None else _progress(said, count)
+    heard = None if report is None else _progress(report, count)
     run(yosys, ["-q", "-l", "map.log", "map.ys"], folder, heard, log="map.log")
     if how.flat:
         return _read_flat(folder / NETLIST, design.top, target, prefix)
@@ -187,7 +187,7 @@ def _write_inputs(folder: Path, design: Design, how: MapRequest) -> None:
     (folder / "map.ys").write_text(f"{read}{commands}{report}\n")
 
 
-def _progress(said: Said, count: int) -> Callable[[str], None]:
+def _progress(report: Progress, count: int) -> Callable[[str], None]:
     """Return a function that reports every tenth of the mapped modules."""
     done = told = 0
 
@@ -196,7 +196,7 @@ def _progress(said: Said, count: int) -> Callable[[str], None]:
         done += _MAPPED.search(line) is not None
         if count and done * 10 // count > told and done < count:
             told = done * 10 // count
-            said(f"mapped {done} of {count} components")
+            report(f"mapped {done} of {count} components")
 
     return heard
 

@@ -183,7 +183,7 @@ class Timing:
     def _before(self, bit: Any) -> list[Any]:
         return [source for arc, source in self._arcs(bit) if arc.kind == "combinational"]
 
-    def _arrival(self, bit: Any, known: dict[Any, Edges], *, registers: bool) -> Edges:
+    def _arrival(self, bit: Any, arrivals: dict[Any, Edges], *, registers: bool) -> Edges:
         started = NetArrival(0.0, FASTEST_SLEW)
         found: dict[str, list[NetArrival]] = {edge: [] for edge in EDGES}
         load, buffered = self._load(bit)
@@ -191,7 +191,7 @@ class Timing:
             clocked = arc.kind == "rising_edge"
             if clocked and not registers:
                 continue
-            before: Edges = dict.fromkeys(EDGES, started) if clocked else known[source]
+            before: Edges = dict.fromkeys(EDGES, started) if clocked else arrivals[source]
             for edge in EDGES:
                 for cause in _causes(arc, edge):
                     came = before[cause]

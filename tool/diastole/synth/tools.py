@@ -19,7 +19,7 @@ from diastole.errors import CheckFailed
 from diastole_sim.system import children
 from diastole_sim.system.programs import Program, ToolMissing, requirement
 
-Heard = Callable[[str], None]
+OnLine = Callable[[str], None]
 """Function that receives every line that a program prints."""
 LAST_LINES = 30
 """Number of last lines that are searched for an error."""
@@ -134,11 +134,11 @@ def run(
     program: Program,
     words: Sequence[str],
     folder: Path,
-    heard: Heard | None = None,
+    on_line: OnLine | None = None,
     *,
     log: str | None = None,
 ) -> None:
-    """Run a program in ``folder`` and pass the printed lines to ``heard``. CheckFailed with the
+    """Run a program in ``folder`` and pass the printed lines to ``on_line``. CheckFailed with the
     first error if the program fails. An interrupt ends the program and all its processes.
 
     ``log``: a file that the program also writes. Yosys as WebAssembly prints nothing after a run of
@@ -157,28 +157,28 @@ def run(
             stderr=subprocess.STDOUT,
         ) as running,
     ):
-        _follow(running, followed, heard)
+        _follow(running, followed, on_line)
     if running.returncode:
         last = [line for file in (followed, printed) for line in _lines(file)[-LAST_LINES:]]
         said = _reason(last) or f"it ended with code {running.returncode}"
         raise CheckFailed(f"{program.name} {program.version}: {said}")
 
 
-def _follow(running: "subprocess.Popen[bytes]", file: Path, heard: Heard | None) -> None:
-    """Pass the lines of a file to ``heard`` as the lines appear, until the program ends."""
+def _follow(running: "subprocess.Popen[bytes]", file: Path, on_line: OnLine | None) -> None:
+    """Pass the lines of a file to ``on_line`` as the lines appear, until the program ends."""
     place, rest, ended = 0, "", False
     while not ended:
         with suppress(subprocess.TimeoutExpired):
             running.wait(LOOK_SECONDS)
             ended = True
-        if heard is None or not file.exists():
+        if on_line is None or not file.exists():
             continue
         with file.open(errors="replace") as text:
             text.seek(place)
             *lines, rest = (rest + text.read()).split("\n")
             place = text.tell()
         for line in lines:
-            heard(line)
+            on_line(line)
 
 
 def _lines(file: Path) -> list[str]:

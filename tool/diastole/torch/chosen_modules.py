@@ -14,7 +14,7 @@ KINDS: Mapping[Any, Any] = {nn.Linear: Linear, nn.Conv2d: Conv2d}
 derived types may compute anything, and their owners may read the weights without a call, as
 ``nn.MultiheadAttention`` does."""
 EXCLUDES = "!"
-SHOWN = 10
+MAX_LISTED = 10
 """Number of names in a message."""
 
 
@@ -83,8 +83,8 @@ def named_module(name: str) -> str:
 
 def few_names(names: Sequence[str]) -> str:
     """Return some names for a message, and the number of the remaining names."""
-    more = len(names) - SHOWN
-    return ", ".join(names[:SHOWN]) + (f" and {more} more" if more > 0 else "")
+    more = len(names) - MAX_LISTED
+    return ", ".join(names[:MAX_LISTED]) + (f" and {more} more" if more > 0 else "")
 
 
 def kind_of(module: nn.Module) -> str:
@@ -92,9 +92,9 @@ def kind_of(module: nn.Module) -> str:
     return f"a {type(module).__name__}{' of diastole.torch' * isinstance(module, DeviceLayer)}"
 
 
-def _nothing(said: str, pattern: str, modules: Mapping[str, nn.Module]) -> str:
+def _nothing(argument: str, pattern: str, modules: Mapping[str, nn.Module]) -> str:
     """Return a message for a pattern that matches no layer, with the modules that are present."""
-    start = f"names: {said!r} matches no nn.Linear and no nn.Conv2d"
+    start = f"names: {argument!r} matches no nn.Linear and no nn.Conv2d"
     found = [name for name in matching(modules, [pattern]) if name]
     if found:
         layers = (nn.Linear, nn.Conv2d)

@@ -14,7 +14,7 @@ from torch.nn.utils import parametrize
 
 from diastole.console import note
 from diastole.report.format_table import align
-from diastole.torch.chosen_modules import KINDS, SHOWN, few_names, named_module
+from diastole.torch.chosen_modules import KINDS, MAX_LISTED, few_names, named_module
 from diastole.torch.device_layers import DeviceLayer
 from diastole.torch.multiplications import Counting, Tally, count_pass, is_counting
 from diastole_sim.device.interface import DeviceProtocol
@@ -97,9 +97,11 @@ class Report:
         if self.multiplications is not None:
             counted = self.multiplications
             names.sort(key=lambda name: -counted.get(name, 0))
-        words = [f"{named_module(name)} ({self._words(name)})" for name in names[:SHOWN]]
-        if len(names) > SHOWN:
-            words.append(f"and {len(names) - SHOWN} more, which diastole.torch.report(model) names")
+        words = [f"{named_module(name)} ({self._words(name)})" for name in names[:MAX_LISTED]]
+        if len(names) > MAX_LISTED:
+            words.append(
+                f"and {len(names) - MAX_LISTED} more, which diastole.torch.report(model) names"
+            )
         return ", ".join(words)
 
     def _words(self, name: str) -> str:

@@ -105,12 +105,12 @@ class Counting:
 
     def add_of_torch(self, count: int) -> None:
         """Count multiplications of torch."""
-        if self._is_heard():
+        if self._is_counted():
             self._add(self.tally.elsewhere, count)
 
     def add_unknown(self, function: Any) -> None:
         """Note a function whose multiplications cannot be counted."""
-        if self._is_heard() and self._path:
+        if self._is_counted() and self._path:
             self.tally.unknown.add(str(getattr(function, "_overloadpacket", function)))
 
     def add_of_device(self, count: int) -> None:
@@ -127,7 +127,7 @@ class Counting:
         finally:
             self._silent -= 1
 
-    def _is_heard(self) -> bool:
+    def _is_counted(self) -> bool:
         return not self._silent and not in_backward()
 
     def _add(self, counts: Counter[str], count: int) -> None:

@@ -124,8 +124,8 @@ def _require_module(model: Any) -> None:
         raise TypeError(f"model must be a torch.nn.Module, not {type(model).__name__}")
 
 
-def _require_types(found: Mapping[str, nn.Module]) -> None:
-    for name, module in found.items():
+def _require_types(modules: Mapping[str, nn.Module]) -> None:
+    for name, module in modules.items():
         wrong = {p.dtype for p in module.parameters()} - set(TYPES)
         if wrong:
             raise ValueError(
@@ -147,6 +147,8 @@ def _device(formats: Formats | None, device: Any, seed: int) -> DeviceProtocol:
         where = "cpu" if device is None else device
         return TorchGoldenDevice(formats=formats, seed=seed, device=where)
     if formats is not None:
-        raise ValueError(f"formats must be absent: the device has its own, not {formats!r}")
+        raise ValueError(
+            f"formats must be left out, not {formats!r}: the device already has formats"
+        )
     uses_of(device)
     return device

@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 from diastole.errors import BadInput
-from diastole.files.matrices import BY_SMALL_NAME, operands_of
+from diastole.files.matrices import OPERAND_BY_KEY, operands_of
 from diastole.files.tensors import Floats, check_sizes
 from diastole.trials.mixtures import Mixture
 from diastole_sim.codes.quality import (
@@ -27,7 +27,7 @@ Report = Callable[[int, int], None]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Lost:
+class WorstPlace:
     """Worst place of a mixture. ``product``: name of the result. ``axis``: ``row`` or ``column``.
     ``place``: the worst row or column."""
 
@@ -52,10 +52,10 @@ class Trial:
     bits_both: float
 
     @property
-    def lost(self) -> Lost | None:
+    def worst(self) -> WorstPlace | None:
         """Worst row or column of all products; None if all products are exact."""
         found = [
-            Lost(product=name, axis=axis, place=place)
+            WorstPlace(product=name, axis=axis, place=place)
             for name, quality in self.products.items()
             for axis, place in (("row", quality.row), ("column", quality.column))
             if place is not None
@@ -64,7 +64,7 @@ class Trial:
 
     def reaches(self, least_db: float) -> bool:
         """Return whether all rows and columns have at least ``least_db``."""
-        return self.lost is None or self.lost.place.snr_db >= least_db
+        return self.worst is None or self.worst.place.snr_db >= least_db
 
 
 def class_of(name: str) -> str:
@@ -121,7 +121,7 @@ def try_mixture(
     converted: dict[str, Quantised] = {}
     surveys: dict[str, Survey] = {}
     for name, matrix in matrices.items():
-        operand = BY_SMALL_NAME.get(name.lower())
+        operand = OPERAND_BY_KEY.get(name.lower())
         if operand is None and not mixture.uniform:
             continue
         number = class_of(name)

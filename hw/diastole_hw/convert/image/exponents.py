@@ -20,7 +20,7 @@ def field_banks(sizes: ConverterSizes, copy: int) -> int:
 
 def field_rows(sizes: ConverterSizes, copy: int) -> int:
     """Return the number of rows, of :func:`field_banks` bytes, of the largest exponent field."""
-    entries = sizes.of_classes(sizes.exponent_entries)
+    entries = sizes.by_class(sizes.exponent_entries)
     most = max(n for n, vectors in zip(entries, sizes.vectors, strict=True) if vectors or not copy)
     return -(-most // field_banks(sizes, copy))
 
@@ -104,7 +104,7 @@ class ExponentField(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         sizes = self.sizes
-        counts = sizes.of_classes(sizes.exponent_entries)
+        counts = sizes.by_class(sizes.exponent_entries)
         banks, rows = field_banks(sizes, self.copy), max(2, field_rows(sizes, self.copy))
         count = Signal(range(max(counts)))
         group = Signal(range(field_groups(sizes, self.copy)))

@@ -197,7 +197,7 @@ class ImageMaxima(wiring.Component):
             self.group.ready.eq(took & self.i.p.last),
         ]
         # Count the bytes of a group, and the lines of both copies in the tile.
-        number = Signal(range(max(sizes.of_classes(sizes.exponent_entries))))
+        number = Signal(range(max(sizes.by_class(sizes.exponent_entries))))
         fresh = Signal(init=1)  # the group is the first of a line of the first copy
         lines = range(max(2, sizes.max_tile_rows // sizes.block))
         line = Signal(lines)  # line of the first copy
@@ -241,7 +241,7 @@ class ImageMaxima(wiring.Component):
     def _top(self, m, order):
         """Return the first row of blocks of the current tile, among the rows that wait."""
         sizes = self.sizes
-        counts = [rows // sizes.block for rows in sizes.of_classes(sizes.tile_rows)]
+        counts = [rows // sizes.block for rows in sizes.by_class(sizes.tile_rows)]
         below = by_class(m, self.cls, counts, "tile_lines")
         top = data_register(range(self._row_entries), name="top")
         with m.If(order.taken & (order.move != BESIDE)):

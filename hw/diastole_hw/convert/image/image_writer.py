@@ -118,7 +118,7 @@ class ImageWriter(wiring.Component):
         maxima = ImageMaxima(
             self.sizes, max_col_blocks=self.max_col_blocks, kept_rows=self.kept_rows
         )
-        entries = self.sizes.of_classes(self.sizes.exponent_entries)
+        entries = self.sizes.by_class(self.sizes.exponent_entries)
         packer = PackBytes(data_width=self.sizes.data_width, most=max(entries))
         groups = StreamFifo(shape=image_group_layout(), depth=_GROUPS_AHEAD)
         of_maxima = StreamFifo(shape=image_group_layout(), depth=_GROUPS_AHEAD)
@@ -154,8 +154,8 @@ class ImageWriter(wiring.Component):
         m.submodules.planes = turns = PlaneTurns(
             data_width=self.sizes.data_width,
             planes=sizes.most_planes,
-            exponent_beats=max(sizes.of_classes(sizes.exponent_beats)),
-            element_beats=max(sizes.of_classes(sizes.element_beats)),
+            exponent_beats=max(sizes.by_class(sizes.exponent_beats)),
+            element_beats=max(sizes.by_class(sizes.element_beats)),
         )
         m.d.comb += turns.planes_less_1.eq(self.planes)
         connect(m, groups, turns.group)
@@ -201,11 +201,9 @@ class ImageWriter(wiring.Component):
     def _sequence(self, m, groups, exponents, elements, maxima):
         sizes = self.sizes
         exponent_beats = by_class(
-            m, self.cls, sizes.of_classes(sizes.exponent_beats), "exponent_beats"
+            m, self.cls, sizes.by_class(sizes.exponent_beats), "exponent_beats"
         )
-        element_beats = by_class(
-            m, self.cls, sizes.of_classes(sizes.element_beats), "element_beats"
-        )
+        element_beats = by_class(m, self.cls, sizes.by_class(sizes.element_beats), "element_beats")
         address = Signal(ADDRESS_BITS)
         group_done = Signal()
         maximum_done = Signal()
@@ -227,7 +225,7 @@ class ImageWriter(wiring.Component):
         m.d.comb += address.eq(first if group_offset is None else first + group_offset)
         maximum_address, located, last_maximum = found.address, found.known, found.last
         m.d.comb += self.o.p.strb.eq(~0)
-        most = max(*sizes.of_classes(sizes.exponent_beats), *sizes.of_classes(sizes.element_beats))
+        most = max(*sizes.by_class(sizes.exponent_beats), *sizes.by_class(sizes.element_beats))
         count = data_register(range(most))
         second = Signal()  # the header of the second copy
         padding = Signal()  # write zeros up to the end of the group
@@ -324,12 +322,12 @@ class ImageWriter(wiring.Component):
         copy."""
         sizes = self.sizes
         shift = exact_log2(sizes.group_cols)
-        beats = by_class(m, self.cls, sizes.of_classes(sizes.group_beats), "group_beats")
+        beats = by_class(m, self.cls, sizes.by_class(sizes.group_beats), "group_beats")
         pitches = []
         for name, length in (("pitch", self.cols), ("pitch_t", self.rows)):
             pitch = Signal(ADDRESS_BITS, name=name)
             groups = (length + (2**shift - 1)) >> shift
-            counts = sizes.of_classes(sizes.group_beats)
+            counts = sizes.by_class(sizes.group_beats)
             products = [times(groups, count) for count in counts]
             chosen = products[0] if len(set(counts)) == 1 else Array(products)[self.cls]
             m.d.comb += pitch.eq(self._bytes(chosen))
@@ -467,11 +465,9 @@ class ImageWriter(wiring.Component):
         """Return the address of a group of the second copy: in a tile by strips, and in a strip by
         columns of blocks from left to right."""
         sizes = self.sizes
-        col_counts = [cols // sizes.block for cols in sizes.of_classes(sizes.tile_cols)]
+        col_counts = [cols // sizes.block for cols in sizes.by_class(sizes.tile_cols)]
         # Counts matter only for classes with vectors, whose tiles have at least one strip.
-        row_counts = [
-            max(1, rows // sizes.strip_rows) for rows in sizes.of_classes(sizes.tile_rows)
-        ]
+        row_counts = [max(1, rows // sizes.strip_rows) for rows in sizes.by_class(sizes.tile_rows)]
         order = self._order(m, group, done, "order_t")
         column, strip = (data_register(ADDRESS_BITS, name=name) for name in ("column", "strip"))
         beside = self._shifted(m, pitch, col_counts, "tile_t_bytes")

@@ -115,8 +115,8 @@ class CopyTurns(wiring.Component):
         """Buffer the groups, exponents and elements of a copy. Return the buffers' outputs, and
         whether all elements of the next group have come."""
         sizes, port = self.sizes, getattr(self, name)
-        entries = max(sizes.of_classes(sizes.exponent_entries))
-        beats = 2 * max(sizes.of_classes(sizes.element_beats))
+        entries = max(sizes.by_class(sizes.exponent_entries))
+        beats = 2 * max(sizes.by_class(sizes.element_beats))
         groups = StreamFifo(shape=image_group_layout(), depth=_GROUPS_AHEAD)
         exponents = StreamFifo(shape=field_byte_layout(), depth=entries)
         elements = StreamFifo(shape=port.elements.p.shape(), depth=beats)

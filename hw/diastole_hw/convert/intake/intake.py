@@ -49,7 +49,7 @@ class Intake(wiring.Component):
 
     If a class folds its units (:attr:`ConverterSizes.folds`), a value is ``top`` of
     :class:`LaneQuantiser`, or 255 if a NaN or an Inf makes the unit no number. If the class also
-    rounds by random bits (:attr:`ConverterSizes.draws_at_intake`), ``top`` is computed with the
+    rounds by random bits (:attr:`ConverterSizes.folds_by_draws`), ``top`` is computed with the
     random bits with which the element will be stored.
 
     Timing: 1 word per cycle. In a class that needs random bits in this unit, the rate is the rate
@@ -117,7 +117,7 @@ class Intake(wiring.Component):
             drawing |= {"start": In(1), "rows": In(32)}
         word = stream.Signature(unsigned(32 * sizes.lanes))
         super().__init__(
-            (drawing if any(sizes.draws_at_intake) else {})
+            (drawing if any(sizes.folds_by_draws) else {})
             | ({"by_blocks": In(1), "words": In(word)} if fed else {})
             | {
                 "restart": In(1),
@@ -157,7 +157,7 @@ class Intake(wiring.Component):
         m = Module()
         sizes = self.sizes
         at = Signal(word_layout(sizes))
-        free = Signal(range(sizes.halves + 1), init=sizes.halves)
+        free = Signal(range(sizes.buffered_tiles + 1), init=sizes.buffered_tiles)
         take = Signal()
         row_end = Signal()  # the word is the last of its row in the piece
         last_row = Signal()
@@ -173,7 +173,7 @@ class Intake(wiring.Component):
         # Accept a word: from memory, or block by block from a chain.
         floats = self._masked(at.word, column)
         drawn = None
-        if any(sizes.draws_at_intake):
+        if any(sizes.folds_by_draws):
             room, word = Signal(), _Word(take & ~self.scan, at, floats, row_end, last_row)
             turn = self._turn(at, cols_end, row_end, last_row, last)
             drawn = self._draw(m, word, may & offered, turn, room)
@@ -197,7 +197,7 @@ class Intake(wiring.Component):
         # Count the free halves of the buffer.
         filled = tile_end & ~self.scan
         m.d.sync += free.eq(free + self.freed - filled)
-        m.d.sync += Assert(~self.freed | (free != sizes.halves), "a tile was freed twice")
+        m.d.sync += Assert(~self.freed | (free != sizes.buffered_tiles), "a tile was freed twice")
         # Go on to the place of the next word.
         with m.If(take):
             m.d.sync += at.word.eq(at.word + 1)
@@ -320,7 +320,7 @@ class Intake(wiring.Component):
         # random bits never wait for a word.
         draws = draw_unit(self.sizes.numerics, lanes=sizes.lanes, copies=1, prompt=True, **rows)
         m.submodules.draws = draws
-        drawn = by_class(m, self.cls, map(int, sizes.draws_at_intake), "drawn").bool()
+        drawn = by_class(m, self.cls, map(int, sizes.folds_by_draws), "drawn").bool()
         offset = Signal(INDEX_BITS)  # index of the row's first element in the tile
         row_ends, begins_anew = turn
         with m.If(word.valid & row_ends):
@@ -383,7 +383,7 @@ class Intake(wiring.Component):
         """Return the value of a lane: the exponent, or ``top`` if the class folds, or the codes of
         both scales."""
         sizes = self.sizes
-        if any(sizes.finds):
+        if any(sizes.tries_scales):
             return Cat(scale.four, scale.stored)
         if not any(sizes.folds):
             return scale.stored

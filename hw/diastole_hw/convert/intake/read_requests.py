@@ -61,7 +61,7 @@ class ReadRequests(wiring.Component):
         cols = Signal.like(self.i.p.cols)
         last_piece = Signal()
         if any(sizes.in_pieces):
-            piece = by_class(m, self.cls, sizes.of_classes(sizes.piece_cols), "piece_cols")
+            piece = by_class(m, self.cls, sizes.by_class(sizes.piece_cols), "piece_cols")
             m.d.comb += [
                 below.eq(column + piece),
                 last_piece.eq(below >= self.i.p.cols),

@@ -63,7 +63,7 @@ class FieldWord(wiring.Component):
         m = Module()
         sizes = self.sizes
         banks = field_banks(sizes, self.copy)
-        address = Signal(range(max(sizes.of_classes(sizes.exponent_entries))))
+        address = Signal(range(max(sizes.by_class(sizes.exponent_entries))))
         if self.copy:
             self._down(m, address)
         else:

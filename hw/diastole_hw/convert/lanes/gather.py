@@ -202,7 +202,7 @@ class Gather(wiring.Component):
         sizes, reduction = self.sizes, self.reduction
         grown = data.ArrayLayout(reduction.grown, sizes.lanes)
         growing = Ram(width=grown.size, depth=max(2, sizes.tile_row_words))
-        sides = sizes.of_classes(sizes.side)
+        sides = sizes.by_class(sizes.side)
         runs = max(sizes.runs(cls) for cls in range(3) if sizes.vectors[cls])
         depth = max(2, self.halves * sizes.tile_row_words * runs)
         complete = Ram(width=reduction.result.width * sizes.lanes, depth=depth)

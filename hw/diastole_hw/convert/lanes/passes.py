@@ -90,7 +90,7 @@ class Passes(wiring.Component):
         settle = Signal()  # wait between two passes
         at = self.o.p.at
         place_ = Signal(word_layout(sizes))
-        finds = by_class(m, self.cls, map(int, sizes.finds), "finds")
+        finds = by_class(m, self.cls, map(int, sizes.tries_scales), "finds")
         finding = Signal()
         m.d.comb += [
             finding.eq(finds.bool() & find),
@@ -115,7 +115,7 @@ class Passes(wiring.Component):
         m.d.comb += self.o.p.index.eq(Cat(beside[:low], self.tile.p.index[low:] + beside[low:]))
         with m.If(~finding):
             self._store(m, place_, took, end, offset)
-        if any(sizes.finds):
+        if any(sizes.tries_scales):
             with m.If(finding):
                 self._find(m, place_, took, end, offset)
             self._between(m, took & end, finding, find, finds, settle)

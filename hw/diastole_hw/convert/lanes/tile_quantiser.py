@@ -29,8 +29,9 @@ class TileQuantiser(wiring.Component):
     """Quantise the tiles in the buffer, in the order of :class:`Passes`, a word per cycle for all
     copies.
 
-    If a class has two scales to choose from (:attr:`ConverterSizes.finds`), the words of the first
-    pass go through :class:`Trials`. The words of the second pass are stored with the scales found.
+    If a class has two scales to choose from (:attr:`ConverterSizes.tries_scales`), the words of the
+    first pass go through :class:`Trials`. The words of the second pass are stored with the scales
+    found.
 
     The random bits of a word are requested up to :func:`words_ahead` words ahead. If random bits
     come from a register per row, only words inside the tensor request random bits. Else words
@@ -134,7 +135,7 @@ class TileQuantiser(wiring.Component):
         """Flags that accompany a word through the lanes."""
         sizes = self.sizes
         flags = ["last", "strip_last"][: self._copies]
-        flags += ["find", "row_end", "last_row"] * any(sizes.finds)
+        flags += ["find", "row_end", "last_row"] * any(sizes.tries_scales)
         return {flag: unsigned(1) for flag in flags}
 
     @property
@@ -157,7 +158,7 @@ class TileQuantiser(wiring.Component):
         m.submodules.words = words
         m.submodules.passes = passes = Passes(sizes)
         trials = None
-        if any(sizes.finds):
+        if any(sizes.tries_scales):
             m.submodules.trials = trials = Trials(sizes)
         of_copy = unsigned(sizes.lanes * self.sizes.numerics.random_bits)
         index = stream.Signature(word_place_layout(self.sizes.numerics, **self._drawn)).create()
@@ -197,7 +198,7 @@ class TileQuantiser(wiring.Component):
     def _connect_draws(self, m, index, draws):
         sizes = self.sizes
         # Random bits wait for a word only if earlier words need none: the words of a trial.
-        prompt = not any(sizes.finds)
+        prompt = not any(sizes.tries_scales)
         kinds = {"lanes": sizes.lanes, "copies": sizes.drawn_copies, "prompt": prompt}
         m.submodules.draws = unit = draw_unit(self.sizes.numerics, **kinds, **self._drawn)
         # The unit's `ready` depends on the place, but a word goes to all its targets or to none:
@@ -355,7 +356,7 @@ class TileQuantiser(wiring.Component):
         for cycle in range(sets[0][0].latency):
             late = delayed_record(m, late, f"late{cycle + 1}", control=("valid",))
         stored = Signal()
-        m.d.comb += stored.eq(late.valid & ~late.find if any(sizes.finds) else late.valid)
+        m.d.comb += stored.eq(late.valid & ~late.find if any(sizes.tries_scales) else late.valid)
         lasts = ("last", "strip_last")[: self._copies]
         for port, there, last in zip(self._ports, used, lasts, strict=True):
             m.d.comb += [port.write_en.eq(stored & there), port.filled.eq(stored & late[last])]
@@ -467,7 +468,7 @@ class TileQuantiser(wiring.Component):
             unit.at.eq(word.at),
             *(unit.exponents[n].eq(byte) for n, byte in enumerate(exponents)),
             *(unit.folds[n].eq(byte) for n, byte in enumerate(folds)),
-            port.field_en.eq(valid & unit.first & (~word.find if any(sizes.finds) else 1)),
+            port.field_en.eq(valid & unit.first & (~word.find if any(sizes.tries_scales) else 1)),
             port.field.eq(unit.o),
         ]
         with m.If(valid & (word.strip_last if copy else word.last)):

@@ -125,7 +125,7 @@ class InstructionCheck(wiring.Component):
         m.d.comb += panels.eq(self.inputs & self.panels)
         flags = it.turn_lanes.any() | it.turn_rows.any() | it.fresh | it.keep
         most = self.block.bit_length() - 1
-        itself = (it.turn_rows >= micro.FAR_TURN) & uses["c"] & (it.c == it.d)
+        itself = (it.turn_rows >= micro.FAR_ROTATION) & uses["c"] & (it.c == it.d)
         faults = [
             ~known,
             it.rest.any(),

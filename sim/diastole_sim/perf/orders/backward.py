@@ -52,7 +52,7 @@ def square_side(machine: SystolicMachine) -> int:
     if not sides:
         least = 2 * widest * machine.side**2
         raise ValueError(
-            f"scratchpad_bytes must be {least} at least, not {machine.scratchpad_bytes}"
+            f"scratchpad_bytes must be at least {least}, not {machine.scratchpad_bytes}"
         )
     return sides * machine.side
 
@@ -83,7 +83,9 @@ def separate(machine: SystolicMachine, sizes: Shape, tensors: tuple[Matrix, ...]
     scratchpad."""
     found = search(machine, sizes, tensors, ANY_ORDER)
     if found is None:
-        raise ValueError(f"scratchpad_bytes: {machine.scratchpad_bytes} holds no tiles")
+        raise ValueError(
+            f"scratchpad_bytes must be larger: {machine.scratchpad_bytes} bytes hold no tiles"
+        )
     return found
 
 
@@ -108,8 +110,8 @@ def interleaved_elements(sizes: Shape, side: int) -> int:
     """Return the elements of dY that both walks load: rows for dX, columns for dW, step by step in
     alternation."""
     count = [ceil_div(size, side) for size in sizes]
-    by_rows = _tiles_in_turn(count[0], count[2], count[1])
-    by_columns = _tiles_in_turn(count[1], count[2], count[0])
+    by_rows = _sequential_tiles(count[0], count[2], count[1])
+    by_columns = _sequential_tiles(count[1], count[2], count[0])
     visits = np.empty((2 * by_rows.shape[0], 2), np.int64)
     visits[0::2], visits[1::2] = by_rows, by_columns[:, ::-1]
     last_rows = np.minimum(side, sizes.m - side * visits[:, 0])
@@ -120,7 +122,7 @@ def interleaved_elements(sizes: Shape, side: int) -> int:
     return int((last_rows * last_columns)[~known].sum())
 
 
-def _tiles_in_turn(outer: int, middle: int, inner: int) -> NDArray[np.int64]:
+def _sequential_tiles(outer: int, middle: int, inner: int) -> NDArray[np.int64]:
     """Return the outer and inner index of every step of three loops."""
     at = np.indices((outer, middle, inner)).reshape(3, -1)
     return at[[0, 2]].T

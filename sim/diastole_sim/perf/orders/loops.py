@@ -47,9 +47,9 @@ class Cut:
 
 @dataclass(frozen=True)
 class Placement:
-    """Placement of one tensor. ``held``: most bytes on chip. ``moved``: bytes moved in all."""
+    """Placement of one tensor. ``stored``: most bytes on chip. ``moved``: bytes moved in all."""
 
-    held: Grid
+    stored: Grid
     moved: Grid
 
 

@@ -49,7 +49,7 @@ def parts(sizes: Shape, axis: str, count: int, side: int) -> list[Shape]:
     return [each for each in found if each is not None]
 
 
-def in_turn(
+def sequential(
     machine: SystolicMachine,
     sizes: Shape,
     cut: tuple[str, int],
@@ -74,7 +74,7 @@ def in_turn(
     return Schedule(f"{axis.upper()} in {len(pieces)}", tuple(work))
 
 
-def at_once(
+def parallel(
     machine: SystolicMachine,
     sizes: Shape,
     cut: tuple[str, int],
@@ -94,9 +94,9 @@ def at_once(
     own = ceil_div(shared, len(pieces))
     summed = (shared - own) + (len(pieces) - 1) * own
     extra = summed * machine.sum_bytes - (shared - own) * machine.result_bytes
-    chosen = best(pieces[0])
-    name = f"{axis.upper()} over {len(pieces)}, {chosen.name}"
-    return Schedule(name, tuple(_with(chosen.work, axis, extra)))
+    work = best(pieces[0])
+    name = f"{axis.upper()} over {len(pieces)}, {work.name}"
+    return Schedule(name, tuple(_with(work.work, axis, extra)))
 
 
 def _with(work: tuple[Work, ...], axis: str, extra: int) -> list[Work]:

@@ -86,7 +86,7 @@ def search(
         cut = Cut(order, by_axis, tiles)
         array = array_cycles(machine, tensors, cut)
         for placed in product(*(list(placements(machine, each, cut)) for each in tensors)):
-            held = sum((each.held for each in placed), np.zeros_like(array))
+            held = sum((each.stored for each in placed), np.zeros_like(array))
             moved = sum((each.moved for each in placed), np.zeros_like(array))
             fits = np.flatnonzero(held <= machine.scratchpad_bytes)
             if fits.size:

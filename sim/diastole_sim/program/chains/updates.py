@@ -10,8 +10,8 @@ from diastole_sim.program.chain import (
     LOSS_SCALE,
     Chain,
     Port,
-    holds_what_is_written,
     lines,
+    register_holds_output,
 )
 from diastole_sim.spec.stream_table import Kind, PanelOrder
 
@@ -90,13 +90,12 @@ def update_chain(
     prepared, operand = options.gradient()
     if operand != "s0" and re.search(r"\bs0\b", _NO_OPERANDS.sub("", text)):
         raise ValueError(
-            f"{name} reads the gradient in s0, before it is what the update takes: "
-            f"options.gradient() says where that is, here in {operand}"
+            f"{name} reads s0, the gradient before the options are applied: read {operand} "
+            "instead, which options.gradient() returns"
         )
-    if not holds_what_is_written(text, "r2", "o0"):
+    if not register_holds_output(text, "r2", "o0"):
         raise ValueError(
-            f"{name} must leave the new weights in r2, of which the image is made, and write that "
-            "to o0"
+            f"{name} must leave the new weights in r2 and write r2 to o0: the image is made from r2"
         )
     tensor = (Kind.COLUMN, Kind.PANEL) if options.bias else (Kind.F32, Kind.PANEL)
     order = PanelOrder.BLOCK_COLUMN if options.bias else PanelOrder.BLOCK
@@ -137,17 +136,19 @@ def _check_names(name: str, state: Sequence[str], constants: Mapping[str, float 
     for an ambiguous name."""
     if len(state) > MOST_STATE:
         raise ValueError(
-            f"{name} keeps {len(state)} numbers of a weight ({', '.join(state)}), and at most "
-            f"{MOST_STATE} fit"
+            f"{name} keeps {len(state)} numbers of a weight ({', '.join(state)}), but at "
+            f"most {MOST_STATE} fit"
         )
     if len(set(state)) < len(state):
         raise ValueError(f"{name} has the state {state[0]} twice")
     for each in state:
         if each in OWN_STREAMS:
             raise ValueError(
-                f"{name} cannot call its state {each}: {', '.join(OWN_STREAMS)} are the gradient, "
-                "the weights and their image"
+                f"{name} cannot name a state {each}: {', '.join(OWN_STREAMS)} are the "
+                "gradient, the weights and the image of the weights"
             )
     for each in (CLIP_FACTOR, str(LOSS_SCALE), str(INVERSE_LOSS_SCALE)):
         if each in constants:
-            raise ValueError(f"{name} cannot have a constant {each}: the machine makes it")
+            raise ValueError(
+                f"{name} cannot have a constant {each}: the machine computes this constant"
+            )

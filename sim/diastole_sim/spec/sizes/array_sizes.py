@@ -88,9 +88,11 @@ class ArraySizes:
             raise ValueError("vector groups of W or dY need an array that transposes in place")
         if self.floats and any(self.accumulator.chunk % cut for cut in self._cuts):
             cuts = ", ".join(map(str, self._cuts))
-            raise ValueError(f"chunks of sums must be whole numbers of {cuts} elements")
+            raise ValueError(f"chunks of sums must be multiples of {cuts} elements")
         if self.floats and self.planar:
-            raise ValueError("sums of planes must be integers: they are not added chunk by chunk")
+            raise ValueError(
+                "sums of planes must be integers, because planes are not added chunk by chunk"
+            )
         array = {"rows": self.rows, "cols": self.cols, "block": self.block}
         problem = tiling_problem(self.tiling, **array, data_width=self.data_width, ports=self.ports)
         if problem is None and self.fused:
@@ -102,7 +104,7 @@ class ArraySizes:
         """Return the reason why the machine cannot run the fused pass of its tiling; None if it
         can."""
         tiling, granule = self.tiling, self.group_layouts[X].granule
-        room = tiling.groups * tiling.t_blocks // tiling.fused_t_blocks
+        most_blocks = tiling.groups * tiling.t_blocks // tiling.fused_t_blocks
         if tiling.fused_t_blocks % granule and not self.grouped(X):
             return f"fused_t_blocks must be a multiple of {granule}, not {tiling.fused_t_blocks}"
         if self.ports > 1 and tiling.fused_t_blocks * self.block * 4 % self.beat_bytes:
@@ -113,8 +115,8 @@ class ArraySizes:
                 f"fused_t_blocks must be at least {least}, to load the next blocks meanwhile, "
                 f"not {tiling.fused_t_blocks}"
             )
-        if tiling.fused_slices_n > room:
-            return f"fused_slices_n must be at most {room}, not {tiling.fused_slices_n}"
+        if tiling.fused_slices_n > most_blocks:
+            return f"fused_slices_n must be at most {most_blocks}, not {tiling.fused_slices_n}"
         return None
 
     @property
@@ -132,19 +134,19 @@ class ArraySizes:
     def log_block(self) -> int:
         return log2(self.block)
 
-    def chosen(self, cls: int) -> TensorClass:
+    def tensor_class(self, cls: int) -> TensorClass:
         """Return the class by its number."""
         return self.numerics.tensor_class(CLASS_NAMES[cls])
 
     @cached_property
     def formats(self) -> tuple[Format, Format, Format]:
         """Formats of x, w and dy, by class number."""
-        x, w, dy = (self.chosen(cls).format for cls in range(3))
+        x, w, dy = (self.tensor_class(cls).format for cls in range(3))
         return x, w, dy
 
     @cached_property
     def _grouped(self) -> tuple[bool, ...]:
-        return tuple(self.chosen(cls).two_copies for cls in range(3))
+        return tuple(self.tensor_class(cls).two_copies for cls in range(3))
 
     def grouped(self, cls: int) -> bool:
         """Return whether the class is in vector groups: an exponent per row of a block, two
@@ -176,7 +178,7 @@ class ArraySizes:
     def widths(self, cls: int) -> tuple[int, ...] | None:
         """Return the possible bits of magnitude of a class's tensors after conversion. None if the
         format has one width."""
-        return self.numerics.widths if self.chosen(cls).format.planes else None
+        return self.numerics.widths if self.tensor_class(cls).format.planes else None
 
     def planes(self, cls: int, width: int | None = None) -> int:
         """Return the number of images of a copy of a tensor of ``width`` bits of magnitude, None
@@ -186,7 +188,10 @@ class ArraySizes:
             return self.most_planes[cls]
         widths, name = self.widths(cls), CLASS_NAMES[cls]
         if widths is None:
-            raise ValueError(f"width of {name} must be absent: its format has one, not {width}")
+            raise ValueError(
+                f"width of {name} must be left out, not {width}: the format of class {name} "
+                "has a single width"
+            )
         require_choice(f"width of {name}", width, widths)
         return width // PLANE_BITS
 
@@ -204,7 +209,7 @@ class ArraySizes:
 
     def product_bits(self, use: Use) -> int:
         """Return w, the bits of a product's adder tree."""
-        return self.numerics.product_bits(CLASS_NAMES[use.stream], CLASS_NAMES[use.held])
+        return self.numerics.product_bits(CLASS_NAMES[use.stream], CLASS_NAMES[use.stationary])
 
     @cached_property
     def directions(self) -> tuple[str, ...]:
@@ -291,7 +296,7 @@ class ArraySizes:
     def group_layouts(self) -> tuple[GroupLayout, ...]:
         """Layouts of the groups of blocks in memory, by class number."""
         sizes = {"block": self.block, "data_width": self.data_width}
-        return tuple(GroupLayout.of(self.chosen(cls), **sizes) for cls in range(3))
+        return tuple(GroupLayout.of(self.tensor_class(cls), **sizes) for cls in range(3))
 
     @property
     def has_headers(self) -> bool:
@@ -302,7 +307,7 @@ class ArraySizes:
         """Return the beats of the image of a tensor of ``rows`` x ``cols`` elements, with all
         planes."""
         sizes = {"block": self.block, "data_width": self.data_width}
-        image = image_layouts(self.chosen(cls), (rows, cols), **sizes)[0]
+        image = image_layouts(self.tensor_class(cls), (rows, cols), **sizes)[0]
         return self.planes(cls, width) * image.total_bytes // self.beat_bytes
 
     @cached_property
@@ -340,7 +345,7 @@ class ArraySizes:
             rows=self.rows, cols=self.cols, block=self.block, beat_bytes=self.beat_bytes,
             granules=tuple(layout.granule for layout in self.group_layouts), tiling=self.tiling,
             drained={side: self.drained(side) for side in (self.rows, self.cols)},
-            stream_blocks=self.stream_blocks, held_blocks=self.held_blocks,
+            stream_blocks=self.stream_blocks, stationary_blocks=self.stationary_blocks,
         )  # fmt: skip
         return ProductNests(**{name: rules.limits(use) for name, use in self.uses.items()})
 
@@ -380,7 +385,7 @@ class ArraySizes:
         return self.stream_words >> self.log_block
 
     @cached_property
-    def held_words(self) -> int:
+    def stationary_words(self) -> int:
         """Depth of a bank of stationary blocks: the longest chunks of a product, or the whole of
         dY."""
         slices = self.ring_chunks * self.groups**2
@@ -389,9 +394,9 @@ class ArraySizes:
         return slices * self.rows * self.block
 
     @property
-    def held_blocks(self) -> int:
+    def stationary_blocks(self) -> int:
         """Blocks of a bank of stationary blocks: the capacity of a ring."""
-        return self.held_words >> self.log_block
+        return self.stationary_words >> self.log_block
 
     # The fused backward pass.
 
@@ -484,7 +489,7 @@ class ArraySizes:
         return max(map(self.entries, {*self.streamed("south"), *self.streamed("west")}))
 
     @property
-    def held_entries(self) -> int:
+    def stationary_entries(self) -> int:
         """Bytes of maxima per block of lanes."""
         return self.block if self.lane_deficits else 1
 
@@ -494,20 +499,20 @@ class ArraySizes:
         return ceil_div(self.tile_blocks * self.stream_entries, self.beat_bytes) + 1
 
     @property
-    def held_maxima_words(self) -> int:
+    def stationary_maxima_words(self) -> int:
         lanes = self.groups * max(self.rows, self.cols)
-        return ceil_div(lanes * self.held_entries, self.beat_bytes) + 1
+        return ceil_div(lanes * self.stationary_entries, self.beat_bytes) + 1
 
     @property
-    def held_maxima_depth(self) -> int:
+    def stationary_maxima_depth(self) -> int:
         """Beats of maxima of the stationary operand: a slot for each tile in flight, or in the
         fused pass the maxima of the whole of dY."""
         whole = max(self.fused_blocks_n, self.fused_blocks_m) if self.fused else 0
         slots = self.tiling.tiles_in_flight
-        return max(slots * pow2ceil(self.held_maxima_words), ceil_div(whole, self.beat_bytes))
+        return max(slots * pow2ceil(self.stationary_maxima_words), ceil_div(whole, self.beat_bytes))
 
     @property
     def maxima_depth(self) -> int:
         """Depth of every memory of maxima, in beats."""
         slots = self.tiling.tiles_in_flight
-        return max(slots * pow2ceil(self.stream_maxima_words), self.held_maxima_depth)
+        return max(slots * pow2ceil(self.stream_maxima_words), self.stationary_maxima_depth)

@@ -52,7 +52,7 @@ class Slots:
 def field_of(plan, cls, magnitude):
     """The field ``scale`` that a slot's magnitude gives, or None, no slot, of the scale 1; 0 where
     the class has none."""
-    chosen = plan.chosen(cls)
+    chosen = plan.tensor_class(cls)
     if not chosen.has_tensor_scale:
         return 0
     if magnitude is None:
@@ -135,7 +135,7 @@ async def test_conversions(plan, images, rng):
         for name in ("cls", "rows", "cols", "tag"):
             assert each[name] == asked[name]
         slot = asked["slot"] - 1
-        two = plan.chosen(asked["cls"]).two_copies
+        two = plan.tensor_class(asked["cls"]).two_copies
         if each["fed"]:
             assert each["destination"] == asked["address"]
             assert each["destination_t"] == (asked["address"] + 64 if two else 0)

@@ -37,7 +37,7 @@ def cut_jobs(dut, sizes, rng, scale=None):
             jobs.append((values, cls, rng.getrandbits(32), rng.getrandbits(32), own, cut))
             if rng.random() < 0.3:
                 small = specials(rng.randrange(1, 6), rng.randrange(1, block * wide + 1), rng)
-                fed = dut.sizes.can_feed(cls, cols=small.shape[1], scale=0)
+                fed = dut.sizes.accepts_chain(cls, cols=small.shape[1], scale=0)
                 jobs.append((small, cls, 1, 2, None, fed and rng.random() < 0.6))
     return jobs
 

@@ -24,7 +24,7 @@ def fed_jobs(dut, shapes, rng, scale=None, mixed=True):
     for shape in shapes:
         for cls in range(3):
             own = scale if dut.sizes.scanned[cls] else None
-            if not dut.sizes.can_feed(cls, cols=shape[1], scale=int(own is not None)):
+            if not dut.sizes.accepts_chain(cls, cols=shape[1], scale=int(own is not None)):
                 continue
             values = specials(*shape, rng, (0.15, 0.01, 0)[len(jobs) % 3])
             jobs.append((values, cls, rng.getrandbits(32), rng.getrandbits(32), own, True))

@@ -43,7 +43,7 @@ def convert(dut, jobs, rng, p_read=1.0, p_write=1.0):
         want = planar_tensor(
             values, CLASS_NAMES[cls], dut.sizes.numerics, planes, dut.sizes.data_width, **where
         )
-        fed = dut.fed and dut.sizes.can_feed(cls, cols=cols, scale=0)
+        fed = dut.fed and dut.sizes.accepts_chain(cls, cols=cols, scale=0)
         command = {"cls": cls, "rows": rows, "cols": cols, "scale": 0, "tag": tag, "step": step}
         command |= {"planes": planes - 1} | ({"fed": fed} if dut.fed else {})
         monitor = dict(zip(("improvement_num", "improvement_den"), want.monitor, strict=True))

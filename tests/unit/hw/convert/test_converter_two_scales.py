@@ -47,7 +47,7 @@ def jobs_of(shapes, rng, scale=None, fed=()):
 def test_images(block, data_width, grouping, keys, shapes, rng):
     keys = {"scale": RULE, "headroom": 1} | keys
     dut = make(block, data_width, NVFP4, **({"grouping": grouping} if grouping else {}), **keys)
-    assert dut.sizes.finds == (True,) * 3
+    assert dut.sizes.tries_scales == (True,) * 3
     convert(dut, jobs_of(shapes, rng), rng, rng.choice([1.0, 0.5]))
 
 
@@ -62,7 +62,7 @@ def test_images(block, data_width, grouping, keys, shapes, rng):
 def test_classes_without_the_rule(rules, grouping, rng):
     """Beside one that has it: their tiles are passed once, and have no choice."""
     dut = make(4, 64, NVFP4, scale=rules, grouping=grouping, headroom=1)
-    assert dut.sizes.finds == tuple(rule == "four-over-six" for rule in rules)
+    assert dut.sizes.tries_scales == tuple(rule == "four-over-six" for rule in rules)
     jobs = jobs_of([(3, 5), (9, 34), (5, 20)], rng)
     rng.shuffle(jobs)
     convert(dut, jobs, rng)

@@ -59,7 +59,7 @@ def test_lengths_of_large_machines_fit(rows, cols):
     longest = longest_lengths(plan)
     assert longest["t_step"] == plan.tile_blocks
     assert longest["stream_slab"] <= plan.stream_blocks
-    assert longest["held_slab"] <= plan.held_blocks
+    assert longest["held_slab"] <= plan.stationary_blocks
     assert max(longest.values()) < 2**LENGTH.width
 
 
@@ -79,7 +79,7 @@ def check_nest(ctx, plan, product, operands, mode):
             "east_whole": is_whole(plan, plan.fused_slices_n * plan.fused_tile_words),
             "north_whole": is_whole(plan, plan.fused_tile_words),
         }  # fmt: skip
-        assert plan.fused_slices_m * of_slice <= plan.held_blocks, "all of dY fits"
+        assert plan.fused_slices_m * of_slice <= plan.stationary_blocks, "all of dY fits"
     else:
         north = plan.use(mode).north
         l_side, c_side = (plan.cols, plan.rows) if north else (plan.rows, plan.cols)
@@ -262,7 +262,9 @@ async def test_fits_with_planes():
         slices = -(-n // (plan.block * plan.rows))
         room = plan.stream_blocks // 2 // parts[of_w]
         assert slices * plan.fused_tile_blocks <= room
-        assert of_dy * (plan.fused_slices_m // of_dy) * plan.fused_slices_n <= plan.held_blocks
+        assert (
+            of_dy * (plan.fused_slices_m // of_dy) * plan.fused_slices_n <= plan.stationary_blocks
+        )
         for cls, count in enumerate((4, of_w, of_dy)):
             ctx.set(dut.operands.planes[cls], count - 1)
         for over_m, over_n in ((0, 0), (1, 0), (0, 1), (1 - m, 1 - n)):

@@ -110,7 +110,7 @@ def random_chunks(rng, plan, mode, lengths, tiles):
             apart, beside = (groups, slices) if north else (slices, groups)
             held = (apart - 1) * lengths["held_stride"] + beside * plan.rows
             chunk["stream_base"] = rng.randrange(max(plan.stream_blocks - streamed, 0) + 1)
-            chunk["held_base"] = rng.randrange(max(plan.held_blocks - held, 0) + 1)
+            chunk["held_base"] = rng.randrange(max(plan.stationary_blocks - held, 0) + 1)
             if plan.planar:
                 chunk |= random_planes(rng, chunk)
             yield chunk

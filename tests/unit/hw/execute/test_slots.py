@@ -27,7 +27,7 @@ def runner(rows, cols, block, **options):
 
 
 def random_pass(rng, plan, uses, t_count):
-    most_held = plan.held_words - plan.rows * plan.block
+    most_held = plan.stationary_words - plan.rows * plan.block
     most_sum = plan.sum_words - plan.tile_words
     east, north = uses
     return {

@@ -128,7 +128,7 @@ class Chunk:
         plan, rng = self.plan, self.rng
         across, within = (cols, rows) if piece.by_column else (rows, cols)
         banks = plan.rows if piece.kind == Region.WEST else plan.cols
-        blocks = plan.held_blocks if piece.kind == Region.HELD else plan.stream_blocks
+        blocks = plan.stationary_blocks if piece.kind == Region.HELD else plan.stream_blocks
         later = -(-across // banks) - 1  # slices behind the first
         longest = longest_lengths(plan)
         longest = max(longest["t_step"], longest["held_stride"])
@@ -199,7 +199,7 @@ class Chunk:
         plan, piece = self.plan, self.memories[side]
         vector = self.vectors[piece.cls]
         held = side in ("east", "north")
-        words = plan.held_maxima_words if held else plan.stream_maxima_words
+        words = plan.stationary_maxima_words if held else plan.stream_maxima_words
         slot = next(2**n for n in range(20) if 2**n >= words) * plan.beat_bytes
         first = self.first[piece.side]
         start = self.shared["tile"] * slot

@@ -119,11 +119,11 @@ class Blocks:
 
     def draw(self, rng):
         plan, cls, side = self.plan, self.cls, self.plan.block
-        name = plan.chosen(cls).format.name
+        name = plan.tensor_class(cls).format.name
         nan = 0x7F if name == "nvfp4" else 255
         low = rng.randrange(1, 100)
-        run = plan.chosen(cls).grouping.size // side if plan.grouped(cls) else None
-        most = 2 ** plan.chosen(cls).format.magnitude_bits
+        run = plan.tensor_class(cls).grouping.size // side if plan.grouped(cls) else None
+        most = 2 ** plan.tensor_class(cls).format.magnitude_bits
 
         def scale():
             return rng.choice([0, nan, *(low + rng.randrange(27) for _ in range(10))])
@@ -204,8 +204,8 @@ class Case:
         self.regions, self.beats, self.writes = [], [], []
         self.maxima, self.maxima_beats = {}, 0  # by their region: entry to value
         stream_blocks = self._streamed(use)
-        sides = (self.l, self.c) if use.held_by_lanes else (self.c, self.l)
-        held = self._blocks(use.held, *sides)
+        sides = (self.l, self.c) if use.stationary_by_lanes else (self.c, self.l)
+        held = self._blocks(use.stationary, *sides)
         west = None
         if self.fused:
             west = self._blocks(1, self.t, self.l)
@@ -213,21 +213,23 @@ class Case:
         north = use.north
         self._maxima(
             Region.MAXIMA_WEST if north else Region.MAXIMA_SOUTH,
-            use.stream, self._rows(stream_blocks, use.stream_turned), self.t0,
+            use.stream, self._rows(stream_blocks, use.stream_transposed), self.t0,
         )  # fmt: skip
         kind = Region.MAXIMA_NORTH if north else Region.MAXIMA_EAST
-        self._maxima(kind, use.held, self._rows(held, not use.held_by_lanes), self.l0)
+        self._maxima(kind, use.stationary, self._rows(held, not use.stationary_by_lanes), self.l0)
         if self.fused:
             c0 = self.c0
             rows = {entry + c0: value for entry, value in self._rows(held, False).items()}
-            self._maxima(Region.MAXIMA_NORTH, use.held, rows, 0)
+            self._maxima(Region.MAXIMA_NORTH, use.stationary, rows, 0)
             self._region(Region.WEST, west, False, 0)
         self.regions[-1 - self.fused] |= {"last": 1}  # the west region may be behind it
-        self._region(Region.HELD, held, use.held_turned, 0)
-        self._region(Region.WEST if north else Region.SOUTH, stream_blocks, use.stream_turned, 1)
+        self._region(Region.HELD, held, use.stationary_transposed, 0)
+        self._region(
+            Region.WEST if north else Region.SOUTH, stream_blocks, use.stream_transposed, 1
+        )
 
     def _streamed(self, use):
-        rows, cols = (self.c, self.t) if use.stream_turned else (self.t, self.c)
+        rows, cols = (self.c, self.t) if use.stream_transposed else (self.t, self.c)
         return self._blocks(use.stream, rows, cols)
 
     def _blocks(self, cls, rows, cols):
@@ -303,7 +305,7 @@ class Case:
         """A place in the banks for all slices of a region, and how far they are apart."""
         plan, rng = self.plan, self.rng
         side = plan.rows if kind == Region.WEST else plan.cols
-        blocks = plan.held_blocks if kind == Region.HELD else plan.stream_blocks
+        blocks = plan.stationary_blocks if kind == Region.HELD else plan.stream_blocks
         later = -(-across // side) - 1  # slices behind the first
         lengths = longest_lengths(plan)
         longest = max(lengths["t_step"], lengths["held_stride"])

@@ -107,7 +107,7 @@ class Case:
     def maxima(self, kind, fused):
         plan = self.plan
         held = kind in (Region.MAXIMA_EAST, Region.MAXIMA_NORTH)
-        words = plan.held_maxima_words if held else plan.stream_maxima_words
+        words = plan.stationary_maxima_words if held else plan.stream_maxima_words
         slot = next(2**n for n in range(20) if 2**n >= words)
         region = self.region(
             {"kind": kind, "fused": fused, "beats": self.rng.randrange(1, words + 1)}

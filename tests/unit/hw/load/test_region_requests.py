@@ -82,7 +82,7 @@ def random_chunk(rng, plan, mode):
     if fused:  # what streams never stays
         chunk["load_stream"] = True
     chunk["stream_base"] = rng.randrange(plan.stream_blocks)
-    chunk["held_base"] = rng.randrange(plan.held_blocks)
+    chunk["held_base"] = rng.randrange(plan.stationary_blocks)
     if plan.planar:
         flags = ("load_stream", "load_west")
         chunk |= {name: rng.random() < 0.6 for name in flags}
@@ -108,8 +108,8 @@ def images(rng, plan, mode, chunks, whole_c):
         bits = 3 if plan.planar else plan.formats[cls].element_bits
         layout = ImageLayout(
             rows=rows, cols=cols, block=plan.block, element_bits=bits,
-            vector=plan.chosen(cls).grouping.size if plan.grouped(cls) else None, header=False,
-            data_width=plan.data_width,
+            vector=plan.tensor_class(cls).grouping.size if plan.grouped(cls) else None,
+            header=False, data_width=plan.data_width,
         )  # fmt: skip
         found[cls] = rng.randrange(2**20) * plan.beat_bytes, layout
     return found

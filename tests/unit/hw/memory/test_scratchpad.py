@@ -200,7 +200,7 @@ async def test_held(case, cls, registered, rng):
     dut = design(HeldScratchpad, plan)
     marks = mark_bits(plan, [f"deficit_{name}" for name in directions], block)
     by_row = {"extent", "poison"} | ({"deficit_north", "nonzero", "significand"} if own else set())
-    model = Banks(rng, plan, cols, plan.held_words, marks, sorted(by_row & set(marks)), cls)
+    model = Banks(rng, plan, cols, plan.stationary_words, marks, sorted(by_row & set(marks)), cls)
     limit = limits(plan, 1, 2)
 
     def random_read(addresses):

@@ -44,8 +44,8 @@ class Side:
 
     def __init__(self, quantised, number, shape):
         self.shape, self.block = shape, quantised.block
-        self.format, self.size = quantised.chosen.format, quantised.chosen.grouping.size
-        self.grouped = quantised.chosen.two_copies
+        self.format, self.size = quantised.storage.format, quantised.storage.grouping.size
+        self.grouped = quantised.storage.two_copies
         copy = quantised.copies[number if self.grouped else 0]
         self.turned = number == 1 and not self.grouped
         self.codes, self.bytes = copy.codes.tolist(), copy.exponents.tolist()

@@ -47,7 +47,7 @@ def test_every_nest(machine, mode):
     for t_blocks, groups, chunk in product(*lengths):
         given = {"nest_t": t_blocks, "nest_groups": groups, "nest_chunk": chunk}
         nest = Nest(t_blocks=t_blocks, groups=groups, chunk=chunk)
-        own = limits.filled(nest)
+        own = limits.with_defaults(nest)
         slices = own.chunk // side
         want = {
             "t_blocks": t_blocks or plan.tile_blocks,

@@ -7,7 +7,7 @@ import pytest
 
 from diastole_hw.plan.modes import PRODUCTS, Mode
 from diastole_hw.schedule.tile_walk import TileWalk
-from diastole_sim.spec.nest import KEPT, OUTER, Nest
+from diastole_sim.spec.nest import KEEP_VALUES, OUTER, Nest
 from support.bench import design, get, pulse, simulation
 from support.nests import drawn_nest
 from support.plans import make_numerics, make_plan
@@ -31,7 +31,7 @@ class Steps:
 
 def steps_of(plan, mode, nest=None):
     """The fused pass has its own: dY stays, and what streams does not."""
-    rooms = plan.stream_blocks, plan.held_blocks
+    rooms = plan.stream_blocks, plan.stationary_blocks
     if mode == Mode.FUSED:
         return Steps(
             t=plan.fused_tile_blocks, lanes=plan.fused_blocks_n, chunk=plan.cols,
@@ -171,7 +171,7 @@ async def test_every_chunk_once_in_order(rows, cols, in_place, groupings, mode, 
 
 def every_nest(limits, blocks):
     for t_blocks, groups, chunk, outer, keep in product(
-        limits.t_blocks, limits.groups, limits.chunk, OUTER, KEPT
+        limits.t_blocks, limits.groups, limits.chunk, OUTER, KEEP_VALUES
     ):
         nest = Nest(t_blocks=t_blocks, groups=groups, chunk=chunk, outer=outer, keep=keep)
         if limits.problem(nest, blocks) is None:
@@ -202,7 +202,7 @@ async def test_every_nest_that_fits(rows, cols, in_place, blocks, mode, rng):
     plan = make_plan(make_numerics(block=8), rows, cols, in_place)
     dut = design(TileWalk, plan)
     nests = list(every_nest(plan.nests.of(mode.name.lower()), blocks))
-    by_keep = {keep: sum(nest.keep == keep for nest in nests) for keep in KEPT}
+    by_keep = {keep: sum(nest.keep == keep for nest in nests) for keep in KEEP_VALUES}
     assert by_keep["none"] > by_keep["both"] >= 20
     nests.sort(key=lambda nest: left_over(plan, mode, nest, blocks))
     assert left_over(plan, mode, nests[0], blocks) <= 0.3, "none that nearly fills a ring"

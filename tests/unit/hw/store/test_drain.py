@@ -155,7 +155,7 @@ class Result:
         held_at = 0 if self.mode == Mode.FUSED else tile["l0"]
         self._store(0, self.maxima[0], tile["t0"], tile["tile"], plan.stream_maxima_words)
         slot = 0 if self.mode == Mode.FUSED else tile["tile"]
-        self._store(1, self.maxima[1], held_at, slot, plan.held_maxima_words)
+        self._store(1, self.maxima[1], held_at, slot, plan.stationary_maxima_words)
         return sums
 
     def _store(self, which, values, first_block, slot, words):

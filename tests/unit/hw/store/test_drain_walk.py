@@ -228,7 +228,7 @@ class Job:
 
     def _held(self, tile, block):
         side, beat = self.plan.block, self.plan.beat_bytes
-        slot_beats = 1 << (self.plan.held_maxima_words - 1).bit_length()
+        slot_beats = 1 << (self.plan.stationary_maxima_words - 1).bit_length()
         if self.fused:  # all of dY is there, from 0 on
             at = tile["c0"] + block if self.turned else block
         else:

@@ -25,9 +25,9 @@ def test_two_beats_a_row():
 def test_room_for_four_blocks():
     outputs, blocks = outputs_of(Kind.F32)
     for number, block in enumerate(blocks[:4]):
-        assert outputs.room <= 100 + 8 * number
+        assert outputs.free_cycle <= 100 + 8 * number
         outputs.give(0, block, 100 + 8 * number)
-    assert outputs.room == 100 + FIRST_ROW + 16
+    assert outputs.free_cycle == 100 + FIRST_ROW + 16
 
 
 def test_a_mask_is_a_beat_at_its_end():

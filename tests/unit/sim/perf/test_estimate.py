@@ -24,7 +24,7 @@ class Count:
         self.beats = 0
 
     def blocks(self, cls, rows, cols):
-        size = self.machine.block**2 * self.machine.chosen(cls).format.element_bits
+        size = self.machine.block**2 * self.machine.tensor_class(cls).format.element_bits
         for _ in rows:
             for group in sorted({col // 8 for col in cols}):
                 places = [col % 8 for col in cols if col // 8 == group]

@@ -15,7 +15,7 @@ def test_times_are_those_of_the_hardware(block):
         vector = modelled_vector(block=block, specials=specials)
         shape = VectorShape(block=block, data_width=128, specials=specials, panel_vectors=64)
         assert vector.special_cycles == special_cycles(shape)
-        assert vector.turned_cycles == turned_cycles(shape)
+        assert vector.permuted_cycles == turned_cycles(shape)
         assert vector.slot == shape.slot_cycles
         specials *= 2
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from diastole_sim.perf import estimate
-from diastole_sim.perf.choose import candidates, choose_nest, roughly
+from diastole_sim.perf.choose import candidates, choose_nest, closed_form_cost
 from diastole_sim.perf.chunk_walk import NOTHING, loops_of, product_chunks
 from diastole_sim.perf.long import estimate_long
 from diastole_sim.spec.nest import Nest, NestLimits
@@ -244,7 +244,7 @@ def test_closed_form_of_a_large_product(planes):
     widths = widths_of("forward", *planes)
     sizes = (2048, 1024, 1024)
     nest = Nest(t_blocks=16, groups=4, chunk=8)
-    cost = roughly(FAST, loops_of(FAST, "forward", *sizes, nest, widths))
+    cost = closed_form_cost(FAST, loops_of(FAST, "forward", *sizes, nest, widths))
     found = estimate_long(FAST, "forward", *sizes, nest, widths)
     assert cost.cycles == pytest.approx(found.cycles, rel=0.03)
     assert cost.beats == pytest.approx(found.read_beats, rel=0.02)  # it leaves out maxima

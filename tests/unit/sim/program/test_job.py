@@ -236,7 +236,7 @@ def test_the_tensor_that_stopped_a_machine(np_rng):
         rf"step 1, command \d+: layer 1 w, panel has {wrong['layer 1 w']} Inf among 128 numbers"
     )
     assert re.fullmatch(pattern, found.not_finite)
-    assert str(found).endswith(f"; first not finite: {found.not_finite}")
+    assert str(found).endswith(f"; the first value that is not finite: {found.not_finite}")
 
 
 def test_a_machine_of_other_numbers_that_stops(made):

@@ -100,7 +100,7 @@ def test_what_is_damaged_is_made_again_and_that_is_said(cache, said, harm, name)
         assert found == f"{name} is missing"
     assert name in found or RECORD in found
     assert cache.get("a", fill) == entry
-    assert said == [f"{entry} is damaged ({found}); it is made again"]
+    assert said == [f"{entry} is damaged ({found}) and is generated again"]
     assert damage(entry) is None
     assert (entry / "inner" / "file").read_text() == TEXT
     assert cache.get("a", refuse) == entry

@@ -68,7 +68,7 @@ def test_what_is_recommended_works(diastole, data, words):
 
 def test_compare_says_what_became_of_a_preset(diastole, data):
     words = ("--over", "optimizer=sgd,adamw")
-    said = "compare takes presets without their vector unit, for a host trains every task"
+    said = "compare leaves out the vector unit of presets, because a host trains every task"
     (line,) = diastole(*COMPARE, "--preset", "pico", *words).err
     assert line.endswith(f"give --set vector.enable=true; {said}")
     (line,) = diastole("compare", "nano.toml", *COMPARE[1:], *words).err

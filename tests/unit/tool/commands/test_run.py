@@ -108,8 +108,8 @@ def test_run_says_what_it_converted_and_warns(diastole, tmp_path):
         "diastole: X was converted from float64 to float32",
         "diastole: warning: X holds NaN (1 of 2 elements), taken as +0",
         (
-            "diastole: warning: X holds Inf (1 of 2 elements), taken as the largest magnitude of "
-            "its group (0 in a group of zeros with a scale of its own)"
+            "diastole: warning: X holds Inf (1 of 2 elements), which become the largest "
+            "magnitude of the group (0 in a group of zeros with a scale of its own)"
         ),
     ]
 
@@ -416,7 +416,9 @@ def test_codes_of_a_machine_that_is_wrong(diastole, npz, hardware, monkeypatch, 
     monkeypatch.setattr(FakeMachine, "sabotage", "second copy")
     result = diastole(*RTL, "--op", "forward", *all_of("mxfp8_e4m3"), "--codes")
     assert result.code == 1
-    assert "stored elements have no code of mxfp8_e4m3 under the tensor's scales" in result.err[0]
+    assert (
+        "stored elements have no code in mxfp8_e4m3 under the scales of the tensor" in result.err[0]
+    )
     assert not (tmp_path / "b.npz").exists()
 
 

@@ -70,7 +70,7 @@ def routed(mhz):
             harness={},
             design=Design(top="t", machine=""),
             versions={},
-            routed=Routed(fmax_mhz=mhz, asked_mhz=request.mhz, path=None, utilisation={}),
+            routed=Routed(fmax_mhz=mhz, requested_mhz=request.mhz, path=None, utilisation={}),
             bitstream=b"bits" if request.bitstream else None,
         )
 
@@ -104,7 +104,9 @@ def test_a_clock_that_is_missed(routes, tmp_path):
     assert routes(*words, "--freq", "80").code == 0
     result = routes(*words, "--freq", "80.5", "--out", "a.json")
     assert result.code == 1
-    assert "error: 80.00 MHz, less than the 80.5 asked for" in "".join(result.err)
+    assert ("the design reaches error: 80.00 MHz, less than the requested 80.5 MHz") in "".join(
+        result.err
+    )
     assert json.loads((tmp_path / "a.json").read_text())["routed"]["met"] is False
 
 

@@ -225,6 +225,6 @@ def test_a_verdict_says_what_it_leaves_out(diastole, save):
     save(X=x, W=ones(8, 8))
     result = diastole("formats", "--data", "a.npz", "--formats", "bfp4", "--least-db", 20)
     assert result.err[-1] == (
-        "diastole: warning: --least-db judges 56 of 64 elements of Y: NaN or Inf reach the others"
+        "diastole: warning: --least-db judges 56 of 64 elements of Y: NaN or Inf reach all others"
     )
     assert result.code == 0

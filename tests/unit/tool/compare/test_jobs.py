@@ -159,9 +159,7 @@ def test_a_run_that_fails_says_why(job):
     assert "loss" not in record
     assert record["key"] == replace(job, numerics=small).key
     record = run_job(replace(job, version="older"))
-    assert record["error"] == (
-        "RuntimeError: there is another version of diastole where this should have run"
-    )
+    assert record["error"] == ("RuntimeError: the worker has another version of diastole")
     assert run_job(replace(job, options={"colour": 3}))["error"].startswith("TypeError: ")
 
 

@@ -119,7 +119,10 @@ def test_chunks_of_what_passes_sum():
         f"{multiple}, {east.format(256)}: 256, 512 would do, not 64"
     ]
     assert faults(accumulator=floats, array={"rows": 64, "cols": 2, "block": 16}) == [
-        f"{both.format(32, 1024)}: none up to 512 is, so accumulator.kind must be integer, not 64"
+        (
+            f"{both.format(32, 1024)}: no chunk up to 512 is such a multiple: set "
+            "accumulator.kind to integer, not 64"
+        )
     ]
     assert faults(["array.rows"], accumulator=floats, array={"rows": 6}) == []
     assert faults(accumulator={"chunk": 64}, array={"rows": 6, "cols": 6}) == []
@@ -133,8 +136,8 @@ def test_chunks_of_what_passes_sum():
 def test_chunks_of_planes(name):
     formats = dict.fromkeys(("x", "w", "dy"), "bfp2") | {name: "fast"}
     refused = (
-        f"accumulator.kind must be integer where format.{name} is fast, whose planes are not "
-        'summed chunk by chunk, not "float"'
+        f'accumulator.kind must be integer where format.{name} is fast, not "float": the '
+        "planes of fast are not summed chunk by chunk"
     )
     assert faults(format=formats, accumulator={"kind": "float"}) == [refused]
     assert faults(["accumulator.kind"], format=formats, accumulator={"kind": "float"}) == []

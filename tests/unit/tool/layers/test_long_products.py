@@ -39,8 +39,8 @@ def against_a_whole_walk(preset, name, phase, sizes, widths=WIDEST):
         where = f"{cost.phase} of {m} x {k} x {n}, {widths}, {cost.nest}"
         assert cost.cycles == pytest.approx(whole.cycles, rel=OF_CYCLES), where
         assert cost.multiplications <= cost.cycles * config.macs, where
-        assert cost.found.read_bytes == whole.read_bytes, where
-        assert cost.found.write_bytes == whole.write_bytes, where
+        assert cost.estimate.read_bytes == whole.read_bytes, where
+        assert cost.estimate.write_bytes == whole.write_bytes, where
 
 
 @pytest.mark.parametrize("number", [0, *(sweep(number) for number in range(1, 8))])

@@ -125,5 +125,5 @@ def test_an_area_that_is_none(tmp_path, area):
 def test_a_pipe_is_no_library(tmp_path):
     """Yosys reads the file after us."""
     os.mkfifo(tmp_path / "pipe.lib")
-    with pytest.raises(BadInput, match=r"pipe\.lib: is no regular file"):
+    with pytest.raises(BadInput, match=r"pipe\.lib: is not a regular file"):
         Library.read(tmp_path / "pipe.lib")

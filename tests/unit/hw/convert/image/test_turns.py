@@ -148,7 +148,7 @@ def test_waits_for_all_elements():
 def test_room(count):
     """Two of the largest groups of a copy are taken while none goes on."""
     unit = Unit(make())
-    largest = max(unit.dut.sizes.of_classes(unit.dut.sizes.element_beats))
+    largest = max(unit.dut.sizes.by_class(unit.dut.sizes.element_beats))
     beats = [{"beat": n, "last": n == largest - 1} for n in range(largest)]
     ports = (unit.dut.first.elements, unit.dut.second.elements)[:count]
     given = [unit.give(port, 3 * beats) for port in ports]

@@ -244,7 +244,7 @@ class Bench:
                 ctx.set(dut.by_blocks, self.by_blocks)
                 for other in (dut.words, dut.data):  # the one that does not count
                     ctx.set(other.valid, other is not self.source)
-            if any(dut.sizes.draws_at_intake):
+            if any(dut.sizes.folds_by_draws):
                 ctx.set(dut.cols, len(self.values[0]))
                 for member, value in DRAWN.items():
                     ctx.set(getattr(dut, member), value)

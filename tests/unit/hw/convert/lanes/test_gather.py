@@ -119,7 +119,7 @@ def make(name, reduction, by_blocks=False):
     """Sums are of one tile at a time."""
     numerics, data_width = machine(name)
     sizes = ConverterSizes(numerics=numerics, data_width=data_width)
-    keys = {"halves": 1 if reduction == "sums" else sizes.halves, "by_blocks": by_blocks}
+    keys = {"halves": 1 if reduction == "sums" else sizes.buffered_tiles, "by_blocks": by_blocks}
     return numerics, design(Gather, sizes, reduction=reduction_of(reduction, sizes), **keys)
 
 

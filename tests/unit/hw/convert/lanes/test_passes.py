@@ -94,7 +94,7 @@ class Bench:
         self.cls, self.shape, self.rng = cls, shape, rng
         self.p_tile, self.p_ready, self.p_used = p_tile, p_ready, p_used
         self.lanes = self.dut.sizes.lanes
-        self.halves = self.dut.sizes.halves
+        self.halves = self.dut.sizes.buffered_tiles
         self.finds = finds(numerics, cls)
         self.tiles = tiles or tiles_of(numerics, cls, *shape)
         self.passes = [

@@ -25,7 +25,7 @@ class ChainResult:
     not_finite: set[int] = field(default_factory=set[int])
 
 
-class Written:
+class ChainOutput:
     """Collect the outputs of a chain while its instructions are run."""
 
     def __init__(self, order: Order, outputs: Mapping[int, Descriptor], arithmetic: Arithmetic):
@@ -49,8 +49,8 @@ class Written:
                 self._watch(number, values[-1, 0, 0])
         else:
             shape = len(self.order), self.order.block, self.order.block
-            held = self._blocks.setdefault(number, np.zeros(shape, self.arithmetic.dtype))
-            held[blocks] = values
+            stored = self._blocks.setdefault(number, np.zeros(shape, self.arithmetic.dtype))
+            stored[blocks] = values
 
     def result(self) -> ChainResult:
         """Return the outputs of all writes."""
@@ -73,12 +73,12 @@ class Written:
             return
         rows = kind == Kind.ROW
         places = (self.order.row_numbers if rows else self.order.column_numbers)[blocks][last]
-        found = values[last, :, 0] if rows else values[last, 0, :]
+        lanes = values[last, :, 0] if rows else values[last, 0, :]
         size = self.order.rows if rows else self.order.cols
         inside = places < size
         vector = self._result.values.setdefault(number, np.zeros(size, self.arithmetic.dtype))
-        vector[places[inside]] = found[inside]
-        self._watch(number, found[inside])
+        vector[places[inside]] = lanes[inside]
+        self._watch(number, lanes[inside])
 
     def _watch(self, number: int, values: Numbers) -> None:
         if not np.isfinite(values).all():

@@ -3,7 +3,7 @@
 import pytest
 
 from diastole_sim.perf.chunk_walk import Span
-from diastole_sim.perf.dealt_store import DealtStore
+from diastole_sim.perf.distributed_store import DistributedStore
 from diastole_sim.perf.modelled_machine import Memory
 from diastole_sim.perf.result_store import EAST, NORTH
 from support.modelled import modelled
@@ -15,7 +15,7 @@ def make(data_width=256, cells=2, **memory):
         rows=cells, cols=cells, block=8, element_bits=(5, 5, 5), data_width=data_width, ports=2,
         memory=Memory(**memory),
     )  # fmt: skip
-    return DealtStore(machine, units=(2, 2))
+    return DistributedStore(machine, units=(2, 2))
 
 
 def test_the_machine():

@@ -27,7 +27,7 @@ REPORTS = ("saturated", "underflowed")
 """Registers about the conversions of a run."""
 
 
-class BellMachine:
+class VectorMachine:
     """Machine with a vector unit: memory from address 0 on, and registers.
 
     ``seed``: seed of all random bits.
@@ -44,8 +44,8 @@ class BellMachine:
         parameters = self.product.parameters
         if "vector" not in parameters:
             raise ProductError(
-                f"{self.product.directory}: it has no vector unit; generate it with "
-                "vector.enable = true"
+                f"{self.product.directory}: this product has no vector unit; generate the "
+                "product with vector.enable = true"
             )
         self.numerics = Numerics.from_dict(parameters["numerics"])
         self.limits = Limits.of(
@@ -59,13 +59,13 @@ class BellMachine:
         self._memory_bytes = self.machine.memory_bytes
         self.control.set_windows((0, self._memory_bytes), (0, self._memory_bytes))
         self.step = self.step_end = self.command_first = 0
-        self._noted = dict.fromkeys((*COUNTERS, *REPORTS), 0)
+        self._run_registers = dict.fromkeys((*COUNTERS, *REPORTS), 0)
 
     def close(self) -> None:
         """End the machine."""
         self.machine.close()
 
-    def __enter__(self) -> "BellMachine":
+    def __enter__(self) -> "VectorMachine":
         return self
 
     def __exit__(
@@ -94,32 +94,32 @@ class BellMachine:
         except CommandError as error:
             self._note(error.registers)
             return Outcome(error=ErrorCode(error.code), index=error.index)
-        self._note({name: self.control.read(name) for name in ("step", *self._noted)})
+        self._note({name: self.control.read(name) for name in ("step", *self._run_registers)})
         return Outcome()
 
     def _note(self, registers: Mapping[str, int]) -> None:
         """Record the registers after a run."""
         self.step = registers["step"]
-        self._noted = {name: registers[name] for name in self._noted}
+        self._run_registers = {name: registers[name] for name in self._run_registers}
 
     def counters(self) -> dict[str, int]:
         """Return counters of the last run: all cycles, cycles in which vectors entered the array,
         and by cause the cycles in which no vector entered."""
-        return {name: self._noted[name] for name in COUNTERS}
+        return {name: self._run_registers[name] for name in COUNTERS}
 
     def reported(self) -> dict[str, int]:
         """Return counts of the conversions in the last run: elements that saturated, and elements
         that became zeros."""
-        return {name: self._noted[name] for name in REPORTS}
+        return {name: self._run_registers[name] for name in REPORTS}
 
     @property
     def loss(self) -> LossScale:
         """Registers of the loss's scale."""
-        found = LossScale()
-        found.set_register(self.control.read("loss_scale"))
-        found.window = self.control.read("loss_window")
-        found.clean = self.control.read("loss_clean")
-        return found
+        scale = LossScale()
+        scale.set_register(self.control.read("loss_scale"))
+        scale.window = self.control.read("loss_window")
+        scale.clean = self.control.read("loss_clean")
+        return scale
 
     @loss.setter
     def loss(self, loss: LossScale) -> None:
@@ -129,8 +129,8 @@ class BellMachine:
 
     def read_rows(self, address: int, count: int, pitch: int, length: int) -> Bytes:
         """Return a copy of ``count`` runs of ``length`` bytes of memory, ``pitch`` bytes apart."""
-        held = self.machine.bytes_at(address, pitch * (count - 1) + length)
-        return held[pitch * np.arange(count)[:, None] + np.arange(length)]
+        data = self.machine.bytes_at(address, pitch * (count - 1) + length)
+        return data[pitch * np.arange(count)[:, None] + np.arange(length)]
 
     def write(self, address: int, data: Bytes) -> None:
         """Write bytes into memory."""

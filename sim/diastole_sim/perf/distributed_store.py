@@ -5,7 +5,7 @@ from collections import deque
 from dataclasses import dataclass, field
 
 from diastole_sim.perf.lanes import LATENCY, Departures
-from diastole_sim.perf.moments import Moment, since, together
+from diastole_sim.perf.moments import Moment, combined, since
 from diastole_sim.perf.result_store import LONG_DONE, DrainState, Store
 from diastole_sim.spec.integers import ceil_div
 
@@ -26,29 +26,29 @@ class _Writer:
 class _Queue:
     """Queue for the words of a direction in front of a port."""
 
-    room: int
-    asks: int = 0  # when the next row may be requested
+    free: int
+    requests: int = 0  # when the next row may be requested
     dealt: int = 0  # words that have arrived
     leaving: Departures = field(default_factory=Departures)
 
     def moment(self, now: int, oldest: int) -> Moment:
         """Return the state relevant to the next words."""
-        asks = Moment((), since(now, oldest, [self.asks]))
-        return together([asks, self.leaving.moment(now, oldest, self.dealt)])
+        asks = Moment((), since(now, oldest, [self.requests]))
+        return combined([asks, self.leaving.moment(now, oldest, self.dealt)])
 
     def later(self, cycles: int) -> None:
         """Shift all times by ``cycles`` cycles."""
-        self.asks += cycles
+        self.requests += cycles
         self.leaving.later(0, cycles)
 
     def open_for(self, number: int) -> int:
         """Return when the queue has space for word ``number``."""
-        needed = number - self.room
+        needed = number - self.free
         return self.leaving.left(needed) + 1 if needed >= 0 else 0
 
 
 @dataclass
-class _Dealer:
+class _Distributor:
     """Dealer of a direction: passes words to the queues."""
 
     queues: list[_Queue]
@@ -56,7 +56,7 @@ class _Dealer:
 
 
 @dataclass
-class DealtStore(Store):
+class DistributedStore(Store):
     """Drains that deal rows to the ports alternately, a word per cycle. A row is requested when the
     first word of the row is in the queue of the port."""
 
@@ -65,20 +65,20 @@ class DealtStore(Store):
         machine, ports = self.machine, range(self.machine.ports)
         self.writers = [_Writer() for _ in ports]
         self.dealers = tuple(
-            _Dealer([_Queue(machine.queued_words(vectors)) for _ in ports])
+            _Distributor([_Queue(machine.queued_words(vectors)) for _ in ports])
             for vectors in (machine.drain_vectors(north=north) for north in (False, True))
         )
 
     def _free(self, drain: DrainState) -> int:
         return self._dealer(drain).free
 
-    def _dealer(self, drain: DrainState) -> _Dealer:
+    def _dealer(self, drain: DrainState) -> _Distributor:
         return self.dealers[drain is not self.drains[0]]
 
-    def _left_behind(self, drain: DrainState, end: int) -> tuple[object, ...]:
-        found: list[object] = [*drain.queue.left_behind(end)]
+    def _remaining(self, drain: DrainState, end: int) -> tuple[object, ...]:
+        found: list[object] = [*drain.queue.remaining(end)]
         for queue in self._dealer(drain).queues:
-            found += [queue.asks - end, *queue.leaving.left_behind(queue.dealt, end)]
+            found += [queue.requests - end, *queue.leaving.remaining(queue.dealt, end)]
         for writer in self.writers:
             found += [writer.free - end, *(response - end for response in writer.responses)]
         return tuple(found)
@@ -89,16 +89,16 @@ class DealtStore(Store):
         dealer.free += cycles
         for queue in dealer.queues:
             of_port = words * rows // self.machine.ports
-            queue.asks += cycles
+            queue.requests += cycles
             queue.dealt += of_port
             queue.leaving.later(of_port, cycles)
         for writer in self.writers:
             writer.free += cycles
             writer.responses = deque(time + cycles for time in writer.responses)
 
-    def moment(self, now: int, taken: int) -> Moment:
+    def moment(self, now: int, accepted: int) -> Moment:
         """Return the state of :class:`Store`, and of the queues and writers of the ports."""
-        found = [super().moment(now, taken)]
+        found = [super().moment(now, accepted)]
         oldest = now - LONG_DONE
         for writer in self.writers:
             times = since(now, oldest, (writer.free, *writer.responses))
@@ -106,7 +106,7 @@ class DealtStore(Store):
         for dealer in self.dealers:
             found.append(Moment((), since(now, oldest, [dealer.free])))
             found += [queue.moment(now, oldest) for queue in dealer.queues]
-        return together(found)
+        return combined(found)
 
     def later(self, cycles: int) -> None:
         """Shift all times by ``cycles`` cycles."""
@@ -132,7 +132,7 @@ class DealtStore(Store):
         drain = self.drains[direction]
         port = drain.row % self.machine.ports
         queue = self.dealers[direction].queues[port]
-        asked = max(self._comes(direction, port) + 1, self._asked(drain), queue.asks)
+        asked = max(self._comes(direction, port) + 1, self._request_cycle(drain), queue.requests)
         return max(asked, self.writers[port].free)
 
     def _row(self, direction: int, start: int) -> None:
@@ -146,13 +146,13 @@ class DealtStore(Store):
             lane_cycles = drain.lane_cycles(span, self.machine)
             read, last = self.lanes.rows(drain.queue, words, drain.sums, lane_cycles, drain.pauses)
             came, last = max(came, read + LATENCY), last + LATENCY
-        shown = came + 1 + (queue.room > REGISTERS)
+        shown = came + 1 + (queue.free > REGISTERS)
         first = max(start + 1 + self.machine.memory.write_gap_cycles, shown)
         cycles = max(span.beats, words)
-        there = last + 1 + (queue.room > REGISTERS) + ceil_div(cycles, words)  # the last word
+        there = last + 1 + (queue.free > REGISTERS) + ceil_div(cycles, words)  # the last word
         bursts = span.bursts(drain.row)
         end = self.written(first, bursts, cycles / span.beats, writer.responses, 0, there)
-        writer.free = queue.asks = end - 1
+        writer.free = queue.requests = end - 1
         self.last_beat = max(self.last_beat, end)
         self.beats += span.beats
         self.words += drain.lane_cycles(span, self.machine)
@@ -164,11 +164,11 @@ class DealtStore(Store):
         drain.row += 1
         if drain.row == span.rows:
             for each in dealer.queues:
-                each.asks += 1
+                each.requests += 1
             drain.row = 0
             drain.spans.popleft()
             if span.columns:
                 drain.pieces.append(dealer.free - 1)
-                self._turn(drain)
+                self._transpose(drain)
                 if drain.spans:
-                    drain.show()
+                    drain.read_next()

@@ -1,6 +1,6 @@
 """A conversion whose blocks a chain gives."""
 
-from diastole_sim.perf.fed_conversion import FedConversion
+from diastole_sim.perf.streamed_conversion import StreamedConversion
 from diastole_sim.spec.stream_table import Descriptor, Kind
 from support.vector_model import modelled_vector, move, task_of
 
@@ -8,7 +8,7 @@ from support.vector_model import modelled_vector, move, task_of
 def conversion(rows, cols):
     task = task_of([move(o=0)], outputs=[Kind.IMAGE], rows=rows, cols=cols)
     image = Descriptor(kind=Kind.IMAGE)
-    return FedConversion(modelled_vector(), image, task, 0), list(task.blocks())
+    return StreamedConversion(modelled_vector(), image, task, 0), list(task.blocks())
 
 
 def test_it_ends_when_its_last_block_has_gone_through():

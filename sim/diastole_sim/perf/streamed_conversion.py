@@ -1,16 +1,21 @@
 """Model the conversion of an image that a chain delivers by rows of blocks, or patch by patch."""
 
-from diastole_sim.perf.conversion_estimate import KNOWN, ConversionRun, TileReading, slot_cycles
+from diastole_sim.perf.conversion_estimate import (
+    LANE_START,
+    ConversionRun,
+    TileReading,
+    slot_cycles,
+)
 from diastole_sim.perf.modelled_converter import ModelledConverter
 from diastole_sim.perf.modelled_vector import ChainTask, ModelledVector, VisitedBlock
 from diastole_sim.spec.numerics import CLASS_NAMES
 from diastole_sim.spec.stream_table import Descriptor
 
-GIVEN_BACK = -2
+RELEASE_CYCLES = -2
 """Cycles from the cycle after the image's last beat to the end of its chain."""
 
 
-class FedReading(TileReading):
+class StreamedReading(TileReading):
     """Tiles whose blocks have arrived in known cycles."""
 
     def __init__(self, converter: ModelledConverter, vector: ModelledVector, start: int):
@@ -25,14 +30,14 @@ class FedReading(TileReading):
         col = 0
         for width in self.converter.pieces(cols):
             last = -(-(col + width) // self.block)
-            self.taken = max(self.came[:last])
-            known.append(self.taken + KNOWN + self.converter.measure_cycles)
+            self.accepted = max(self.came[:last])
+            known.append(self.accepted + LANE_START + self.converter.measure_cycles)
             col += width
         del self.came[: -(-cols // self.block)]
         return known
 
 
-class FedConversion:
+class StreamedConversion:
     """Conversion of an image output of a chain. ``now``: first cycle in which rows of the image may
     arrive."""
 
@@ -46,7 +51,7 @@ class FedConversion:
         now += slot_cycles(vector.numerics, image.aux)
         self.run = ConversionRun(self.converter, vector.memory, task.walk.rows, task.walk.cols)
         self.run.begin_at(now)
-        self.run.reading = self.reading = FedReading(self.converter, vector, now)
+        self.run.reading = self.reading = StreamedReading(self.converter, vector, now)
         self.came = [now] * task.walk.block_cols
         self.left = 0  # first block column of the current line
         self.finished: int | None = None
@@ -74,9 +79,9 @@ class FedConversion:
         """Return the first cycle in which the chain may end, after all blocks have arrived."""
         if self.finished is None:
             self.finished = self.run.finish()
-        return self.finished + GIVEN_BACK
+        return self.finished + RELEASE_CYCLES
 
     @property
     def answered(self) -> int:
         """Cycle in which the whole image is in memory."""
-        return self.end() - GIVEN_BACK + self.run.memory.response_cycles
+        return self.end() - RELEASE_CYCLES + self.run.memory.response_cycles

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from diastole_sim.golden.vector.arithmetic import BINARY32
+from diastole_sim.golden.vector.chain_output import ChainOutput
 from diastole_sim.golden.vector.order import Order
-from diastole_sim.golden.vector.written import Written
 from diastole_sim.spec.stream_table import Descriptor, Kind, Walk
 
 ORDER = Order.of_walk(Walk(rows=3, cols=5, block=4))
@@ -14,7 +14,7 @@ ALL = slice(0, 2)
 
 
 def written(kind, order=ORDER):
-    return Written(order, {0: Descriptor(kind=kind)}, BINARY32)
+    return ChainOutput(order, {0: Descriptor(kind=kind)}, BINARY32)
 
 
 def blocks(**values):

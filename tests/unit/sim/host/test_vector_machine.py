@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from diastole_sim.golden.loss_scale import LossScale
-from diastole_sim.host.bell import BellMachine
 from diastole_sim.host.errors import ProductError
 from diastole_sim.host.product import Product
+from diastole_sim.host.vector_machine import VectorMachine
 from diastole_sim.machines.board.board_machine import BoardMachine
 from diastole_sim.machines.board.link import Link
 from diastole_sim.spec.command_errors import ErrorCode
@@ -60,7 +60,7 @@ def product(copier):
 @pytest.fixture
 def machine(product):
     played = Played(Product.load(product), memory_base=0, memory_bytes=1 << 16)
-    with BellMachine(played, seed=9) as made:
+    with VectorMachine(played, seed=9) as made:
         yield made
     assert made.machine.closed
 
@@ -120,7 +120,7 @@ def test_on_a_board(product):
     """What the machine wrote is there when somebody looks, and what the host wrote before."""
     played = Played(Product.load(product), memory_base=0, memory_bytes=1 << 12)
     line = ModelLine(MachineBridge(played))
-    with BellMachine(BoardMachine(played.product, Link(line)), seed=9) as made:
+    with VectorMachine(BoardMachine(played.product, Link(line)), seed=9) as made:
         made.write(0x100, np.arange(64, dtype=np.uint8))
         made.step, made.step_end, made.command_first = 3, 7, 2
         assert made.run_at(0x800, 30).error == ErrorCode.NONE
@@ -137,4 +137,4 @@ def test_on_a_board(product):
 
 def test_a_product_without_a_unit_is_refused(copier):
     with pytest.raises(ProductError, match=r"no vector unit; .* vector\.enable = true"):
-        BellMachine(SimpleNamespace(product=Product.load(copier(128))))
+        VectorMachine(SimpleNamespace(product=Product.load(copier(128))))
