@@ -289,9 +289,9 @@ def sudden_resets(product: Path, log: Log) -> None:
             for cycles in range(240):
                 _reset_suddenly(s, op, cycles)
             works(s)
-        s = scenario_on(device, golden, {"m": 70, "n": 70, "k": 70})
+        large = scenario_on(device, golden, {"m": 70, "n": 70, "k": 70})
         for cycles in range(240, 1200, 17):
-            _reset_suddenly(s, "convert", cycles)
+            _reset_suddenly(large, "convert", cycles)
         works(s)
 
 
