@@ -292,7 +292,7 @@ def sudden_resets(product: Path, log: Log) -> None:
         large = scenario_on(device, golden, {"m": 70, "n": 70, "k": 70})
         for cycles in range(240, 1200, 17):
             _reset_suddenly(large, "convert", cycles)
-        works(s)
+        works(scenario_on(device, golden))
 
 
 def _reset_suddenly(s: Scenario, op: str, cycles: int) -> None:
