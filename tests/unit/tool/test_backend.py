@@ -109,7 +109,7 @@ def test_hardware_of_a_product(hardware, tmp_path):
             BadInput,
             "the work is too large for this computer: heap is full",
         ),
-        (MemoryError(), BadInput, "the work is too large for this computer: no memory"),
+        (MemoryError(), BadInput, "the work is too large for this computer: no memory is left"),
     ],
     ids=lambda value: type(value).__name__ if isinstance(value, Exception) else "",
 )
@@ -168,8 +168,8 @@ def test_generation_is_told(monkeypatch, capsys, tmp_path):
     assert cached_product(PICO) == tmp_path
     assert calls == [(PICO, tmp_path)]
     assert capsys.readouterr().err == (
-        "diastole: generating diastole_pico and compiling the Verilog takes about 20 s\n, "
-        "once for this configuration"
+        "diastole: generating diastole_pico and compiling the Verilog takes about 20 s, "
+        "once for this configuration\n"
     )
 
 

@@ -124,7 +124,7 @@ def test_memory_is_free_when_the_last_reference_is_gone(holder):
 def test_what_is_written_is_read(holder, np_rng):
     tensor, wanted = filled(holder, np_rng)
     got = tensor.read()
-    for name in ("shape", "tensor_class", "chosen", "block", "tensor_exponent"):
+    for name in ("shape", "tensor_class", "storage", "block", "tensor_exponent"):
         assert getattr(got, name) == getattr(wanted, name), name
     for name in ("amax", "nan", "inf", "saturated", "underflowed"):
         assert getattr(got, name) == getattr(tensor, name) == getattr(wanted, name), name

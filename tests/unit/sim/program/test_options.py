@@ -164,7 +164,7 @@ def test_layers_that_do_not_fit_are_counted(name, momentum, fits, task):
     assert caught.value.fitting == fits
     said = "" if momentum is None else f" (momentum {momentum:g})"
     assert str(caught.value).startswith(
-        f"hidden has {fits + 1} layers, and {fits} fit with {name}{said}: "
+        f"hidden has {fits + 1} layers, but at most {fits} fit with {name}{said}: "
     )
 
 

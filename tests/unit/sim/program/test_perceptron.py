@@ -216,7 +216,7 @@ def test_floors_of_the_scale(np_rng):
         scaling = LossScaling(exponent=3, window=2, floors=floors)
         runs.append(SmallRun(np_rng, MOMENTUM, loss_scaling=scaling, steps=6))
     plain, floored = (each.program.training for each in runs)
-    loads = [(each.table, each.first, each.count) for each in floored if each.opcode == Opcode.LOAD]
+    loads = [(each.which, each.first, each.count) for each in floored if each.opcode == Opcode.LOAD]
     assert loads.count((VectorTable.CONSTANTS, 255, 1)) == 1
     assert len(floored) == len(plain) + 1
     run, found = runs[1].start(), []

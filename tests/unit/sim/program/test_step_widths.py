@@ -97,7 +97,7 @@ def test_thresholds():
     initial = {}
     made = StepWidths(FAST, steps=4, layers=2, plan=plan, initial=initial)
     commands = made.begin().commands()
-    assert [(each.opcode, each.table, each.count) for each in commands] == [
+    assert [(each.opcode, each.which, each.count) for each in commands] == [
         (Opcode.LOAD, VectorTable.WIDTHS, 8),
         (Opcode.LOAD, VectorTable.EPS, 8),
     ]

@@ -227,7 +227,7 @@ def test_tables_become_areas_and_loads():
     assert len(bench.writer.commands) == 0
     initial = {}
     loads = bench.writer.load_tables(initial, "forward").commands()
-    assert [each.table for each in loads] == [0, 4]  # it has no constants
+    assert [each.which for each in loads] == [0, 4]  # it has no constants
     for load, data in zip(loads, initial.values(), strict=True):
         area = bench.plan.areas[list(initial)[list(initial.values()).index(data)]]
         assert load.address_x == area.address

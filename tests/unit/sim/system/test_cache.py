@@ -249,7 +249,7 @@ for _ in range(60):
         if chance.random() < 0.2:
             with (entry / "record.json").open("r+") as file:
                 file.write("?")
-    os.close(module._held.pop(cache.folder / f"{key}.use"))  # as if this process had ended
+    os.close(module._locks.pop(cache.folder / f"{key}.use"))  # as if this process had ended
 tell()
 """
     processes = [other_process(tmp_path, body, seed) for seed in range(4)]

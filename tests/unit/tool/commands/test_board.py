@@ -58,15 +58,15 @@ def test_a_board_is_written(diastole, quick, tmp_path):
     text = "the counts leave out the blocks that the flow adds: two SmartConnects and a reset block"
     keys = "cell.pipeline=full and memory.output_register=true"
     added = "--set cell.pipeline=full --set memory.output_register=true"
-    lacks = f"no clock is known of kv260 without {keys}, and 100 MHz are asked for: add {added}"
+    lacks = f"no clock of kv260 was measured without {keys}, but the clock is 100 MHz: add {added}"
     assert result.err == [f"diastole: {text}", f"diastole: warning: {lacks}"]
 
 
 def test_keys_that_a_clock_needs(diastole, quick):
     """What is measured without them is no reason for a warning, nor is a machine that has them."""
-    said = "44.8 MHz is known of ulx3s without cell.pipeline=full and memory.output_register=true, "
+    said = "ulx3s reaches 44.8 MHz without cell.pipeline=full and memory.output_register=true, "
     found = diastole("board", "ulx3s", "nano.toml", "-o", "out", "--clock", "75")
-    assert any(said + "and 75 MHz are asked for" in line for line in found.err)
+    assert any(said + "but the clock is 75 MHz" in line for line in found.err)
     one = ("--set", "cell.pipeline=full")
     found = diastole("board", "ulx3s", "nano.toml", "-o", "out", "--clock", "75", *one)
     assert any(line.endswith("add --set memory.output_register=true") for line in found.err)
@@ -153,7 +153,7 @@ def test_a_vector_unit_is_warned_of(diastole, quick):
     assert result.code == 0
     assert result.err == [
         (
-            "diastole: warning: programs for whole steps on the machine seldom fit the "
+            "diastole: warning: programs of whole steps seldom fit the "
             "memory of ulx3s: --set vector.enable=false leaves the vector unit out"
         )
     ]

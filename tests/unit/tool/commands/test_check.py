@@ -10,10 +10,10 @@ def test_check_a_good_file(diastole):
     result = diastole("check", "nano.toml", "--set", "array.rows=3")
     assert (result.code, result.err) == (0, [])
     assert result.out == (
-        "nano.toml: format good: diastole_nano, 3 x 2 cells with blocks of 8 x 8, 384 "
-        "multipliers, accumulators of 44 bits\n  x: bfp4, groups 8x8, scale floor, "
-        "rounding nearest\n  w: bfp4 by 8x8, scale floor, rounded nearest\n  dy: bfp4 by "
-        "8x8, scale floor, rounded stochastic-b\n  products: exact in 8 bits\n  "
+        "nano.toml: good: diastole_nano, 3 x 2 cells with blocks of 8 x 8, 384 "
+        "multipliers, accumulators of 44 bits\n  x: format bfp4, groups 8x8, scale floor, "
+        "rounding nearest\n  w: format bfp4, groups 8x8, scale floor, rounding nearest\n  dy: format bfp4, groups "
+        "8x8, scale floor, rounding stochastic-b\n  products: exact in 8 bits\n  "
         f"{usual_use(shaped(3))}\nnext: diastole generate nano.toml --set=array.rows=3 -o "
         "product\n"
     )
@@ -31,7 +31,7 @@ def test_check_names_chunks_that_would_do(diastole):
     result = diastole("check", "nano.toml", "--set", "accumulator.kind=float", *cells)
     assert (result.code, result.out) == (2, "")
     (line,) = result.err
-    assert line.endswith("48, 96, 144, 192 and so on would do, not 64")
+    assert line.endswith("not 64: use 48, 96, 144, 192 and so on")
 
 
 def shaped(rows):

@@ -27,7 +27,7 @@ def test_an_interrupt_is_one_line(diastole, monkeypatch):
 
 @pytest.mark.parametrize(
     "given, words",
-    [(["Unable to allocate 3.55 PiB"], "Unable to allocate 3.55 PiB"), ([], "no memory")],
+    [(["Unable to allocate 3.55 PiB"], "Unable to allocate 3.55 PiB"), ([], "no memory is left")],
 )
 def test_more_memory_than_there_is_takes_one_line(diastole, monkeypatch, given, words):
     def greedy(*_):

@@ -220,7 +220,7 @@ def test_data_with_nan_is_warned_of(diastole, tmp_path):
     np.savez(tmp_path / "a.npz", A=np.array([[np.nan, np.inf, 1, 2]], dtype=np.float32))
     result = diastole("formats", "--data", "a.npz", "--formats", "bfp4")
     assert result.err == [
-        "diastole: warning: A holds NaN (1 of 4 elements), taken as +0",
+        "diastole: warning: A holds NaN (1 of 4 elements), which become +0",
         (
             "diastole: warning: A holds Inf (1 of 4 elements), which become the largest "
             "magnitude of the group (0 in a group of zeros with a scale of its own)"

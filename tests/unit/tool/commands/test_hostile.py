@@ -77,7 +77,7 @@ TWICE = {
         f"--set: array.rows {AGAIN}, as 2 and 4"
     ),
     "check nano.toml --set array={rows=2} --set array.rows=4": (
-        "--set: array and array.rows set the same key twice"
+        "--set: array and array.rows give the same key twice"
     ),
     f"{ESTIMATE} --over array.rows=2 --over array.rows=4": f"--over: array.rows {AGAIN}",
     f"{COMPARE} --over format=bfp2": f"--over: format {AGAIN}",

@@ -238,9 +238,9 @@ def test_all_mistakes_at_once():
         width = 64
     """
     assert sorted(problems(text, "array.cols=99", "nonsense", "accumulator.fraction=2.5")) == [
+        '--set must be KEY=VALUE, not "nonsense"',
         "--set: accumulator.fraction must be an integer in 0..32, not 2.5",
         "--set: array.cols must be an integer in 1..64, not 99",
-        '--set must be KEY=VALUE, not "nonsense"',
         "f.toml: array.block must be one of 1, 2, 4, 8, 16, 32, not 7",
         "f.toml: array.rows must be an integer in 1..64, not 0",
         "f.toml: bits is an unknown key; the nearest is rounding.bits",

@@ -38,7 +38,9 @@ def machine(monkeypatch):
 
 def test_a_wrong_result_is_found_before_its_waves_are_read(machine):
     machine(Faulty)
-    with pytest.raises(CheckFailed, match=r"is not the golden model: .*Y, index .1, 2.:"):
+    with pytest.raises(
+        CheckFailed, match=r"differs from the golden model: .*tensor Y, index .1, 2.:"
+    ):
         observe.observe(CONFIG, ["dx", "forward"], AXES, seed=0)
 
 
@@ -56,7 +58,7 @@ def test_a_wrong_conversion_is_found(machine):
             return super().convert(array + (array == array.max()), *arguments, **options)
 
     machine(Changed)
-    with pytest.raises(CheckFailed, match=r"is not the golden model: .*tensor X_q"):
+    with pytest.raises(CheckFailed, match=r"differs from the golden model: .*tensor X_q"):
         observe.observe(CONFIG, ["forward"], AXES, seed=0)
 
 

@@ -140,14 +140,14 @@ TOPOLOGY_READ = (
         (
             ["M,K,N", "1,2,3", "1,2,3,4", "1,2,3,,5"],
             [
-                "line 3: cell 4 has no heading above it, but 4",
-                "line 4: cell 5 has no heading above it, but 5",
+                "line 3: cell 4 holds 4, but has no heading",
+                "line 4: cell 5 holds 5, but has no heading",
             ],
         ),
-        (["M,,K,N", "1,7,2,3"], ["line 2: cell 2 has no heading above it, but 7"]),
+        (["M,,K,N", "1,7,2,3"], ["line 2: cell 2 holds 7, but has no heading"]),
         (
             [TOPOLOGY, "a, 5, 5, 3, 3, 3, 4, 1, 2"],
-            ["line 2: cell 9 has no heading above it, but 2"],
+            ["line 2: cell 9 holds 2, but has no heading"],
         ),
         (["M,K,N,Batch", "1,2,3,0"], ["line 2: batch must be an integer in 1..16777215, not 0"]),
         (

@@ -88,7 +88,7 @@ def test_warnings_name_the_tensor():
     bad = np.array([[np.nan, np.inf], [-np.inf, 0]], np.float32)
     good = np.zeros((2, 2), np.float32)
     assert tensors.warnings({"X": good, "W": bad}, "flag") == [
-        "W holds NaN (1 of 4 elements), taken as +0",
+        "W holds NaN (1 of 4 elements), which become +0",
         f"W holds Inf (2 of 4 elements), {LARGEST}",
     ]
     assert tensors.warnings({"X": good, "W": bad}, "poison") == [
@@ -350,7 +350,8 @@ def test_operands_by_codes(npz):
     assert tensors.check_sizes("forward", got.tensors, MX) == tensors.Sizes(m=1, k=5, n=2)
     path = npz(**MX_X, **MX_W)
     assert (
-        f"{path}: has no array X (it has" in refused(tensors.read_tensors, path, "forward", MX)[0]
+        f"{path}: has no array X; the arrays of the file are"
+        in refused(tensors.read_tensors, path, "forward", MX)[0]
     )
 
 

@@ -41,7 +41,7 @@ def test_every_operation_is_in_it(view):
 
 def test_data_are_the_same_every_time(view):
     one, other = make_vectors(view), make_vectors(view)
-    for name in ("given", "wanted", "writes", "reads"):
+    for name in ("inputs", "expected", "writes", "reads"):
         assert getattr(one, name) == getattr(other, name)
 
 

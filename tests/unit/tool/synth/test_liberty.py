@@ -77,7 +77,7 @@ def test_only_a_nand_is_the_unit(tmp_path, function):
 def test_what_is_no_library(tmp_path):
     empty = tmp_path / "empty.lib"
     empty.write_text("library (none) { cell (INV) { area : 1; } }")
-    with pytest.raises(BadInput, match=r"empty.lib: is no library of cells with a NAND of two"):
+    with pytest.raises(BadInput, match=r"empty.lib: is not a library of cells with a NAND of two"):
         Library.read(empty)
     with pytest.raises(BadInput, match=r"absent.lib: No such file"):
         Library.read(tmp_path / "absent.lib")

@@ -68,7 +68,7 @@ def test_a_cable_that_is_pulled(ends):
     master, slave = ends
     port = SerialPort(os.ttyname(slave))
     os.close(master)
-    with pytest.raises(LinkLost, match="the port has gone: "):
+    with pytest.raises(LinkLost, match="the serial port has disappeared: "):
         ask(port)
     port.close()
 

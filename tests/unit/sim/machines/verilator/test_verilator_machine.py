@@ -292,7 +292,7 @@ def test_trace_in_fst(copier, tmp_path):
 
 
 def test_what_fst_needs(monkeypatch):
-    monkeypatch.setattr(build_module, "HEADERS_OF_FST", ("vector", "no_such_header.h"))
+    monkeypatch.setattr(build_module, "FST_HEADERS", ("vector", "no_such_header.h"))
     text = "no_such_header.h, for waves in FST is missing; install it with: sudo apt-get install "
     with pytest.raises(ToolMissing, match=text):
         require_fst(find_compiler())
