@@ -12,8 +12,9 @@ def test_check_a_good_file(diastole):
     assert result.out == (
         "nano.toml: good: diastole_nano, 3 x 2 cells with blocks of 8 x 8, 384 "
         "multipliers, accumulators of 44 bits\n  x: format bfp4, groups 8x8, scale floor, "
-        "rounding nearest\n  w: format bfp4, groups 8x8, scale floor, rounding nearest\n  dy: "
-        "format bfp4, groups 8x8, scale floor, rounding stochastic-b\n  products: exact in 8 bits\n  "
+        "rounding nearest\n  w: format bfp4, groups 8x8, scale floor, rounding nearest\n"
+        "  dy: format bfp4, groups 8x8, scale floor, rounding stochastic-b\n"
+        "  products: exact in 8 bits\n  "
         f"{usual_use(shaped(3))}\nnext: diastole generate nano.toml --set=array.rows=3 -o "
         "product\n"
     )
