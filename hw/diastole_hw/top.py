@@ -175,9 +175,9 @@ class Top(Elaboratable):
             fetch.done.eq(core.done),
             counters.events.eq(core.events),
             counters.clear.eq(registers.clear),
-            counters.asked.eq(registers.asked),
+            counters.requested.eq(registers.requested),
             counters.at.eq(registers.at),
-            registers.known.eq(counters.known),
+            registers.word_valid.eq(counters.word_valid),
             registers.word.eq(counters.word),
         ]
         wiring.connect(m, fetch.command, core.command)

@@ -151,7 +151,7 @@ TWO_LEVELS = Machine(
 
 VECTOR_MODULES = tuple(
     """
-    block_walk chain_setup chain_walk conversions decode descriptor_check feed first_place
+    block_walk chain_setup chain_walk conversions decode descriptor_check feed position_base
     float_add float_mul gathered_rows input_fill input_requests input_streams instruction_check
     issue lane loss_scale_rule operands output_streams pack_bytes parabola prefetch product_walk
     program_scan row_pack row_unpack segment_requests special_argument special_lane

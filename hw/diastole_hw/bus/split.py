@@ -5,7 +5,7 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import exact_log2
 
-from diastole_hw.bus.services import owned_request_layout, whose_layout
+from diastole_hw.bus.services import owned_request_layout, owner_tag_layout
 from diastole_hw.carry_save import sum_of_three
 from diastole_hw.data_registers import data_register
 from diastole_sim.spec.command_table import ADDRESS_BITS
@@ -18,7 +18,7 @@ BURST = data.StructLayout(
         "addr": unsigned(ADDRESS_BITS),
         "len": unsigned(8),
         "last": 1,  # of its request
-        "whose": whose_layout(),
+        "owner_tag": owner_tag_layout(),
     }
 )
 
@@ -94,8 +94,8 @@ class BurstSplitter(wiring.Component):
         last = data_register()  # the next burst is the last of its request
         begins = data_register()  # the request begins in the window
         fits = data_register()  # the next burst ends in the window
-        whose = data_register(whose_layout())
-        taken = Signal()
+        owner_tag = data_register(owner_tag_layout())
+        accepted = Signal()
         given = Signal()
         inside = Signal()
         until = Mux(last, end, BURST_BEATS - 1)
@@ -106,8 +106,8 @@ class BurstSplitter(wiring.Component):
             self.o.p.addr.eq(Cat(Const(0, low), place_, group)),
             self.o.p.len.eq((until - place_)[:in_burst]),
             self.o.p.last.eq(last),
-            self.o.p.whose.eq(whose),
-            taken.eq(self.i.valid & self.i.ready),
+            self.o.p.owner_tag.eq(owner_tag),
+            accepted.eq(self.i.valid & self.i.ready),
             given.eq(self.o.valid & self.o.ready),
             self.i.ready.eq(~self.stop & (~self.held | (given & last))),
         ]
@@ -135,7 +135,7 @@ class BurstSplitter(wiring.Component):
             beats, first[:in_burst], Cat(~limit_place, Const(-1, len(further) + 1))
         )
         near = Mux(loads, beyond[-1], (further == 1) & (end < limit_place))
-        with m.If(given | taken):
+        with m.If(given | accepted):
             m.d.sync += [
                 group.eq(next_group),
                 last.eq(next_last),
@@ -143,12 +143,12 @@ class BurstSplitter(wiring.Component):
                 fits.eq((next_group < limit_group) | ((next_group == limit_group) & near)),
                 place_.eq(Mux(loads, first[:in_burst], 0)),
                 further.eq(Mux(loads, ends[in_burst:], further - 1)),
-                self.held.eq(taken | ~last),
+                self.held.eq(accepted | ~last),
             ]
-        with m.If(taken):
+        with m.If(accepted):
             m.d.sync += [
                 begins.eq(Cat(Const(0, low), first) >= self.base),
-                whose.eq(self.i.p.whose),
+                owner_tag.eq(self.i.p.owner_tag),
             ]
         with m.If(self.clear):
             m.d.sync += self.held.eq(0)

@@ -51,7 +51,7 @@ class Conversions(wiring.Component):
 
     Members
     -------
-    asked : In(stream of conversion_layout(plan))
+    requested : In(stream of conversion_layout(plan))
         Conversions of commands.
     image : In(stream of image_layout(choices=plan.has_choices))
         Images of chains, whose rows go to the converter.
@@ -72,7 +72,7 @@ class Conversions(wiring.Component):
         Threshold and widths of the slot, read and written, on a machine that decides widths.
     """
 
-    asked: stream.Interface
+    requested: stream.Interface
     image: stream.Interface
     converter: wiring.PureInterface
 
@@ -84,7 +84,7 @@ class Conversions(wiring.Component):
         entry = Out(range(self.vector.slot_entries))
         super().__init__(
             {
-                "asked": In(stream.Signature(conversion_layout(plan))),
+                "requested": In(stream.Signature(conversion_layout(plan))),
                 "image": In(stream.Signature(image_layout(choices=plan.has_choices))),
                 "step": In(32),
                 "done": Out(1),
@@ -118,16 +118,16 @@ class Conversions(wiring.Component):
         slots = self._slots(m, job)
         with m.FSM():
             with m.State("IDLE"):
-                m.d.comb += [self.image.ready.eq(1), self.asked.ready.eq(~self.image.valid)]
+                m.d.comb += [self.image.ready.eq(1), self.requested.ready.eq(~self.image.valid)]
                 # No conversion in progress: accept an image or a command.
                 with m.If(self.image.valid):
                     m.d.sync += [self.of_image.eq(1), cut.eq(self.image.p.cut), *self._image(job)]
                     m.next = "SLOT"
-                with m.Elif(self.asked.valid):
+                with m.Elif(self.requested.valid):
                     # Load all fields: values unknown at power-up must not reach the converter.
-                    m.d.sync += [self.of_image.eq(0), cut.eq(0), job.eq(self.asked.payload)]
+                    m.d.sync += [self.of_image.eq(0), cut.eq(0), job.eq(self.requested.payload)]
                     m.next = "OFFER"
-                    with m.If(self.asked.p.slot != 0):
+                    with m.If(self.requested.p.slot != 0):
                         m.next = "SLOT"
             # Address the slot, or start to read its words.
             with m.State("SLOT"):

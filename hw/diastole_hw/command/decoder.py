@@ -268,19 +268,19 @@ class Decoder(wiring.Component):
         """Yield conditions under which a conversion asks for a width by slot or for a decision
         without a slot, or for a class that has no choice."""
         if self.limits.has_choices:
-            asks = values["by_slot"] | values["decides"]
-            yield asks & ~values["slot"].any()
+            needs_width = values["by_slot"] | values["decides"]
+            yield needs_width & ~values["slot"].any()
             for number, decided in enumerate(self.limits.choices):
                 if not decided:
-                    yield asks & (values["class_x"] == number)
+                    yield needs_width & (values["class_x"] == number)
 
     def _bad_nest(self, opcode, values):
         """Return whether a length of the loop nest is not among the lengths of the machine."""
         assert self.limits.nests is not None
-        taken = self.limits.nests.of(MULTIPLYING[opcode].name) if opcode in NESTED else None
-        if taken is None:
+        nest = self.limits.nests.of(MULTIPLYING[opcode].name) if opcode in NESTED else None
+        if nest is None:
             return Const(0, 1)
-        known = {field: getattr(taken, name) for name, field in NEST_FIELDS.items()}
+        known = {field: getattr(nest, name) for name, field in NEST_FIELDS.items()}
         return _any(
             ~_any(values[field] == length for length in (0, *lengths))
             for field, lengths in known.items()

@@ -150,7 +150,7 @@ class Dispatch(wiring.Component):
         On a machine that decides widths. With the command of ``convert``: the slot supplies the
         width, the conversion decides the next width. ``last`` has a bit per slot: its last tensor
         has two planes, not 1.
-    image_asked, image_done, converted_class : In(1), In(1), In(2)
+    image_requested, image_done, converted_class : In(1), In(1), In(2)
         Pulses: the command of the vector unit requests the image of a chain; the converter has
         written the image, before another image is requested. The class of the converted tensor is
         valid with ``image_done`` or ``convert.done``.
@@ -175,7 +175,7 @@ class Dispatch(wiring.Component):
             "fault": Out(8),
             "fault_number": Out(1),
             "convert_slot": Out(8),
-            "image_asked": In(1),
+            "image_requested": In(1),
             "image_done": In(1),
             "converted_class": In(2),
             "chain_stalled": In(1),
@@ -209,11 +209,11 @@ class Dispatch(wiring.Component):
         is_convert = command.opcode == Opcode.CONVERT
         has_vector = self.plan.vector is not None
         multiplies, product_due = ~is_convert, due & ~is_convert
-        of_vector, chained, room = Const(0, 1), Const(0, 1), Const(0, 1)
+        of_vector, chained, space = Const(0, 1), Const(0, 1), Const(0, 1)
         if has_vector:
-            of_vector, chained, room = self._of_vector(m, command)
+            of_vector, chained, space = self._of_vector(m, command)
             multiplies = (~is_convert & ~of_vector) | chained
-            product_due = due & multiplies & (~chained | room)
+            product_due = due & multiplies & (~chained | space)
         m.d.comb += [
             due.eq(self.command.valid & ((here == 0) | (command.ahead & ~here.bit_select(at, 1)))),
             self.command.ready.eq(starts),
@@ -226,7 +226,7 @@ class Dispatch(wiring.Component):
         if has_vector:
             others = Signal(2, name="others")
             vector_due = due & of_vector & (~chained | self.product.ready)
-            engines.append(self._run(m, command, at, vector_due, room))
+            engines.append(self._run(m, command, at, vector_due, space))
             engines.append(self._image(m))
         m.d.comb += starts.eq(reduce(or_, (engine.starts for engine in engines)))
         worked = here
@@ -260,7 +260,7 @@ class Dispatch(wiring.Component):
             m.d.comb += events.running.eq(running | (here & others).any() | (due & of_vector))
             runs = engines[-2].under_way | engines[-1].under_way
             self._wait_for_chains(m, command, starts & of_vector, runs)
-            self._notice(m)
+            self._report_events(m)
         self._report(m)
         return m
 
@@ -272,21 +272,21 @@ class Dispatch(wiring.Component):
             chained.eq(among(command.opcode, CHAINED) & ~(command.skip & self.overflowed)),
             self.product.operands.chain.eq(chained),
         ]
-        return among(command.opcode, VECTOR_OPCODES), chained, Signal(name="room_for_chain")
+        return among(command.opcode, VECTOR_OPCODES), chained, Signal(name="space_for_chain")
 
-    def _run(self, m, command, at, due, room):
+    def _run(self, m, command, at, due, space):
         """Run commands of the vector unit in order. A chain with a product waits in a queue for the
-        preceding chain, and the product can begin at once. Drive ``room``."""
+        preceding chain, and the product can begin at once. Drive ``space``."""
         vector = self.vector
-        layout = data.StructLayout({"asked": vector.command.payload.shape(), "number": 1})
+        layout = data.StructLayout({"requested": vector.command.payload.shape(), "number": 1})
         m.submodules.queue = queue = StreamFifo(layout, 1)
         m.d.comb += [
-            room.eq(queue.i.ready),
+            space.eq(queue.i.ready),
             queue.i.valid.eq(due),
             queue.i.p.number.eq(at),
-            *self._ask(command, queue.i.p.asked),
+            *self._request(command, queue.i.p.requested),
             vector.step.eq(self.step),
-            vector.command.payload.eq(queue.o.p.asked),
+            vector.command.payload.eq(queue.o.p.requested),
             vector.command.valid.eq(queue.o.valid),
             queue.o.ready.eq(vector.command.ready),
         ]
@@ -308,11 +308,11 @@ class Dispatch(wiring.Component):
         under_way = Signal(2, name="images_now")
         with m.If(self.image_done):
             m.d.sync += under_way.eq(0)
-        with m.If(self.image_asked):
+        with m.If(self.image_requested):
             m.d.sync += under_way.eq(Mux(self.vector_number, 2, 1))
         return Engaged(Const(0, 1), under_way)
 
-    def _ask(self, command, given):
+    def _request(self, command, given):
         """Yield the assignments of a command to the vector unit."""
         chain = given.chain
         yield from (
@@ -358,7 +358,7 @@ class Dispatch(wiring.Component):
             waits.chain.eq(runs.any() & ~updates),
         ]
 
-    def _notice(self, m):
+    def _report_events(self, m):
         """Track in ``overflowed`` whether a value of this step was too large."""
         flags = self.flags
         seen = flags.overflow | flags.dy_nan | flags.dy_inf | self.vector.overflow

@@ -66,7 +66,7 @@ class Panels(wiring.Component):
         rooms = nests.forward.stream_blocks, nests.forward.held_blocks
         operands = self._lengths(m, nests)
         last = len(operands[0]) - 1
-        held = data_register()  # the current operand: 1 is the stationary operand
+        stationary = data_register()  # the current operand: 1 is the stationary operand
         at = data_register(range(last + 1))  # number of the current length
         loads = data_register()
         ended = Signal(init=1)
@@ -78,7 +78,7 @@ class Panels(wiring.Component):
         all_found = data_register()
         factor = data_register(found.shape())  # found before this length
         after = Signal.like(left)
-        m.d.sync += beyond.eq(beyond | (found > Mux(held, rooms[1], rooms[0])))
+        m.d.sync += beyond.eq(beyond | (found > Mux(stationary, rooms[1], rooms[0])))
         m.d.comb += [after.eq(left + step + begins), self.done.eq(ended & ~self.start)]
         # End: the count exceeds the capacity, or is complete.
         with m.If(beyond | all_found):
@@ -86,7 +86,7 @@ class Panels(wiring.Component):
         # Load the next length.
         with m.Elif(loads):
             m.d.sync += [loads.eq(0), begins.eq(1), factor.eq(found)]
-            with m.Switch(Cat(at, held)):
+            with m.Switch(Cat(at, stationary)):
                 for number, lengths in enumerate(operands):
                     for n, (size, each) in enumerate(lengths):
                         with m.Case(number << len(at) | n):
@@ -101,13 +101,13 @@ class Panels(wiring.Component):
         with m.Elif(at != last):
             m.d.sync += [at.eq(at + 1), loads.eq(1)]
         # Go on to the stationary operand.
-        with m.Elif(~held & keeps[1]):
-            m.d.sync += [held.eq(1), at.eq(0), loads.eq(1)]
+        with m.Elif(~stationary & keeps[1]):
+            m.d.sync += [stationary.eq(1), at.eq(0), loads.eq(1)]
             m.d.sync += found.eq(nests.forward.pass_blocks)
         with m.Else():
             m.d.sync += all_found.eq(1)
         with m.If(self.start):
-            m.d.sync += [ended.eq(0), held.eq(~keeps[0]), at.eq(0), loads.eq(1)]
+            m.d.sync += [ended.eq(0), stationary.eq(~keeps[0]), at.eq(0), loads.eq(1)]
             m.d.sync += [all_found.eq(0), beyond.eq(0)]
             m.d.sync += found.eq(Mux(keeps[0], 1, nests.forward.pass_blocks))
         return m
@@ -131,7 +131,7 @@ class Panels(wiring.Component):
 
         return (
             lengths("t", all_tiles, "streamed", "t", "streamed_planes"),
-            lengths("groups", ~all_tiles, "lanes", "lane_blocks", "held_planes"),
+            lengths("groups", ~all_tiles, "lanes", "lane_blocks", "stationary_planes"),
         )
 
     def _of_operation(self, m, nests):
@@ -152,27 +152,27 @@ class Panels(wiring.Component):
                     m.d.comb += [own[name].eq(each) for name, each in one.items()]
         return own
 
-    def _values(self, operation, taken):
+    def _values(self, operation, nest):
         """Return by name the lengths and sizes of one operation."""
         command = self.command
         (product,) = operation.products
 
-        def length(field, accepted):
+        def length(field, choices):
             given = command[f"nest_{field}"]
-            return Mux(given == 0, accepted[-1], given)[: accepted[-1].bit_length()]
+            return Mux(given == 0, choices[-1], given)[: choices[-1].bit_length()]
 
         sizes = zip(("streamed", "lanes", "contraction"), product.loops, strict=True)
         own = {name: command[axis] for name, axis in sizes}
         own |= {
-            "t": length("t", taken.t_blocks),
-            "groups": length("groups", taken.groups),
-            "chunk": length("chunk", taken.chunk),
-            "chunk_side": Const(taken.chunk_side),
+            "t": length("t", nest.t_blocks),
+            "groups": length("groups", nest.groups),
+            "chunk": length("chunk", nest.chunk),
+            "chunk_side": Const(nest.chunk_side),
         }
-        own["lane_blocks"] = times(own["groups"], taken.lane_side)
+        own["lane_blocks"] = times(own["groups"], nest.lane_side)
         if self.limits.has_planes:
             own["streamed_planes"] = self._planes(product.streaming.tensor_class)
-            own["held_planes"] = self._planes(product.stationary.tensor_class)
+            own["stationary_planes"] = self._planes(product.stationary.tensor_class)
         return own
 
     def _planes(self, tensor_class):

@@ -9,25 +9,25 @@ from diastole_hw.bus.gathered_writes import DEPTH
 from diastole_hw.bus.services import ReadSignature, WriteSignature
 from diastole_hw.convert.by_class import by_class
 from diastole_hw.convert.converter_control import ConverterControl, convert_layout
+from diastole_hw.convert.image.copy_arbiter import CopyArbiter
 from diastole_hw.convert.image.exponents import ExponentField
 from diastole_hw.convert.image.image_maxima import MAX_COL_BLOCKS
 from diastole_hw.convert.image.image_writer import ImageWriter
 from diastole_hw.convert.image.pack import Packer, PlanePacker
 from diastole_hw.convert.image.reorder import Reorder
-from diastole_hw.convert.image.turned import TurnedReorder
-from diastole_hw.convert.image.turns import CopyTurns
+from diastole_hw.convert.image.transposed_reorder import TransposedReorder
 from diastole_hw.convert.intake.feed import Feed, fed_row_layout
 from diastole_hw.convert.intake.intake import Intake
 from diastole_hw.convert.intake.read_requests import ReadRequests
 from diastole_hw.convert.intake.tensor_walk import TensorWalk
 from diastole_hw.convert.intake.tile_index import TileIndex
-from diastole_hw.convert.lanes.gather import Gather, squares_layout
 from diastole_hw.convert.lanes.monitor import Monitor
 from diastole_hw.convert.lanes.quantise import MONITORED
 from diastole_hw.convert.lanes.reduction import Largest
 from diastole_hw.convert.lanes.scale import tensor_scale
 from diastole_hw.convert.lanes.tile_quantiser import TileQuantiser
-from diastole_hw.convert.tile_layouts import asked_layout, waiting_tile_layout
+from diastole_hw.convert.lanes.unit_reduction import UnitReduction, squares_layout
+from diastole_hw.convert.tile_layouts import requested_layout, waiting_tile_layout
 from diastole_hw.convert.tile_order import cut_layout
 from diastole_hw.data_registers import data_register
 from diastole_hw.memory.ram import Ram
@@ -180,7 +180,7 @@ class Converter(wiring.Component):
         m.submodules.walk = walk = TensorWalk(self.sizes, in_patches=bool(self.kept_rows))
         m.submodules.requests = requests = ReadRequests(self.sizes)
         m.submodules.intake = intake = Intake(self.sizes, fed=self.fed)
-        to_request = StreamFifo(shape=asked_layout(self.sizes), depth=_TO_REQUEST)
+        to_request = StreamFifo(shape=requested_layout(self.sizes), depth=_TO_REQUEST)
         to_read = StreamFifo(shape=self._waiting_tile, depth=self.sizes.tiles_ahead)
         m.submodules.to_request = to_request
         m.submodules.to_read = to_read
@@ -228,13 +228,13 @@ class Converter(wiring.Component):
     def _waiting_tile(self):
         return waiting_tile_layout(self.sizes, in_patches=bool(self.kept_rows))
 
-    def _tile(self, m, job, start, waiting, taken, name, *, indexed):
-        """Pass tiles from the queue ``waiting`` to ``taken``. If ``indexed``, add the index of the
-        tile, unless the queue carries the index."""
+    def _tile(self, m, job, start, waiting, accepted, name, *, indexed):
+        """Pass tiles from the queue ``waiting`` to ``accepted``. If ``indexed``, add the index of
+        the tile, unless the queue carries the index."""
         m.d.comb += [
-            taken.valid.eq(waiting.valid),
-            waiting.ready.eq(taken.ready),
-            *(taken.p[each].eq(waiting.p[each]) for each in waiting.p.shape().members),
+            accepted.valid.eq(waiting.valid),
+            waiting.ready.eq(accepted.ready),
+            *(accepted.p[each].eq(waiting.p[each]) for each in waiting.p.shape().members),
         ]
         if self.kept_rows or not indexed:
             return
@@ -243,9 +243,9 @@ class Converter(wiring.Component):
             unit.start.eq(start),
             unit.cls.eq(job.cls),
             unit.cols.eq(job.cols),
-            unit.leaves.eq(taken.valid & taken.ready),
+            unit.leaves.eq(accepted.valid & accepted.ready),
             unit.last_col.eq(waiting.p.last_col),
-            taken.p.index.eq(unit.index),
+            accepted.p.index.eq(unit.index),
         ]
 
     def _tiles_of(self, m, job, name):
@@ -260,7 +260,7 @@ class Converter(wiring.Component):
             m.d.comb += cut[length].eq((job.cut[length] + less_1) >> shift)
         return cut
 
-    def _feed(self, m, job, start, intake, asked, requests):
+    def _feed(self, m, job, start, intake, requested, requests):
         """Stream the rows of a chain into the intake; no data are requested from memory meanwhile.
         Return whether the chain has more rows to send."""
         m.submodules.feed = feed = Feed(self.sizes)
@@ -272,9 +272,9 @@ class Converter(wiring.Component):
             feed.cols.eq(job.cols),
             *([feed.cut.eq(job.cut)] if self.kept_rows else []),
             intake.by_blocks.eq(job.fed),
-            requests.payload.eq(asked.payload),
-            requests.valid.eq(asked.valid & ~job.fed),
-            asked.ready.eq(requests.ready | job.fed),
+            requests.payload.eq(requested.payload),
+            requests.valid.eq(requested.valid & ~job.fed),
+            requested.ready.eq(requests.ready | job.fed),
         ]
         return feed.busy
 
@@ -284,7 +284,7 @@ class Converter(wiring.Component):
         sizes = self.sizes
         largest = Largest(bits=sizes.measured_bits)
         keys = {"halves": sizes.buffered_tiles, "by_blocks": self.fed}
-        m.submodules.gather = gather = Gather(self.sizes, reduction=largest, **keys)
+        m.submodules.gather = gather = UnitReduction(self.sizes, reduction=largest, **keys)
         m.submodules.quantiser = quantiser = TileQuantiser(self.sizes)
         tiles = StreamFifo(shape=self._waiting_tile, depth=max(2, sizes.buffered_tiles))
         pieces = max(2, sizes.buffered_tiles * sizes.most_pieces)
@@ -294,12 +294,12 @@ class Converter(wiring.Component):
         buffer = Ram(width=32 * sizes.lanes, depth=max(2, sizes.buffered_tiles * sizes.tile_words))
         m.submodules.buffer = buffer
         # The queues only hold tiles, or pieces of tiles, that are in the buffer.
-        m.d.sync += Assert(~intake.taken.valid | tiles.i.ready, "no room for a tile")
+        m.d.sync += Assert(~intake.loaded.valid | tiles.i.ready, "no room for a tile")
         m.d.sync += Assert(~gather.done | squares.i.ready, "no room for a piece's squares")
         m.d.comb += [
-            tiles.i.valid.eq(intake.taken.valid),
-            intake.taken.ready.eq(tiles.i.ready),
-            *(tiles.i.p[each].eq(intake.taken.p[each]) for each in tiles.i.p.shape().members),
+            tiles.i.valid.eq(intake.loaded.valid),
+            intake.loaded.ready.eq(tiles.i.ready),
+            *(tiles.i.p[each].eq(intake.loaded.p[each]) for each in tiles.i.p.shape().members),
         ]
         indexed = any(sizes.draws)
         self._tile(m, job, start, tiles.o, quantiser.tile, "quantised", indexed=indexed)
@@ -354,23 +354,23 @@ class Converter(wiring.Component):
         packed = self._pack(m, job, quantiser, quantiser.first, reorder, field, "")
         group, exponents = quantiser.first.group, field.o
         if sizes.two_copies:
-            reorder, field = TurnedReorder(self.sizes), ExponentField(self.sizes, copy=1)
-            turns = CopyTurns(self.sizes)
+            reorder, field = TransposedReorder(self.sizes), ExponentField(self.sizes, copy=1)
+            arbiter = CopyArbiter(self.sizes)
             m.submodules.reorder_t = reorder
             m.submodules.field_t = field
-            m.submodules.turns = turns
-            turned = self._pack(m, job, quantiser, quantiser.second, reorder, field, "_t")
-            connect(m, group, turns.first.group)
-            connect(m, exponents, turns.first.exponents)
-            connect(m, packed, turns.first.elements)
-            connect(m, quantiser.second.group, turns.second.group)
-            connect(m, field.o, turns.second.exponents)
-            connect(m, turned, turns.second.elements)
-            group, exponents, packed = turns.o.group, turns.o.exponents, turns.o.elements
+            m.submodules.arbiter = arbiter
+            transposed = self._pack(m, job, quantiser, quantiser.second, reorder, field, "_t")
+            connect(m, group, arbiter.first.group)
+            connect(m, exponents, arbiter.first.exponents)
+            connect(m, packed, arbiter.first.elements)
+            connect(m, quantiser.second.group, arbiter.second.group)
+            connect(m, field.o, arbiter.second.exponents)
+            connect(m, transposed, arbiter.second.elements)
+            group, exponents, packed = arbiter.o.group, arbiter.o.exponents, arbiter.o.elements
             m.d.comb += [
                 reorder.write_at.eq(quantiser.write_at),
                 quantiser.second.freed.eq(reorder.freed),
-                quantiser.first.freed.eq(turns.freed),
+                quantiser.first.freed.eq(arbiter.freed),
             ]
         else:
             # Elements wait for the last exponent of their group. The unit holds two groups.

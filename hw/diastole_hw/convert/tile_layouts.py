@@ -32,7 +32,7 @@ def walked_layout(sizes: ConverterSizes) -> data.StructLayout:
     )
 
 
-def asked_layout(sizes: ConverterSizes) -> data.StructLayout:
+def requested_layout(sizes: ConverterSizes) -> data.StructLayout:
     """Return the layout of a tile's fields that a request for the data needs."""
     members = walked_layout(sizes).members
     return data.StructLayout({name: members[name] for name in ("address", "rows", "cols")})

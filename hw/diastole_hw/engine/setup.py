@@ -10,12 +10,12 @@ from diastole_hw.plan.modes import OPERATION_OF, PRODUCTS, Mode, product_of
 from diastole_hw.plan.plan import Plan
 from diastole_hw.schedule.lengths import nest_lengths, nest_slabs
 from diastole_hw.schedule.tokens import (
-    GIVEN_RESULTS,
+    COMMAND_RESULTS,
     NEST_OPERANDS,
     operands_layout,
     product_layout,
 )
-from diastole_hw.transfer.address import Locate, whole_beats
+from diastole_hw.transfer.address import AddressGenerator, whole_beats
 from diastole_hw.transfer.times import times
 from diastole_sim.spec import operations
 from diastole_sim.spec.command_table import ADDRESS_BITS
@@ -64,7 +64,7 @@ class Setup(wiring.Component):
     fits : Out(1)
         dY fits in the fused backward pass, for the ``operands`` of the cycle before; 0 in a machine
         without a fused pass.
-    results : Out(GIVEN_RESULTS)
+    results : Out(COMMAND_RESULTS)
         Results for the ``mode`` and ``operands`` of this cycle; combinational. Undefined for a
         direction that the mode does not use.
     done : Out(1)
@@ -84,7 +84,7 @@ class Setup(wiring.Component):
                 "mode": In(Mode),
                 "operands": In(operands_layout(plan)),
                 "fits": Out(1),
-                "results": Out(GIVEN_RESULTS),
+                "results": Out(COMMAND_RESULTS),
                 "done": Out(1),
                 "product": Out(product_layout(plan)),
             }
@@ -180,7 +180,7 @@ class Setup(wiring.Component):
             pitch.eq(times(in_row, layout.group_beats * beat)),
             first.eq(whole_beats(base + layout.header_beats * beat, beat)),
         ]
-        m.submodules[f"behind_{cls}"] = behind = Locate(
+        m.submodules[f"behind_{cls}"] = behind = AddressGenerator(
             count_bits=EXTENT_BITS + 1 - plan.log_block, beat_bytes=plan.beat_bytes
         )
         m.d.comb += [
@@ -239,7 +239,7 @@ class Setup(wiring.Component):
             name: range(longest[name] + 1) if name in longest else self.operands[name].shape()
             for name in NEST_OPERANDS
         }
-        given = data_register(data.StructLayout(fields), name="given_nest")
+        given = data_register(data.StructLayout(fields), name="command_nest")
         with m.If(self.start):
             m.d.sync += [given[name].eq(self.operands[name]) for name in NEST_OPERANDS]
         most_groups = max(limits.groups[-1] for limits in of_modes.values())
@@ -250,7 +250,7 @@ class Setup(wiring.Component):
         half = plan.tile_sums // 2 >> plan.log_block
         m.d.sync += [
             product.stream_slab.eq(slabs.stream_slab),
-            product.held_slab.eq(slabs.held_slab),
+            product.stationary_slab.eq(slabs.stationary_slab),
             product.east_whole.eq(slabs.sums > half),
             product.north_whole.eq(slabs.sums > half),
         ]
@@ -265,10 +265,12 @@ class Setup(wiring.Component):
                         product.c_step.eq(nest.chunk),
                         product.lanes_outermost.eq(given.nest_outer),
                         product.keep_stream.eq(given.nest_keep[0]),
-                        product.keep_held.eq(given.nest_keep[1]),
+                        product.keep_stationary.eq(given.nest_keep[1]),
                         groups.eq(nest.groups),
                         slices.eq(nest.slices),
-                        product.held_stride.eq((nest.slices if north else nest.groups) * plan.rows),
+                        product.stationary_stride.eq(
+                            (nest.slices if north else nest.groups) * plan.rows
+                        ),
                     ]
             if plan.fused:
                 with m.Case(Mode.FUSED):
@@ -279,10 +281,10 @@ class Setup(wiring.Component):
                         product.c_step.eq(plan.cols),
                         product.lanes_outermost.eq(0),
                         product.keep_stream.eq(0),
-                        product.keep_held.eq(1),
+                        product.keep_stationary.eq(1),
                         product.stream_slab.eq(plan.fused_tile_blocks),
-                        product.held_slab.eq(of_slice),
-                        product.held_stride.eq(of_slice),
+                        product.stationary_slab.eq(of_slice),
+                        product.stationary_stride.eq(of_slice),
                         product.east_whole.eq(plan.fused_halves["east"] > 1),
                         product.north_whole.eq(plan.fused_halves["north"] > 1),
                     ]

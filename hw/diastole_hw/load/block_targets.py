@@ -176,13 +176,13 @@ class BlockTargets(wiring.Component):
         p = self._entry(m, "p", region, Mux(region.by_column, group.col, group.row))
         q = self._entry(m, "q", region, Mux(region.by_column, group.row, group.col))
         stream_slot = region.tile * pow2ceil(plan.stream_maxima_words)
-        held_slot = Mux(region.fused, 0, region.tile * pow2ceil(plan.stationary_maxima_words))
-        held_first = Mux(region.fused, 0, region.held_offset)
+        stationary_slot = Mux(region.fused, 0, region.tile * pow2ceil(plan.stationary_maxima_words))
+        stationary_first = Mux(region.fused, 0, region.stationary_offset)
         entries = {
             "south": (stream_slot, region.stream_offset + q),
             "west": (stream_slot, region.stream_offset + q),
-            "east": (held_slot, held_first + q),
-            "north": (held_slot, region.held_offset + p),
+            "east": (stationary_slot, stationary_first + q),
+            "north": (stationary_slot, region.stationary_offset + p),
         }
         shift = exact_log2(plan.beat_bytes)
         for name in maxima_names(plan):
@@ -220,7 +220,7 @@ class BlockTargets(wiring.Component):
             "cls": region.cls,
             "bank": bank,
             "word": (slice_ + q) << (plan.log_block - exact_log2(plan.fill_vectors)),
-            "turned": region.turned,
+            "transposed": region.transposed,
             "drop": drop,
             "ends": left == 1,
             "last": region.last & last_row & (left == 1) & last_col,
@@ -262,4 +262,4 @@ class BlockTargets(wiring.Component):
         streamed = of(self.lookup.south)
         if self.plan.north:
             streamed = Mux(kind == Region.WEST, of(self.lookup.west), streamed)
-        return Mux(kind == Region.HELD, of(self.lookup.east), streamed)
+        return Mux(kind == Region.STATIONARY, of(self.lookup.east), streamed)

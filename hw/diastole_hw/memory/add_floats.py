@@ -77,12 +77,12 @@ class AddFloats(wiring.Component):
         levels = (len(wide) - 1).bit_length()
         for level in range(levels):
             shift = 1 << level
-            taken = distance[level]
+            shifts = distance[level]
             moved = Signal(len(wide), name=f"aligned_{shift}")
-            m.d.comb += moved.eq(Mux(taken, aligned >> shift, aligned))
+            m.d.comb += moved.eq(Mux(shifts, aligned >> shift, aligned))
             if 2 * shift - 1 > GUARD_BITS:  # smaller shifts move nothing out
                 lost = Signal(name=f"lost_{shift}")
-                m.d.comb += lost.eq(taken & aligned[:shift].any())
+                m.d.comb += lost.eq(shifts & aligned[:shift].any())
                 sticky = sticky | lost
             aligned = moved
         far = distance[levels:].any()
@@ -101,7 +101,7 @@ class AddFloats(wiring.Component):
         adds 1 to the exponent."""
         total = added.sum
         normal, count = normalised(m, total, (len(total) - 1).bit_length())
-        there = normal[-1]
+        nonzero = normal[-1]
         fraction = normal[GUARD_BITS + 1 : -1]
         half, rest = normal[GUARD_BITS], normal[:GUARD_BITS]
         exponent = Signal(EXPONENT_BITS)
@@ -115,6 +115,6 @@ class AddFloats(wiring.Component):
         result = data_output(m, self.result, "result_register")
         inexact = data_output(m, self.inexact, "inexact_register")
         m.d.sync += [
-            result.eq(Mux(there, Cat(packed, added.negative), 0)),
+            result.eq(Mux(nonzero, Cat(packed, added.negative), 0)),
             inexact.eq(half | rest.any()),
         ]

@@ -19,9 +19,9 @@ NAMES = ("south", "east", "west", "north")
 """Names of the memories, by number."""
 OF_DIRECTION = {"east": ("south", "east"), "north": ("west", "north")}
 """Memory of the streaming operand and memory of the stationary operand, by direction."""
-ROLES = ("stream", "held")
+ROLES = ("stream", "stationary")
 """Names of the two operands at a drain."""
-HELD = tuple(held for _, held in OF_DIRECTION.values())
+STATIONARY = tuple(stationary for _, stationary in OF_DIRECTION.values())
 
 
 def maxima_names(plan: Plan) -> tuple[str, ...]:
@@ -58,11 +58,11 @@ def maxima_entries(plan: Plan, name: str, reader: str) -> Entries:
     """Return the maxima of one look-up in the memory ``name`` by a reader, ``load`` or
     ``drain``."""
     blocks = 1
-    if reader == "drain" and name in HELD:
+    if reader == "drain" and name in STATIONARY:
         blocks = plan.drain_vectors(north=name == "north")
     if name == "north":
         return Entries(rows=plan.stationary_entries, blocks=blocks)
-    streams = name not in HELD and any(map(plan.grouped, plan.streamed(name)))
+    streams = name not in STATIONARY and any(map(plan.grouped, plan.streamed(name)))
     return Entries(rows=plan.block if streams and reader == "load" else 1, blocks=blocks)
 
 
@@ -162,7 +162,7 @@ def drain_entries(plan: Plan, direction: str) -> dict[str, Entries]:
 
 def drain_signature(plan: Plan, direction: str) -> ReaderSignature:
     """Return the signature of the drain of a direction: ``stream`` for the streaming operand,
-    ``held`` for the stationary operand."""
+    ``stationary`` for the stationary operand."""
     return ReaderSignature(plan, drain_entries(plan, direction))
 
 

@@ -75,7 +75,7 @@ class Plan(ArraySizes):
 
     def element(self, classes: tuple[int, ...] = (X, W, DY)) -> Element:
         """Return the layout inside the array for elements of all ``classes``."""
-        return Element.holding(*(self.formats[cls] for cls in classes))
+        return Element.for_formats(*(self.formats[cls] for cls in classes))
 
     @cached_property
     def shape(self) -> CellShape:
@@ -91,7 +91,7 @@ class Plan(ArraySizes):
             block=self.block,
             south=self.element(south or west),
             west=self.element(west or south),
-            held=self.element((W, DY)),
+            stationary=self.element((W, DY)),
             window=window,
             exact=not windowed,
             sum_bits=self.sum_bits,

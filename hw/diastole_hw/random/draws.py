@@ -65,7 +65,7 @@ class Draws(wiring.Component):
         Copies for which every element draws (1 or 2).
     rows : int
         Rows that are drawn side by side (1 to 32).
-    prompt : bool
+    reader_never_stalls : bool
         The reader of ``o`` never waits: ``o.ready`` is high in every cycle in which ``o.valid`` is
         high. Then few groups wait, because groups are cut at the rate of their requests.
 
@@ -82,13 +82,23 @@ class Draws(wiring.Component):
     """
 
     def __init__(
-        self, *, lanes: int, random_bits: int, copies: int, rows: int, prompt: bool = False
+        self,
+        *,
+        lanes: int,
+        random_bits: int,
+        copies: int,
+        rows: int,
+        reader_never_stalls: bool = False,
     ):
         require_choice("lanes", lanes, (1, 2, 4, 8, 16))
         require_int("random_bits", random_bits, 1, DRAW_BITS)
         self.copies = require_int("copies", copies, 1, 2)
         self.rows = require_int("rows", rows, 1, 32)
-        self.lanes, self.random_bits, self.prompt = lanes, random_bits, prompt
+        self.lanes, self.random_bits, self.reader_never_stalls = (
+            lanes,
+            random_bits,
+            reader_never_stalls,
+        )
         self.tags = copies if random_bits > SHARED_DRAW_BITS else 1
         self.group = max(_DRAWS_PER_HASH, lanes)  # draws of all hash units at once, aligned
         words = data.ArrayLayout(unsigned(lanes * random_bits), copies)
@@ -133,7 +143,7 @@ class Draws(wiring.Component):
     @property
     def _groups_kept(self) -> int:
         """Number of groups that may wait for words."""
-        if not self.prompt:
+        if not self.reader_never_stalls:
             return _GROUPS_AHEAD
         return _GROUPS_HERE if self._hash_cycles == 1 else _GROUPS_OF_RINGS
 
@@ -145,10 +155,13 @@ class Draws(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         m.submodules.cuts = cuts = StreamFifo(
-            shape=self._planned_layout, depth=words_ahead(self.lanes), quick=True, still=True
+            shape=self._planned_layout,
+            depth=words_ahead(self.lanes),
+            quick=True,
+            stable_output=True,
         )
-        m.submodules.asked = asked = Credit(most=_GROUPS_AHEAD)
-        groups = StreamFifo(shape=self._groups_layout, depth=self._groups_kept, still=True)
+        m.submodules.requested = requested = Credit(most=_GROUPS_AHEAD)
+        groups = StreamFifo(shape=self._groups_layout, depth=self._groups_kept, stable_output=True)
         m.submodules.groups = groups
         drawn = Signal(self._groups_layout)
         numbers, done = self._hashes(m, drawn)
@@ -159,18 +172,18 @@ class Draws(wiring.Component):
             groups.o.ready.eq(given.ready),
             groups.i.payload.eq(drawn),
             groups.i.valid.eq(done),
-            asked.take.eq(numbers.valid & numbers.ready),
-            asked.give.eq(given.valid & given.ready),
+            requested.take.eq(numbers.valid & numbers.ready),
+            requested.give.eq(given.valid & given.ready),
         ]
         if self._hash_cycles == _SLOW:  # a slow unit's results come early enough in their cycle
             with m.If(~groups.o.valid):
                 m.d.comb += [given.valid.eq(done), given.payload.eq(drawn)]
                 m.d.comb += groups.i.valid.eq(done & ~given.ready)
         m.d.sync += Assert(~groups.i.valid | groups.i.ready, "no room for a group")
-        if self.prompt:
-            taken = ~self.o.valid | self.o.ready
-            m.d.sync += Assert(taken, "a word waits whose taker said that none does")
-        self._plan(m, cuts.i, numbers, asked.full)
+        if self.reader_never_stalls:
+            accepted = ~self.o.valid | self.o.ready
+            m.d.sync += Assert(accepted, "a word waits whose taker said that none does")
+        self._plan(m, cuts.i, numbers, requested.full)
         self._cut(m, cuts.o, given)
         return m
 
@@ -183,7 +196,7 @@ class Draws(wiring.Component):
             m.submodules[f"hash{n}"] = unit = Threefry(cycles=self._hash_cycles)
             hashes.append(unit)
         first = hashes[0]
-        numbers, asks, number = self._numbers(m, first)
+        numbers, requesting, number = self._numbers(m, first)
         low = Signal(32 - exact_log2(units))
         m.d.comb += low.eq(number.first + number.following)
         for n, unit in enumerate(hashes):
@@ -192,7 +205,7 @@ class Draws(wiring.Component):
                 unit.key_high.eq(self.tag ^ (SECOND_COPY_TAG if n >= units else 0)),
                 unit.high.eq(self.step),
                 unit.i.payload.eq(Cat(Const(n % units, exact_log2(units)), low)),
-                unit.i.valid.eq(asks),
+                unit.i.valid.eq(requesting),
             ]
         for copy in range(self.copies):
             own = copy < self.tags  # the copy has a tag of its own
@@ -208,15 +221,17 @@ class Draws(wiring.Component):
         queue, and the unit does not wait for numbers."""
         layout = data.StructLayout({"first": INDEX_BITS - exact_log2(self.group), "following": 1})
         if unit.waits:
-            m.submodules.numbers = queue = StreamFifo(shape=layout, depth=_NUMBERS, still=True)
+            m.submodules.numbers = queue = StreamFifo(
+                shape=layout, depth=_NUMBERS, stable_output=True
+            )
             m.d.comb += queue.o.ready.eq(unit.i.ready)
             return queue.i, queue.o.valid, queue.o.p
         numbers = stream.Signature(layout).create()
-        asks = Signal()
+        requesting = Signal()
         number = data_register(layout, name="number")
         m.d.comb += numbers.ready.eq(1)
-        m.d.sync += [asks.eq(numbers.valid), number.eq(numbers.p)]
-        return numbers, asks, number
+        m.d.sync += [requesting.eq(numbers.valid), number.eq(numbers.p)]
+        return numbers, requesting, number
 
     @property
     def _groups_layout(self):
@@ -229,30 +244,30 @@ class Draws(wiring.Component):
         shift = exact_log2(self.group)
         place_ = self.i.p
         offset = place_.index[:shift]
-        asked_first = Signal()
+        requested_first = Signal()
         need_first = Signal()
         need_end = Signal()
         may = Signal()
         m.d.comb += [
-            need_first.eq(~asked_first & ~(place_.goes_on & offset.any())),
+            need_first.eq(~requested_first & ~(place_.goes_on & offset.any())),
             need_end.eq(self._goes_over(offset)),
             may.eq(groups.ready & ~full),
             groups.p.first.eq(place_.index[shift:]),
             groups.p.following.eq(~need_first),
             groups.valid.eq(self.i.valid & cuts.ready & ~full & (need_first | need_end)),
-            cuts.p.first.eq(need_first | asked_first),
+            cuts.p.first.eq(need_first | requested_first),
             cuts.p.offset.eq(offset),
             cuts.p.row.eq(place_.row),
         ]
         with m.If(need_first & need_end):  # two groups: stay for the second
             with m.If(groups.valid & groups.ready):
-                m.d.sync += asked_first.eq(1)
+                m.d.sync += requested_first.eq(1)
         with m.Else():
             enough = may | ~(need_first | need_end)
             m.d.comb += self.i.ready.eq(cuts.ready & enough)
             m.d.comb += cuts.valid.eq(self.i.valid & enough)
             with m.If(self.i.valid & self.i.ready):
-                m.d.sync += asked_first.eq(0)
+                m.d.sync += requested_first.eq(0)
 
     def _cut(self, m, cuts, groups):
         """Take as many groups as planned, and cut the word from the last group or the last two

@@ -161,14 +161,14 @@ class ToFloat(wiring.Component):
         dropped = len(normal.bits) - BINARY32_SIGNIFICAND_BITS
         odd, half, rest = normal.bits[dropped], normal.bits[dropped - 1], normal.bits[: dropped - 1]
         unlike = (rest ^ normal.negative.replicate(len(rest))).any()
-        up = Signal()
+        round_up = Signal()
         rounded = Signal(FRACTION_BITS + len(normal.exponent))
         exponent = Signal(len(normal.exponent))
         flushed = Signal()
         fraction = normal.bits[dropped:-1]
         m.d.comb += [
-            up.eq(Mux(normal.negative, half | (odd & ~unlike), half & (odd | unlike))),
-            rounded.eq(Cat(fraction, normal.exponent) + up),
+            round_up.eq(Mux(normal.negative, half | (odd & ~unlike), half & (odd | unlike))),
+            rounded.eq(Cat(fraction, normal.exponent) + round_up),
             exponent.eq(rounded[FRACTION_BITS:]),
         ]
         # Exponents from 3 * 2^7 on are negative: between the smallest and the largest there are

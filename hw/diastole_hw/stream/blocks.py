@@ -13,7 +13,7 @@ from diastole_sim.spec.require import require_int
 BLOCK_LAYOUT = data.StructLayout(
     {
         "kind": unsigned(2),
-        "turned": 1,  # transpose: the vectors are columns
+        "transposed": 1,  # transpose: the vectors are columns
         "drop": 1,  # the vectors are not needed
         "ends": 1,  # last block of a part
     }
@@ -191,10 +191,10 @@ class BlockBuffer(wiring.Component):
             m.d.sync += [busy.eq(1), index.eq(0), last.eq(drop)]
             for kind, bits in enumerate(self.elements):
                 with m.If(self.blocks.p.kind == kind):
-                    m.d.sync += rows.eq(self._turned(filled, bits))
+                    m.d.sync += rows.eq(self._transposed(filled, bits))
         return m
 
-    def _turned(self, filled, bits):
+    def _transposed(self, filled, bits):
         """Return the block in the lowest bits, of elements of ``bits`` bits. Columns come first if
         the block is transposed."""
         pad, side = Const(0, max(self.elements) - bits), self.side
@@ -204,5 +204,5 @@ class BlockBuffer(wiring.Component):
             return Cat(stored[:-1], pad, stored[-1])
 
         plain = Cat(element(r, c) for r in range(side) for c in range(side))
-        turned = Cat(element(r, c) for c in range(side) for r in range(side))
-        return Mux(self.blocks.p.turned, turned, plain)
+        transposed = Cat(element(r, c) for c in range(side) for r in range(side))
+        return Mux(self.blocks.p.transposed, transposed, plain)

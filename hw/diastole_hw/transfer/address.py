@@ -17,7 +17,7 @@ def whole_beats(address: Value, beat_bytes: int) -> Value:
     return Value.cast(Cat(Const(0, low), address[low:]))
 
 
-class Locate(wiring.Component):
+class AddressGenerator(wiring.Component):
     """Compute ``base`` + ``count`` * ``pitch`` modulo 2^40, by shifts and additions.
 
     Timing: ``ready`` is high from k + 1 cycles after ``start`` on, where k is the number of

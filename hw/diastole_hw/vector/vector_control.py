@@ -32,7 +32,7 @@ def image_layout(*, choices: bool = False) -> data.StructLayout:
     return data.StructLayout(sizes | words | others | flags | {"cut": cut_layout()})
 
 
-def asked_of_vector() -> data.StructLayout:
+def requested_of_vector() -> data.StructLayout:
     """Return the layout of a command.
 
     ``skipped``: the command is checked, and nothing more is done. ``transfer``: the command moves
@@ -60,7 +60,7 @@ class VectorControl(wiring.Signature):
 
     Members
     -------
-    command : Out(stream of :func:`asked_of_vector`)
+    command : Out(stream of :func:`requested_of_vector`)
         A valid command, as far as a check without the tables can tell.
     step : Out(32)
         Stable while a command is under way.
@@ -78,7 +78,7 @@ class VectorControl(wiring.Signature):
     def __init__(self):
         super().__init__(
             {
-                "command": Out(stream.Signature(asked_of_vector())),
+                "command": Out(stream.Signature(requested_of_vector())),
                 "step": Out(STEP_BITS),
                 "done": In(1),
                 "error_code": In(8),

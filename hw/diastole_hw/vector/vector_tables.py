@@ -243,8 +243,8 @@ class VectorTables(wiring.Component):
         if table in STORABLE_TABLES:
             takes = self.take.valid & (self.take.table == table) & ~self.blocked
             readers = [*readers, (takes, self.take.at)]
-        self._alone(m, f"of {name} reads", [en for en, _ in readers])
-        self._alone(m, f"of {name} writes", [mine, *(each[0] for each in writers)])
+        self._assert_exclusive(m, f"of {name} reads", [en for en, _ in readers])
+        self._assert_exclusive(m, f"of {name} writes", [mine, *(each[0] for each in writers)])
         words = []
         width = COUNTED_BITS.get(table, chunk_bits(shape, table))
         for bank in range(chunks(shape, table)):
@@ -272,12 +272,12 @@ class VectorTables(wiring.Component):
                     m.d.sync += last.eq(ram.write_data[0])
         return Cat(words)
 
-    def _alone(self, m, what, enables):
+    def _assert_exclusive(self, m, what, enables):
         """Assert that at most 1 of ``enables`` is high."""
-        taken = Const(0, 1)
+        in_use = Const(0, 1)
         for enable in enables:
-            m.d.sync += Assert(~(taken & enable), f"two users {what}")
-            taken = taken | enable
+            m.d.sync += Assert(~(in_use & enable), f"two users {what}")
+            in_use = in_use | enable
 
 
 def _any(conditions):

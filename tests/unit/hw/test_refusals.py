@@ -25,7 +25,7 @@ from diastole_hw.convert.image.image_maxima import ImageMaxima
 from diastole_hw.convert.image.image_writer import ImageWriter
 from diastole_hw.convert.image.pack import Packer, PlanePacker
 from diastole_hw.convert.image.pack_bytes import PackBytes
-from diastole_hw.convert.image.plane_turns import PlaneTurns
+from diastole_hw.convert.image.plane_repeater import PlaneRepeater
 from diastole_hw.convert.lanes.divide import Divide
 from diastole_hw.convert.lanes.field_word import FieldWord
 from diastole_hw.convert.lanes.monitor import Monitor
@@ -58,10 +58,10 @@ from support.texts import exactly
 BUS = "data_width must be one of 32, 64, 128, 256, 512, not {}"
 ONE_CELL = shape_of("bfp", rows=1, block=2, fraction=9)
 SHAPE = {
-    "rows": 3, "block": 4, "south": BFP4, "west": BFP4, "held": BFP4, "sum_bits": 12,
+    "rows": 3, "block": 4, "south": BFP4, "west": BFP4, "stationary": BFP4, "sum_bits": 12,
     "fraction": 18,
 }  # fmt: skip
-ELEMENTS = {"vector_element": BFP4, "held_element": BFP4}
+ELEMENTS = {"vector_element": BFP4, "stationary_element": BFP4}
 NUMERICS = {"numerics": make_numerics(block=4), "data_width": 64}
 SIZES = {"sizes": ConverterSizes(**NUMERICS)}
 PLAN = make_plan(make_numerics(block=2))
@@ -115,7 +115,7 @@ REFUSED = [  # what makes it, what it is made with, and what is changed, with th
         ({"psum_bits": 64}, "psum_bits must be an integer in 27..63, not 64"),
     ]),
     (DspProducts, ELEMENTS, [({"count": 33}, "count must be an integer in 1..32, not 33")]),
-    (Multiplier, {"vector_element": E2M1, "held_element": E2M1, "exact": False}, [
+    (Multiplier, {"vector_element": E2M1, "stationary_element": E2M1, "exact": False}, [
         ({"window": 57}, "window must be an integer in 2..56, not 57"),
     ]),
     (CellShape, SHAPE, [
@@ -131,7 +131,7 @@ REFUSED = [  # what makes it, what it is made with, and what is changed, with th
         ({"directions": ("north", "east")},
          ("directions must be one of ('east', 'north'), ('east',), ('north',), "
           "not ('north', 'east')")),
-        ({"held": E4M3}, "window must be a number of bits where elements have a depth"),
+        ({"stationary": E4M3}, "window must be a number of bits where elements have a depth"),
         ({"extents": True}, "extents must be false without a window"),
         ({"sum_bits": 5, "significands": True}, "sum_bits must be an integer in 11..57, not 5"),
     ]),
@@ -178,7 +178,7 @@ REFUSED = [  # what makes it, what it is made with, and what is changed, with th
         ({"data_width": 8}, BUS.format(8)),
         ({"most": 0}, "most must be an integer in 1..65536, not 0"),
     ]),
-    (PlaneTurns, {"data_width": 64, "exponent_beats": 4, "element_beats": 8}, [
+    (PlaneRepeater, {"data_width": 64, "exponent_beats": 4, "element_beats": 8}, [
         ({"planes": 1}, "planes must be an integer in 2..4, not 1"),
         ({"planes": 5}, "planes must be an integer in 2..4, not 5"),
     ]),

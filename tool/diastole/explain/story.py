@@ -28,15 +28,15 @@ from diastole.explain.waves import PackedLayout, Waves, member
 from diastole_hw.array.array import partial_sum_bits
 from diastole_hw.cell.align import low_bits
 from diastole_hw.cell.cell_shape import Element
-from diastole_hw.cell.layouts import held_layout, sum_layout, vector_layout
+from diastole_hw.cell.layouts import stationary_layout, sum_layout, vector_layout
 from diastole_hw.plan.modes import Mode
 from diastole_hw.plan.plan import Plan
 from diastole_hw.schedule.tokens import (
     chunk_layout,
-    held_read_layout,
     pass_layout,
     product_layout,
     slot_layout,
+    stationary_read_layout,
 )
 from diastole_sim.spec.operations import MatrixProduct, Tensor
 
@@ -45,12 +45,12 @@ Sums = NDArray[np.int64]
 
 def signals(plan: Plan) -> list[str]:
     """Return the names of the signals that :func:`runs_of` reads."""
-    engine = ("walk.start", "flight_start", "flight_results", "flight_set_up", "pass_walk.taken",
+    engine = ("walk.start", "flight_start", "flight_results", "flight_set_up", "pass_walk.accepted",
               "walk.chunks__payload", "chunks.i__valid", "pass_walk.c_done",
               "pass_walk.l_done", "pass_walk.passes__payload", "pass_walk.wait_load",
               "pass_walk.wait_accumulator")  # fmt: skip
     names = [ENGINE + name for name in engine]
-    names += [DATAPATH + name for name in ("slot", "held", "write_en", "write")]
+    names += [DATAPATH + name for name in ("slot", "stationary", "write_en", "write")]
     if plan.ports > 1:
         names += [DATAPATH + name for name in ("write_en_1", "write_1", "write_ready_1")]
     sides = {"load": plan.cols, "south": plan.cols * plan.east, "west": plan.rows * plan.north}
@@ -79,13 +79,13 @@ class _Reader:
     def __init__(self, waves: Waves, plan: Plan, operands: Operands):
         self.waves, self.plan, self.operands = waves, plan, operands
         self.words = plan.rows * plan.block
-        slot, held = waves[f"{DATAPATH}slot"], waves[f"{DATAPATH}held"]
+        slot, stationary = waves[f"{DATAPATH}slot"], waves[f"{DATAPATH}stationary"]
         layout = slot_layout(plan)
         self.swaps = [at for at, value in enumerate(slot) if member(layout, value, "swap")]
         self.slots = [at for at, value in enumerate(slot) if member(layout, value, "valid")]
-        words = held_read_layout(plan)
-        self.loads = [at for at, value in enumerate(held) if member(words, value, "valid")]
-        self.consumed = waves.high(f"{ENGINE}pass_walk.taken")
+        words = stationary_read_layout(plan)
+        self.loads = [at for at, value in enumerate(stationary) if member(words, value, "valid")]
+        self.consumed = waves.high(f"{ENGINE}pass_walk.accepted")
         self.requested = waves.high(f"{ENGINE}chunks.i__valid")  # cycles of requests for chunks
         self.traffic = ShownTraffic(waves, plan, self.consumed)
 
@@ -176,14 +176,14 @@ class _Reader:
         """Check the stationary blocks of a pass. Words of the cell in row r arrive r B words later.
         ``block`` has the axis of the columns down."""
         plan, side = self.plan, self.plan.block
-        layout = held_layout(plan.shape)
+        layout = stationary_layout(plan.shape)
         for c in range(each.cols):
             port = self.waves[f"{DATAPATH}array_load__{c}"]
             for r in range(each.rows):
                 at = each.loads + start + 1 + c + r * side
                 got = np.array(
                     [
-                        self._elements(layout, port[at + a], plan.shape.held)
+                        self._elements(layout, port[at + a], plan.shape.stationary)
                         for a in range(side)
                     ]
                 )  # fmt: skip

@@ -70,11 +70,11 @@ class ShownTraffic:
         pass."""
         side = self.plan.block
         held = run.ways[0].stationary
-        address = member(passes, say, "held_addr")
+        address = member(passes, say, "stationary_addr")
         for c in range(each.cols):
             for r in range(each.rows):
                 read = each.loads + start + c + r * side
-                came = self._arrived(Region.HELD, c, address + r * side, read)
+                came = self._arrived(Region.STATIONARY, c, address + r * side, read)
                 place = {run.ways[0].rows: each.row + r, run.ways[0].cols: each.col + c}
                 row, col = place[held.rows], place[held.columns]
                 yield Arrival(held.name, row, col, came - start, read + side - 1 - start)

@@ -156,11 +156,11 @@ class ExponentField(wiring.Component):
                 ram.read_en.eq(read),
                 ram.read_addr.eq(Cat(row, group, half)),
             ]
-        there = Signal()
+        read_present = Signal()
         with m.If(read):
-            m.d.sync += there.eq(present)
+            m.d.sync += read_present.eq(present)
         m.d.comb += [
-            self.o.p.byte.eq(Mux(there, Array(results)[bank], 0)),
+            self.o.p.byte.eq(Mux(read_present, Array(results)[bank], 0)),
             self.o.p.last.eq(last),
             self.o.p.end.eq(of_last_group),
         ]

@@ -9,8 +9,8 @@ from diastole_hw.convert.by_class import by_class
 from diastole_hw.convert.image.copy_port import image_group_layout
 from diastole_hw.convert.image.pack_bytes import PackBytes
 from diastole_hw.convert.tile_order import (
-    BACK,
-    BESIDE,
+    NEXT_LINE,
+    RIGHT,
     Numbers,
     cut_layout,
     make_tile_order,
@@ -231,7 +231,7 @@ class ImageMaxima(wiring.Component):
                 name,
                 cut=self.cut if self.kept_rows else None,
                 start=self.start,
-                taken=self.group.ready & group.copy_end & here,
+                advance=self.group.ready & group.copy_end & here,
                 last_row=group.last_row,
                 last_col=group.last_col,
             )
@@ -244,8 +244,8 @@ class ImageMaxima(wiring.Component):
         counts = [rows // sizes.block for rows in sizes.by_class(sizes.tile_rows)]
         below = by_class(m, self.cls, counts, "tile_lines")
         top = data_register(range(self._row_entries), name="top")
-        with m.If(order.taken & (order.move != BESIDE)):
-            m.d.sync += top.eq(Mux(order.move == BACK, top + below, 0))
+        with m.If(order.advance & (order.move != RIGHT)):
+            m.d.sync += top.eq(Mux(order.move == NEXT_LINE, top + below, 0))
         with m.If(self.start):
             m.d.sync += top.eq(0)
         return top

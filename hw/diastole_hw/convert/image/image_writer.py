@@ -13,11 +13,11 @@ from diastole_hw.convert.image.copy_port import image_group_layout
 from diastole_hw.convert.image.image_maxima import MAX_COL_BLOCKS, MAX_KEPT_ROWS, ImageMaxima
 from diastole_hw.convert.image.pack import packed_layout
 from diastole_hw.convert.image.pack_bytes import PackBytes
-from diastole_hw.convert.image.plane_turns import PlaneTurns
+from diastole_hw.convert.image.plane_repeater import PlaneRepeater
 from diastole_hw.convert.tile_order import Numbers, cut_layout, make_tile_order
 from diastole_hw.data_registers import data_register
 from diastole_hw.stream.fifo import StreamFifo
-from diastole_hw.transfer.address import Locate
+from diastole_hw.transfer.address import AddressGenerator
 from diastole_hw.transfer.times import times
 from diastole_sim.spec.command_table import ADDRESS_BITS
 from diastole_sim.spec.formats import NVFP4
@@ -32,12 +32,12 @@ class MaximaPlaces(NamedTuple):
     """Hold the address of the next beat of maxima, whether the address is known, whether the beat
     is the last, and the ``copy`` of the beat.
 
-    ``copies``: for every copy, the :class:`Locate` of the beginning of the maxima, and the bytes
-    still to be written, at first all bytes.
+    ``copies``: for every copy, the :class:`AddressGenerator` of the beginning of the maxima, and
+    the bytes still to be written, at first all bytes.
     """
 
     address: Value
-    known: Value
+    valid: Value
     last: Value
     copy: Value
     copies: tuple
@@ -151,17 +151,17 @@ class ImageWriter(wiring.Component):
     def _planes(self, m, groups, exponents, elements):
         """Return the streams with every group repeated for every plane."""
         sizes = self.sizes
-        m.submodules.planes = turns = PlaneTurns(
+        m.submodules.planes = repeater = PlaneRepeater(
             data_width=self.sizes.data_width,
             planes=sizes.most_planes,
             exponent_beats=max(sizes.by_class(sizes.exponent_beats)),
             element_beats=max(sizes.by_class(sizes.element_beats)),
         )
-        m.d.comb += turns.planes_less_1.eq(self.planes)
-        connect(m, groups, turns.group)
-        connect(m, exponents, turns.exponents)
-        connect(m, flipped(elements), turns.elements)
-        return turns.group_o, turns.exponents_o, turns.elements_o
+        m.d.comb += repeater.planes_less_1.eq(self.planes)
+        connect(m, groups, repeater.group)
+        connect(m, exponents, repeater.exponents)
+        connect(m, flipped(elements), repeater.elements)
+        return repeater.group_o, repeater.exponents_o, repeater.elements_o
 
     def _of_plane(self, m, plane, copy, lengths, name):
         """Return the bytes from plane 0 of an image to plane ``plane``. ``lengths``: bytes of a
@@ -179,7 +179,7 @@ class ImageWriter(wiring.Component):
         with m.If(written):
             m.d.sync += plane.eq(Mux(ends, 0, plane + 1))
         offset = self._of_plane(m, plane, found.copy, lengths, "maximum_offset")
-        return found._replace(address=found.address + offset, known=found.known & known), ends
+        return found._replace(address=found.address + offset, valid=found.valid & known), ends
 
     def _lengths(self, m, maxima):
         """Return the bytes of a plane of every copy, and whether the bytes are known. An image ends
@@ -189,12 +189,12 @@ class ImageWriter(wiring.Component):
         starts = (self.destination, self.destination_t)
         for copy, (locate, bytes_) in enumerate(maxima.copies):
             length = data_register(ADDRESS_BITS, name=f"length{copy}")
-            there = Signal(name=f"length{copy}_known")
-            with m.If(~there & locate.ready):
-                m.d.sync += [length.eq(locate.address + bytes_ - starts[copy]), there.eq(1)]
+            length_valid = Signal(name=f"length{copy}_known")
+            with m.If(~length_valid & locate.ready):
+                m.d.sync += [length.eq(locate.address + bytes_ - starts[copy]), length_valid.eq(1)]
             with m.If(self.start):
-                m.d.sync += there.eq(0)
-            known.append(there)
+                m.d.sync += length_valid.eq(0)
+            known.append(length_valid)
             lengths.append(length)
         return lengths, Cat(known).all()
 
@@ -223,7 +223,7 @@ class ImageWriter(wiring.Component):
                 group_offset = self._of_plane(m, plane, groups.p.copy, lengths, "group_offset")
         first = self._locate_groups(m, groups, group_ends)
         m.d.comb += address.eq(first if group_offset is None else first + group_offset)
-        maximum_address, located, last_maximum = found.address, found.known, found.last
+        maximum_address, located, last_maximum = found.address, found.valid, found.last
         m.d.comb += self.o.p.strb.eq(~0)
         most = max(*sizes.by_class(sizes.exponent_beats), *sizes.by_class(sizes.element_beats))
         count = data_register(range(most))
@@ -354,7 +354,7 @@ class ImageWriter(wiring.Component):
             "step_bits": 8,
             "beat_bytes": sizes.beat_bytes,
         }
-        m.submodules.locate = locate = Locate(**counts)
+        m.submodules.locate = locate = AddressGenerator(**counts)
         m.d.comb += [
             locate.start.eq(self.start),
             locate.base.eq(self.destination + header),
@@ -384,7 +384,7 @@ class ImageWriter(wiring.Component):
             m.d.sync += rows_left.eq(beats_of(row_blocks))
             m.d.sync += columns_left.eq(beats_of(col_blocks))
         last = (rows_left == 0) & (columns_left == 1)
-        m.submodules.locate_t = locate_t = Locate(**counts)
+        m.submodules.locate_t = locate_t = AddressGenerator(**counts)
         m.d.comb += [
             locate.next.eq(done & (of_rows | ~vectors)),
             locate_t.start.eq(self.start),
@@ -394,13 +394,13 @@ class ImageWriter(wiring.Component):
             locate_t.next.eq(done & ~of_rows),
             locate_t.step.eq(sizes.beat_bytes),
         ]
-        turned = vectors & ~of_rows
+        transposed = vectors & ~of_rows
         first = Mux(vectors, rows_left, rows_left + columns_left)
         return MaximaPlaces(
-            Mux(turned, locate_t.address, locate.address),
-            Mux(turned, locate_t.ready, locate.ready),
+            Mux(transposed, locate_t.address, locate.address),
+            Mux(transposed, locate_t.ready, locate.ready),
             last,
-            turned,
+            transposed,
             ((locate, self._bytes(first)), (locate_t, self._bytes(columns_left))),
         )
 
@@ -427,7 +427,7 @@ class ImageWriter(wiring.Component):
             name,
             cut=self.cut if self.kept_rows else None,
             start=self.start,
-            taken=done & group.copy_end,
+            advance=done & group.copy_end,
             last_row=group.last_row,
             last_col=group.last_col,
         )
@@ -451,7 +451,7 @@ class ImageWriter(wiring.Component):
         _, following = order.follow(m, Numbers(start, tile_bytes, row_bytes), "tile")
         # Addresses of the first group of this row of blocks in the tile, and of the next group.
         line, here = (data_register(ADDRESS_BITS, name=name) for name in ("line", "here"))
-        with m.If(order.taken):
+        with m.If(order.advance):
             m.d.sync += [here.eq(following), line.eq(following)]
         with m.Elif(done):
             m.d.sync += here.eq(here + group_bytes)
@@ -477,7 +477,7 @@ class ImageWriter(wiring.Component):
         tile, next_tile = order.follow(m, Numbers(start, beside, 0, after=after), "tile_t")
         origin = Const(0, ADDRESS_BITS)
         _, next_strip = order.follow(m, Numbers(origin, 0, below, lower=lower), "strips")
-        with m.If(order.taken):
+        with m.If(order.advance):
             m.d.sync += [column.eq(next_tile), strip.eq(next_strip)]
         with m.Elif(done):
             m.d.sync += column.eq(after)

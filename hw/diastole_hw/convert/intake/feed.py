@@ -82,7 +82,7 @@ class Feed(wiring.Component):
             block_end.eq(took & (row == block - 1)),
             order.start.eq(self.start),
             order.cut.eq(self.cut),
-            order.taken.eq(block_end),
+            order.advance.eq(block_end),
             order.last_row.eq(rows_left <= block),
             order.last_col.eq(cols_left <= block),
         ]

@@ -95,14 +95,14 @@ class Intake(wiring.Component):
     write_en : Out(1)
     write_at : Out(:func:`word_layout`)
     write_data : Out(32 * lanes)
-    taken : Out(stream of :func:`tile_layout`)
+    loaded : Out(stream of :func:`tile_layout`)
         A tile, in the cycle in which the last word of its first piece is accepted; ``ready`` is
         ignored.
     add, row_end, last_row : Out(1)
     at : Out(:func:`word_layout`)
     values : Out(array of lanes unsigned(measured_bits))
-        Inputs of :class:`diastole_hw.convert.lanes.gather.Gather`, of ``measured_bits`` of the
-        sizes.
+        Inputs of :class:`diastole_hw.convert.lanes.unit_reduction.UnitReduction`, of
+        ``measured_bits`` of the sizes.
     done : Out(1)
         A pulse ``scanning`` cycles after the tensor's last word is accepted: ``amax`` is complete.
     amax : Out(31)
@@ -130,7 +130,7 @@ class Intake(wiring.Component):
                 "write_en": Out(1),
                 "write_at": Out(word_layout(sizes)),
                 "write_data": Out(32 * sizes.lanes),
-                "taken": Out(stream.Signature(tile_layout(sizes))),
+                "loaded": Out(stream.Signature(tile_layout(sizes))),
                 "add": Out(1),
                 "row_end": Out(1),
                 "last_row": Out(1),
@@ -174,10 +174,10 @@ class Intake(wiring.Component):
         floats = self._masked(at.word, column)
         drawn = None
         if any(sizes.folds_by_draws):
-            room, word = Signal(), _Word(take & ~self.scan, at, floats, row_end, last_row)
-            turn = self._turn(at, cols_end, row_end, last_row, last)
-            drawn = self._draw(m, word, may & offered, turn, room)
-            may &= self.scan | room
+            space, word = Signal(), _Word(take & ~self.scan, at, floats, row_end, last_row)
+            row_marks = self._row_marks(at, cols_end, row_end, last_row, last)
+            drawn = self._draw(m, word, may & offered, row_marks, space)
+            may &= self.scan | space
         beats = may
         if self.fed:
             m.d.comb += self.words.ready.eq(may & self.by_blocks)
@@ -191,8 +191,8 @@ class Intake(wiring.Component):
             self.data.ready.eq(beats & (row_end | self._beat_end(at.word))),
             tile_end.eq(last & cols_end),
             self.tile.ready.eq(tile_end),
-            self.taken.valid.eq(last & ~self.scan),
-            self.taken.payload.eq(self.tile.payload),
+            self.loaded.valid.eq(last & ~self.scan),
+            self.loaded.payload.eq(self.tile.payload),
         ]
         # Count the free halves of the buffer.
         filled = tile_end & ~self.scan
@@ -236,7 +236,7 @@ class Intake(wiring.Component):
         with m.If((word & mask) == mask):
             m.d.comb += row_end.eq(1)
         with m.If(begin.any()):
-            m.d.comb += self.taken.valid.eq(0)
+            m.d.comb += self.loaded.valid.eq(0)
         with m.If(row_end & ~tile_end):
             m.d.sync += word.eq(Mux(last, word + 1, begin))
 
@@ -260,7 +260,7 @@ class Intake(wiring.Component):
             with m.If(cols_end):
                 m.d.sync += [at.word.eq(0), at.row.eq(Mux(last_row, 0, at.row + 1))]
 
-    def _turn(self, at, cols_end, row_end, last_row, last):
+    def _row_marks(self, at, cols_end, row_end, last_row, last):
         """Return whether a word ends a row of a tile, and whether the next word begins again in the
         first row. The random bits follow these rows. A class that folds units in this pass has
         tiles of a single row of blocks."""
@@ -303,11 +303,11 @@ class Intake(wiring.Component):
             self.write_en, self.write_at, self.write_data, written_row_end, written_last_row
         )
 
-    def _draw(self, m, word, offered, turn, room):
+    def _draw(self, m, word, offered, row_marks, space):
         """Return the accepted words, with their random bits, as soon as the random bits arrive.
 
-        ``offered``: a word is offered, and is accepted if ``room`` is 1. ``turn``: result of
-        :meth:`_turn`.
+        ``offered``: a word is offered, and is accepted if ``space`` is 1. ``row_marks``: result of
+        :meth:`_row_marks`.
         """
         sizes = self.sizes
         layout = data.StructLayout(
@@ -318,13 +318,15 @@ class Intake(wiring.Component):
         rows = {"block": sizes.block, "rows": sizes.block}
         # All words of a tensor need random bits, or none: a word waits for its random bits, and
         # random bits never wait for a word.
-        draws = draw_unit(self.sizes.numerics, lanes=sizes.lanes, copies=1, prompt=True, **rows)
+        draws = draw_unit(
+            self.sizes.numerics, lanes=sizes.lanes, copies=1, reader_never_stalls=True, **rows
+        )
         m.submodules.draws = draws
         drawn = by_class(m, self.cls, map(int, sizes.folds_by_draws), "drawn").bool()
         offset = Signal(INDEX_BITS)  # index of the row's first element in the tile
-        row_ends, begins_anew = turn
+        row_ends, restarts = row_marks
         with m.If(word.valid & row_ends):
-            m.d.sync += offset.eq(Mux(begins_anew, 0, offset + self.cols))
+            m.d.sync += offset.eq(Mux(restarts, 0, offset + self.cols))
         column = word.at.word << exact_log2(sizes.lanes)
         place_of_word = {
             "index": self.tile.p.index + offset + column,
@@ -336,7 +338,7 @@ class Intake(wiring.Component):
         if self.sizes.numerics.draws_by_rows:
             m.d.comb += [draws.start.eq(self.start & drawn), draws.height.eq(self.rows)]
         m.d.comb += [
-            room.eq(words.i.ready & (draws.i.ready | ~drawn)),
+            space.eq(words.i.ready & (draws.i.ready | ~drawn)),
             words.i.valid.eq(word.valid),
             words.i.p.at.eq(word.at),
             words.i.p.row_end.eq(word.row_end),
@@ -406,8 +408,8 @@ class Intake(wiring.Component):
             m.d.comb += lane.random.eq(word.random.word_select(n, bits))
         return Mux(known & (stored != NAN_EXPONENT), lane.top, stored)
 
-    def _find_largest(self, m, taken):
-        """Find the largest magnitude. ``taken``: the largest magnitude of a word is known."""
+    def _find_largest(self, m, measured):
+        """Find the largest magnitude. ``measured``: the largest magnitude of a word is known."""
         numbers = (self.write_data.word_select(n, 32) for n in range(self.sizes.lanes))
         found = []
         for n, number in enumerate(numbers):
@@ -419,7 +421,7 @@ class Intake(wiring.Component):
             found = [data_register(31, name=f"largest_{len(pairs) + n}") for n in range(len(pairs))]
             for larger, pair in zip(found, pairs, strict=True):
                 m.d.sync += larger.eq(largest(m, pair, f"{larger.name}_of"))
-        with m.If(taken & (found[0] > self.amax)):
+        with m.If(measured & (found[0] > self.amax)):
             m.d.sync += self.amax.eq(found[0])
         with m.If(self.restart):
             m.d.sync += self.amax.eq(0)

@@ -74,7 +74,7 @@ class TensorWalk(wiring.Component):
             "order",
             cut=self.cut if self.in_patches else None,
             start=self.start,
-            taken=self.o.valid & self.o.ready,
+            advance=self.o.valid & self.o.ready,
             last_row=tile.last_row,
             last_col=tile.last_col,
         )
@@ -100,7 +100,7 @@ class TensorWalk(wiring.Component):
             tile.last_row.eq(rows_left <= tile_rows),
             tile.last_col.eq(cols_left <= tile_cols),
         ]
-        with m.If(order.taken & tile.last_row & tile.last_col):
+        with m.If(order.advance & tile.last_row & tile.last_col):
             m.d.sync += self.o.valid.eq(0)
         with m.If(self.start):
             m.d.sync += self.o.valid.eq(1)

@@ -8,11 +8,11 @@ from amaranth.utils import exact_log2
 from diastole_hw.convert.by_class import by_class
 from diastole_hw.convert.image.copy_port import CopySignature
 from diastole_hw.convert.lanes.field_word import FieldWord
-from diastole_hw.convert.lanes.gather import square_of, squares_layout
 from diastole_hw.convert.lanes.passes import Passes
 from diastole_hw.convert.lanes.quantise import MONITORED, LaneQuantiser
 from diastole_hw.convert.lanes.scale import LARGEST_BYTE
 from diastole_hw.convert.lanes.trials import Trials
+from diastole_hw.convert.lanes.unit_reduction import square_of, squares_layout
 from diastole_hw.convert.tile_layouts import tile_layout, word_layout
 from diastole_hw.data_registers import data_register, delayed_record
 from diastole_hw.random.draws import words_ahead
@@ -63,8 +63,8 @@ class TileQuantiser(wiring.Component):
     row_value : In(measured_bits)
     column_values : In(array of lanes unsigned(measured_bits))
         Reads of a word from the buffer, and of the exponents of its vectors from
-        :class:`diastole_hw.convert.lanes.gather.Gather`. Data come 1 cycle after ``read_en`` and
-        hold until the next. The exponents of vectors are present only with vectors.
+        :class:`diastole_hw.convert.lanes.unit_reduction.UnitReduction`. Data come 1 cycle after
+        ``read_en`` and hold until the next. The exponents of vectors are present only with vectors.
     read_done : Out(1)
         A pulse: the tile read last is not needed any more.
     first, second : Out(:class:`CopySignature`)
@@ -198,8 +198,12 @@ class TileQuantiser(wiring.Component):
     def _connect_draws(self, m, index, draws):
         sizes = self.sizes
         # Random bits wait for a word only if earlier words need none: the words of a trial.
-        prompt = not any(sizes.tries_scales)
-        kinds = {"lanes": sizes.lanes, "copies": sizes.drawn_copies, "prompt": prompt}
+        reader_never_stalls = not any(sizes.tries_scales)
+        kinds = {
+            "lanes": sizes.lanes,
+            "copies": sizes.drawn_copies,
+            "reader_never_stalls": reader_never_stalls,
+        }
         m.submodules.draws = unit = draw_unit(self.sizes.numerics, **kinds, **self._drawn)
         # The unit's `ready` depends on the place, but a word goes to all its targets or to none:
         # a queue separates the two.
@@ -230,7 +234,7 @@ class TileQuantiser(wiring.Component):
             self.tile.ready.eq(passes.tile.ready),
             self.squares.ready.eq(passes.o.valid & passes.o.ready & step.piece_end),
         ]
-        self._ask(m, index, step)
+        self._request(m, index, step)
         stochastic = by_class(m, self.cls, map(int, sizes.draws), "stochastic").bool()
         word = words.i.p
         drawn = stochastic & step.inside if self.sizes.numerics.draws_by_rows else stochastic
@@ -255,7 +259,7 @@ class TileQuantiser(wiring.Component):
             if any(sizes.folds):
                 m.d.comb += word.folds[n].eq(measured)
 
-    def _ask(self, m, index, step):
+    def _request(self, m, index, step):
         """Describe the place of a word to the unit of random bits."""
         place_of_word = {
             "index": step.index,
@@ -272,13 +276,13 @@ class TileQuantiser(wiring.Component):
         and the strip that the word begins. The word waits until all have free space."""
         step, tile = passes.o.p, self.tile.p
         begins = [step.first & ~step.find, step.strip_first][: self._copies]
-        room = Signal()
+        space = Signal()
         took = Signal()
         halves = [
-            self._room(m, port, took & begin, f"{'second' if copy else 'first'}")
+            self._free_half(m, port, took & begin, f"{'second' if copy else 'first'}")
             for copy, (port, begin) in enumerate(zip(self._ports, begins, strict=True))
         ]
-        m.d.comb += room.eq(
+        m.d.comb += space.eq(
             Cat(~begin | half for begin, half in zip(begins, halves, strict=True)).all()
         )
         # Targets of a word, and whether the word goes to the target.
@@ -286,7 +290,7 @@ class TileQuantiser(wiring.Component):
         targets += [(p.group, begin) for p, begin in zip(self._ports, begins, strict=True)]
         for target, wanted in targets:
             others = [~w | t.ready for t, w in targets if t is not target]
-            m.d.comb += target.valid.eq(passes.o.valid & room & wanted & Cat(others).all())
+            m.d.comb += target.valid.eq(passes.o.valid & space & wanted & Cat(others).all())
         m.d.comb += took.eq(words.i.valid & words.i.ready)
         m.d.comb += passes.o.ready.eq(took)
         for port in self._ports:
@@ -298,7 +302,7 @@ class TileQuantiser(wiring.Component):
             strip = self.second.group.p
             m.d.comb += [strip.copy.eq(1), strip.line_end.eq(1), strip.copy_end.eq(step.strip_end)]
 
-    def _room(self, m, port, begins, name):
+    def _free_half(self, m, port, begins, name):
         """Return whether half of the double buffers of a copy, for elements and exponents, is
         free."""
         free = Signal(range(3), init=2, name=f"{name}_free")

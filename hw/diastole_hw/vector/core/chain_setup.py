@@ -7,7 +7,7 @@ from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
 from diastole_hw.data_registers import data_register
-from diastole_hw.transfer.address import Locate
+from diastole_hw.transfer.address import AddressGenerator
 from diastole_hw.vector.core.descriptor_check import (
     DescriptorCheck,
     among,
@@ -130,7 +130,7 @@ class ChainSetup(wiring.Component):
                     self.slot_at.eq(self._slot_of(at)),
                     scan.start.eq(at == INPUTS - 1),
                 ]
-                m.d.sync += scan.known.eq(at == STREAMS)
+                m.d.sync += scan.condition_valid.eq(at == STREAMS)
                 with m.If(at != STREAMS):
                     m.d.sync += at.eq(at + 1)
                 for number, register in enumerate(kept):
@@ -263,7 +263,7 @@ class ChainSetup(wiring.Component):
         """Compute the end of a panel, 1 after the last vector, or the address of a stream in memory
         in this step."""
         it, low = self.slot, self.shape.row_bits
-        m.submodules.locate = locate = Locate(count_bits=STEP_BITS)
+        m.submodules.locate = locate = AddressGenerator(count_bits=STEP_BITS)
         i, j = self._last_blocks()
         rows = Mux(it.aux == PanelOrder.BLOCK, i, 0)
         m.d.comb += [

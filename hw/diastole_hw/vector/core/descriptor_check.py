@@ -59,8 +59,8 @@ def descriptor_layout(*, choices: bool = False) -> data.Layout:
     between fields. ``choices``: include the fields of a machine that decides widths."""
     present = [each for each in stream_table.FIELDS if choices or each.name not in CHOICE_FIELDS]
     fields = {field.name: data.Field(unsigned(field.bits), field.low) for field in present}
-    taken = sum((1 << field.bits) - 1 << field.low for field in present)
-    free = [bit for bit in range(8 * DESCRIPTOR_BYTES) if not taken >> bit & 1]
+    used_bits = sum((1 << field.bits) - 1 << field.low for field in present)
+    free = [bit for bit in range(8 * DESCRIPTOR_BYTES) if not used_bits >> bit & 1]
     assert free == list(range(free[0], free[-1] + 1)), "bits that no field has lie side by side"
     fields["rest"] = data.Field(unsigned(len(free)), free[0])
     return data.FlexibleLayout(8 * DESCRIPTOR_BYTES, fields)
@@ -211,11 +211,11 @@ class DescriptorCheck(wiring.Component):
             self.as_output & is_[Kind.COLUMN] & (self.of_product | ~self.by_columns),
         ]
         if self.shape.has_choices:
-            asks = it.by_slot | it.decides
+            needs_width = it.by_slot | it.decides
             undecided = [n for n, decided in enumerate(self.shape.choices) if not decided]
             faults += [
-                asks & (~is_[Kind.IMAGE] | ~it.aux.any()),
-                asks & among(it.tensor_class, undecided),
+                needs_width & (~is_[Kind.IMAGE] | ~it.aux.any()),
+                needs_width & among(it.tensor_class, undecided),
             ]
         m.d.comb += self.bad.eq(_any(faults))
         return m

@@ -132,7 +132,7 @@ class Decode(wiring.Component):
         of_panel = stream.kind == Kind.PANEL
         m.d.comb += [
             given.eq(word.o != NO_OUTPUT),
-            self.entry.gives.eq(given & ~of_panel),
+            self.entry.writes_output.eq(given & ~of_panel),
             self.entry.to_panel.eq(given & of_panel),
             self.entry.panel_write.eq(self._vector(m, stream, "write")),
         ]

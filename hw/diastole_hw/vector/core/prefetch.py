@@ -85,12 +85,12 @@ class Prefetch(wiring.Component):
         whens = Array(
             data_register(unsigned(2), name=f"when_{n}") for n in range(MOST_INSTRUCTIONS)
         )
-        room = Signal()
+        space = Signal()
         block, begun = self._take(m)
-        number, chosen, ended = self._choose(m, begun, whens, room)
+        number, chosen, ended = self._choose(m, begun, whens, space)
         flight = self._decode(m, block, number, chosen, ended, whens, entries)
         m.d.comb += [
-            room.eq(entries.level + flight < AHEAD),
+            space.eq(entries.level + flight < AHEAD),
             self.o.payload.eq(entries.o.payload),
             self.o.valid.eq(entries.o.valid),
             entries.o.ready.eq(self.o.ready),
@@ -117,18 +117,18 @@ class Prefetch(wiring.Component):
         m.d.sync += Assert(~self.o.valid | waiting.o.valid, "an entry without its block")
         return block, begun
 
-    def _choose(self, m, begun, whens, room):
+    def _choose(self, m, begun, whens, space):
         """Select the lowest remaining instruction, or the end of the block."""
         left = data_register(MOST_INSTRUCTIONS)
-        known = Signal()  # `whens` holds the condition of every instruction
+        conditions_valid = Signal()  # `whens` holds the condition of every instruction
         number = Signal(range(MOST_INSTRUCTIONS))
         chosen, ended = Signal(), Signal()
         for n in reversed(range(MOST_INSTRUCTIONS)):
             with m.If(left[n]):
                 m.d.comb += number.eq(n)
         m.d.comb += [
-            chosen.eq(begun & room & left.any()),
-            ended.eq(begun & room & ~left.any()),
+            chosen.eq(begun & space & left.any()),
+            ended.eq(begun & space & ~left.any()),
             self.program_en.eq(chosen),
             self.program_at.eq(self.first + number),
         ]
@@ -137,11 +137,11 @@ class Prefetch(wiring.Component):
         with m.If(chosen):
             m.d.sync += left.eq(left & (left - 1))
         with m.If(ended):
-            m.d.sync += [begun.eq(0), known.eq(1)]
+            m.d.sync += [begun.eq(0), conditions_valid.eq(1)]
         with m.If(self.blocks.valid & self.blocks.ready):
-            m.d.sync += left.eq(program & Mux(known & ~self.start, done, ~0))
+            m.d.sync += left.eq(program & Mux(conditions_valid & ~self.start, done, ~0))
         with m.If(self.start):
-            m.d.sync += known.eq(0)
+            m.d.sync += conditions_valid.eq(0)
         return number, chosen, ended
 
     def _decode(self, m, block, number, chosen, ended, whens, entries):

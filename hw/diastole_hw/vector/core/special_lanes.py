@@ -115,7 +115,7 @@ class SpecialLanes(wiring.Component):
         """Keep the groups of a row, and write the row with the last group."""
         shape = self.shape
         last = groups(shape) - 1
-        step, going = self._count(m, begins, shape.block * groups(shape), "given")
+        step, going = self._count(m, begins, shape.block * groups(shape), "output")
         kept = data_register(WORD * shape.specials * last)
         now = Cat(results)
         row = Cat(kept, now)

@@ -51,7 +51,7 @@ class FunctionRows(wiring.Component):
 
     Members
     -------
-    which : In(3)
+    table_number : In(3)
         A TableOf.
     index : In(8)
         Number of a row. Bits beyond the bits of the table are ignored.
@@ -59,7 +59,7 @@ class FunctionRows(wiring.Component):
         Zeros if the table has no such row.
     """
 
-    which: In(3)
+    table_number: In(3)
     index: In(INDEX_BITS)
     c0: Out(C0_BITS)
     c1: Out(signed(C1_BITS))
@@ -75,7 +75,7 @@ class FunctionRows(wiring.Component):
                 for name, shape in shapes.items()
             }
             index = self.index[: (len(rows.rows) - 1).bit_length()]
-            with m.If(self.which == table):  # gating outside the switch halves the gates
+            with m.If(self.table_number == table):  # gating outside the switch halves the gates
                 with m.Switch(index):
                     for number, (c0, c1, c2) in enumerate(rows.rows):
                         with m.Case(number):

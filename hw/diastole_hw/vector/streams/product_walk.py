@@ -64,7 +64,7 @@ class ProductWalk(wiring.Component):
         last_col = block_extent(m, self.shape, tiles.cols, j, block.cols, "col")
         bottom = Signal()  # last row of blocks of the tile
         line_ends = Signal()
-        taken = Signal()
+        accepted = Signal()
         m.d.comb += [
             bottom.eq(last_row | (i + 1 == top + tiles.t_step)),
             line_ends.eq(last_col | (j + 1 == left + tiles.l_step)),
@@ -72,9 +72,9 @@ class ProductWalk(wiring.Component):
             block.last.eq(line_ends),
             block.first_row.eq(i == 0),
             block.end.eq(last_row & last_col),
-            taken.eq(self.blocks.valid & self.blocks.ready),
+            accepted.eq(self.blocks.valid & self.blocks.ready),
         ]
-        with m.If(taken):
+        with m.If(accepted):
             m.d.sync += [self.blocks.valid.eq(~block.end), j.eq(j + 1)]
             with m.If(line_ends):
                 m.d.sync += [j.eq(left), i.eq(i + 1)]

@@ -54,18 +54,18 @@ class SegmentRequests(wiring.Component):
         held, at = self._locate(m, moves)
         here = Signal()
         piece = data_register(segments_layout(self.shape))  # `base`: next row; `rows`: remaining
-        taken = Signal()
+        accepted = Signal()
         beat_mask = self.shape.beat_bytes - 1
         m.d.comb += [
-            taken.eq(here & self.requests.ready),
-            free.eq(~here | (taken & (piece.rows == 1))),
+            accepted.eq(here & self.requests.ready),
+            free.eq(~here | (accepted & (piece.rows == 1))),
             moves.eq(held & ~at.count.any() & free),
             self.requests.valid.eq(here),
             self.requests.p.addr.eq(piece.base & ~beat_mask),
             self.requests.p.beats.eq(piece.beats),
             self.busy.eq(held | here),
         ]
-        with m.If(taken):
+        with m.If(accepted):
             m.d.sync += [piece.base.eq(piece.base + piece.pitch), piece.rows.eq(piece.rows - 1)]
         with m.If(free):
             m.d.sync += here.eq(moves)

@@ -120,7 +120,7 @@ async def test_conversions(plan, images, rng):
 
     unit = Unit(dut, rng, pace=0.5)
     unit.hold(step=9)
-    unit.give(dut.asked, commands)
+    unit.give(dut.requested, commands)
     unit.give(dut.image, chains if images else [])
     unit.serve(converter, dut.converter.command)
     unit.background.append(slots.play)
@@ -228,7 +228,7 @@ async def test_widths_of_slots(rng):
         if images[number]:
             await put(ctx, dut.image, [job])
         else:
-            await put(ctx, dut.asked, [job | {"planes": chosen[number]}])
+            await put(ctx, dut.requested, [job | {"planes": chosen[number]}])
         given = await get(ctx, dut.converter.command)
         slot = job["slot"] - 1
         planes = chosen[number]

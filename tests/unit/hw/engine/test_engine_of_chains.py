@@ -182,10 +182,10 @@ def run_chained(plan, numerics, products, sizes, rng, p_stall):
         for number, (mode, _, chained) in enumerate(products):
             done = False
             while not done:
-                _, _, done, whose = await ctx.tick().sample(
+                _, _, done, owner_tag = await ctx.tick().sample(
                     dut.control.done, dut.control.done_command
                 )
-            assert whose == number & 1
+            assert owner_tag == number & 1
             chains += chained
             assert len(whole) >= chains, f"{mode.name} is done before its last row is taken"
         await ctx.tick()

@@ -81,12 +81,12 @@ def run_products(
         for command in commands:
             done = False
             while not done:
-                _, _, done, whose, inexact, overflow = await ctx.tick().sample(
+                _, _, done, owner_tag, inexact, overflow = await ctx.tick().sample(
                     control.done, control.done_command, control.inexact, control.overflow
                 )
                 seen["inexact"] |= inexact
                 seen["overflow"] |= overflow
-            assert whose == command, "another command's product"
+            assert owner_tag == command, "another command's product"
         return seen
 
     def judge(expected, mode, results):

@@ -96,9 +96,9 @@ class Case:
         rng, plan = self.rng, self.plan
         shared = {
             "base": rng.randrange(plan.stream_blocks), "tile": rng.randrange(4),
-            "stride": rng.randint(0, longest_lengths(plan)["held_stride"]),
+            "stride": rng.randint(0, longest_lengths(plan)["stationary_stride"]),
             "last": rng.randrange(2),
-            "by_column": rng.randrange(2), "turned": rng.randrange(2),
+            "by_column": rng.randrange(2), "transposed": rng.randrange(2),
             "stream_offset": rng.randrange(plan.beat_bytes),
         }  # fmt: skip
         self.regions.append(shared | members)
@@ -154,7 +154,10 @@ class Case:
 def make_case(plan, rng):
     case = Case(plan, rng)
     sides = {"east": "south", "north": "west"}
-    kinds = [Region.HELD, *(Region[sides[direction].upper()] for direction in plan.directions)]
+    kinds = [
+        Region.STATIONARY,
+        *(Region[sides[direction].upper()] for direction in plan.directions),
+    ]
     for _ in range(6):
         for number, direction in enumerate(plan.directions):
             for name in ((sides[direction], direction), (direction, sides[direction]))[number]:

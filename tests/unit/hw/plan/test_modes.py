@@ -138,7 +138,7 @@ def held_block(east, north, r, c):
     side = north or east
     first, place = (c, r) if north else (r, c)
     lines = range(first * side.block, (first + 1) * side.block)
-    vectors = [side.vector(side.shape.held, line, place) for line in lines]
+    vectors = [side.vector(side.shape.stationary, line, place) for line in lines]
     rows = [vector.elements for vector in vectors]
     poison = [side.poison(line, place) for line in lines]
     if not north:
@@ -147,7 +147,7 @@ def held_block(east, north, r, c):
         )
     return Block(
         rows,
-        east.vector(side.shape.held, r * side.block, c).deficit if east else 0,
+        east.vector(side.shape.stationary, r * side.block, c).deficit if east else 0,
         [vector.deficit for vector in vectors],
         [vector.nonzero for vector in vectors],
         [vector.significand for vector in vectors],

@@ -110,7 +110,7 @@ def check_widths(plan):
         assert unit >= 0, "a block sum does not fit"
         assert largest < 2 ** (plan.sum_bits - 1), "a block sum does not fit"
         stream = plan.shape.west if use.north else plan.shape.south
-        for element, form in ((stream, a), (plan.shape.held, b)):
+        for element, form in ((stream, a), (plan.shape.stationary, b)):
             assert element.significand_bits >= form.precision
             assert element.depth >= form.depth
     assert plan.deficit_bits == (plan.sum_bits + plan.fraction).bit_length()
@@ -195,7 +195,7 @@ def memory_bits(plan):
         vectors = words * b * (bits + 1)
         return vectors + words // b * (directions * plan.deficit_bits + 1)
 
-    bits = plan.shape.held.significand_bits
+    bits = plan.shape.stationary.significand_bits
     streams = (plan.rows + plan.cols) * bank(plan.stream_words, bits)
     held = plan.cols * bank(plan.stationary_words, bits, directions=2)
     ports = plan.rows + plan.cols

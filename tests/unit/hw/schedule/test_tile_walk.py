@@ -12,7 +12,7 @@ from support.bench import design, get, pulse, simulation
 from support.nests import drawn_nest
 from support.plans import make_numerics, make_plan
 
-KEYS = {"stream": ("t0", "c0"), "held": ("l0", "c0")}
+KEYS = {"stream": ("t0", "c0"), "stationary": ("l0", "c0")}
 """What the blocks of an operand that a chunk needs depend on."""
 
 
@@ -114,8 +114,8 @@ def describe(ctx, dut, steps, sizes):
         "t_size": t_size, "t_blocks": -(-t_size // dut.plan.block), "l_blocks": lanes,
         "c_blocks": contraction, "t_step": steps.t, "l_step": steps.lanes, "c_step": steps.chunk,
         "lanes_outermost": steps.lanes_outermost,
-        "keep_stream": steps.keeps[0], "keep_held": steps.keeps[1],
-        "stream_slab": steps.slabs[0], "held_slab": steps.slabs[1],
+        "keep_stream": steps.keeps[0], "keep_stationary": steps.keeps[1],
+        "stream_slab": steps.slabs[0], "stationary_slab": steps.slabs[1],
     }  # fmt: skip
     for name, value in values.items():
         ctx.set(dut.product[name], value)
@@ -125,7 +125,7 @@ async def check_walk(ctx, dut, steps, sizes, willing, wanted=None):
     """One product, from its start to its last chunk; ``wanted``: its chunks, where it goes on
     behind another one."""
     describe(ctx, dut, steps, sizes)
-    ctx.set(dut.anew, wanted is None)
+    ctx.set(dut.from_idle, wanted is None)
     await pulse(ctx, dut.start)
     for want in expected(dut.plan, steps, sizes) if wanted is None else wanted:
         chunk = await get(ctx, dut.chunks, willing=willing)

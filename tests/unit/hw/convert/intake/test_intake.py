@@ -200,7 +200,7 @@ class Bench:
                 await ctx.tick().sample(
                     dut.write_en, dut.write_at, dut.write_data,
                     dut.add, dut.at, dut.row_end, dut.last_row, dut.values,
-                    dut.taken.valid, dut.taken.payload, dut.done,
+                    dut.loaded.valid, dut.loaded.payload, dut.done,
                 )
             )  # fmt: skip
             if write:

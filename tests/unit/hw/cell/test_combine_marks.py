@@ -4,7 +4,7 @@ import itertools
 
 import pytest
 
-from diastole_hw.cell.meet import Meet
+from diastole_hw.cell.combine_marks import CombineMarks
 from support.cells import KINDS, shape_of
 from support.pipelines import check_pipeline
 
@@ -47,39 +47,39 @@ def random_block(rng, shape, lanes, deficits, extents):
 
 def meet(shape, ones, lanes, vector, block, north):
     """To the east a block has one deficit, ``nonzero`` and significand: those of its first row."""
-    met = {"shifts": [], "inexact": False}
+    lane_marks = {"shifts": [], "inexact": False}
     scales = []
     for lane in range(lanes):
         at = lane if north else 0
         deficit = vector["deficit"]
         deficit += block["deficit_north"][lane] if north else block["deficit_east"]
-        both = vector["nonzero"] and block["nonzero"][at]
-        met["shifts"].append(deficit if both and deficit <= ones else ones)
-        met["inexact"] |= bool(both and deficit > shape.fraction)
+        both_nonzero = vector["nonzero"] and block["nonzero"][at]
+        lane_marks["shifts"].append(deficit if both_nonzero and deficit <= ones else ones)
+        lane_marks["inexact"] |= bool(both_nonzero and deficit > shape.fraction)
         if shape.significands:
             scales.append(vector["significand"] * block["significand"][at])
     if shape.significands:
-        met["scales"] = scales
+        lane_marks["scales"] = scales
     if shape.extents and vector["nonzero"] and vector["extent"] and block["extent"]:
-        met["inexact"] |= vector["extent"] + block["extent"] > shape.window
+        lane_marks["inexact"] |= vector["extent"] + block["extent"] > shape.window
     if shape.poison:
-        held = block["poison_north" if north else "poison_east"]
-        met["poison"] = 2**shape.block - 1 if vector["poison"] else held
-    return met
+        stationary = block["poison_north" if north else "poison_east"]
+        lane_marks["poison"] = 2**shape.block - 1 if vector["poison"] else stationary
+    return lane_marks
 
 
 def simulate(shape, cases):
     """Compare each case: vector, block and whether the slot goes north."""
-    dut = Meet(shape=shape)
+    dut = CombineMarks(shape=shape)
     ones, lanes, _ = fields(shape)
-    both = len(shape.directions) == 2
+    both_nonzero = len(shape.directions) == 2
     pipelined = []
     for vector, block, north in cases:
         want = meet(shape, ones, lanes, vector, block, north)
-        assert set(dut.met.shape().members) == set(want)
-        direction = north if both else not north  # ignored where there is one
+        assert set(dut.lane_marks.shape().members) == set(want)
+        direction = north if both_nonzero else not north  # ignored where there is one
         given = {"vector": vector, "block": block, "direction": direction}
-        pipelined.append((given, {"met": want}))
+        pipelined.append((given, {"lane_marks": want}))
     check_pipeline(dut, pipelined, 0)
 
 
@@ -135,11 +135,11 @@ def test_every_pair_of_extents():
         shape,
         [
             (
-                {"deficit": 0, "nonzero": nonzero, "extent": here},
-                {"nonzero": [1], "deficit_east": 0, "deficit_north": [0], "extent": there},
+                {"deficit": 0, "nonzero": nonzero, "extent": vector_extent},
+                {"nonzero": [1], "deficit_east": 0, "deficit_north": [0], "extent": block_extent},
                 False,
             )
-            for here, there in itertools.product(extents, repeat=2)
+            for vector_extent, block_extent in itertools.product(extents, repeat=2)
             for nonzero in (0, 1)
         ],
     )

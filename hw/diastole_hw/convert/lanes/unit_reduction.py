@@ -20,7 +20,7 @@ def squares_layout(sizes: ConverterSizes, shape=None) -> data.ArrayLayout:
     return data.ArrayLayout(shape or unsigned(sizes.measured_bits), sizes.piece_squares)
 
 
-class Gather(wiring.Component):
+class UnitReduction(wiring.Component):
     """Reduce the values of every unit of a tile: of squares, or of the vectors of rows and columns.
     With a tensor scale the units are the blocks, as squares.
 

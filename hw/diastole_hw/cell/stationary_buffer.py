@@ -5,7 +5,7 @@ from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
 from diastole_hw.cell.cell_shape import EAST, NORTH, CellShape
-from diastole_hw.cell.layouts import held_layout
+from diastole_hw.cell.layouts import stationary_layout
 from diastole_hw.cell.packed import pack, packed_bits
 from diastole_sim.spec.formats import SCALE_SIGNIFICAND_BITS
 
@@ -33,7 +33,7 @@ def block_marks_layout(shape: CellShape) -> data.StructLayout:
     return data.StructLayout(members)
 
 
-class Hold(wiring.Component):
+class StationaryBuffer(wiring.Component):
     """Hold a block while the next block is loaded, and pass on the words for other cells.
 
     Timing: a word with ``row`` 0 in cycle j is in the shadow block from cycle j + 1 on. A word with
@@ -41,8 +41,8 @@ class Hold(wiring.Component):
     j makes the shadow block, as stored in cycle j, the active block from j + 1 on. A word that
     arrives together with ``swap`` belongs to the block after the swapped block. Blocks start
     undefined. ``extent`` and ``poison_east`` of a block restart with the word of index 0. If the
-    shape has an ``arrival``, words are stored a cycle later, and a word of cycle j is ready for a
-    swap from j + 2 on.
+    shape has ``input_cycles``, words are stored a cycle later, and a word of cycle j is ready
+    for a swap from j + 2 on.
 
     Parameters
     ----------
@@ -50,7 +50,7 @@ class Hold(wiring.Component):
 
     Members
     -------
-    load, load_north : In, Out(held_layout(shape))
+    load, load_north : In, Out(stationary_layout(shape))
         At ``load_north``, the deficit of an absent direction is 0.
     swap : In(1)
     elements : Out(B rows (a) of B packed elements (b))
@@ -61,8 +61,8 @@ class Hold(wiring.Component):
 
     def __init__(self, *, shape: CellShape):
         self.shape = shape
-        word = held_layout(shape)
-        row = data.ArrayLayout(unsigned(packed_bits(shape.held)), shape.block)
+        word = stationary_layout(shape)
+        row = data.ArrayLayout(unsigned(packed_bits(shape.stationary)), shape.block)
         super().__init__(
             {
                 "load": In(word),
@@ -75,31 +75,31 @@ class Hold(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        shape, word, mine = self.shape, self.load, Signal()
-        m.d.comb += mine.eq(word.valid & (word.row == 0))
-        self._pass_on(m)
-        if shape.arrival:
-            word, arrived = self.load_north, mine
-            mine = Signal(name="arrived")
-            m.d.sync += mine.eq(arrived)
-        at = [mine & (word.index == index) for index in range(shape.block)]
-        packed = Cat(*(pack(shape.held, element) for element in word.elements))
+        shape, word, addressed = self.shape, self.load, Signal()
+        m.d.comb += addressed.eq(word.valid & (word.row == 0))
+        self._forward(m)
+        if shape.input_cycles:
+            word, addressed_input = self.load_north, addressed
+            addressed = Signal(name="addressed_registered")
+            m.d.sync += addressed.eq(addressed_input)
+        at = [addressed & (word.index == index) for index in range(shape.block)]
+        packed = Cat(*(pack(shape.stationary, element) for element in word.elements))
         for index, write in enumerate(at):
-            self._keep(m, f"row_{index}", packed, write, self.elements[index])
+            self._store(m, f"row_{index}", packed, write, self.elements[index])
         for name in ("nonzero", "deficit_north", "significand"):
             lanes = self.marks[name] if name in self.marks.shape().members else ()
             for lane, active in enumerate(lanes):
-                write = at[lane] if shape.lanes > 1 else mine
-                self._keep(m, f"{name}_{lane}", word[name], write, active)
+                write = at[lane] if shape.lanes > 1 else addressed
+                self._store(m, f"{name}_{lane}", word[name], write, active)
         if EAST in shape.directions:
-            self._keep(m, "deficit_east", word.deficit_east, mine, self.marks.deficit_east)
+            self._store(m, "deficit_east", word.deficit_east, addressed, self.marks.deficit_east)
         if shape.extents:
-            self._keep_extent(m, word, mine)
+            self._store_extent(m, word, addressed)
         if shape.poison:
-            self._keep_poison(m, word, mine, at)
+            self._store_poison(m, word, addressed, at)
         return m
 
-    def _buffer(self, m, name, active):
+    def _register_pair(self, m, name, active):
         """Make the active and the shadow register of the output ``active``. Return the shadow
         register, which the caller writes."""
         shadow = Signal(len(active), name=f"shadow_{name}", reset_less=True)
@@ -109,29 +109,29 @@ class Hold(wiring.Component):
         m.d.comb += active.eq(register)
         return shadow
 
-    def _keep(self, m, name, value, write, active):
-        shadow = self._buffer(m, name, Value.cast(active))
+    def _store(self, m, name, value, write, active):
+        shadow = self._register_pair(m, name, Value.cast(active))
         with m.If(write):
             m.d.sync += shadow.eq(value)
 
-    def _keep_extent(self, m, word, mine):
-        shadow = self._buffer(m, "extent", self.marks.extent)
+    def _store_extent(self, m, word, addressed):
+        shadow = self._register_pair(m, "extent", self.marks.extent)
         extent = Signal(len(shadow), name="word_extent")
         m.d.comb += extent.eq(word.extent & word.nonzero.replicate(len(extent)))
-        with m.If(mine & ((word.index == 0) | (extent > shadow))):
+        with m.If(addressed & ((word.index == 0) | (extent > shadow))):
             m.d.sync += shadow.eq(extent)
 
-    def _keep_poison(self, m, word, mine, at):
+    def _store_poison(self, m, word, addressed, at):
         if EAST in self.shape.directions:
-            shadow = self._buffer(m, "poison_east", self.marks.poison_east)
-            with m.If(mine):
+            shadow = self._register_pair(m, "poison_east", self.marks.poison_east)
+            with m.If(addressed):
                 m.d.sync += shadow.eq(word.poison | Mux(word.index == 0, 0, shadow))
         if NORTH in self.shape.directions:
             for lane, write in enumerate(at):
                 active = self.marks.poison_north[lane]
-                self._keep(m, f"poison_north_{lane}", word.poison.any(), write, active)
+                self._store(m, f"poison_north_{lane}", word.poison.any(), write, active)
 
-    def _pass_on(self, m):
+    def _forward(self, m):
         word, north = self.load, self.load_north
         absent = {f"deficit_{name}" for name in (EAST, NORTH) if name not in self.shape.directions}
         for name in word.shape().members:

@@ -13,13 +13,13 @@ from amaranth.hdl import Module
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from diastole_hw.load.fill import Fill
+from diastole_hw.load.write_scratchpads import WriteScratchpads
 from diastole_hw.memory.maxima import Maxima
 from diastole_hw.plan.modes import Mode
 from diastole_hw.schedule.lengths import longest_lengths
 from diastole_hw.schedule.tokens import Region, region_layout, scratch_write_layout
 from support.bench import design
-from support.elements import array_element, fall, precision, stored_value
+from support.elements import array_element, exponent_drop, precision, stored_value
 from support.plans import plan_of
 from support.sweep import alternating
 from support.unit_bench import Unit
@@ -88,7 +88,7 @@ class Loader(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        fill, maxima = Fill(self.plan, self.port), Maxima(self.plan)
+        fill, maxima = WriteScratchpads(self.plan, self.port), Maxima(self.plan)
         own = "_1" if self.port else ""
         m.submodules += [fill, maxima]
         for name in ("regions", "data"):
@@ -223,7 +223,7 @@ class Case:
             self._maxima(Region.MAXIMA_NORTH, use.stationary, rows, 0)
             self._region(Region.WEST, west, False, 0)
         self.regions[-1 - self.fused] |= {"last": 1}  # the west region may be behind it
-        self._region(Region.HELD, held, use.stationary_transposed, 0)
+        self._region(Region.STATIONARY, held, use.stationary_transposed, 0)
         self._region(
             Region.WEST if north else Region.SOUTH, stream_blocks, use.stream_transposed, 1
         )
@@ -263,7 +263,7 @@ class Case:
         content += bytes(-count % plan.beat_bytes)
         for k in range(0, len(content), plan.beat_bytes):
             self.beats.append(int.from_bytes(bytes(content[k : k + plan.beat_bytes]), "little"))
-        names = ("stream_offset", "held_offset")
+        names = ("stream_offset", "stationary_offset")
         self.regions.append(
             {"kind": kind, "cls": cls, "beats": len(content) // plan.beat_bytes}
             | dict.fromkeys(names, first * per_block % plan.beat_bytes)
@@ -272,18 +272,18 @@ class Case:
         self.maxima[kind] = values
         self.maxima_beats += len(content) // plan.beat_bytes
 
-    def _region(self, kind, blocks, turned, last):
+    def _region(self, kind, blocks, transposed, last):
         plan = self.plan
         per_block = plan.block if plan.grouped(blocks.cls) else 1
-        by_column = turned if kind == Region.HELD else not turned
+        by_column = transposed if kind == Region.STATIONARY else not transposed
         place = self._room(kind, *((blocks.cols, blocks.rows)[:: 1 if by_column else -1]))
         self.regions.append(
             {
                 "kind": kind, "cls": blocks.cls, "rows": blocks.rows, "cols": blocks.cols,
-                "offset": blocks.offset, "by_column": by_column, "turned": turned,
+                "offset": blocks.offset, "by_column": by_column, "transposed": transposed,
                 "stream_offset": self.t0 * per_block % plan.beat_bytes,
-                "held_offset": self.c0 if self.fused else self.l0 * per_block % plan.beat_bytes,
-                "last": last,
+                "stationary_offset": self.c0 if self.fused else
+                self.l0 * per_block % plan.beat_bytes, "last": last,
             } | self.at | place
         )  # fmt: skip
         own = range(self.port, blocks.rows, plan.ports)
@@ -294,7 +294,7 @@ class Case:
                 for k in range(plan.block):
                     p, q = (col, row) if by_column else (row, col)
                     block, scale = blocks.codes[row, col], blocks.scales[row, col][k]
-                    codes = [line[k] for line in block] if turned else block[k]
+                    codes = [line[k] for line in block] if transposed else block[k]
                     self.writes.append(
                         self._place(kind, place, p, q, k)
                         | self._vector(blocks.cls, codes, scale)
@@ -305,10 +305,10 @@ class Case:
         """A place in the banks for all slices of a region, and how far they are apart."""
         plan, rng = self.plan, self.rng
         side = plan.rows if kind == Region.WEST else plan.cols
-        blocks = plan.stationary_blocks if kind == Region.HELD else plan.stream_blocks
+        blocks = plan.stationary_blocks if kind == Region.STATIONARY else plan.stream_blocks
         later = -(-across // side) - 1  # slices behind the first
         lengths = longest_lengths(plan)
-        longest = max(lengths["t_step"], lengths["held_stride"])
+        longest = max(lengths["t_step"], lengths["stationary_stride"])
         loose = (later + 1) * (within + 4) <= blocks and within + 4 <= longest
         stride = rng.randrange(within, within + 5) if loose else within
         return {"base": rng.randrange(blocks - later * stride - within + 1), "stride": stride}
@@ -337,7 +337,7 @@ class Case:
         if plan.shape.extents:
             real = [array_element(name, names, code, 0, poison) for code, _ in codes]
             falls = [
-                0 if other else fall(name, value)
+                0 if other else exponent_drop(name, value)
                 for value, other, bits in zip(values, special, real, strict=True)
                 if bits
             ]
@@ -356,7 +356,7 @@ class Case:
             difference = exponent(plan, maxima[entry]) - exponent(plan, scale)
             return min(difference, plan.numerics.block_sum_bits + plan.fraction)
 
-        if kind != Region.HELD:
+        if kind != Region.STATIONARY:
             side = Region.MAXIMA_WEST if kind == Region.WEST else Region.MAXIMA_SOUTH
             return {"deficit": deficit(self.maxima[side], q)}
         found = {}
@@ -399,14 +399,14 @@ def events_until(ends, cycles):
     return [count - before for before, count in pairwise([0, *counts])]
 
 
-@pytest.mark.parametrize("turned", [0, 1])
+@pytest.mark.parametrize("transposed", [0, 1])
 @pytest.mark.parametrize("registered", [0, 1])
-def test_cycles(turned, registered):
+def test_cycles(transposed, registered):
     """A beat is taken in every cycle. A block is a beat and a word, which is written 2 cycles after
     it, 3 where there is a register before the banks; the beats between are exponents."""
     plan = replace(make("squares"), output_register=bool(registered))
     cls = next(cls for cls in range(3) if plan.group_layouts[cls].block_beats(1) == 1)
-    region = {"kind": Region.SOUTH, "cls": cls, "rows": 3, "cols": 3, "turned": turned}
+    region = {"kind": Region.SOUTH, "cls": cls, "rows": 3, "cols": 3, "transposed": transposed}
     unit = Unit(dut := design(Loader, plan))
     unit.give(dut.regions, [region, region | {"last": 1}])
     beats = unit.give(dut.data, [1] * 2 * 3 * 4)

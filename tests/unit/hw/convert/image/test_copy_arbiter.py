@@ -3,7 +3,7 @@
 
 import pytest
 
-from diastole_hw.convert.image.turns import CopyTurns
+from diastole_hw.convert.image.copy_arbiter import CopyArbiter
 from diastole_sim.spec.sizes.converter_sizes import ConverterSizes
 from support.bench import design
 from support.tiles import machine
@@ -100,7 +100,7 @@ def ends_of(values):
 
 def make():
     numerics, data_width = machine("vectors")
-    return design(CopyTurns, ConverterSizes(numerics=numerics, data_width=data_width))
+    return design(CopyArbiter, ConverterSizes(numerics=numerics, data_width=data_width))
 
 
 @pytest.mark.parametrize("p_out", [1.0, 0.3])

@@ -5,7 +5,7 @@ from itertools import product
 
 import pytest
 
-from diastole_hw.convert.image.turned import TurnedReorder
+from diastole_hw.convert.image.transposed_reorder import TransposedReorder
 from diastole_sim.spec.sizes.converter_sizes import ConverterSizes
 from support.bench import design
 from support.classes import make_numerics
@@ -19,7 +19,7 @@ FORMATS = ("mxfp4_e2m1", "mxint8", "bfp6")
 
 def make(block, data_width, formats=FORMATS, **keys):
     numerics = make_numerics(*formats, block=block, fraction=0, **keys)
-    return design(TurnedReorder, ConverterSizes(numerics=numerics, data_width=data_width))
+    return design(TransposedReorder, ConverterSizes(numerics=numerics, data_width=data_width))
 
 
 def strip(rows, cols, bits, rng):

@@ -40,7 +40,7 @@ def piece_floats(plan: Plan) -> int:
     return min(word, plan.data_width // 32) if plan.ports == 1 else word
 
 
-class TurnTile(wiring.Component):
+class TransposeTile(wiring.Component):
     """Transpose pieces of a result, one after another: a piece arrives as columns and leaves as
     rows.
 
@@ -88,10 +88,12 @@ class TurnTile(wiring.Component):
         self.plan = plan
         self.rows = column_vectors(plan) * plan.block
         self.lanes = plan.drain_vectors(north=True) * plan.block
-        self.shown = piece_floats(plan)
-        self.bank_rows = min(self.rows, self.shown)  # rows per bank, for the columns of a word
-        self.row_words = max(1, plan.fused_tile_words // self.shown)
-        words = data.ArrayLayout(unsigned(32), self.shown)
+        self.word_floats = piece_floats(plan)
+        self.bank_rows = min(
+            self.rows, self.word_floats
+        )  # rows per bank, for the columns of a word
+        self.row_words = max(1, plan.fused_tile_words // self.word_floats)
+        words = data.ArrayLayout(unsigned(32), self.word_floats)
         super().__init__(
             {
                 "spans_in": In(stream.Signature(span_layout(plan))),
@@ -104,38 +106,44 @@ class TurnTile(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        taken = Credit(most=TRANSPOSED_PIECES)
-        whole = Credit(
+        accepted = Credit(most=TRANSPOSED_PIECES)
+        complete = Credit(
             most=TRANSPOSED_PIECES
         )  # all columns have arrived, the span has not been output
-        told = Credit(most=TRANSPOSED_PIECES)  # the span has been output, the words have not
-        for name, credit in {"taken": taken, "whole": whole, "told": told}.items():
+        output_spans = Credit(
+            most=TRANSPOSED_PIECES
+        )  # the span has been output, the words have not
+        for name, credit in {
+            "accepted": accepted,
+            "complete": complete,
+            "output_spans": output_spans,
+        }.items():
             m.submodules[name] = credit
         banks = []
         for number in range(self.lanes):
             ram = Ram(width=32, depth=TRANSPOSED_PIECES * self.bank_rows * self.row_words)
             m.submodules[f"bank_{number}"] = ram
             banks.append(ram)
-        m.d.comb += self.busy.eq(~taken.empty)
-        at = self._take(m, taken)
+        m.d.comb += self.busy.eq(~accepted.empty)
+        at = self._accept(m, accepted)
 
-        def kept(name, place_, fields):
+        def span_fields(name, place_, fields):
             """Return fields of the span at a place, from a memory of the accepted spans."""
             m.submodules[f"spans_of_{name}"] = ram = DistributedRam(
                 width=fields.size, depth=TRANSPOSED_PIECES
             )
             values = (self.spans_in.p[field] for field in fields.members)
             m.d.comb += [
-                ram.write_en.eq(taken.take),
+                ram.write_en.eq(accepted.take),
                 ram.write_addr.eq(at),
                 ram.write_data.eq(Cat(Value.cast(value) for value in values)),
                 ram.read_addr.eq(place_),
             ]
             return fields(ram.read_data)
 
-        self._write(m, banks, kept, taken, whole)
-        self._tell(m, kept, whole, told)
-        self._read(m, banks, kept, told, taken)
+        self._write(m, banks, span_fields, accepted, complete)
+        self._output_spans(m, span_fields, complete, output_spans)
+        self._read(m, banks, span_fields, output_spans, accepted)
         return m
 
     def _fields(self, *names: str) -> data.StructLayout:
@@ -157,7 +165,7 @@ class TurnTile(wiring.Component):
         return Cat(word[:low], row[: exact_log2(self.bank_rows)], place_)
 
     @staticmethod
-    def _exchanged(m, floats, number, name):
+    def _permuted(m, floats, number, name):
         """Return ``floats`` with the float of number n at n xor ``number``."""
         for level, bit in enumerate(number):
             placed = Signal(
@@ -168,25 +176,25 @@ class TurnTile(wiring.Component):
             floats = placed
         return floats
 
-    def _take(self, m, taken):
+    def _accept(self, m, accepted):
         """Accept a span when there is a free place. Return the place of the next span."""
         m.d.comb += [
-            self.spans_in.ready.eq(~taken.full),
-            taken.take.eq(self.spans_in.valid & self.spans_in.ready),
+            self.spans_in.ready.eq(~accepted.full),
+            accepted.take.eq(self.spans_in.valid & self.spans_in.ready),
         ]
-        return self._place(m, "taken", taken.take)
+        return self._place(m, "accepted", accepted.take)
 
-    def _write(self, m, banks, kept, taken, whole):
+    def _write(self, m, banks, span_fields, accepted, complete):
         """Write columns, one place after another."""
         column = Signal(range(self.plan.fused_tile_words + 1))
         arrives = self.columns.valid
         last = Signal(name="last_column")
-        m.d.comb += whole.take.eq(arrives & last)
-        at = self._place(m, "written", whole.take)
-        m.d.comb += last.eq(column == kept("columns", at, self._fields("cols")).cols - 1)
-        m.d.sync += Assert(~arrives | ~taken.empty, "a column of no piece")
-        within = column[: exact_log2(self.shown)]
-        placed = self._exchanged(m, self.columns.floats, within, "placed")
+        m.d.comb += complete.take.eq(arrives & last)
+        at = self._place(m, "written", complete.take)
+        m.d.comb += last.eq(column == span_fields("columns", at, self._fields("cols")).cols - 1)
+        m.d.sync += Assert(~arrives | ~accepted.empty, "a column of no piece")
+        within = column[: exact_log2(self.word_floats)]
+        placed = self._permuted(m, self.columns.floats, within, "placed")
         for number, ram in enumerate(banks):
             row = Signal(range(max(self.lanes, 2)), name=f"row_{number}")
             m.d.comb += [
@@ -198,35 +206,35 @@ class TurnTile(wiring.Component):
         with m.If(arrives):
             m.d.sync += column.eq(Mux(last, 0, column + 1))
 
-    def _tell(self, m, kept, whole, told):
+    def _output_spans(self, m, span_fields, complete, output_spans):
         """Output a span as soon as its piece is complete."""
         leaves = Signal(name="span_leaves")
         m.d.comb += [
-            self.spans.valid.eq(~whole.empty),
+            self.spans.valid.eq(~complete.empty),
             leaves.eq(self.spans.valid & self.spans.ready),
-            whole.give.eq(leaves),
-            told.take.eq(leaves),
+            complete.give.eq(leaves),
+            output_spans.take.eq(leaves),
         ]
-        at = self._place(m, "told", leaves)
-        span = kept("rows", at, span_layout(self.plan))
+        at = self._place(m, "output_spans", leaves)
+        span = span_fields("rows", at, span_layout(self.plan))
         m.d.comb += Value.cast(self.spans.payload).eq(Value.cast(span))
 
-    def _read(self, m, banks, kept, told, taken):
+    def _read(self, m, banks, span_fields, output_spans, accepted):
         """Read words of the rows whose span has been output."""
         row = Signal(range(max(self.rows, 2)), name="read_row")
         word = Signal(range(max(self.row_words, 2)), name="read_word")
-        shown = Signal()  # the banks output a word
+        read_valid = Signal()  # the banks output a word
         first = data_register(range(max(self.lanes, 2)))  # bank of the word's first float
-        log_shown = exact_log2(self.shown)
+        log_word_floats = exact_log2(self.word_floats)
         moves = Signal(name="word_moves")
         reads = Signal()
         last_word, last = Signal(), Signal(name="last_word_of_piece")
-        m.d.comb += [told.give.eq(last), taken.give.eq(last)]
+        m.d.comb += [output_spans.give.eq(last), accepted.give.eq(last)]
         at = self._place(m, "read", last)
-        span = kept("words", at, self._fields("repeat", "cols"))
+        span = span_fields("words", at, self._fields("repeat", "cols"))
         m.d.comb += [
-            reads.eq(~told.empty & (~shown | moves)),
-            last_word.eq(((word + 1) << log_shown) >= span.cols),
+            reads.eq(~output_spans.empty & (~read_valid | moves)),
+            last_word.eq(((word + 1) << log_word_floats) >= span.cols),
             last.eq(reads & last_word & is_successor(span.repeat, row)),
         ]
         for ram in banks:
@@ -235,37 +243,37 @@ class TurnTile(wiring.Component):
                 ram.read_addr.eq(self._address(at, row, word)),
             ]
         floats = Signal(self.words.payload.shape(), name="read_floats")
-        for n in range(self.shown):
-            group = Array(bank.read_data for bank in banks[n :: self.shown])
-            m.d.comb += floats[n].eq(group[first >> log_shown])
-        self._show(m, floats, first[:log_shown], shown, moves)
+        for n in range(self.word_floats):
+            group = Array(bank.read_data for bank in banks[n :: self.word_floats])
+            m.d.comb += floats[n].eq(group[first >> log_word_floats])
+        self._output_words(m, floats, first[:log_word_floats], read_valid, moves)
         with m.If(moves):
-            m.d.sync += shown.eq(0)
+            m.d.sync += read_valid.eq(0)
         with m.If(reads):
-            m.d.sync += [shown.eq(1), first.eq(row), word.eq(word + 1)]
+            m.d.sync += [read_valid.eq(1), first.eq(row), word.eq(word + 1)]
             with m.If(last_word):
                 m.d.sync += [word.eq(0), row.eq(row + 1)]
             with m.If(last):
                 m.d.sync += row.eq(0)
 
-    def _show(self, m, floats, first, shown, moves):
-        """Output the word at the banks' outputs if ``shown``, with float n at n xor ``first``.
+    def _output_words(self, m, floats, first, read_valid, moves):
+        """Output the word at the banks' outputs if ``read_valid``, with float n at n xor ``first``.
         ``moves`` is high when the word is accepted."""
         words = self.words
         if not self.plan.output_register:
             m.d.comb += [
-                words.payload.eq(self._exchanged(m, floats, first, "turned")),
-                words.valid.eq(shown),
+                words.payload.eq(self._permuted(m, floats, first, "transposed")),
+                words.valid.eq(read_valid),
                 moves.eq(words.ready),
             ]
             return
-        m.submodules.shown_words = queue = StreamFifo(words.payload.shape(), WAITING, quick=True)
-        kept = data_register(words.payload.shape(), name="kept_word")
-        kept_first = data_register(len(first), name="kept_first")
+        m.submodules.read_words = queue = StreamFifo(words.payload.shape(), WAITING, quick=True)
+        kept = data_register(words.payload.shape(), name="waiting_word")
+        waiting_first = data_register(len(first), name="waiting_first")
         with m.If(moves):
-            m.d.sync += [queue.i.valid.eq(shown), kept.eq(floats), kept_first.eq(first)]
+            m.d.sync += [queue.i.valid.eq(read_valid), kept.eq(floats), waiting_first.eq(first)]
         m.d.comb += [
-            queue.i.payload.eq(self._exchanged(m, kept, kept_first, "turned")),
+            queue.i.payload.eq(self._permuted(m, kept, waiting_first, "transposed")),
             moves.eq(queue.i.ready),
         ]
         wiring.connect(m, queue.o, wiring.flipped(words))

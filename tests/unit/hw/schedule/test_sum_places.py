@@ -2,7 +2,7 @@
 
 import pytest
 
-from diastole_hw.schedule.room import SumRoom
+from diastole_hw.schedule.sum_places import SumPlaces
 from diastole_sim.spec.sizes.array_sizes import TILES_OF_SUMS
 from support.bench import design, simulation
 
@@ -17,7 +17,7 @@ def halves_of(number, whole):
 @pytest.mark.parametrize("p_take, p_give", [(0.9, 0.3), (0.5, 0.5), (0.3, 0.9), (1.0, 1.0)])
 async def test_free_while_its_halves_are(p_whole, p_take, p_give, rng):
     """Tiles of both kinds, as products follow each other."""
-    dut = design(SumRoom)
+    dut = design(SumPlaces)
     most = 0
     ctx = await simulation(dut)
     tiles, number = [], 0
@@ -25,7 +25,7 @@ async def test_free_while_its_halves_are(p_whole, p_take, p_give, rng):
         whole = rng.random() < p_whole
         wants = halves_of(number, whole)
         ctx.set(dut.whole, whole)
-        assert ctx.get(dut.taken) == len(tiles)
+        assert ctx.get(dut.used) == len(tiles)
         free = not any(wants & tile for tile in tiles)
         assert ctx.get(dut.free) == free, (wants, tiles)
         take = free and rng.random() < p_take

@@ -28,7 +28,7 @@ class GroupsSignature(wiring.Signature):
         )
 
 
-class CopyTurns(wiring.Component):
+class CopyArbiter(wiring.Component):
     """Arbitrate between the groups of two copies. A group of the first copy goes on as soon as all
     its elements have come. A group of the second copy goes on if no group of the first copy is
     ready.
@@ -70,9 +70,9 @@ class CopyTurns(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         copy = Signal()
-        taken = Signal()  # the description of a group of this copy is accepted
-        group, exponents, elements, complete = self._keep(m, "first", taken & ~copy)
-        strip, exponents_t, elements_t, complete_t = self._keep(m, "second", taken & copy)
+        accepted = Signal()  # the description of a group of this copy is accepted
+        group, exponents, elements, complete = self._keep(m, "first", accepted & ~copy)
+        strip, exponents_t, elements_t, complete_t = self._keep(m, "second", accepted & copy)
         order = StreamFifo(shape=1, depth=_GROUPS_AHEAD)  # copies of the groups
         m.submodules.order = order
         last = strip.p.copy_end & strip.p.last_row & strip.p.last_col
@@ -90,7 +90,7 @@ class CopyTurns(wiring.Component):
             with m.State("group"):  # output the description of the group
                 m.d.comb += self.o.group.valid.eq(order.i.ready)
                 with m.If(self.o.group.valid & self.o.group.ready):
-                    m.d.comb += taken.eq(1)
+                    m.d.comb += accepted.eq(1)
                     m.next = "exponents"
             with m.State("exponents"):  # output the bytes of the exponent field
                 self._give_exponents(m, copy, exponents, exponents_t)
@@ -100,10 +100,10 @@ class CopyTurns(wiring.Component):
         end = exponents_t.p.end  # the group is the strip's last
         m.d.comb += [
             self.o.group.payload.eq(Mux(copy, strip.payload, group.payload)),
-            group.ready.eq(taken & ~copy),
-            strip.ready.eq(taken & copy & end),
+            group.ready.eq(accepted & ~copy),
+            strip.ready.eq(accepted & copy & end),
             order.i.payload.eq(copy),
-            order.i.valid.eq(taken),
+            order.i.valid.eq(accepted),
         ]
         with m.If(copy):
             m.d.comb += self.o.group.p.line_end.eq(end)
@@ -111,7 +111,7 @@ class CopyTurns(wiring.Component):
         self._give_elements(m, order.o, elements, elements_t)
         return m
 
-    def _keep(self, m, name, taken):
+    def _keep(self, m, name, accepted):
         """Buffer the groups, exponents and elements of a copy. Return the buffers' outputs, and
         whether all elements of the next group have come."""
         sizes, port = self.sizes, getattr(self, name)
@@ -128,7 +128,7 @@ class CopyTurns(wiring.Component):
         connect(m, flipped(port.elements), elements.i)
         complete = Signal(range(beats + 1), name=f"{name}_complete")  # groups with all elements
         came = elements.i.valid & elements.i.ready & elements.i.p.last
-        m.d.sync += complete.eq(complete + came - taken)
+        m.d.sync += complete.eq(complete + came - accepted)
         return groups.o, exponents.o, elements.o, complete.any()
 
     def _give_exponents(self, m, copy, first, second):

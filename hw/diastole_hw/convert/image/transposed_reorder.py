@@ -11,7 +11,7 @@ from diastole_hw.memory.ram import Ram
 from diastole_sim.spec.sizes.converter_sizes import ConverterSizes
 
 
-class TurnedReorder(wiring.Component):
+class TransposedReorder(wiring.Component):
     """Store two strips of elements, written row by row and read as groups of the second copy.
 
     Write: ``lanes`` neighbours of a row of the tensor, in any order. Read: a group for every column

@@ -12,10 +12,10 @@ from diastole_hw.vector.core.timing import WRITTEN_AT
 from diastole_hw.vector.stream_layouts import VectorShape
 from diastole_sim.spec.micro import OUTPUTS, REGISTERS
 
-KEPT = ("writes", "d", "gives", "o", "to_panel", "panel_write", "order", "turn_rows")
+KEPT = ("writes", "d", "writes_output", "o", "to_panel", "panel_write", "order", "turn_rows")
 
 
-class ResultPlaces(wiring.Component):
+class ResultDestinations(wiring.Component):
     """Output the destination of every row of results, 7 cycles after the row's operands were read.
 
     Only 1 instruction writes results at a time, since no slot is shorter than the pipeline of the
@@ -82,7 +82,7 @@ class ResultPlaces(wiring.Component):
             self.register.eq(slot.d),
             self.panel_en.eq(active & slot.to_panel),
             self.vector.eq(slot.panel_write + self.row),
-            self.stream_en.eq(active & slot.gives),
+            self.stream_en.eq(active & slot.writes_output),
             self.stream.eq(slot.o),
         ]
         return m

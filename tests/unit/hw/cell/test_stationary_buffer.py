@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from diastole_hw.cell.cell_shape import CellShape
-from diastole_hw.cell.hold import Hold
+from diastole_hw.cell.stationary_buffer import StationaryBuffer
 from oracle.cell import Block, Loading, Operands
 from support.bench import design, run, simulation
 from support.cells import BFP3, BFP5, E4M3, KINDS, shape_of
@@ -53,7 +53,7 @@ def check_active(ctx, dut, block):
     """The block that works: its elements and marks."""
     shape = dut.shape
     for a, row in enumerate(block.rows):
-        want = [packed(shape.held, element) for element in row]
+        want = [packed(shape.stationary, element) for element in row]
         assert list(ctx.get(dut.elements[a])) == want, f"row {a}"
     want = marks_of(block, shape)
     assert set(dut.marks.shape().members) == set(want)
@@ -73,7 +73,7 @@ def check_hop(ctx, dut, offer):
 
 
 def check(shape, rng, cycles, operands=None):
-    dut = design(Hold, shape=shape)
+    dut = design(StationaryBuffer, shape=shape)
     loading = Loading(operands or Operands(rng, shape))
     blocks = []
 
@@ -82,12 +82,12 @@ def check(shape, rng, cycles, operands=None):
         for _ in range(cycles):
             offer = loading.cycle()
             ctx.set(dut.load, offer.const(shape))
-            at_work = before if shape.arrival else offer
+            at_work = before if shape.input_cycles else offer
             if at_work is not None:
                 ctx.set(dut.swap, at_work.swap)
-                if at_work.held is not None:
-                    check_active(ctx, dut, at_work.held)
-                    blocks.append(at_work.held)
+                if at_work.stationary is not None:
+                    check_active(ctx, dut, at_work.stationary)
+                    blocks.append(at_work.stationary)
             if before is not None:
                 check_hop(ctx, dut, before)
             before = offer
@@ -110,8 +110,8 @@ def test_every_cycle_against_the_blocks_that_were_loaded(rows, block, kind, pipe
 class OneMark(Operands):
     """Blocks of which one element, or none, is no number, and one row reaches far down."""
 
-    def any_held(self):
-        block, side = super().any_held(), self.block
+    def any_stationary(self):
+        block, side = super().any_stationary(), self.block
         row, column = self.rng.randrange(side), self.rng.randrange(side)
         poison = [[0] * side for _ in range(side)]
         poison[row][column] = self.rng.randrange(2)
@@ -128,7 +128,7 @@ def test_marks_of_single_elements_and_rows(directions, rng):
         block=4,
         south=E4M3,
         west=E4M3,
-        held=E4M3,
+        stationary=E4M3,
         window=16,
         exact=False,
         sum_bits=20,
@@ -141,8 +141,10 @@ def test_marks_of_single_elements_and_rows(directions, rng):
 
 
 async def test_a_word_with_the_swap_is_of_the_next_block():
-    shape = CellShape(rows=2, block=2, south=BFP3, west=BFP3, held=BFP5, sum_bits=10, fraction=2)
-    dut = design(Hold, shape=shape)
+    shape = CellShape(
+        rows=2, block=2, south=BFP3, west=BFP3, stationary=BFP5, sum_bits=10, fraction=2
+    )
+    dut = design(StationaryBuffer, shape=shape)
     old, new = (
         Block.square([[(0, n, 0), (1, n + 1, 0)], [(1, n + 2, 0), (0, n + 3, 0)]], n, n + 1, 1)
         for n in (1, 9)

@@ -3,7 +3,7 @@
 
 import pytest
 
-from diastole_hw.vector.core.result_places import ResultPlaces
+from diastole_hw.vector.core.result_destinations import ResultDestinations
 from support.bench import design, simulation
 from support.vector_core import shape_of
 
@@ -20,7 +20,7 @@ def slots(rng, block, count):
             {
                 "writes": writes,
                 "d": rng.randrange(16),
-                "gives": gives,
+                "writes_output": gives,
                 "o": rng.randrange(4),
                 "to_panel": to_panel,
                 "panel_write": rng.randrange(64),
@@ -31,7 +31,7 @@ def slots(rng, block, count):
 
 @pytest.mark.parametrize("block", [1, 2, 4, 8, 16, 32])
 async def test_rows_come_seven_cycles_after_their_reads(block, rng):
-    dut = design(ResultPlaces, shape_of(block))
+    dut = design(ResultDestinations, shape_of(block))
     given = list(slots(rng, block, 12))
     wanted = {}
     for start, entry in given:
@@ -47,7 +47,9 @@ async def test_rows_come_seven_cycles_after_their_reads(block, rng):
             ctx.set(dut.age, min(cycle - latest, block + 8))
         row, entry = wanted.get(cycle, (None, {}))
         enables = [ctx.get(port) for port in (dut.register_en, dut.panel_en, dut.stream_en)]
-        assert enables == [entry.get(key, 0) for key in ("writes", "to_panel", "gives")], cycle
+        assert enables == [entry.get(key, 0) for key in ("writes", "to_panel", "writes_output")], (
+            cycle
+        )
         if entry:
             assert ctx.get(dut.row) == row
             assert ctx.get(dut.register) == entry["d"]

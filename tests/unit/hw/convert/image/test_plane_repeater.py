@@ -2,7 +2,7 @@
 
 import pytest
 
-from diastole_hw.convert.image.plane_turns import PlaneTurns
+from diastole_hw.convert.image.plane_repeater import PlaneRepeater
 from support.bench import design
 from support.unit_bench import Unit
 
@@ -13,7 +13,7 @@ MOST_EXPONENTS, MOST_ELEMENTS = 2, 5
 
 def make(planes, exponent_beats=MOST_EXPONENTS, element_beats=MOST_ELEMENTS):
     sizes = {"exponent_beats": exponent_beats, "element_beats": element_beats}
-    return design(PlaneTurns, data_width=WIDTH, planes=planes, **sizes)
+    return design(PlaneRepeater, data_width=WIDTH, planes=planes, **sizes)
 
 
 class Group:

@@ -4,7 +4,7 @@ from itertools import pairwise, product
 
 import pytest
 
-from diastole_hw.store.turn import TurnTile, column_vectors, piece_floats
+from diastole_hw.store.transpose_tile import TransposeTile, column_vectors, piece_floats
 from support.bench import design
 from support.plans import make_numerics, make_plan
 from support.sweep import alternating
@@ -51,7 +51,7 @@ def random_piece(rng, plan, rows, cols=None):
 @pytest.mark.sampled(2)
 def test_rows_of_every_piece(name, registers, p_in, p_out, rng):
     plan = make(name, registers)
-    dut = design(TurnTile, plan)
+    dut = design(TransposeTile, plan)
     vectors, word_vectors = SHAPES[name][-2:]
     assert column_vectors(plan) == vectors
     most, lanes = vectors * plan.block, word_vectors * plan.block
@@ -101,7 +101,7 @@ def test_a_column_in_and_a_word_out_per_cycle(name, registers, rng):
     """Pieces of whole tiles: three have a place, and another one is taken when the first has been
     read; what leaves loses no more than a cycle for each."""
     plan = make(name, registers)
-    dut = design(TurnTile, plan)
+    dut = design(TransposeTile, plan)
     tile = plan.fused_tile_words
     unit = Unit(dut)
     asked = unit.give(dut.spans_in, [random_piece(rng, plan, dut.rows, tile)[0] for _ in range(5)])

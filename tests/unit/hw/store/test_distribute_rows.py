@@ -4,7 +4,7 @@ ever waits for the other with a row that it has asked for."""
 
 import pytest
 
-from diastole_hw.store.deal_rows import DealRows, EmitPorts
+from diastole_hw.store.distribute_rows import DistributeRows, EmitPorts
 from support.emitted_rows import carry_out, differing, store
 from support.plans import make_numerics, make_plan
 from support.unit_bench import Unit
@@ -118,7 +118,7 @@ def test_a_word_per_cycle(block, data_width, vectors):
 
 def test_words_go_where_their_row_goes():
     plan = plan_of(4, 128)
-    dut = DealRows(plan, vectors=2)
+    dut = DistributeRows(plan, vectors=2)
     spans = [
         {"addr": 0x100, "cols": 16, "vectors": 4, "repeat": 3},
         {"addr": 0x900, "cols": 3, "vectors": 1, "repeat": 1},

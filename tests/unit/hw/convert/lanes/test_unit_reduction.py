@@ -3,8 +3,8 @@
 
 import pytest
 
-from diastole_hw.convert.lanes.gather import Gather
 from diastole_hw.convert.lanes.reduction import BelowZero, Largest
+from diastole_hw.convert.lanes.unit_reduction import UnitReduction
 from diastole_sim.spec.sizes.converter_sizes import ConverterSizes
 from support.bench import design, simulation
 from support.sweep import alternating
@@ -120,7 +120,7 @@ def make(name, reduction, by_blocks=False):
     numerics, data_width = machine(name)
     sizes = ConverterSizes(numerics=numerics, data_width=data_width)
     keys = {"halves": 1 if reduction == "sums" else sizes.buffered_tiles, "by_blocks": by_blocks}
-    return numerics, design(Gather, sizes, reduction=reduction_of(reduction, sizes), **keys)
+    return numerics, design(UnitReduction, sizes, reduction=reduction_of(reduction, sizes), **keys)
 
 
 WAYS = {

@@ -21,7 +21,7 @@ from diastole_hw.stream.blocks import BlockBuffer
 from diastole_hw.stream.elements import decoded, extent
 
 
-class Fill(wiring.Component):
+class WriteScratchpads(wiring.Component):
     """Parse regions, describe their blocks, cut the blocks into vectors, transpose where needed,
     and write the vectors to the banks.
 
@@ -111,7 +111,7 @@ class Fill(wiring.Component):
             blocks.valid.eq(targets.valid),
             targets.ready.eq(blocks.ready),
             blocks.p.kind.eq(targets.p.cls),
-            blocks.p.turned.eq(targets.p.turned),
+            blocks.p.transposed.eq(targets.p.transposed),
             blocks.p.drop.eq(targets.p.drop),
             blocks.p.ends.eq(targets.p.ends),
         ]
@@ -121,7 +121,7 @@ class Fill(wiring.Component):
 
     def _write(self, m, vectors, head):
         """Combine vectors with the description of their block, and drive the write port."""
-        taken = self.write_ready if self.port else Const(1, 1)
+        accepted = self.write_ready if self.port else Const(1, 1)
         write = Signal(self.write.shape(), name="word")
         en, last = Signal(name="word_en"), Signal(name="word_last")
         m.d.comb += [
@@ -129,9 +129,9 @@ class Fill(wiring.Component):
             last.eq(vectors.valid & vectors.p.last & head.last),
         ]
         if self.plan.output_register:
-            goes = self._register(m, en, last, write, taken)
+            goes = self._register(m, en, last, write, accepted)
         else:
-            goes = taken | head.drop
+            goes = accepted | head.drop
             m.d.comb += [
                 self.write_en.eq(en),
                 self.write.eq(write),
@@ -149,10 +149,10 @@ class Fill(wiring.Component):
             self._of_group(m, of_group, vector)
             self._elements(m, head, vectors.p.vectors[number], vector, number, of_group)
 
-    def _register(self, m, en, last, write, taken):
+    def _register(self, m, en, last, write, accepted):
         """Drive the write port from a register, since the banks lie far away on the chip. Return
         whether the register accepts a word."""
-        goes = taken | ~self.write_en
+        goes = accepted | ~self.write_en
         waits, ends = Signal(name="written_en"), Signal(name="written_last")
         written = data_output(m, self.write, "written")  # also output while the word waits
         with m.If(goes):

@@ -15,7 +15,7 @@ from diastole_hw.successor import is_successor
 from diastole_sim.spec.image import PITCH_BITS
 
 
-class DealRows(wiring.Component):
+class DistributeRows(wiring.Component):
     """Distribute the rows of spans to two ports: rows with even numbers to port 0, rows with odd
     numbers to port 1.
 
@@ -75,15 +75,15 @@ class DealRows(wiring.Component):
     def _spans(self, m, counted):
         """Pass a span to both ports and to the counter of words, in one cycle."""
         span, even, odd = self.spans.p, self.spans_0, self.spans_1
-        both = Signal()
-        room = Signal()
+        both_ports = Signal()
+        space = Signal()
         m.d.comb += [
-            both.eq(span.repeat > 1),
-            room.eq(counted.ready & even.ready & (~both | odd.ready)),
-            self.spans.ready.eq(room),
-            counted.valid.eq(self.spans.valid & room),
-            even.valid.eq(self.spans.valid & room),
-            odd.valid.eq(self.spans.valid & room & both),
+            both_ports.eq(span.repeat > 1),
+            space.eq(counted.ready & even.ready & (~both_ports | odd.ready)),
+            self.spans.ready.eq(space),
+            counted.valid.eq(self.spans.valid & space),
+            even.valid.eq(self.spans.valid & space),
+            odd.valid.eq(self.spans.valid & space & both_ports),
         ]
         for port in (counted, even, odd):
             m.d.comb += port.payload.eq(self.spans.payload)
@@ -98,23 +98,23 @@ class DealRows(wiring.Component):
         span, even, odd = spans.p, self.words_0, self.words_1
         row = Signal.like(span.repeat, name="row")
         vector = Signal.like(span.vectors, name="vector")
-        taken = Signal()
+        moves = Signal()
         last_word = Signal()
         ends = Signal()
-        turn = row[0]
+        is_odd = row[0]
         m.d.comb += [
             even.payload.eq(self.words.payload),
             odd.payload.eq(self.words.payload),
-            even.valid.eq(self.words.valid & spans.valid & ~turn),
-            odd.valid.eq(self.words.valid & spans.valid & turn),
-            self.words.ready.eq(spans.valid & Mux(turn, odd.ready, even.ready)),
-            taken.eq(self.words.valid & self.words.ready),
+            even.valid.eq(self.words.valid & spans.valid & ~is_odd),
+            odd.valid.eq(self.words.valid & spans.valid & is_odd),
+            self.words.ready.eq(spans.valid & Mux(is_odd, odd.ready, even.ready)),
+            moves.eq(self.words.valid & self.words.ready),
             last_word.eq(vector + self.vectors >= span.vectors),
             ends.eq(last_word & is_successor(span.repeat, row)),
-            spans.ready.eq(taken & ends),
-            self.begins.eq(Mux(taken & (vector == 0), Cat(~turn, turn), 0)),
+            spans.ready.eq(moves & ends),
+            self.begins.eq(Mux(moves & (vector == 0), Cat(~is_odd, is_odd), 0)),
         ]
-        with m.If(taken):
+        with m.If(moves):
             m.d.sync += vector.eq(vector + self.vectors)
             with m.If(last_word):
                 m.d.sync += [vector.eq(0), row.eq(Mux(ends, 0, row + 1))]
@@ -170,17 +170,17 @@ class EmitPorts(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        m.submodules.deal = deal = DealRows(self.plan, vectors=self.vectors)
-        wiring.connect(m, wiring.flipped(self.spans), deal.spans)
-        wiring.connect(m, wiring.flipped(self.words), deal.words)
-        m.d.comb += deal.pitch.eq(self.pitch)
+        m.submodules.distribute = distribute = DistributeRows(self.plan, vectors=self.vectors)
+        wiring.connect(m, wiring.flipped(self.spans), distribute.spans)
+        wiring.connect(m, wiring.flipped(self.words), distribute.words)
+        m.d.comb += distribute.pitch.eq(self.pitch)
         busy = [self.spans.valid]
         for port in range(2):
-            busy.append(self._port(m, deal, port))
+            busy.append(self._port(m, distribute, port))
         m.d.comb += self.busy.eq(any_port(busy))
         return m
 
-    def _port(self, m, deal, port):
+    def _port(self, m, distribute, port):
         """Add the queue and the writer for the rows of a port. Return whether the port has rows."""
         emit = EmitRows(self.plan, vectors=self.vectors, stride=2)
         most = self.plan.queued_words(self.vectors)
@@ -189,13 +189,13 @@ class EmitPorts(wiring.Component):
         for name, unit in {"emit": emit, "queue": queue, "begun": begun}.items():
             m.submodules[port_name(name, port)] = unit
         requests, beats = (of_ports(self, name, 2)[port] for name in ("requests", "beats"))
-        wiring.connect(m, getattr(deal, f"spans_{port}"), emit.spans)
-        wiring.connect(m, getattr(deal, f"words_{port}"), queue.i)
+        wiring.connect(m, getattr(distribute, f"spans_{port}"), emit.spans)
+        wiring.connect(m, getattr(distribute, f"words_{port}"), queue.i)
         wiring.connect(m, queue.o, emit.words)
         wiring.connect(m, wiring.flipped(beats), emit.beats)
         m.d.comb += [
             emit.pitch.eq(self.pitch),
-            begun.take.eq(deal.begins[port]),
+            begun.take.eq(distribute.begins[port]),
             begun.give.eq(requests.valid & requests.ready),
             requests.payload.eq(emit.requests.payload),
             requests.valid.eq(emit.requests.valid & ~begun.empty),

@@ -18,7 +18,7 @@ def place_of_sums(plan: Plan, number, whole, word):
     return Cat(word[: within - 1], half, number[0])
 
 
-class SumRoom(wiring.Component):
+class SumPlaces(wiring.Component):
     """Count tiles of sums, which are allocated and freed in order, and are ``whole`` or not.
 
     A tile shares its memory with the last tile but one. If neither is whole, it shares its half
@@ -38,7 +38,7 @@ class SumRoom(wiring.Component):
         The oldest tile has been read.
     free : Out(1)
         There is space for the next tile.
-    taken : Out(range(TILES_OF_SUMS + 1))
+    used : Out(range(TILES_OF_SUMS + 1))
     """
 
     def __init__(self):
@@ -48,7 +48,7 @@ class SumRoom(wiring.Component):
                 "take": In(1),
                 "give": In(1),
                 "free": Out(1),
-                "taken": Out(range(TILES_OF_SUMS + 1)),
+                "used": Out(range(TILES_OF_SUMS + 1)),
             }
         )
 
@@ -56,8 +56,8 @@ class SumRoom(wiring.Component):
         m = Module()
         halves = Signal(2)  # bit k: the last tile but k is not whole
         most = Mux(halves[1] & ~self.whole, TILES_OF_SUMS, TILES_OF_SUMS // 2)
-        m.d.comb += self.free.eq(self.taken < most)
-        m.d.sync += self.taken.eq(self.taken + self.take - self.give)
+        m.d.comb += self.free.eq(self.used < most)
+        m.d.sync += self.used.eq(self.used + self.take - self.give)
         with m.If(self.take):
             m.d.sync += halves.eq(Cat(~self.whole, halves[0]))
         return m

@@ -20,7 +20,7 @@ def plane_group_layout() -> data.StructLayout:
     )
 
 
-class PlaneTurns(wiring.Component):
+class PlaneRepeater(wiring.Component):
     """Output every group once for every plane: the description, the exponents, the elements of the
     plane.
 
