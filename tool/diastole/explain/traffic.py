@@ -7,7 +7,7 @@ from diastole.explain.shown_run import DATAPATH, ENGINE, NORTH, Arrival, Pass, S
 from diastole.explain.waves import PackedLayout, Waves, member
 from diastole_hw.plan.plan import Plan
 from diastole_hw.schedule.tokens import (
-    GIVEN_RESULTS,
+    COMMAND_RESULTS,
     Region,
     pass_layout,
     product_layout,
@@ -108,8 +108,10 @@ class ShownTraffic:
             way.product.result.name: "north" if way.direction == NORTH else "east"
             for way in run.ways
         }
-        bases = {name: member(GIVEN_RESULTS, told, side, "base") for name, side in sides.items()}
-        pitches = {name: member(GIVEN_RESULTS, told, side, "pitch") for name, side in sides.items()}
+        bases = {name: member(COMMAND_RESULTS, told, side, "base") for name, side in sides.items()}
+        pitches = {
+            name: member(COMMAND_RESULTS, told, side, "pitch") for name, side in sides.items()
+        }
         reads: dict[int, str] = {}
         for port in PORTS[: self.plan.ports]:
             for at, address in self.beats(port, "ar", "r", start, end):

@@ -110,7 +110,9 @@ def random_chunks(rng, plan, mode, lengths, tiles):
             apart, beside = (groups, slices) if north else (slices, groups)
             stationary = (apart - 1) * lengths["stationary_stride"] + beside * plan.rows
             chunk["stream_base"] = rng.randrange(max(plan.stream_blocks - streamed, 0) + 1)
-            chunk["stationary_base"] = rng.randrange(max(plan.stationary_blocks - stationary, 0) + 1)
+            chunk["stationary_base"] = rng.randrange(
+                max(plan.stationary_blocks - stationary, 0) + 1
+            )
             if plan.planar:
                 chunk |= random_planes(rng, chunk)
             yield chunk

@@ -56,7 +56,10 @@ class Walk:
 
     def __init__(self, plan):
         self.plan = plan
-        self.rings = {"stream": Ring(plan.stream_blocks), "stationary": Ring(plan.stationary_blocks)}
+        self.rings = {
+            "stream": Ring(plan.stream_blocks),
+            "stationary": Ring(plan.stationary_blocks),
+        }
         self.tiles = {0: 0, 1: 0}
 
     def nest(self, mode, nest):
