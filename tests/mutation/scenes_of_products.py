@@ -62,7 +62,8 @@ def every_kind(product: Path, log: Log) -> None:
     """Data of every kind, without a stall."""
     rng = np.random.default_rng(0)
     with opened(product, log) as (device, golden):
-        for step, kind in enumerate(("wide", "special", "ties", "plain", "long", "huge", "tiny")):
+        kinds = ("wide", "special", "ties", "plain", "long", "huge", "tiny", "quarters")
+        for step, kind in enumerate(kinds):
             multiply_all(device, golden, p.tensors(rng, (31, 37, 23), kind), step)
         for sizes in ((9, 80, 11), (80, 9, 11), (11, 9, 80)):
             multiply_all(device, golden, p.tensors(rng, sizes, "stepped"))
