@@ -47,11 +47,13 @@ def contract_lines(of: type) -> list[str]:
         part for part in parts[0].strip().split("\n\n") if not part.startswith("ValueError")
     ]
     for name, body in sections.items():
-        of_section = (
+        section_paragraphs = (
             part for part in body.strip().split("\n\n") if not part.startswith("ValueError")
         )
         paragraphs.append(
-            "\n\n".join([f"{name}\n{'-' * len(name)}\n{next(of_section)}", *of_section])
+            "\n\n".join(
+                [f"{name}\n{'-' * len(name)}\n{next(section_paragraphs)}", *section_paragraphs]
+            )
         )
     plain = "\n\n".join(filter(None, paragraphs)).replace("``", "").replace("\\", "/")
     return _ROLE.sub(r"\1", plain).splitlines()

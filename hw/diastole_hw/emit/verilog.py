@@ -112,17 +112,17 @@ def emit(top: Any, *, name: str, ports: dict[str, Any]) -> Emitted:
             groups={port: bus_of(port) for port in ports},
         )
     ]
-    described: dict[type, str] = {}
+    first_modules: dict[type, str] = {}
     for module in order[1:]:
         component = about[module]
         texts.append(
             with_head(
                 start_constants(modules[module]),
-                about=about_component(component, above=described.get(type(component), "")),
+                about=about_component(component, above=first_modules.get(type(component), "")),
                 order=[port for port, _, _ in flat_ports(component)],
             )
         )
-        described.setdefault(type(component), module)
+        first_modules.setdefault(type(component), module)
     return Emitted(
         verilog="\n".join(keep_registers(condense(text)) for text in texts),
         modules=order,

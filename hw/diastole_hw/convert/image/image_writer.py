@@ -209,15 +209,15 @@ class ImageWriter(wiring.Component):
         address = Signal(ADDRESS_BITS)
         group_done = Signal()
         maximum_done = Signal()
-        maximum = self._locate_maxima(m, maximum_done)
+        maximum_place = self._locate_maxima(m, maximum_done)
         # Places and flags for a single plane, if images have several.
         maximum_written, group_ends, group_offset = maximum_done, group_done, None
         maximum_ends = group_valid = Const(1, 1)
         if sizes.planar:
             maximum_written = Signal()
-            lengths, lengths_valid = self._lengths(m, maximum)
-            maximum, maximum_ends = self._maximum_planes(
-                m, maximum, lengths, lengths_valid, maximum_written
+            lengths, lengths_valid = self._lengths(m, maximum_place)
+            maximum_place, maximum_ends = self._maximum_planes(
+                m, maximum_place, lengths, lengths_valid, maximum_written
             )
             m.d.comb += maximum_done.eq(maximum_written & maximum_ends)
             if sizes.most_planes > 1:
@@ -227,7 +227,11 @@ class ImageWriter(wiring.Component):
                 group_offset = self._of_plane(m, plane, groups.p.copy, lengths, "group_offset")
         first = self._locate_groups(m, groups, group_ends)
         m.d.comb += address.eq(first if group_offset is None else first + group_offset)
-        maximum_address, located, last_maximum = maximum.address, maximum.valid, maximum.last
+        maximum_address, located, last_maximum = (
+            maximum_place.address,
+            maximum_place.valid,
+            maximum_place.last,
+        )
         m.d.comb += self.o.p.strb.eq(~0)
         most = max(*sizes.by_class(sizes.exponent_beats), *sizes.by_class(sizes.element_beats))
         count = data_register(range(most))

@@ -109,10 +109,12 @@ class Passes(wiring.Component):
         offset = Signal(range(sizes.max_tile_rows << EXTENT_BITS))
         # A tile begins at multiples of its sides: the lowest bits of the index need no addition.
         low, in_word = sizes.log_tile_side, exact_log2(sizes.lanes)
-        moved = Cat(offset[:in_word], offset[in_word:] + place_.word)
+        tile_offset = Cat(offset[:in_word], offset[in_word:] + place_.word)
         begins = ~self.tile.p.index[:low].any() if low else Const(1)
         m.d.sync += Assert(~self.tile.valid | begins, "a tile begins between its sides")
-        m.d.comb += self.o.p.index.eq(Cat(moved[:low], self.tile.p.index[low:] + moved[low:]))
+        m.d.comb += self.o.p.index.eq(
+            Cat(tile_offset[:low], self.tile.p.index[low:] + tile_offset[low:])
+        )
         with m.If(~finding):
             self._store(m, place_, took, end, offset)
         if any(sizes.tries_scales):

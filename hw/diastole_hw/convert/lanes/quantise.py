@@ -40,13 +40,13 @@ def rounds_up(rule, lowest, fraction, sticky, random, random_bits):
     half = fraction[-1]
     if rule == "nearest":
         return half & (fraction[:-1].any() | sticky | lowest)
-    upper = fraction[1:]
+    addend = fraction[1:]
     if rule == "stochastic-a":
-        return (upper + random)[random_bits]
+        return (addend + random)[random_bits]
     if rule == "stochastic-b":
         return (fraction + Cat(Const(1, 1), random))[random_bits + 1]
-    tie_or_more = fraction[0] & (sticky | upper[0])
-    return (upper + tie_or_more + random)[random_bits]
+    tie_or_more = fraction[0] & (sticky | addend[0])
+    return (addend + tie_or_more + random)[random_bits]
 
 
 class LaneQuantiser(wiring.Component):

@@ -82,9 +82,9 @@ class Operands(wiring.Component):
             if letter == "c":
                 chosen = self._permuted(m, chosen)
             self._finish(m, letter, chosen)
-        keep_lanes, late_op = data_register(lanes), data_register(OP_BITS)
-        m.d.sync += [keep_lanes.eq(keeps.replicate(lanes) & ~inside), late_op.eq(op)]
-        m.d.comb += [self.keep.eq(keep_lanes), self.op.eq(late_op)]
+        registered_keep, registered_op = data_register(lanes), data_register(OP_BITS)
+        m.d.sync += [registered_keep.eq(keeps.replicate(lanes) & ~inside), registered_op.eq(op)]
+        m.d.comb += [self.keep.eq(registered_keep), self.op.eq(registered_op)]
         return m
 
     def _places(self, m):
@@ -139,7 +139,7 @@ class Operands(wiring.Component):
         m.d.sync += distance.eq(self.slot.entry.turn_lanes)
         permuted = []
         for lane in range(self.shape.block):
-            value = Signal(WORD, name=f"turned_{lane}")
+            value = Signal(WORD, name=f"permuted_{lane}")
             m.d.comb += value.eq(values[lane])
             for bit in range(self.shape.row_bits):
                 with m.If(distance[bit]):

@@ -148,9 +148,9 @@ class InputRequests(wiring.Component):
 
     def _again(self, several):
         """Return the inputs whose elements lie in beats of the previous block."""
-        block, continues = self.blocks.p, ~self.blocks.p.first & ~self.by_columns
+        block, same_line = self.blocks.p, ~self.blocks.p.first & ~self.by_columns
         return Cat(
-            continues
+            same_line
             & shares_beats(self.shape, each.kind, block)
             & ~(several & one_of(each.kind, GATHERED))
             for each in self.streams
