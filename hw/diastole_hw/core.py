@@ -128,12 +128,12 @@ class Core(wiring.Component):
         dispatch = Dispatch(plan)
         engine = ProductEngine(plan)
         limits = vector_limits(plan)
-        kept = limits.patches.kept_rows if limits and limits.patches else 0
+        stored_rows = limits.patches.kept_rows if limits and limits.patches else 0
         converter = Converter(
             plan.converter,
             max_col_blocks=MAX_CONVERT_BLOCKS,
-            fed=plan.vector is not None,
-            kept_rows=kept,
+            streamed=plan.vector is not None,
+            stored_rows=stored_rows,
         )
         units = {"dispatch": dispatch, "engine": engine, "converter": converter}
         vector = None
@@ -382,7 +382,9 @@ class Core(wiring.Component):
             accepted += [each.valid & each.ready & (own == number) for each, own in others]
             m.d.comb += [
                 requested.eq(reduce(add, accepted)),
-                answered.eq(reduce(add, (pulse & (whose == number) for pulse, whose in answers))),
+                answered.eq(
+                    reduce(add, (pulse & (command == number) for pulse, command in answers))
+                ),
                 dispatch.answered[number].eq((opened == 0) & (late == 0)),
             ]
             m.d.sync += [late.eq(requested), opened.eq(opened + late - answered)]

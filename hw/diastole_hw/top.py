@@ -56,13 +56,13 @@ class Top(Elaboratable):
             for port in range(1, plan.ports)
         ]
         lite = top_ports("s_axil", wiring.flipped(self.axil))
-        turned = {PortDirection.Input: PortDirection.Output}
-        turned |= {after: before for before, after in turned.items()}
+        opposite = {PortDirection.Input: PortDirection.Output}
+        opposite |= {after: before for before, after in opposite.items()}
         self.ports = {
             "aclk": (self.aclk, PortDirection.Input),
             "aresetn": (self.aresetn, PortDirection.Input),
             "irq": (self.irq, PortDirection.Output),
-            **{name: (signal, turned[flow]) for name, (signal, flow) in lite.items()},
+            **{name: (signal, opposite[flow]) for name, (signal, flow) in lite.items()},
             **top_ports("m_axi", self.axi),
         }
         for port, axi in enumerate(self.others, start=1):

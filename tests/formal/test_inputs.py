@@ -28,7 +28,7 @@ PROBES |= {
     "passed": "dut.fill.passed",
     "after": "dut.fill.after",
     "asks": "dut.requests.begun",
-    "to_ask": "dut.requests.kept",
+    "to_ask": "dut.requests.remaining",
 }
 CYCLES = 11
 NEVER_READY = (

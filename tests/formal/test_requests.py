@@ -24,7 +24,7 @@ CHUNK, STEP, MAXIMA, LOCATE, ROW, REQUEST, GROUP = range(7)  # states of the uni
 
 REGISTERS = ("step", "left", "group_addr", "rows_left", "cols_left", "at_mantissas", "offset")
 PROBES = {name: f"dut.{name}" for name in (*REGISTERS, "described")} | {
-    "wanted": "dut.table.wanted",
+    "wanted": "dut.table.needed",
     "mode_kept": "dut.mode",
     "row_addr": "dut.first_row.address",
     "columns_at": "dut.columns_at",

@@ -29,7 +29,7 @@ BLOCKS = 4
 """Of the panel."""
 COUNT = 3
 """Bits of a count of writes: two at most are due."""
-PROBES = {"position": "places.position", "kept": "places.kept", "gave": "issue.gave"}
+PROBES = {"position": "places.position", "kept": "places.stored", "gave": "issue.gave"}
 
 
 class Writes:
@@ -76,7 +76,7 @@ class RowsSpec(wiring.Component):
 
     def __init__(self, shape: VectorShape, unit=Issue, order=row_order_of):
         self.shape, self.unit, self.order = shape, unit, order
-        kept = ResultDestinations(shape).kept_layout
+        kept = ResultDestinations(shape).stored_layout
         super().__init__(
             {
                 "offered": In(1),

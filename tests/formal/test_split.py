@@ -66,8 +66,8 @@ class SplitSpec(wiring.Component):
         with m.If(self.clear):
             m.d.sync += due.eq(0)
 
-        m.d.comb += Assert(dut.held == (due != 0), "a request forgotten, or not ended")
-        with m.If(dut.held):
+        m.d.comb += Assert(dut.busy == (due != 0), "a request forgotten, or not ended")
+        with m.If(dut.busy):
             until = address // size + due - 1
             kept = [
                 self.end == until % 64,
@@ -85,7 +85,7 @@ class SplitSpec(wiring.Component):
             m.d.comb += Assert((address >= self.base) & (end <= self.limit), "outside the window")
             within = (dut.o.p.addr // PAGE == (end - 1) // PAGE) & (beats <= 256)
             m.d.comb += Assert(within & ~self.stop, "a burst that AXI forbids, or that was stopped")
-        waiting = dut.held & ~dut.o.valid & ~self.stop
+        waiting = dut.busy & ~dut.o.valid & ~self.stop
         blocked = (address < self.base) | (end > self.limit)
         m.d.comb += Assert(~waiting | (dut.outside & blocked), "waits without a reason")
         return m

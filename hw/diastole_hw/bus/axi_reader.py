@@ -120,7 +120,7 @@ class AxiReader(wiring.Component):
             open_.i.valid.eq(requested),
             open_.i.payload.eq(split.o.p.owner_tag),
             open_.o.ready.eq(ended),
-            self.idle.eq(~split.held & (open_.level == 0) & ~self.data.valid),
+            self.idle.eq(~split.busy & (open_.level == 0) & ~self.data.valid),
         ]
         fatal = Signal()  # this beat is an error that stops the reader
         m.d.comb += fatal.eq(axi.rresp[1] & (open_.o.p.owner != FETCH))

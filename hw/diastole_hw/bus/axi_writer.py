@@ -114,7 +114,7 @@ class AxiWriter(wiring.Component):
         stop = Signal()
         requested = Signal()
         ended = Signal()  # a burst has its response
-        room = open_.i.ready & lengths.i.ready
+        queues_ready = open_.i.ready & lengths.i.ready
         m.d.comb += [
             self.error.eq(self.error_code != 0),
             stop.eq(stopped | self.clear),
@@ -122,7 +122,7 @@ class AxiWriter(wiring.Component):
             split.limit.eq(self.limit),
             split.stop.eq(stop),
             split.clear.eq(self.clear),
-            split.o.ready.eq((~axi.awvalid | axi.awready) & room),
+            split.o.ready.eq((~axi.awvalid | axi.awready) & queues_ready),
             requested.eq(split.o.valid & split.o.ready),
             lengths.i.payload.eq(split.o.p.len),
             axi.bready.eq(1),
@@ -133,7 +133,7 @@ class AxiWriter(wiring.Component):
             open_.o.ready.eq(ended),
             self.answered.eq(ended & open_.o.p.last),
             self.answered_command.eq(open_.o.p.command),
-            self.idle.eq(~split.held & (open_.level == 0)),
+            self.idle.eq(~split.busy & (open_.level == 0)),
         ]
         self._request(m, split.o.p, requested)
         self._beats(m, lengths, requested, stop)

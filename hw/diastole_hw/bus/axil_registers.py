@@ -219,15 +219,15 @@ class AxilRegisters(wiring.Component):
 
     def _read(self, m, reads, select, values):
         axil = self.axil
-        found = Mux(self.requested, self.word, 0)
+        read_word = Mux(self.requested, self.word, 0)
         for register in self._but_counters:
             for n, here in enumerate(select(register)):
                 part = values[register.name][n * WORD_BITS : (n + 1) * WORD_BITS]
-                found |= Mux(here, part, 0)
+                read_word |= Mux(here, part, 0)
         with m.If(axil.rready):
             m.d.sync += axil.rvalid.eq(0)
         with m.If(reads):
-            m.d.sync += [axil.rvalid.eq(axil.arready), axil.rdata.eq(found)]
+            m.d.sync += [axil.rvalid.eq(axil.arready), axil.rdata.eq(read_word)]
             m.d.sync += axil.rresp.eq(Mux(select(*self.registers).any(), OKAY, DECERR))
 
     def _write(self, m, writes, select):

@@ -84,10 +84,10 @@ class Multiplier(wiring.Component):
         m.d.comb += exact_product.eq(self._product(vector_sig, stationary_sig))
         # A bit below the rounding bit changes nothing, however far the product is shifted.
         below = int(not self.exact)
-        kept = len(self.magnitude) + below
-        top = Cat(Const(0, max(kept - len(exact_product), 0)), exact_product)[-kept:]
+        width = len(self.magnitude) + below
+        top = Cat(Const(0, max(width - len(exact_product), 0)), exact_product)[-width:]
         drop = self.vector_element.exponent_drop(self.vector) + stationary_drop
-        shifted = Signal(kept)
+        shifted = Signal(width)
         m.d.comb += [shifted.eq(top >> drop), self.magnitude.eq(shifted[below:])]
         if below:
             m.d.comb += self.round_up.eq(shifted[0])

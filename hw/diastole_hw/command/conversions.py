@@ -63,7 +63,7 @@ class Conversions(wiring.Component):
         True if the current or last conversion is an image of a chain.
     cls : Out(2)
         Class of the current or last conversion.
-    converter : Out(ConverterControl(planes=plan.planar, fed=True))
+    converter : Out(ConverterControl(planes=plan.planar, streamed=True))
     amax_en, amax_at, amax : Out(1), Out(range(plan.vector.slot_entries)), In(32)
         Read port of the slots; a word arrives 1 cycle after its address.
     amax_put_en, amax_put_at, amax_put : Out(1), Out(range(plan.vector.slot_entries)), Out(32)
@@ -91,7 +91,7 @@ class Conversions(wiring.Component):
                 "image_done": Out(1),
                 "of_image": Out(1),
                 "cls": Out(2),
-                "converter": Out(ConverterControl(planes=plan.planar, fed=True)),
+                "converter": Out(ConverterControl(planes=plan.planar, streamed=True)),
                 "amax_en": Out(1),
                 "amax_at": entry,
                 "amax": In(32),
@@ -106,13 +106,13 @@ class Conversions(wiring.Component):
         m = Module()
         job = data_register(conversion_layout(self.plan), name="job")
         cut = data_register(cut_layout(), name="cut")
-        control, given = self.converter, self.converter.command.p
-        common = [name for name in given.shape().members if name not in ("fed", "cut")]
+        control, command = self.converter, self.converter.command.p
+        common = [name for name in command.shape().members if name not in ("streamed", "cut")]
         decision = self._width(m, job) if self.plan.has_choices else None
         m.d.comb += [
-            *(given[name].eq(job[name]) for name in common),
-            given.fed.eq(self.of_image),
-            given.cut.eq(cut),
+            *(command[name].eq(job[name]) for name in common),
+            command.streamed.eq(self.of_image),
+            command.cut.eq(cut),
             self.cls.eq(job.cls),
         ]
         slots = self._slots(m, job)

@@ -312,15 +312,15 @@ class Dispatch(wiring.Component):
             m.d.sync += under_way.eq(Mux(self.vector_number, 2, 1))
         return Engaged(Const(0, 1), under_way)
 
-    def _request(self, command, given):
+    def _request(self, command, request):
         """Yield the assignments of a command to the vector unit."""
-        chain = given.chain
+        chain = request.chain
         yield from (
-            given.skipped.eq(command.skip & self.overflowed),
-            given.transfer.eq(among(command.opcode, TRANSFERS)),
-            given.store.eq(command.opcode == Opcode.STORE),
-            given.address.eq(command.address_x),
-            *(given[name].eq(command[name]) for name in ("which", "first", "count", "advance")),
+            request.skipped.eq(command.skip & self.overflowed),
+            request.transfer.eq(among(command.opcode, TRANSFERS)),
+            request.store.eq(command.opcode == Opcode.STORE),
+            request.address.eq(command.address_x),
+            *(request[name].eq(command[name]) for name in ("which", "first", "count", "advance")),
             chain.first.eq(command.program),
             chain.length.eq(command.program_length),
             chain.streams.eq(command.streams),
@@ -369,20 +369,22 @@ class Dispatch(wiring.Component):
 
     def _convert(self, m, command, at, due):
         """Run conversions one after another."""
-        convert, given = self.convert, self.convert.command.p
+        convert, conversion = self.convert, self.convert.command.p
         m.d.comb += [
-            given.cls.eq(command.class_x),
-            given.rows.eq(command.m),
-            given.cols.eq(command.n),
-            given.source.eq(command.address_x),
-            given.destination.eq(command.address_w),
-            given.destination_t.eq(command.address_dy),
-            given.scale.eq(command.scale),
-            given.tag.eq(command.tag),
-            given.step.eq(command.step if self.plan.vector is None else command.step + self.step),
+            conversion.cls.eq(command.class_x),
+            conversion.rows.eq(command.m),
+            conversion.cols.eq(command.n),
+            conversion.source.eq(command.address_x),
+            conversion.destination.eq(command.address_w),
+            conversion.destination_t.eq(command.address_dy),
+            conversion.scale.eq(command.scale),
+            conversion.tag.eq(command.tag),
+            conversion.step.eq(
+                command.step if self.plan.vector is None else command.step + self.step
+            ),
         ]
         if self.plan.planar:
-            m.d.comb += given.planes.eq(command.width)
+            m.d.comb += conversion.planes.eq(command.width)
         if self.plan.vector is not None:
             m.d.comb += self.convert_slot.eq(command.slot)
         if self.plan.has_choices:
@@ -428,26 +430,26 @@ class Dispatch(wiring.Component):
 
     def _product_operands(self, m, command, second):
         """Pass the operands of the current command to the product engine."""
-        product, given = self.product, self.product.operands
+        product, operands = self.product, self.product.operands
         backward = command.opcode == Opcode.BACKWARD
         m.d.comb += [
-            given.m.eq(command.m),
-            given.n.eq(command.n),
-            given.k.eq(command.k),
-            given.x.eq(command.address_x),
-            given.w.eq(command.address_w),
-            given.dy.eq(command.address_dy),
-            given.y.eq(command.out_a),
-            given.dw.eq(command.out_a),
-            given.dx.eq(Mux(backward, command.out_b, command.out_a)),
-            *(given[name].eq(command[name]) for name in NEST_OPERANDS),
+            operands.m.eq(command.m),
+            operands.n.eq(command.n),
+            operands.k.eq(command.k),
+            operands.x.eq(command.address_x),
+            operands.w.eq(command.address_w),
+            operands.dy.eq(command.address_dy),
+            operands.y.eq(command.out_a),
+            operands.dw.eq(command.out_a),
+            operands.dx.eq(Mux(backward, command.out_b, command.out_a)),
+            *(operands[name].eq(command[name]) for name in NEST_OPERANDS),
         ]
         if self.plan.planar:
             widths = (self._width(command, name) for name in CLASS_NAMES)
-            m.d.comb += [planes.eq(n) for planes, n in zip(given.planes, widths, strict=True)]
+            m.d.comb += [planes.eq(n) for planes, n in zip(operands.planes, widths, strict=True)]
         if self.plan.grouped(DY):  # the two gradients read the two images of dY
             with m.If(backward & second):
-                m.d.comb += given.dy.eq(command.address_dy_m)
+                m.d.comb += operands.dy.eq(command.address_dy_m)
         modes = MODES if self.plan.vector is None else MODES | CHAINED_MODES
         with m.Switch(command.opcode):
             for opcode, mode in modes.items():

@@ -6,7 +6,7 @@ from amaranth.lib.wiring import In, Out
 from amaranth.utils import exact_log2
 
 from diastole_hw.bus.services import ReadSignature
-from diastole_hw.command.decoder import Decoder, layout_for, told_apart
+from diastole_hw.command.decoder import Decoder, bit_groups, layout_for
 from diastole_hw.command.panels import Panels
 from diastole_hw.data_registers import data_register
 from diastole_hw.transfer.address import whole_beats
@@ -249,7 +249,7 @@ class CommandFetch(wiring.Component):
         """Keep the bits of the beats that the decoder examines."""
         payload, width = self.read.beats.payload, self.limits.data_width
         beats = 8 * COMMAND_BYTES // width
-        groups = told_apart(self.limits)
+        groups = bit_groups(self.limits)
         far = [group for group in groups if group[0] // width != group[-1] // width]
         over = data_register(len(far))  # OR of bits in several beats
         m.d.comb += [decoder.bits[group[0]].eq(bit) for group, bit in zip(far, over, strict=True)]
@@ -257,16 +257,16 @@ class CommandFetch(wiring.Component):
             m.d.sync += over.eq(0)
         for number in range(beats):
             near = [group for group in groups if group not in far and group[0] // width == number]
-            kept = data_register(len(near), name=f"kept{number}")
+            near_bits = data_register(len(near), name=f"near_bits{number}")
             m.d.comb += [
-                decoder.bits[group[0]].eq(bit) for group, bit in zip(near, kept, strict=True)
+                decoder.bits[group[0]].eq(bit) for group, bit in zip(near, near_bits, strict=True)
             ]
 
             def any_of(group, number=number):
                 return Cat(payload[at % width] for at in group if at // width == number).any()
 
             with m.If(self.read.beats.valid & self.read.beats.ready & (beat == number)):
-                m.d.sync += kept.eq(Cat(any_of(group) for group in near))
+                m.d.sync += near_bits.eq(Cat(any_of(group) for group in near))
                 m.d.sync += over.eq(over | Cat(any_of(group) for group in far))
 
     @staticmethod

@@ -16,11 +16,11 @@ from diastole_hw.convert.image.image_writer import ImageWriter
 from diastole_hw.convert.image.pack import Packer, PlanePacker
 from diastole_hw.convert.image.reorder import Reorder
 from diastole_hw.convert.image.transposed_reorder import TransposedReorder
-from diastole_hw.convert.intake.feed import Feed, fed_row_layout
 from diastole_hw.convert.intake.intake import Intake
 from diastole_hw.convert.intake.read_requests import ReadRequests
 from diastole_hw.convert.intake.tensor_walk import TensorWalk
 from diastole_hw.convert.intake.tile_index import TileIndex
+from diastole_hw.convert.intake.word_assembler import WordAssembler, block_row_layout
 from diastole_hw.convert.lanes.monitor import Monitor
 from diastole_hw.convert.lanes.quantise import MONITORED
 from diastole_hw.convert.lanes.reduction import Largest
@@ -45,8 +45,8 @@ class Converter(wiring.Component):
     """Quantise a float32 tensor by the rules of its class, and find its maxima. With vector groups,
     quantise both the tensor and its transpose.
 
-    The tensor lies in memory. With ``fed``, a chain (a program of the vector unit that processes a
-    product's output) may stream the tensor instead: the images have the same bits.
+    The tensor lies in memory. With ``streamed``, a chain (a program of the vector unit that
+    processes a product's output) may stream the tensor instead: the images have the same bits.
 
     Numbers: as ``diastole_sim.golden.convert``; random bits: as ``hw/diastole_hw/random``; memory
     image: as in ``diastole_sim.spec.image``. A tensor is read once, or twice if its scale follows
@@ -59,8 +59,9 @@ class Converter(wiring.Component):
     the class have two scales to choose from. Padding to blocks takes time in the lanes as elements
     do, but is not read. Blocks outside the tensor only take the time to write their beats. If the
     scale follows from the tensor, a first reading of the tensor precedes all tiles. Streamed rows
-    are accepted as :class:`diastole_hw.convert.intake.feed.Feed` describes, at most a word per
-    cycle, while the buffer has free space. Rows outside the tensor are accepted and dropped.
+    are accepted as :class:`diastole_hw.convert.intake.word_assembler.WordAssembler` describes, at
+    most a word per cycle, while the buffer has free space. Rows outside the tensor are accepted and
+    dropped.
 
     Parameters
     ----------
@@ -69,19 +70,19 @@ class Converter(wiring.Component):
         width of the bus.
     max_col_blocks : int
         Most columns of blocks of a tensor (1 to 65536).
-    fed : bool
+    streamed : bool
         True if chains may stream tensors.
-    kept_rows : int
+    stored_rows : int
         Most rows of blocks whose maxima wait, if chains may stream tensors in patches, as in
         :class:`diastole_hw.convert.image.image_maxima.ImageMaxima`.
 
     Members
     -------
-    control : In(ConverterControl(planes=sizes.planar, fed=fed))
-    rows : In(stream of :func:`fed_row_layout`)
-        Present with ``fed``: the blocks of a tensor. Rows of blocks come from the top, blocks of a
-        row from the left, and a block with all its rows. Or patches come one after the other, with
-        their blocks in this order. Values outside the tensor are arbitrary.
+    control : In(ConverterControl(planes=sizes.planar, streamed=streamed))
+    rows : In(stream of :func:`block_row_layout`)
+        Present with ``streamed``: the blocks of a tensor. Rows of blocks come from the top, blocks
+        of a row from the left, and a block with all its rows. Or patches come one after the other,
+        with their blocks in this order. Values outside the tensor are arbitrary.
     seed : In(32)
         Must not change while busy; not checked.
     busy : Out(1)
@@ -104,17 +105,17 @@ class Converter(wiring.Component):
         sizes: ConverterSizes,
         *,
         max_col_blocks: int,
-        fed: bool = False,
-        kept_rows: int = 0,
+        streamed: bool = False,
+        stored_rows: int = 0,
     ):
         require_int("max_col_blocks", max_col_blocks, 1, MAX_COL_BLOCKS)
-        self.max_col_blocks, self.fed, self.kept_rows = max_col_blocks, fed, kept_rows
+        self.max_col_blocks, self.streamed, self.stored_rows = max_col_blocks, streamed, stored_rows
         self.sizes = sizes
-        rows = stream.Signature(fed_row_layout(sizes.numerics.block))
+        rows = stream.Signature(block_row_layout(sizes.numerics.block))
         super().__init__(
-            ({"rows": In(rows)} if fed else {})
+            ({"rows": In(rows)} if streamed else {})
             | {
-                "control": In(ConverterControl(planes=sizes.planar, fed=fed)),
+                "control": In(ConverterControl(planes=sizes.planar, streamed=streamed)),
                 "seed": In(32),
                 "busy": Out(1),
                 "saturated": Out(range(self.sizes.stored_at_once + 1)),
@@ -127,7 +128,7 @@ class Converter(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        job = data_register(convert_layout(planes=self.sizes.planar, fed=self.fed))
+        job = data_register(convert_layout(planes=self.sizes.planar, streamed=self.streamed))
         begin = Signal()  # the first reading of the tensor begins
         start = Signal()  # the reading for the images begins
         scan = Signal()  # the current reading only finds the scale
@@ -142,12 +143,12 @@ class Converter(wiring.Component):
             m.d.sync += scan.eq(self._scans(m))
         with m.If(self.control.done):
             m.d.sync += self.busy.eq(0)
-        intake, feeds = self._read(m, job, begin, start, scan)
+        intake, streaming = self._read(m, job, begin, start, scan)
         self._start(m, job, intake, begin, start, scan)
         quantiser = self._quantise(m, job, start, intake)
         if self.sizes.numerics.draws_by_rows:
             m.d.comb += [quantiser.start.eq(start), quantiser.rows.eq(job.rows)]
-        self._write(m, job, start, quantiser, feeds)
+        self._write(m, job, start, quantiser, streaming)
         self._report(m, quantiser, intake, start)
         # Only the exponents of a group may pause: the elements are ready when the exponents are.
         slow = (min(beats, DEPTH) for beats in self.sizes.by_class(self.sizes.exponent_beats))
@@ -177,9 +178,9 @@ class Converter(wiring.Component):
 
     def _read(self, m, job, begin, start, scan):
         """Visit the tiles, request their data and write the data into the buffer."""
-        m.submodules.walk = walk = TensorWalk(self.sizes, in_patches=bool(self.kept_rows))
+        m.submodules.walk = walk = TensorWalk(self.sizes, in_patches=bool(self.stored_rows))
         m.submodules.requests = requests = ReadRequests(self.sizes)
-        m.submodules.intake = intake = Intake(self.sizes, fed=self.fed)
+        m.submodules.intake = intake = Intake(self.sizes, streamed=self.streamed)
         to_request = StreamFifo(shape=requested_layout(self.sizes), depth=_TO_REQUEST)
         to_read = StreamFifo(shape=self._waiting_tile, depth=self.sizes.tiles_ahead)
         m.submodules.to_request = to_request
@@ -195,7 +196,7 @@ class Converter(wiring.Component):
             walk.cols.eq(job.cols),
             walk.source.eq(job.source),
             walk.pitch.eq(pitch),
-            *([walk.cut.eq(self._tiles_of(m, job, "read"))] if self.kept_rows else []),
+            *([walk.cut.eq(self._tiles_of(m, job, "read"))] if self.stored_rows else []),
             requests.cls.eq(job.cls),
             requests.pitch.eq(pitch),
             intake.restart.eq(begin),
@@ -213,20 +214,20 @@ class Converter(wiring.Component):
             if self.sizes.numerics.draws_by_rows:
                 m.d.comb += [intake.start.eq(start), intake.rows.eq(job.rows)]
         fork(m, walk.o, to_request.i, to_read.i)
-        feeds = None
-        if self.fed:
-            feeds = self._feed(m, job, start, intake, to_request.o, requests.i)
+        streaming = None
+        if self.streamed:
+            streaming = self._stream_rows(m, job, start, intake, to_request.o, requests.i)
         else:
             connect(m, to_request.o, requests.i)
         connect(m, requests.o, flipped(self.read.requests))
         indexed = any(self.sizes.folds_by_draws)
         self._tile(m, job, walk.start, to_read.o, intake.tile, "read", indexed=indexed)
         connect(m, flipped(self.read.beats), intake.data)
-        return intake, feeds
+        return intake, streaming
 
     @property
     def _waiting_tile(self):
-        return waiting_tile_layout(self.sizes, in_patches=bool(self.kept_rows))
+        return waiting_tile_layout(self.sizes, in_patches=bool(self.stored_rows))
 
     def _tile(self, m, job, start, waiting, accepted, name, *, indexed):
         """Pass tiles from the queue ``waiting`` to ``accepted``. If ``indexed``, add the index of
@@ -236,7 +237,7 @@ class Converter(wiring.Component):
             waiting.ready.eq(accepted.ready),
             *(accepted.p[each].eq(waiting.p[each]) for each in waiting.p.shape().members),
         ]
-        if self.kept_rows or not indexed:
+        if self.stored_rows or not indexed:
             return
         m.submodules[f"index_{name}"] = unit = TileIndex(self.sizes)
         m.d.comb += [
@@ -260,30 +261,30 @@ class Converter(wiring.Component):
             m.d.comb += cut[length].eq((job.cut[length] + less_1) >> shift)
         return cut
 
-    def _feed(self, m, job, start, intake, requested, requests):
+    def _stream_rows(self, m, job, start, intake, requested, requests):
         """Stream the rows of a chain into the intake; no data are requested from memory meanwhile.
         Return whether the chain has more rows to send."""
-        m.submodules.feed = feed = Feed(self.sizes)
-        connect(m, flipped(self.rows), feed.i)
-        connect(m, feed.o, intake.words)
+        m.submodules.word_assembler = assembler = WordAssembler(self.sizes)
+        connect(m, flipped(self.rows), assembler.i)
+        connect(m, assembler.o, intake.words)
         m.d.comb += [
-            feed.start.eq(start & job.fed),
-            feed.rows.eq(job.rows),
-            feed.cols.eq(job.cols),
-            *([feed.cut.eq(job.cut)] if self.kept_rows else []),
-            intake.by_blocks.eq(job.fed),
+            assembler.start.eq(start & job.streamed),
+            assembler.rows.eq(job.rows),
+            assembler.cols.eq(job.cols),
+            *([assembler.cut.eq(job.cut)] if self.stored_rows else []),
+            intake.by_blocks.eq(job.streamed),
             requests.payload.eq(requested.payload),
-            requests.valid.eq(requested.valid & ~job.fed),
-            requested.ready.eq(requests.ready | job.fed),
+            requests.valid.eq(requested.valid & ~job.streamed),
+            requested.ready.eq(requests.ready | job.streamed),
         ]
-        return feed.busy
+        return assembler.busy
 
     def _quantise(self, m, job, start, intake):
         """Connect the buffer, the measurement of tiles in the buffer, and the passes over the
         tiles."""
         sizes = self.sizes
         largest = Largest(bits=sizes.measured_bits)
-        keys = {"halves": sizes.buffered_tiles, "by_blocks": self.fed}
+        keys = {"halves": sizes.buffered_tiles, "by_blocks": self.streamed}
         m.submodules.gather = gather = UnitReduction(self.sizes, reduction=largest, **keys)
         m.submodules.quantiser = quantiser = TileQuantiser(self.sizes)
         tiles = StreamFifo(shape=self._waiting_tile, depth=max(2, sizes.buffered_tiles))
@@ -342,11 +343,11 @@ class Converter(wiring.Component):
             ]
         return quantiser
 
-    def _write(self, m, job, start, quantiser, feeds):
-        """Order, pack and write the elements from the lanes. ``feeds``: rows are still to come;
-        None without ``fed``."""
+    def _write(self, m, job, start, quantiser, streaming):
+        """Order, pack and write the elements from the lanes. ``streaming``: rows are still to come;
+        None without ``streamed``."""
         sizes = self.sizes
-        most = {"max_col_blocks": self.max_col_blocks, "kept_rows": self.kept_rows}
+        most = {"max_col_blocks": self.max_col_blocks, "stored_rows": self.stored_rows}
         m.submodules.writer = writer = ImageWriter(self.sizes, **most)
         reorder, field = Reorder(self.sizes), ExponentField(self.sizes, copy=0)
         m.submodules.reorder = reorder
@@ -375,10 +376,10 @@ class Converter(wiring.Component):
         else:
             # Elements wait for the last exponent of their group. The unit holds two groups.
             beats = 2 * max(sizes.by_class(sizes.element_beats))
-            m.submodules.packed = kept = StreamFifo(shape=packed.p.shape(), depth=beats)
-            m.d.sync += Assert(~packed.valid | kept.i.ready, "no room for a beat")
-            connect(m, packed, kept.i)
-            packed = kept.o
+            m.submodules.packed = queue = StreamFifo(shape=packed.p.shape(), depth=beats)
+            m.d.sync += Assert(~packed.valid | queue.i.ready, "no room for a beat")
+            connect(m, packed, queue.i)
+            packed = queue.o
             left = packed.valid & packed.ready & packed.p.last
             m.d.comb += quantiser.first.freed.eq(left)
         connect(m, group, writer.group)
@@ -397,19 +398,19 @@ class Converter(wiring.Component):
             writer.destination.eq(job.destination),
             writer.destination_t.eq(job.destination_t),
             writer.scale.eq(job.scale),
-            *([writer.cut.eq(self._tiles_of(m, job, "written"))] if self.kept_rows else []),
+            *([writer.cut.eq(self._tiles_of(m, job, "written"))] if self.stored_rows else []),
             writer.planes.eq(job.planes),
-            self.control.done.eq(self._done(m, writer, feeds)),
+            self.control.done.eq(self._done(m, writer, streaming)),
         ]
 
-    def _done(self, m, writer, feeds):
+    def _done(self, m, writer, streaming):
         """Return whether all is written. Rows below a tensor may come later, and belong to the
         tensor."""
-        if feeds is None:
+        if streaming is None:
             return writer.done
         written = Signal()
-        done = (writer.done | written) & ~feeds
-        m.d.sync += written.eq((writer.done | written) & feeds)
+        done = (writer.done | written) & ~streaming
+        m.d.sync += written.eq((writer.done | written) & streaming)
         return done
 
     def _pack(self, m, job, quantiser, port, reorder, field, suffix):

@@ -48,8 +48,8 @@ def waiting_tile_layout(sizes: ConverterSizes, *, in_patches: bool) -> data.Stru
     """Return the layout of a tile in a queue. The index is present only if tensors may come in
     patches."""
     members = tile_layout(sizes).members.items()
-    kept = {name: shape for name, shape in members if in_patches or name != "index"}
-    return data.StructLayout(kept)
+    fields = {name: shape for name, shape in members if in_patches or name != "index"}
+    return data.StructLayout(fields)
 
 
 def word_layout(sizes: ConverterSizes) -> data.StructLayout:

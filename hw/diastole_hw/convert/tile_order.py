@@ -36,7 +36,7 @@ def cut_layout() -> data.StructLayout:
 @dataclass(frozen=True)
 class Numbers:
     """Describe numbers of tiles, modulo the width of ``origin``. The tensor's first tile has
-    ``origin``. The tile on the right has ``beside`` more, and the tile below has ``below`` more.
+    ``origin``. The tile on the right has ``right`` more, and the tile below has ``below`` more.
 
     The remaining fields save gates if tiles come row by row, and change no number. ``after``:
     number of the tile on the right of the current tile, if a unit has the number anyway. ``lower``:
@@ -46,7 +46,7 @@ class Numbers:
     """
 
     origin: Value
-    beside: ValueLike
+    right: ValueLike
     below: ValueLike
     after: Value | None = None
     lower: Value | None = None
@@ -139,7 +139,7 @@ class TileOrder(wiring.Component):
 
     def follow(self, m: Module, numbers: Numbers, name: str) -> tuple[Signal, Value]:
         """Return the number of the current tile, and the number of the next tile."""
-        origin, beside, below = numbers.origin, numbers.beside, numbers.below
+        origin, right, below = numbers.origin, numbers.right, numbers.below
         bits = len(Value.cast(origin))
         here, left, across, down = (
             data_register(bits, name=f"{name}_{part}")
@@ -150,7 +150,7 @@ class TileOrder(wiring.Component):
         )
         lower = Signal(bits, name=f"{name}_lower")
         m.d.comb += [
-            after.eq(here + beside),
+            after.eq(here + right),
             back.eq(left + below),
             opened.eq(Mux(self.opens, after, across)),
             lower.eq(Mux(self.leftmost, back, down)),
@@ -182,11 +182,11 @@ class LineOrder:
     def follow(self, m: Module, numbers: Numbers, name: str) -> tuple[Signal, Value]:
         """Return the numbers of the current and the next tile, as :meth:`TileOrder.follow`;
         ``origin`` must hold from ``start`` on."""
-        origin, beside, below = numbers.origin, numbers.beside, numbers.below
+        origin, right, below = numbers.origin, numbers.right, numbers.below
         after, lower, unit = numbers.after, numbers.lower, numbers.unit
         bits = len(Value.cast(origin))
         here = data_register(bits, name=f"{name}_here")
-        kept = [here]  # the last entry is the number of the first tile of the row of tiles
+        registers = [here]  # the last entry is the number of the first tile of the row of tiles
 
         def once(value: Value, what: str) -> Signal:
             signal = Signal(bits, name=f"{name}_{what}")
@@ -194,24 +194,24 @@ class LineOrder:
             return signal
 
         if after is None:
-            after = here if _is_zero(beside) else once(here + beside, "after")
+            after = here if _is_zero(right) else once(here + right, "after")
         if numbers.dense:
             lower = after
         elif lower is None and _is_zero(below):
             lower = origin
         elif lower is None:
-            if not _is_zero(beside):
-                kept.append(data_register(bits, name=f"{name}_left"))
-            lower = once(kept[-1] + below, "lower")
+            if not _is_zero(right):
+                registers.append(data_register(bits, name=f"{name}_left"))
+            lower = once(registers[-1] + below, "lower")
         # Few synthesisers see that a multiplexer between a register and itself is an enable.
         with m.If(self.advance):
             if after is not here:
                 m.d.sync += here.eq(whole_beats(after, unit))
             if lower is not after:
                 with m.If(self.last_col):
-                    m.d.sync += [each.eq(whole_beats(lower, unit)) for each in kept]
+                    m.d.sync += [each.eq(whole_beats(lower, unit)) for each in registers]
         with m.If(self.start):
-            m.d.sync += [each.eq(whole_beats(origin, unit)) for each in kept]
+            m.d.sync += [each.eq(whole_beats(origin, unit)) for each in registers]
         return here, Value.cast(Mux(self.last_col, lower, after)[:bits])
 
     def firsts(self, m: Module) -> tuple[Signal, Signal]:

@@ -269,16 +269,16 @@ class Flight(wiring.Component):
             differ from the port's names. Return the number of the product."""
             number = Signal(name=f"at_{name}")
             following = Signal(name=f"following_{name}")
-            kept = Signal(name=f"older_for_{name}")
+            is_older = Signal(name=f"older_for_{name}")
             m.d.comb += following.eq(number)
             with m.If(self.load.start & ~older_live):
                 m.d.comb += following.eq(newest)
             with m.Elif(moves):
                 m.d.comb += following.eq(port.next)
-            m.d.sync += [number.eq(following), kept.eq(following != (newest ^ self.start))]
+            m.d.sync += [number.eq(following), is_older.eq(following != (newest ^ self.start))]
             for member in port.product.shape().members:
                 field = own.get(member, member)
-                record = Mux(kept, _bits(older[field]), _bits(self.set_up[field]))
+                record = Mux(is_older, _bits(older[field]), _bits(self.set_up[field]))
                 m.d.comb += _bits(port.product[member]).eq(record)
             m.d.comb += port.number.eq(number)
             return number
@@ -332,22 +332,22 @@ class Flight(wiring.Component):
         """Store the results of both products in a table. Output the result of the drain's product,
         and return the pitch of the result. The table has the number of rows only for a drain that
         transposes tiles."""
-        store, given = getattr(self, name), self.results[name]
+        store, source = getattr(self, name), self.results[name]
         low = exact_log2(self.plan.beat_bytes)  # lowest bits, 0 in multiples of a beat
-        kept = {each: Shape.cast(shape).width for each, shape in COMMAND_RESULT.members.items()}
-        zeros = dict.fromkeys(kept, 0) | {"base": low, "pitch": low}
+        widths = {each: Shape.cast(shape).width for each, shape in COMMAND_RESULT.members.items()}
+        zeros = dict.fromkeys(widths, 0) | {"base": low, "pitch": low}
         if not (name == "north" and self.plan.fused):
-            del kept["rows"]
-        layout = data.StructLayout({each: bits - zeros[each] for each, bits in kept.items()})
+            del widths["rows"]
+        layout = data.StructLayout({each: bits - zeros[each] for each, bits in widths.items()})
         m.submodules[f"{name}_results"] = ram = DistributedRam(width=layout.size, depth=2)
         result = Signal(layout, name=f"result_{name}")
         m.d.comb += [
             ram.write_en.eq(self.start),
             ram.write_addr.eq(~newest),
-            ram.write_data.eq(Cat(given[each][zeros[each] :] for each in kept)),
+            ram.write_data.eq(Cat(source[each][zeros[each] :] for each in widths)),
             ram.read_addr.eq(store.number),
             _bits(result).eq(ram.read_data),
-            *(store.result[each].eq(result[each] << zeros[each]) for each in kept),
+            *(store.result[each].eq(result[each] << zeros[each]) for each in widths),
         ]
         return store.result.pitch
 
@@ -369,9 +369,9 @@ class Flight(wiring.Component):
         m.d.comb += shifted.eq(pitch << log_blocks)
         m.d.sync += pitch_number.eq(~pitch_number)
         for number, name in enumerate(pitches):
-            kept = data_output(m, getattr(self, name).result.tile_pitch, f"tile_pitch_{name}")
+            tile_pitch = data_output(m, getattr(self, name).result.tile_pitch, f"tile_pitch_{name}")
             with m.If(pitch_number == number):
-                m.d.sync += kept.eq(shifted)
+                m.d.sync += tile_pitch.eq(shifted)
 
     def _tiles(self, m, numbers):
         """Count, by direction and number of the product, the tiles between their first request and

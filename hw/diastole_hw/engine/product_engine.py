@@ -322,8 +322,8 @@ class ProductEngine(wiring.Component):
             (stream, "the streaming operand"),
             (stationary, "the stationary operand"),
         ):
-            given = ~space.give | ~space.empty
-            m.d.sync += Assert(given, f"a place of {name} was given back twice")
+            no_excess = ~space.give | ~space.empty
+            m.d.sync += Assert(no_excess, f"a place of {name} was given back twice")
         m.d.sync += Assert(~west.give | ~west.empty, "a half was given back twice")
 
     def _execute(self, m, stages):

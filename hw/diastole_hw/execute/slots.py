@@ -84,17 +84,17 @@ class PassRun(wiring.Component):
         # The first word is read in the cycle of the swap, when the shadow blocks become free.
         starts = Signal()
         last_word = Signal()
-        given, stationary = self.passes.p, self.stationary
+        offered, stationary = self.passes.p, self.stationary
         m.d.comb += [
             self.passes.ready.eq(~loading & (~loaded | swap)),
             starts.eq(self.passes.valid & self.passes.ready),
             last_word.eq((row == plan.rows - 1) & (index == plan.block - 1)),
         ]
         with m.If(starts):
-            m.d.sync += [next_pass[name].eq(given[name]) for name in next_pass.shape().members]
+            m.d.sync += [next_pass[name].eq(offered[name]) for name in next_pass.shape().members]
             m.d.sync += [
-                stationary.rows_valid.eq(given.rows_valid),
-                stationary.cols_valid.eq(given.cols_valid),
+                stationary.rows_valid.eq(offered.rows_valid),
+                stationary.cols_valid.eq(offered.cols_valid),
             ]
             m.d.sync += loading.eq(1)
         with m.If(starts | loading):
@@ -105,7 +105,7 @@ class PassRun(wiring.Component):
                 m.d.sync += [loading.eq(0), loaded.eq(1), row.eq(0), index.eq(0)]
         m.d.sync += [
             stationary.valid.eq(starts | loading),
-            stationary.addr.eq(Mux(loading, stationary.addr + 1, given.stationary_addr)),
+            stationary.addr.eq(Mux(loading, stationary.addr + 1, offered.stationary_addr)),
             stationary.row.eq(row),
             stationary.index.eq(index),
         ]

@@ -103,19 +103,19 @@ class BlockTargets(wiring.Component):
         m = Module()
         group = data_register(block_group_layout(self.plan))
         left = Signal(range(GROUP_BLOCKS + 1))  # blocks of the group still to be looked up
-        given = Signal()  # the block of the last look-up is output
+        block_valid = Signal()  # the block of the last look-up is output
         row_at = self._position("row")
         col_at = self._position("col")
         looks_up = self.lookup.enable
         m.d.comb += [
-            looks_up.eq((left != 0) & (~given | self.blocks.ready)),
+            looks_up.eq((left != 0) & (~block_valid | self.blocks.ready)),
             self.groups.ready.eq((left == 0) | ((left == 1) & looks_up)),
-            self.blocks.valid.eq(given),
+            self.blocks.valid.eq(block_valid),
         ]
         with m.If(self.blocks.ready):
-            m.d.sync += given.eq(0)
+            m.d.sync += block_valid.eq(0)
         with m.If(looks_up):
-            m.d.sync += [given.eq(1), left.eq(left - 1), group.col.eq(group.col + 1)]
+            m.d.sync += [block_valid.eq(1), left.eq(left - 1), group.col.eq(group.col + 1)]
             self._next_exponents(m, group)
             advance(m, col_at, self._banks(group.region), group.region.stride)
         with m.If(self.groups.valid & self.groups.ready):
@@ -215,7 +215,7 @@ class BlockTargets(wiring.Component):
         if plan.ports > 1:
             last_row = group.row + plan.ports >= region.rows
             drop |= group.row >= region.rows
-        said = {
+        fields = {
             "kind": region.kind,
             "cls": region.cls,
             "bank": bank,
@@ -226,8 +226,8 @@ class BlockTargets(wiring.Component):
             "last": region.last & last_row & (left == 1) & last_col,
         }
         if plan.planar:
-            said["plane"] = region.plane
-        for name, value in said.items():
+            fields["plane"] = region.plane
+        for name, value in fields.items():
             register = data_register(block[name].shape(), name=f"block_{name}")
             m.d.comb += block[name].eq(register)
             with m.If(self.lookup.enable):

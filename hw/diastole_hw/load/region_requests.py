@@ -162,7 +162,7 @@ class RegionRequests(wiring.Component):
 
         def next_step(steps):
             """Go to the first of ``steps``, or to the next chunk if ``steps`` is empty."""
-            m.d.sync += left.eq(Mux(steps.any(), steps & (steps - 1), table.wanted))
+            m.d.sync += left.eq(Mux(steps.any(), steps & (steps - 1), table.needed))
             m.next = "CHUNK"
             for number in reversed(range(STEPS)):
                 with m.If(steps[number]):
@@ -174,7 +174,7 @@ class RegionRequests(wiring.Component):
             # Wait for a chunk and for free space.
             with m.State("CHUNK"):
                 m.d.comb += self.chunks.ready.eq(self.space)
-                m.d.sync += left.eq(table.wanted)
+                m.d.sync += left.eq(table.needed)
                 with m.If(self.chunks.valid & self.space):
                     m.d.sync += chunk.eq(self.chunks.payload)
                     next_step(left)

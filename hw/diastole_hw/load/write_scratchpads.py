@@ -164,7 +164,7 @@ class WriteScratchpads(wiring.Component):
         """Return the :class:`Deficits` of the vectors of word ``index``: a unit per vector, or a
         unit for all vectors."""
         plan = self.plan
-        found = []
+        deficits = []
         for number in range(
             min(plan.fill_vectors, max(plan.stream_entries, plan.stationary_entries))
         ):
@@ -176,8 +176,8 @@ class WriteScratchpads(wiring.Component):
                 m.d.comb += getattr(of, name).eq(own[index] if len(own) > 1 else own[0])
             if plan.planar:
                 m.d.comb += of.plane.eq(head.plane)
-            found.append(of)
-        return found
+            deficits.append(of)
+        return deficits
 
     def _of_group(self, m, of_group, vector):
         plan = self.plan

@@ -174,13 +174,15 @@ class Accumulators(wiring.Component):
         # The ports, each a stage behind the port before.
         for port, sums in enumerate(ports):
             m.submodules[f"port_sums_{port}"] = sums
-            wanted = (en & (number == port) for en, number in zip(drain.en, requested, strict=True))
+            enables = (
+                en & (number == port) for en, number in zip(drain.en, requested, strict=True)
+            )
             m.d.comb += [
                 sums.en.eq(stage.en),
                 sums.addr.eq(stage.addr),
                 sums.fresh.eq(stage.fresh),
                 sums.psums.eq(self.psums[port]),
-                sums.read.eq(Cat(wanted).any()),
+                sums.read.eq(Cat(enables).any()),
                 sums.read_addr.eq(self._drain_addr(port)),
                 *(getattr(sums, name).eq(stage[name]) for name in self._of_chunks),
             ]

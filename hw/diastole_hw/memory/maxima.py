@@ -26,8 +26,8 @@ STATIONARY = tuple(stationary for _, stationary in OF_DIRECTION.values())
 
 def maxima_names(plan: Plan) -> tuple[str, ...]:
     """Return the names of the memories that the machine has."""
-    kept = [name for direction in plan.directions for name in OF_DIRECTION[direction]]
-    return tuple(name for name in NAMES if name in kept)
+    existing = [name for direction in plan.directions for name in OF_DIRECTION[direction]]
+    return tuple(name for name in NAMES if name in existing)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -264,21 +264,21 @@ class Maxima(wiring.Component):
         with m.If(enable):
             m.d.sync += byte.eq(Cat(index.byte, index.word[:low]))
         of_blocks = self._of_blocks(m, copy, Cat(read), byte, entries.blocks)
-        found = Cat(of_blocks)
+        maxima = Cat(of_blocks)
         if entries.rows > 1:
             by_row = Signal(name=f"{copy}_by_row")
             with m.If(enable):
                 m.d.sync += by_row.eq(index.by_row)
             rows = Cat(read).word_select(byte >> exact_log2(entries.count), 8 * entries.count)
-            found = Cat(
+            maxima = Cat(
                 Mux(by_row, rows.word_select(lane, 8), of_blocks[lane // entries.rows])
                 for lane in range(entries.count)
             )
         if reader.late:
-            kept = data_register(len(found), name=f"{copy}_value")
-            m.d.sync += kept.eq(found)
-            found = kept
-        m.d.comb += Cat(value).eq(found)
+            register = data_register(len(maxima), name=f"{copy}_value")
+            m.d.sync += register.eq(maxima)
+            maxima = register
+        m.d.comb += Cat(value).eq(maxima)
 
     @staticmethod
     def _of_blocks(m, copy, read, byte, blocks):

@@ -122,9 +122,9 @@ class PortFloats(wiring.Component):
         stages = [named]
         for age in range(1, self.written + 1):
             unused = {"begins"} if age <= self.reads else {"begins", "fresh"}
-            wanted = {name: shape for name, shape in layout.items() if name not in unused}
-            before = Signal(data.StructLayout(wanted), name=f"before_stage_{age}")
-            m.d.comb += [before[name].eq(stages[-1][name]) for name in wanted]
+            fields = {name: shape for name, shape in layout.items() if name not in unused}
+            before = Signal(data.StructLayout(fields), name=f"before_stage_{age}")
+            m.d.comb += [before[name].eq(stages[-1][name]) for name in fields]
             stages.append(delayed_record(m, before, f"stage_{age}", control=("en",)))
         return stages
 
@@ -176,10 +176,10 @@ class PortFloats(wiring.Component):
             ]
         if poison is None:
             return None
-        kept = data_register(poison.shape(), name="added_poison")
-        m.d.sync += kept.eq(before.poison | poison)
-        m.d.comb += added.poison.eq(kept)
-        return kept
+        register = data_register(poison.shape(), name="added_poison")
+        m.d.sync += register.eq(before.poison | poison)
+        m.d.comb += added.poison.eq(register)
+        return register
 
     def _add_floats(self, m, stages, lanes, poison):
         """Add the sums of ended chunks into floats, for requests by ``read``."""
@@ -215,6 +215,6 @@ class PortFloats(wiring.Component):
 
     def _output(self, m, words):
         read_data_of = Signal(SUM_MEMORIES)  # by memory: ``read_data`` comes from this memory
-        wanted = Cat(self.read_addr[-1] == memory for memory in range(SUM_MEMORIES))
-        m.d.sync += read_data_of.eq(Mux(self.read, wanted, 0))
+        memory_select = Cat(self.read_addr[-1] == memory for memory in range(SUM_MEMORIES))
+        m.d.sync += read_data_of.eq(Mux(self.read, memory_select, 0))
         m.d.comb += self.read_data.as_value().eq(one_hot_select(words, read_data_of))

@@ -258,8 +258,8 @@ def add_banks(m, pad, element: Element, per_block: set[str]) -> list:
         m.submodules[f"bank_{number}"] = bank = kind(**sizes)
         banks.append(bank)
     for port, write in enumerate(of_ports(pad, "write", plan.ports)):
-        kept = _stored_extents(
-            m, plan, write, banks[0].write_data.shape(), element, port_name("kept", port)
+        stored = _stored_extents(
+            m, plan, write, banks[0].write_data.shape(), element, port_name("stored", port)
         )
         for number, bank in enumerate(banks):
             enabled, word, content = (
@@ -269,7 +269,7 @@ def add_banks(m, pad, element: Element, per_block: set[str]) -> list:
             m.d.comb += [
                 enabled.eq(write.en & (write.bank == number)),
                 word.eq(write.word),
-                content.eq(kept),
+                content.eq(stored),
             ]
     return banks
 
@@ -295,16 +295,16 @@ def _read_register(m, plan, bank, number: int):
 
 def _stored_extents(m, plan, write, shape, element: Element, name):
     """Return the written vectors in the layout that banks store."""
-    kept = Signal(shape, name=name)
+    stored = Signal(shape, name=name)
     resized, wide = plan.shape.resized, plan.element()
-    for to, came in zip(kept, write.vectors, strict=True):
+    for to, came in zip(stored, write.vectors, strict=True):
         marks = (mark for mark in came.shape().members if mark != "elements")
         m.d.comb += [to[mark].eq(came[mark]) for mark in marks]
         m.d.comb += [
             target.eq(resized(value, wide, element))
             for target, value in zip(to.elements, came.elements, strict=True)
         ]
-    return kept
+    return stored
 
 
 class StreamScratchpad(wiring.Component):

@@ -141,7 +141,7 @@ class Draws(wiring.Component):
         return max(1, _DRAWS_PER_HASH // self.lanes)
 
     @property
-    def _groups_kept(self) -> int:
+    def _waiting_groups(self) -> int:
         """Number of groups that may wait for words."""
         if not self.reader_never_stalls:
             return _GROUPS_AHEAD
@@ -161,30 +161,32 @@ class Draws(wiring.Component):
             stable_output=True,
         )
         m.submodules.requested = requested = Credit(most=_GROUPS_AHEAD)
-        groups = StreamFifo(shape=self._groups_layout, depth=self._groups_kept, stable_output=True)
+        groups = StreamFifo(
+            shape=self._groups_layout, depth=self._waiting_groups, stable_output=True
+        )
         m.submodules.groups = groups
         drawn = Signal(self._groups_layout)
         numbers, done = self._hashes(m, drawn)
-        given = stream.Signature(self._groups_layout).create()  # to the cut of words
+        cut_groups = stream.Signature(self._groups_layout).create()  # to the cut of words
         m.d.comb += [
-            given.valid.eq(groups.o.valid),
-            given.payload.eq(groups.o.payload),
-            groups.o.ready.eq(given.ready),
+            cut_groups.valid.eq(groups.o.valid),
+            cut_groups.payload.eq(groups.o.payload),
+            groups.o.ready.eq(cut_groups.ready),
             groups.i.payload.eq(drawn),
             groups.i.valid.eq(done),
             requested.take.eq(numbers.valid & numbers.ready),
-            requested.give.eq(given.valid & given.ready),
+            requested.give.eq(cut_groups.valid & cut_groups.ready),
         ]
         if self._hash_cycles == _SLOW:  # a slow unit's results come early enough in their cycle
             with m.If(~groups.o.valid):
-                m.d.comb += [given.valid.eq(done), given.payload.eq(drawn)]
-                m.d.comb += groups.i.valid.eq(done & ~given.ready)
+                m.d.comb += [cut_groups.valid.eq(done), cut_groups.payload.eq(drawn)]
+                m.d.comb += groups.i.valid.eq(done & ~cut_groups.ready)
         m.d.sync += Assert(~groups.i.valid | groups.i.ready, "no room for a group")
         if self.reader_never_stalls:
             accepted = ~self.o.valid | self.o.ready
             m.d.sync += Assert(accepted, "a word waits whose taker said that none does")
         self._plan(m, cuts.i, numbers, requested.full)
-        self._cut(m, cuts.o, given)
+        self._cut(m, cuts.o, cut_groups)
         return m
 
     def _hashes(self, m, drawn):
@@ -303,7 +305,7 @@ class Draws(wiring.Component):
         with m.If(took & (alone | (self.rows == 1))):
             m.d.sync += previous.eq(groups.payload)
         if self.rows > 1:
-            old = self._kept(m, took, cut.row, groups.payload, cuts.p.row)
+            old = self._last_groups(m, took, cut.row, groups.payload, cuts.p.row)
             with m.If(load):
                 m.d.sync += previous.eq(old)
         # Cut the word into the output register.
@@ -319,14 +321,14 @@ class Draws(wiring.Component):
             with m.If(move):
                 m.d.sync += shown[copy].eq(draws[cut.offset])
 
-    def _kept(self, m, took, row, group, row_after):
+    def _last_groups(self, m, took, row, group, row_after):
         """Store the last group of every row. Return the group of the row ``row_after``."""
         width = Value.cast(group).shape().width
-        m.submodules.kept = kept = DistributedRam(width=width, depth=self.rows)
+        m.submodules.last_groups = last_groups = DistributedRam(width=width, depth=self.rows)
         m.d.comb += [
-            kept.write_en.eq(took),
-            kept.write_addr.eq(row),
-            kept.write_data.eq(group),
-            kept.read_addr.eq(row_after),
+            last_groups.write_en.eq(took),
+            last_groups.write_addr.eq(row),
+            last_groups.write_data.eq(group),
+            last_groups.read_addr.eq(row_after),
         ]
-        return Mux(took & (row == row_after), group, kept.read_data)
+        return Mux(took & (row == row_after), group, last_groups.read_data)

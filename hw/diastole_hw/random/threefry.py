@@ -141,7 +141,7 @@ class Threefry(wiring.Component):
         valid, words = self._enter(m, entered)
         for number, stage in enumerate(self.shape.row):
             if number:
-                valid, words = self._kept(m, f"once{number}", valid, words)
+                valid, words = self._delayed(m, f"once{number}", valid, words)
             words = self._make(m, f"once{number}", stage, words, None, None)
         if self.shape.passes:
             valid, words = self._pass(m, valid, words)
@@ -176,15 +176,15 @@ class Threefry(wiring.Component):
         m.d.sync += common.eq(high_sum + self.key_low)
         low = Signal(32, name="first_low")
         m.d.comb += low.eq(self.i.payload + common)
-        return self._kept(m, "entered", entered, (low, low ^ high.rotate_left(ROTATIONS[0])))
+        return self._delayed(m, "entered", entered, (low, low ^ high.rotate_left(ROTATIONS[0])))
 
-    def _kept(self, m, name, valid, words):
+    def _delayed(self, m, name, valid, words):
         """Return ``valid`` and ``words`` a cycle later."""
-        kept = tuple(data_register(32, name=f"{name}_{word}") for word in ("low", "high"))
+        registers = tuple(data_register(32, name=f"{name}_{word}") for word in ("low", "high"))
         valid_next = Signal(name=f"{name}_valid")
         m.d.sync += valid_next.eq(valid)
-        m.d.sync += [register.eq(word) for register, word in zip(kept, words, strict=True)]
-        return valid_next, kept
+        m.d.sync += [register.eq(word) for register, word in zip(registers, words, strict=True)]
+        return valid_next, registers
 
     def _pass(self, m, valid, words):
         """Run new hashes and returning hashes through the ring. Return whether a hash leaves the
@@ -200,7 +200,7 @@ class Threefry(wiring.Component):
             before = following
             following = data_register(range(self.shape.passes), name=f"pass{place}")
             m.d.sync += following.eq(before)
-            valid, here = self._kept(m, f"ring{place}", valid, here)
+            valid, here = self._delayed(m, f"ring{place}", valid, here)
             here = self._make(m, f"ring{place}", stage, here, following, before)
         m.d.comb += [
             ends.eq(valid & (following == last)),

@@ -34,7 +34,7 @@ def longest_lengths(plan: Plan) -> dict[str, int]:
     """Return the longest lengths of any loop nest of the machine, under their names in the record
     of a product. The lengths are, in blocks: T tile, lane tile, chunk, a chunk's share of a bank,
     and the distance between slices of a stationary bank."""
-    found = [
+    lengths = [
         {
             "t_step": limits.t_blocks[-1],
             "l_step": limits.groups[-1] * limits.lane_side,
@@ -48,7 +48,7 @@ def longest_lengths(plan: Plan) -> dict[str, int]:
     ]
     if plan.fused:
         of_slice = plan.fused_slices_n * plan.rows
-        found.append(
+        lengths.append(
             {
                 "t_step": plan.fused_tile_blocks,
                 "l_step": plan.fused_blocks_n,
@@ -58,19 +58,19 @@ def longest_lengths(plan: Plan) -> dict[str, int]:
                 "stationary_stride": of_slice,
             }
         )
-    return {name: max(each[name] for each in found) for name in found[0]}
+    return {name: max(each[name] for each in lengths) for name in lengths[0]}
 
 
-def nest_lengths(m: Module, name: str, limits: NestLimits, given: data.View) -> NestLengths:
+def nest_lengths(m: Module, name: str, limits: NestLimits, command: data.View) -> NestLengths:
     """Compute the lengths of a loop nest from ``nest_t``, ``nest_groups`` and ``nest_chunk``. A
     field of 0 selects the machine's own length. The lengths are meaningless where the limits do not
     contain a field."""
 
     def length(field, accepted):
-        found = Signal(range(accepted[-1] + 1), name=f"{name}_{field}")
-        value = given[f"nest_{field}"]
-        m.d.comb += found.eq(Mux(value == 0, accepted[-1], value))
-        return found
+        result = Signal(range(accepted[-1] + 1), name=f"{name}_{field}")
+        value = command[f"nest_{field}"]
+        m.d.comb += result.eq(Mux(value == 0, accepted[-1], value))
+        return result
 
     t_blocks = length("t", limits.t_blocks)
     groups = length("groups", limits.groups)

@@ -31,13 +31,13 @@ class RegionSteps(wiring.Component):
     -------
     step : In(range(STEPS))
         Step of ``chunk``. Outputs that depend on the step have a meaning only for a step that the
-        chunk needs (``wanted``).
+        chunk needs (``needed``).
     chunk : In(chunk_layout(plan))
     mode : In(Mode)
     c_blocks : In(POSITION)
         Blocks along the contraction of the whole product, as in ``PRODUCT``.
     offered : In(chunk_layout(plan))
-    wanted : Out(STEPS)
+    needed : Out(STEPS)
         For every step, whether the chunk ``offered`` needs the step.
     kind : Out(Region)
     tensors : Out(STEPS of 2)
@@ -71,7 +71,7 @@ class RegionSteps(wiring.Component):
                 "mode": In(Mode),
                 "c_blocks": In(POSITION),
                 "offered": In(chunk_layout(plan)),
-                "wanted": Out(STEPS),
+                "needed": Out(STEPS),
                 "kind": Out(Region),
                 "tensors": Out(data.ArrayLayout(2, STEPS)),
                 "entry0": Out(POSITION),
@@ -113,8 +113,8 @@ class RegionSteps(wiring.Component):
     def _tensors(self, m, classes):
         m.d.comb += [self.tensors[step].eq(cls) for step, cls in classes.items()]
 
-    def _wanted(self, m, steps):
-        m.d.comb += [self.wanted[step].eq(wanted) for step, wanted in steps.items()]
+    def _need(self, m, steps):
+        m.d.comb += [self.needed[step].eq(needed) for step, needed in steps.items()]
 
     def _maxima(self, m, kind, count, of_columns, *, last=0):
         m.d.comb += [
@@ -147,7 +147,7 @@ class RegionSteps(wiring.Component):
         offered = self.offered
         self._tensors(m, {0: stream, 1: stationary, 5: stationary, 6: stream})
         maxima = {0: offered.first, 1: offered.first}
-        self._wanted(m, maxima | {5: offered.load_stationary, 6: offered.load_stream})
+        self._need(m, maxima | {5: offered.load_stationary, 6: offered.load_stream})
         with m.Switch(self.step):
             with m.Case(0):
                 kind = Region.MAXIMA_WEST if use.north else Region.MAXIMA_SOUTH
@@ -179,7 +179,7 @@ class RegionSteps(wiring.Component):
         due, first = self._once(offered), offered.first
         west = offered.load_west if planar else first
         blocks = {4: west, 5: offered.load_stationary, 6: offered.load_stream}
-        self._wanted(m, {0: first, 1: due, 2: first, 3: due} | blocks)
+        self._need(m, {0: first, 1: due, 2: first, 3: due} | blocks)
         with m.Switch(self.step):
             with m.Case(0):
                 self._maxima(m, Region.MAXIMA_SOUTH, chunk.t_blocks, transposed)

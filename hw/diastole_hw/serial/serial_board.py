@@ -26,8 +26,8 @@ def odd_ports(product_ports: Sequence[tuple[str, str, int]], data_width: int) ->
     for prefix, signature in (("s_axil", AxiLiteSignature()), ("m_axi", AxiSignature(data_width))):
         members = signature.members.items()
         expected |= {f"{prefix}_{name}": member.shape for name, member in members}
-    found = {name: width for name, _, width in product_ports}
-    return sorted({name for name, _ in found.items() ^ expected.items()})
+    actual = {name: width for name, _, width in product_ports}
+    return sorted({name for name, _ in actual.items() ^ expected.items()})
 
 
 class SerialBoard(Elaboratable):

@@ -116,17 +116,17 @@ class SharedMemory(wiring.Component):
         bad = Signal()
         free = Signal()  # the last read beat is accepted
         requested = Signal()
-        given = Signal()  # the requested word is valid
+        word_valid = Signal()  # the requested word is valid
         issue = Signal()
         shown = Signal(max(len(self._word(port.address)), 1))
         outside = Signal()
         m.d.comb += [
             free.eq(~axi.rvalid | axi.rready),
-            requested.eq(port.valid & ~port.write & ~given & free),
+            requested.eq(port.valid & ~port.write & ~word_valid & free),
             issue.eq(reading & free & ~requested),
             axi.arready.eq(~reading),
         ]
-        m.d.sync += given.eq(requested)
+        m.d.sync += word_valid.eq(requested)
         with m.If(axi.arvalid & axi.arready):
             m.d.sync += [reading.eq(1), beat.eq(self._beat(axi.araddr)), left.eq(axi.arlen)]
             m.d.sync += bad.eq(~self._inside(axi.araddr))
@@ -145,7 +145,7 @@ class SharedMemory(wiring.Component):
             m.d.sync += [shown.eq(self._word(port.address)), outside.eq(~here)]
         words = [axi.rdata[k : k + 32] for k in range(0, self.data_width, 32)]
         m.d.comb += port.answer.eq(Array(words)[shown] if len(words) > 1 else words[0])
-        with m.If(given):
+        with m.If(word_valid):
             m.d.comb += [port.done.eq(1), port.response.eq(Mux(outside, DECERR, OKAY))]
 
     def _writes(self, m, lanes, here):

@@ -167,7 +167,7 @@ class Drain(wiring.Component):
             self.lookup.enable.eq(floats.granted),
             self.lookup.stream.index.eq(walk.index.stream),
             self.lookup.stationary.index.eq(walk.index.stationary),
-            floats.wanted.eq(walk.read_valid),
+            floats.requested.eq(walk.read_valid),
             floats.sums.eq(Cat(word.sums for word in self.read.data)),
             floats.stream.eq(scale_exponent(plan, self.lookup.stream.value[0])),
             emit.pitch.eq(self.result.pitch),

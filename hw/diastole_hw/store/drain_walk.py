@@ -27,10 +27,12 @@ def operands(plan: Plan, *, north: bool) -> dict[Mode, tuple[int, int]]:
     """Return, for every mode with sums in this direction, the streaming and the stationary
     class."""
     uses = {mode: plan.use(mode) for mode in PRODUCTS}
-    found = {mode: (use.stream, use.stationary) for mode, use in uses.items() if use.north == north}
+    classes = {
+        mode: (use.stream, use.stationary) for mode, use in uses.items() if use.north == north
+    }
     if plan.fused:
-        found[Mode.FUSED] = (W if north else X, DY)
-    return found
+        classes[Mode.FUSED] = (W if north else X, DY)
+    return classes
 
 
 def transposes(plan: Plan, *, north: bool) -> bool:

@@ -239,13 +239,13 @@ class EmitRows(wiring.Component):
         first = data_register(range(parts), name="first_part")
         part = data_register(range(parts), name="part")  # place of the word in the beat
         masked = self._masked(list(self.words.payload), owned)
-        held = Signal(plan.data_width)
+        joined = Signal(plan.data_width)
         strobes = Signal(plan.beat_bytes)
-        filled = Signal.like(held, name="filled")
+        filled = Signal.like(joined, name="filled")
         enabled = Signal.like(strobes, name="enabled")
         whole = Signal()
         m.d.comb += [
-            filled.eq(held | (masked << (part * (8 * bytes_)))),
+            filled.eq(joined | (masked << (part * (8 * bytes_)))),
             enabled.eq(strobes | (self._slots(owned, self.vectors) << (part * bytes_))),
             whole.eq((part == parts - self.vectors) | row_ends),
             beat.data.eq(filled),
@@ -255,9 +255,9 @@ class EmitRows(wiring.Component):
             self.words.ready.eq(moves),
         ]
         with m.If(moves):
-            m.d.sync += [part.eq(part + self.vectors), held.eq(filled), strobes.eq(enabled)]
+            m.d.sync += [part.eq(part + self.vectors), joined.eq(filled), strobes.eq(enabled)]
             with m.If(whole):
-                m.d.sync += [held.eq(0), strobes.eq(0)]
+                m.d.sync += [joined.eq(0), strobes.eq(0)]
             with m.If(row_ends):
                 m.d.sync += part.eq(first)
         with m.If(begins):

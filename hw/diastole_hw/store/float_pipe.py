@@ -30,14 +30,14 @@ class DrainedSignature(wiring.Signature):
 
     Members
     -------
-    wanted : Out(V_d)
+    requested : Out(V_d)
         Vectors of the requested word, 0 without a request.
     transposed : Out(1)
         The word is a column, for ``columns``; exists if this direction has columns.
     last_part : Out(range(plan.word_parts))
         Number of the last requested part of the word; 0 bits wide if a word has a single part.
     may : In(1)
-        A requested word would be read in this cycle. ``may`` does not depend on ``wanted``.
+        A requested word would be read in this cycle. ``may`` does not depend on ``requested``.
     granted : In(1)
         The word is read in this cycle. The following members belong to the word, and are valid in
         the next cycle.
@@ -74,7 +74,7 @@ class DrainedSignature(wiring.Signature):
         inside = {} if plan.vector is None else {"inside": In(1)}
         super().__init__(
             {
-                "wanted": Out(plan.drain_vectors(north=north)),
+                "requested": Out(plan.drain_vectors(north=north)),
                 "may": In(1),
                 "granted": In(1),
                 "sums": Out(data.ArrayLayout(read_sum(plan), lanes)),
@@ -198,10 +198,10 @@ class FloatPipe(wiring.Component):
         shown, number = Value.cast(floats.o.floats), floats.o.part
         parts = []
         for part in range(self.plan.word_parts - 1):
-            kept = data_register(len(shown), name=f"floats_{part}")
+            register = data_register(len(shown), name=f"floats_{part}")
             with m.If(number == part):
-                m.d.sync += kept.eq(shown)
-            parts.append(Mux(number == part, shown, kept))
+                m.d.sync += register.eq(shown)
+            parts.append(Mux(number == part, shown, register))
         return Cat(*parts, shown)
 
     def _grant(self, m, floats, left):
@@ -229,7 +229,7 @@ class FloatPipe(wiring.Component):
             m.d.comb += [
                 side.full.eq(full),
                 side.may.eq(~side.full & ~before),
-                side.granted.eq(side.wanted.any() & side.may),
+                side.granted.eq(side.requested.any() & side.may),
                 to_rows.eq(side.granted & ~transposed),
                 space.take.eq(counted),
                 space.give.eq(side.rows.valid & side.rows.ready),
@@ -249,7 +249,7 @@ class FloatPipe(wiring.Component):
                     Value.cast(side.columns.floats).eq(word),
                 ]
                 sinks.append(to_columns)
-            before = before | (side.wanted.any() & ~side.full)
+            before = before | (side.requested.any() & ~side.full)
         return sinks
 
     def _exponents(self, m, floats, shared, part):

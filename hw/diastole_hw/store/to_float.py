@@ -97,16 +97,18 @@ class ToFloat(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        kept = BINARY32_SIGNIFICAND_BITS + 1  # with the bit that decides a tie
+        significand = BINARY32_SIGNIFICAND_BITS + 1  # with the bit that decides a tie
         width = _width(self.sum_bits)
         levels = bits_for(width)
         low = levels // 2
         total = data_register(signed(self.sum_bits))
         # ``bits``: after a cut, the lowest bit tells whether any bit below differed from the sign.
         # Before the last shifts, ``bits`` also contains the bits that the shifts can bring up.
-        coarse = data_register(self._layout(min(width, kept + (1 << low)), groups=levels - low))
+        coarse = data_register(
+            self._layout(min(width, significand + (1 << low)), groups=levels - low)
+        )
         # ``exponent``: biased, of a result whose leading bit is the top bit; modulo 2^9.
-        fine = data_register(self._layout(min(width, kept + 1), exponent=EXPONENT_BITS + 1))
+        fine = data_register(self._layout(min(width, significand + 1), exponent=EXPONENT_BITS + 1))
         negative = total[-1]
         inverted = Signal(width)
         m.d.comb += inverted.eq((total ^ negative.replicate(len(total)))[:-1])

@@ -268,12 +268,16 @@ class TransposeTile(wiring.Component):
             ]
             return
         m.submodules.read_words = queue = StreamFifo(words.payload.shape(), WAITING, quick=True)
-        kept = data_register(words.payload.shape(), name="waiting_word")
+        waiting_word = data_register(words.payload.shape(), name="waiting_word")
         waiting_first = data_register(len(first), name="waiting_first")
         with m.If(moves):
-            m.d.sync += [queue.i.valid.eq(read_valid), kept.eq(floats), waiting_first.eq(first)]
+            m.d.sync += [
+                queue.i.valid.eq(read_valid),
+                waiting_word.eq(floats),
+                waiting_first.eq(first),
+            ]
         m.d.comb += [
-            queue.i.payload.eq(self._permuted(m, kept, waiting_first, "transposed")),
+            queue.i.payload.eq(self._permuted(m, waiting_word, waiting_first, "transposed")),
             moves.eq(queue.i.ready),
         ]
         wiring.connect(m, queue.o, wiring.flipped(words))

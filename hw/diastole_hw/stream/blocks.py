@@ -115,14 +115,14 @@ class BlockBuffer(wiring.Component):
         most = max(self.block_bits)
         places = set()
         for bits in self.block_bits:
-            found: set[int] = set()
+            reachable: set[int] = set()
             new = {0}
             while new:
-                found |= new
+                reachable |= new
                 filled = {left + self.beat for left in new if left < most}
                 freed = {left - bits for left in new if left >= bits}
-                new = (filled | freed) - found
-            places |= {left for left in found if left < most}
+                new = (filled | freed) - reachable
+            places |= {left for left in reachable if left < most}
         return sorted(places)
 
     def elaborate(self, platform):
@@ -138,11 +138,11 @@ class BlockBuffer(wiring.Component):
         most, unit = max(self.block_bits), self.unit
         filled = data_register(max(self.places) + self.beat)
         count = Signal(range(len(filled) // unit + 1))  # in units, as all lengths below
-        left, kept = Signal.like(count, name="left"), Signal.like(filled, name="kept")
+        left, remaining = Signal.like(count, name="left"), Signal.like(filled, name="remaining")
         closed = Signal()  # the last beat of a part is in, the last block has not moved on
         size = Signal.like(count, name="size")
         m.d.comb += [
-            kept.eq(filled),
+            remaining.eq(filled),
             left.eq(count),
             self.i.ready.eq((left < most // unit) & (~closed | (moves & self.blocks.p.ends))),
         ]
@@ -151,11 +151,11 @@ class BlockBuffer(wiring.Component):
                 with m.Case(kind) if kind < len(self.block_bits) - 1 else m.Default():
                     m.d.comb += size.eq(bits // unit)
                     with m.If(moves):
-                        m.d.comb += kept.eq(filled >> bits)
+                        m.d.comb += remaining.eq(filled >> bits)
         with m.If(moves):
             m.d.comb += left.eq(Mux(self.blocks.p.ends, 0, count - size))
             m.d.sync += closed.eq(closed & ~self.blocks.p.ends)
-        m.d.sync += [filled.eq(kept), count.eq(left)]
+        m.d.sync += [filled.eq(remaining), count.eq(left)]
         with m.If(self.i.valid & self.i.ready):
             m.d.sync += [count.eq(left + self.beat // unit), closed.eq(self.i.p.last)]
             with m.Switch(left):

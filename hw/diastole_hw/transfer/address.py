@@ -81,7 +81,7 @@ class AddressGenerator(wiring.Component):
             m.d.comb += none.eq(~left.any())
         m.d.comb += self.ready.eq(none)
         term = data_register(ADDRESS_BITS)
-        address = data_output(m, self.address, "kept")
+        address = data_output(m, self.address, "stored")
         further = term & left[0].replicate(ADDRESS_BITS)
         if self.step_bits:
             m.d.sync += Assert(~self.next | none, "a step before the address is known")

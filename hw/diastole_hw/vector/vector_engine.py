@@ -68,7 +68,7 @@ class VectorEngine(wiring.Component):
     Parameters
     ----------
     shape : VectorShape
-    fed : 3 integers
+    chain_columns : 3 integers
         Columns of the widest tensor, per class (x, w, dy), that a chain may send to the converter;
         0 for none.
     patches : PatchLimits, optional
@@ -118,12 +118,17 @@ class VectorEngine(wiring.Component):
     def __init__(
         self,
         shape: VectorShape,
-        fed: tuple[int, int, int] = (0, 0, 0),
+        chain_columns: tuple[int, int, int] = (0, 0, 0),
         *,
         patches: PatchLimits | None = None,
         widest: int = 0,
     ):
-        self.shape, self.fed, self.patches, self.widest = shape, fed, patches, widest
+        self.shape, self.chain_columns, self.patches, self.widest = (
+            shape,
+            chain_columns,
+            patches,
+            widest,
+        )
         row = row_layout(shape)
         super().__init__(
             {
@@ -188,12 +193,12 @@ class VectorEngine(wiring.Component):
             *(transfer[n].eq(output_block.p[n]) for n in ("first", "count", "address", "advance")),
         ]
         both = (chain_layout(), transfer_layout(self.shape))
-        kept = data_register(max(layout.size for layout in both), name="kept")
+        stored = data_register(max(layout.size for layout in both), name="stored")
         with m.If(output_block.valid & output_block.ready):
-            m.d.sync += kept.eq(
+            m.d.sync += stored.eq(
                 Mux(output_block.p.transfer, Value.cast(transfer), Value.cast(output_block.p.chain))
             )
-        return tuple(layout(kept[: layout.size]) for layout in both)
+        return tuple(layout(stored[: layout.size]) for layout in both)
 
     def _sequence(self, m, chain, tiles, units):
         """Add the states of a command. Return whether the command is a transfer."""
@@ -272,7 +277,7 @@ class VectorEngine(wiring.Component):
         unfit = self._unfit(m, chain, tiles)
         wide, odd = [], []
         for image, cls in zip(images, classes, strict=True):
-            most = Array((*self.fed, 0))[cls]
+            most = Array((*self.chain_columns, 0))[cls]
             wide.append(image & (chain.cols > Mux(narrow & (cls < 3), self.widest, most)))
             odd.append(image & Array(unfit)[cls])
         several = reduce(add, images) > 1
@@ -300,15 +305,17 @@ class VectorEngine(wiring.Component):
         if self.patches is None:
             return unfit
         rows = (chain.rows + (self.shape.block - 1)) >> self.shape.row_bits
-        kept = self.patches.kept_rows
+        stored_rows = self.patches.kept_rows
         waits = Signal()  # the converter would have to keep maxima of too many rows
-        m.d.comb += waits.eq((rows > kept) & (tiles.lanes_outermost | (tiles.t_step > kept)))
+        m.d.comb += waits.eq(
+            (rows > stored_rows) & (tiles.lanes_outermost | (tiles.t_step > stored_rows))
+        )
         for cls, (tile_rows, tile_cols) in enumerate(self.patches.tiles):
-            beside = tiles.l_step[: exact_log2(tile_cols)].any()
+            ragged_right = tiles.l_step[: exact_log2(tile_cols)].any()
             if tile_rows > 1:
-                beside = tiles.l_step != tile_cols
+                ragged_right = tiles.l_step != tile_cols
             below = tiles.t_step[: exact_log2(tile_rows)].any() & (tiles.t_step < rows)
-            m.d.comb += unfit[cls].eq(beside | below | waits)
+            m.d.comb += unfit[cls].eq(ragged_right | below | waits)
         m.d.comb += unfit[len(self.patches.tiles)].eq(1)
         return unfit
 

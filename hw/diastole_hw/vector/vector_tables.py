@@ -227,8 +227,8 @@ class VectorTables(wiring.Component):
             writers |= {VectorTable.WIDTHS: [put]}
             words |= {VectorTable.EPS: self.eps, VectorTable.WIDTHS: self.widths}
         for table, word in words.items():
-            found = self._table(m, table, readers[table], writers.get(table, []))
-            m.d.comb += Value.cast(word).eq(found)
+            entry = self._table(m, table, readers[table], writers.get(table, []))
+            m.d.comb += Value.cast(word).eq(entry)
         return m
 
     def _table(self, m, table, readers, writers):

@@ -170,18 +170,18 @@ class ExponentField(wiring.Component):
         """Return the number of the last group of the half that is read."""
         if not self.copy:
             return Const(0)
-        held = Array(Signal.like(self.write.group, name=f"last_group{n}") for n in range(2))
+        last_groups = Array(Signal.like(self.write.group, name=f"last_group{n}") for n in range(2))
         with m.If(self.write_en):
-            m.d.sync += held[self.write_half].eq(self.write.group)
-        return held[half]
+            m.d.sync += last_groups[self.write_half].eq(self.write.group)
+        return last_groups[half]
 
     def _present(self, m, most, half, count):
         """Return whether byte ``count`` of a field was written, in the half that is read. Written
         bytes are counted for the first group."""
-        held = Array(Signal(range(most + 1), name=f"bytes{n}") for n in range(2))
+        byte_counts = Array(Signal(range(most + 1), name=f"bytes{n}") for n in range(2))
         brought = sum(self.write.enable[n] for n in range(field_banks(self.sizes, self.copy)))
         with m.If(self.freed):
-            m.d.sync += held[half].eq(0)
+            m.d.sync += byte_counts[half].eq(0)
         with m.If(self.write_en & (self.write.group == 0)):
-            m.d.sync += held[self.write_half].eq(held[self.write_half] + brought)
-        return count < held[half]
+            m.d.sync += byte_counts[self.write_half].eq(byte_counts[self.write_half] + brought)
+        return count < byte_counts[half]

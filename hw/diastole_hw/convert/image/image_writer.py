@@ -10,7 +10,7 @@ from amaranth.utils import exact_log2
 from diastole_hw.bus.services import request_layout, write_beat_layout
 from diastole_hw.convert.by_class import by_class
 from diastole_hw.convert.image.copy_port import image_group_layout
-from diastole_hw.convert.image.image_maxima import MAX_COL_BLOCKS, MAX_KEPT_ROWS, ImageMaxima
+from diastole_hw.convert.image.image_maxima import MAX_COL_BLOCKS, MAX_STORED_ROWS, ImageMaxima
 from diastole_hw.convert.image.pack import packed_layout
 from diastole_hw.convert.image.pack_bytes import PackBytes
 from diastole_hw.convert.image.plane_repeater import PlaneRepeater
@@ -57,7 +57,7 @@ class ImageWriter(wiring.Component):
     Parameters
     ----------
     sizes : ConverterSizes
-    max_col_blocks, kept_rows : int
+    max_col_blocks, stored_rows : int
         As in :class:`ImageMaxima`.
 
     Members
@@ -70,7 +70,7 @@ class ImageWriter(wiring.Component):
     scale : In(8)
         As in :class:`diastole_hw.convert.converter.Converter`; must hold until ``done``.
     cut : In(:func:`diastole_hw.convert.tile_order.cut_layout`)
-        Patches of the tensor; must hold as ``scale``. Present with ``kept_rows``.
+        Patches of the tensor; must hold as ``scale``. Present with ``stored_rows``.
     group : In(stream of :func:`image_group_layout`)
         Every group, before its bytes, as input of :class:`ImageMaxima`.
     planes : In(2)
@@ -86,16 +86,16 @@ class ImageWriter(wiring.Component):
         A pulse when the last beat is accepted.
     """
 
-    def __init__(self, sizes: ConverterSizes, *, max_col_blocks: int, kept_rows: int = 0):
+    def __init__(self, sizes: ConverterSizes, *, max_col_blocks: int, stored_rows: int = 0):
         require_int("max_col_blocks", max_col_blocks, 1, MAX_COL_BLOCKS)
-        require_int("kept_rows", kept_rows, 0, MAX_KEPT_ROWS)
-        self.max_col_blocks, self.kept_rows = max_col_blocks, kept_rows
+        require_int("stored_rows", stored_rows, 0, MAX_STORED_ROWS)
+        self.max_col_blocks, self.stored_rows = max_col_blocks, stored_rows
         self.sizes = sizes
         byte = data.StructLayout({"byte": unsigned(8), "last": 1})
         elements = packed_layout(sizes.data_width, self.sizes.most_planes)
         super().__init__(
             {"planes": In(2 if sizes.planar else 0)}
-            | ({"cut": In(cut_layout())} if kept_rows else {})
+            | ({"cut": In(cut_layout())} if stored_rows else {})
             | {
                 "start": In(1),
                 "cls": In(2),
@@ -116,7 +116,7 @@ class ImageWriter(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         maxima = ImageMaxima(
-            self.sizes, max_col_blocks=self.max_col_blocks, kept_rows=self.kept_rows
+            self.sizes, max_col_blocks=self.max_col_blocks, stored_rows=self.stored_rows
         )
         entries = self.sizes.by_class(self.sizes.exponent_entries)
         packer = PackBytes(data_width=self.sizes.data_width, most=max(entries))
@@ -134,7 +134,7 @@ class ImageWriter(wiring.Component):
         connect(m, flipped(self.exponents), maxima.i)
         m.d.comb += [
             maxima.start.eq(self.start),
-            *([maxima.cut.eq(self.cut)] if self.kept_rows else []),
+            *([maxima.cut.eq(self.cut)] if self.stored_rows else []),
             maxima.cls.eq(self.cls),
             maxima.cols.eq(self.cols),
             packer.i.valid.eq(maxima.o.valid),
@@ -171,32 +171,34 @@ class ImageWriter(wiring.Component):
         m.d.comb += offset.eq(length * plane)
         return offset
 
-    def _maximum_planes(self, m, found, lengths, known, written):
+    def _maximum_planes(self, m, place, lengths, lengths_valid, written):
         """Return the place of the next beat of maxima for the current plane, and whether the plane
         is the last. ``written``: the beat is written."""
         plane = Signal(2, name="maximum_plane")
         ends = plane == self.planes
         with m.If(written):
             m.d.sync += plane.eq(Mux(ends, 0, plane + 1))
-        offset = self._of_plane(m, plane, found.copy, lengths, "maximum_offset")
-        return found._replace(address=found.address + offset, valid=found.valid & known), ends
+        offset = self._of_plane(m, plane, place.copy, lengths, "maximum_offset")
+        return place._replace(
+            address=place.address + offset, valid=place.valid & lengths_valid
+        ), ends
 
     def _lengths(self, m, maxima):
         """Return the bytes of a plane of every copy, and whether the bytes are known. An image ends
         with its maxima."""
-        known = []
+        valid = []
         lengths = []
         starts = (self.destination, self.destination_t)
         for copy, (locate, bytes_) in enumerate(maxima.copies):
             length = data_register(ADDRESS_BITS, name=f"length{copy}")
-            length_valid = Signal(name=f"length{copy}_known")
+            length_valid = Signal(name=f"length{copy}_valid")
             with m.If(~length_valid & locate.ready):
                 m.d.sync += [length.eq(locate.address + bytes_ - starts[copy]), length_valid.eq(1)]
             with m.If(self.start):
                 m.d.sync += length_valid.eq(0)
-            known.append(length_valid)
+            valid.append(length_valid)
             lengths.append(length)
-        return lengths, Cat(known).all()
+        return lengths, Cat(valid).all()
 
     def _sequence(self, m, groups, exponents, elements, maxima):
         sizes = self.sizes
@@ -207,23 +209,29 @@ class ImageWriter(wiring.Component):
         address = Signal(ADDRESS_BITS)
         group_done = Signal()
         maximum_done = Signal()
-        found = self._locate_maxima(m, maximum_done)
+        maximum_place = self._locate_maxima(m, maximum_done)
         # Places and flags for a single plane, if images have several.
         maximum_written, group_ends, group_offset = maximum_done, group_done, None
-        maximum_ends = group_known = Const(1, 1)
+        maximum_ends = group_valid = Const(1, 1)
         if sizes.planar:
             maximum_written = Signal()
-            lengths, known = self._lengths(m, found)
-            found, maximum_ends = self._maximum_planes(m, found, lengths, known, maximum_written)
+            lengths, lengths_valid = self._lengths(m, maximum_place)
+            maximum_place, maximum_ends = self._maximum_planes(
+                m, maximum_place, lengths, lengths_valid, maximum_written
+            )
             m.d.comb += maximum_done.eq(maximum_written & maximum_ends)
             if sizes.most_planes > 1:
                 plane = groups.p.plane
                 group_ends = group_done & groups.p.last_plane
-                group_known = known | (plane == 0)
+                group_valid = lengths_valid | (plane == 0)
                 group_offset = self._of_plane(m, plane, groups.p.copy, lengths, "group_offset")
         first = self._locate_groups(m, groups, group_ends)
         m.d.comb += address.eq(first if group_offset is None else first + group_offset)
-        maximum_address, located, last_maximum = found.address, found.valid, found.last
+        maximum_address, located, last_maximum = (
+            maximum_place.address,
+            maximum_place.valid,
+            maximum_place.last,
+        )
         m.d.comb += self.o.p.strb.eq(~0)
         most = max(*sizes.by_class(sizes.exponent_beats), *sizes.by_class(sizes.element_beats))
         count = data_register(range(most))
@@ -241,7 +249,7 @@ class ImageWriter(wiring.Component):
                 m.d.comb += self.request.p.addr.eq(maximum_address)
                 m.d.comb += self.request.p.beats.eq(1)
                 with m.If(
-                    groups.valid & exponents.valid & group_known
+                    groups.valid & exponents.valid & group_valid
                     if sizes.planar
                     else groups.valid & exponents.valid
                 ):
@@ -412,8 +420,8 @@ class ImageWriter(wiring.Component):
         if (sizes.max_tile_rows, sizes.max_tile_cols) == (sizes.block, sizes.group_cols):
             # Tiles are groups, and come in the order of the image, or of its patches.
             order = self._order(m, group, done, "order")
-            kept = {"dense": True, "unit": sizes.beat_bytes}
-            return order.follow(m, Numbers(start, group_bytes, pitch, **kept), "group")[0]
+            options = {"dense": True, "unit": sizes.beat_bytes}
+            return order.follow(m, Numbers(start, group_bytes, pitch, **options), "group")[0]
         first = self._locate_first(m, group, done & ~group.copy, start, group_bytes, pitch)
         if not sizes.two_copies:
             return first
@@ -425,7 +433,7 @@ class ImageWriter(wiring.Component):
         return make_tile_order(
             m,
             name,
-            cut=self.cut if self.kept_rows else None,
+            cut=self.cut if self.stored_rows else None,
             start=self.start,
             advance=done & group.copy_end,
             last_row=group.last_row,
@@ -470,11 +478,11 @@ class ImageWriter(wiring.Component):
         row_counts = [max(1, rows // sizes.strip_rows) for rows in sizes.by_class(sizes.tile_rows)]
         order = self._order(m, group, done, "order_t")
         column, strip = (data_register(ADDRESS_BITS, name=name) for name in ("column", "strip"))
-        beside = self._shifted(m, pitch, col_counts, "tile_t_bytes")
+        tile_bytes = self._shifted(m, pitch, col_counts, "tile_t_bytes")
         below = self._shifted(m, group_bytes, row_counts, "tile_strips")
         after, lower = column + pitch, strip + group_bytes
         start = (self.destination_t + sizes.beat_bytes * sizes.header)[:ADDRESS_BITS]
-        tile, next_tile = order.follow(m, Numbers(start, beside, 0, after=after), "tile_t")
+        tile, next_tile = order.follow(m, Numbers(start, tile_bytes, 0, after=after), "tile_t")
         origin = Const(0, ADDRESS_BITS)
         _, next_strip = order.follow(m, Numbers(origin, 0, below, lower=lower), "strips")
         with m.If(order.advance):

@@ -106,8 +106,9 @@ class PlaneRepeater(wiring.Component):
         planes."""
         source, out = getattr(self, name), getattr(self, f"{name}_o")
         wide = len(source.p.beat)
-        kept = data.StructLayout({"beat": unsigned(len(rest(source.p.beat))), "last": 1})
-        again = StreamFifo(shape=kept, depth=max(beats, REGISTERS) + 1)  # beats are wide: use a Ram
+        layout = data.StructLayout({"beat": unsigned(len(rest(source.p.beat))), "last": 1})
+        # Beats are wide: use a Ram.
+        again = StreamFifo(shape=layout, depth=max(beats, REGISTERS) + 1)
         m.submodules[f"{name}_again"] = again
         plane = self._counter(m, f"{name}_plane", out, out.p.last)
         first = Signal(name=f"{name}_first")

@@ -43,7 +43,7 @@ class Intake(wiring.Component):
 
     Only words that begin inside the tensor are accepted, piece by piece. Lanes outside the tensor
     become zeros. If the buffer holds two tiles, the first tile is written to half 0, and later
-    tiles to alternating halves. With ``fed``, a tensor may come block by block: the words of a
+    tiles to alternating halves. With ``streamed``, a tensor may come block by block: the words of a
     piece come in the order of :class:`diastole_hw.convert.lanes.passes.Passes`, without any further
     words.
 
@@ -62,7 +62,7 @@ class Intake(wiring.Component):
     Parameters
     ----------
     sizes : ConverterSizes
-    fed : bool
+    streamed : bool
         True if tensors may come block by block.
 
     Members
@@ -87,9 +87,10 @@ class Intake(wiring.Component):
         Beats that :class:`diastole_hw.convert.intake.read_requests.ReadRequests` requests.
     by_blocks : In(1)
         The tensor comes block by block. Must hold from the first tile of the tensor to the last.
-        Not together with ``scan``. Present with ``fed``.
+        Not together with ``scan``. Present with ``streamed``.
     words : In(stream of unsigned(32 * lanes))
-        Words of :class:`diastole_hw.convert.intake.feed.Feed`. Present with ``fed``.
+        Words of :class:`diastole_hw.convert.intake.word_assembler.WordAssembler`. Present with
+        ``streamed``.
     freed : In(1)
         A pulse: the tile written longest ago is not needed any more.
     write_en : Out(1)
@@ -109,8 +110,8 @@ class Intake(wiring.Component):
         Bits 30..0 of the largest normal number so far, 0 if no number was normal.
     """
 
-    def __init__(self, sizes: ConverterSizes, *, fed: bool = False):
-        self.fed = fed
+    def __init__(self, sizes: ConverterSizes, *, streamed: bool = False):
+        self.streamed = streamed
         self.sizes = sizes
         drawing = {name: In(32) for name in ("cols", "seed", "tag", "step")}
         if sizes.numerics.draws_by_rows:
@@ -118,7 +119,7 @@ class Intake(wiring.Component):
         word = stream.Signature(unsigned(32 * sizes.lanes))
         super().__init__(
             (drawing if any(sizes.folds_by_draws) else {})
-            | ({"by_blocks": In(1), "words": In(word)} if fed else {})
+            | ({"by_blocks": In(1), "words": In(word)} if streamed else {})
             | {
                 "restart": In(1),
                 "scan": In(1),
@@ -167,7 +168,7 @@ class Intake(wiring.Component):
         column = at.word << exact_log2(sizes.lanes)
         may = self.tile.valid & (self.scan | free.any())
         offered = self.data.valid
-        if self.fed:
+        if self.streamed:
             offered = Mux(self.by_blocks, self.words.valid, offered)
             m.d.sync += Assert(~self.by_blocks | ~self.scan, "what is fed was to be scanned")
         # Accept a word: from memory, or block by block from a chain.
@@ -179,7 +180,7 @@ class Intake(wiring.Component):
             drawn = self._draw(m, word, may & offered, row_marks, space)
             may &= self.scan | space
         beats = may
-        if self.fed:
+        if self.streamed:
             m.d.comb += self.words.ready.eq(may & self.by_blocks)
             beats &= ~self.by_blocks
         m.d.comb += [
@@ -207,7 +208,7 @@ class Intake(wiring.Component):
                 m.d.sync += at.row.eq(0)
             if any(sizes.in_pieces):
                 self._go_by_pieces(m, at.word, row_end, last, tile_end)
-            if self.fed:
+            if self.streamed:
                 with m.If(self.by_blocks):
                     self._go_by_blocks(m, at, cols_end, last_row)
         with m.If(filled):
@@ -264,7 +265,7 @@ class Intake(wiring.Component):
         """Return whether a word ends a row of a tile, and whether the next word begins again in the
         first row. The random bits follow these rows. A class that folds units in this pass has
         tiles of a single row of blocks."""
-        if not self.fed:
+        if not self.streamed:
             return row_end, last
         end_of_row, end_of_block = self._block_ends(at, cols_end, last_row)
         return Mux(self.by_blocks, end_of_row, row_end), Mux(self.by_blocks, end_of_block, last)
@@ -289,7 +290,7 @@ class Intake(wiring.Component):
         beat, part = self.data.payload, self._part(word)
         if part is not None:
             beat = beat.word_select(part, 32 * sizes.lanes)
-        if self.fed:
+        if self.streamed:
             beat = Mux(self.by_blocks, self.words.payload, beat)
         keep = (column + n < self.tile.p.cols for n in range(sizes.lanes))
         return Cat(Mux(k, beat.word_select(n, 32), 0) for n, k in enumerate(keep))
@@ -393,7 +394,7 @@ class Intake(wiring.Component):
         m.submodules[f"lane{n}"] = lane = LaneQuantiser(numerics=self.sizes.numerics)
         ones = [chosen.format.scale == "one" for chosen in sizes.classes]
         one = by_class(m, self.cls, map(int, ones), f"one{n}").bool()
-        known = by_class(m, self.cls, map(int, sizes.folds), f"known{n}").bool()
+        folds = by_class(m, self.cls, map(int, sizes.folds), f"folds{n}").bool()
         m.d.comb += [
             lane.cls.eq(self.cls),
             lane.scale.eq(self.scale),
@@ -406,22 +407,24 @@ class Intake(wiring.Component):
             m.d.comb += lane.random.eq(lane.value[:bits])
         if word.random is not None:
             m.d.comb += lane.random.eq(word.random.word_select(n, bits))
-        return Mux(known & (stored != NAN_EXPONENT), lane.top, stored)
+        return Mux(folds & (stored != NAN_EXPONENT), lane.top, stored)
 
     def _find_largest(self, m, measured):
         """Find the largest magnitude. ``measured``: the largest magnitude of a word is known."""
         numbers = (self.write_data.word_select(n, 32) for n in range(self.sizes.lanes))
-        found = []
+        magnitudes = []
         for n, number in enumerate(numbers):
-            found.append(Signal(31, name=f"magnitude_{n}"))
+            magnitudes.append(Signal(31, name=f"magnitude_{n}"))
             normal = number[23:31].any() & ~number[23:31].all()
-            m.d.comb += found[-1].eq(Mux(normal, number[:31], 0))
-        while len(found) > 1:
-            pairs = list(zip(found[::2], found[1::2], strict=True))
-            found = [data_register(31, name=f"largest_{len(pairs) + n}") for n in range(len(pairs))]
-            for larger, pair in zip(found, pairs, strict=True):
+            m.d.comb += magnitudes[-1].eq(Mux(normal, number[:31], 0))
+        while len(magnitudes) > 1:
+            pairs = list(zip(magnitudes[::2], magnitudes[1::2], strict=True))
+            magnitudes = [
+                data_register(31, name=f"largest_{len(pairs) + n}") for n in range(len(pairs))
+            ]
+            for larger, pair in zip(magnitudes, pairs, strict=True):
                 m.d.sync += larger.eq(largest(m, pair, f"{larger.name}_of"))
-        with m.If(measured & (found[0] > self.amax)):
-            m.d.sync += self.amax.eq(found[0])
+        with m.If(measured & (magnitudes[0] > self.amax)):
+            m.d.sync += self.amax.eq(magnitudes[0])
         with m.If(self.restart):
             m.d.sync += self.amax.eq(0)

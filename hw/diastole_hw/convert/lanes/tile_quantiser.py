@@ -131,7 +131,7 @@ class TileQuantiser(wiring.Component):
         return [self.first, self.second] if self.sizes.two_copies else [self.first]
 
     @property
-    def _beside(self) -> dict:
+    def _word_flags(self) -> dict:
         """Flags that accompany a word through the lanes."""
         sizes = self.sizes
         flags = ["last", "strip_last"][: self._copies]
@@ -143,7 +143,7 @@ class TileQuantiser(wiring.Component):
         """Layout of a word before the lanes, with the exponents and folds of its squares."""
         sizes = self.sizes
         flags = {flag: unsigned(1) for flag in ("inside", "drawn", "tile_end")}
-        fields = {"at": word_layout(sizes)} | flags | self._beside
+        fields = {"at": word_layout(sizes)} | flags | self._word_flags
         if sizes.squares:
             measured = unsigned(sizes.measured_bits)
             fields["exponents"] = data.ArrayLayout(measured, sizes.word_chunks)
@@ -171,7 +171,7 @@ class TileQuantiser(wiring.Component):
         word = data_register(self._word_layout)
         valid = Signal()
         move = Signal()
-        self._feed(m, passes, words, index, trials)
+        self._stream_words(m, passes, words, index, trials)
         self._begin(m, passes, words, index)
         m.d.comb += [
             passes.used.eq(~words.o.valid & ~valid),
@@ -222,7 +222,7 @@ class TileQuantiser(wiring.Component):
             drawn = by_class(m, self.cls, map(int, sizes.draws), "begins_drawn").bool()
             m.d.comb += [unit.start.eq(self.start & drawn), unit.height.eq(self.rows)]
 
-    def _feed(self, m, passes, words, index, trials):
+    def _stream_words(self, m, passes, words, index, trials):
         """Add the exponents, folds and flags that the lanes need to the words of the passes."""
         sizes = self.sizes
         step = passes.o.p
@@ -240,9 +240,9 @@ class TileQuantiser(wiring.Component):
         drawn = stochastic & step.inside if self.sizes.numerics.draws_by_rows else stochastic
         if trials is not None:
             drawn &= ~step.find
-            m.d.comb += passes.found.eq(trials.done)
+            m.d.comb += passes.trials_done.eq(trials.done)
         m.d.comb += word.drawn.eq(drawn)
-        for name in ("at", "inside", "tile_end", *self._beside):
+        for name in ("at", "inside", "tile_end", *self._word_flags):
             m.d.comb += word[name].eq(step[name])
         m.d.comb += word.last.eq(step.last & ~step.find)
         for n in range(sizes.word_chunks * sizes.squares):
@@ -253,9 +253,9 @@ class TileQuantiser(wiring.Component):
             measured = Signal(sizes.measured_bits, name=f"measured{n}")
             m.d.comb += measured.eq(Mux(here, self.squares.payload[square], 0))
             if trials is not None:
-                found = trials.squares[square] & ~step.find
-                measured = Cat(measured[:8], Mux(found, measured[:8], measured[8:]))
-            m.d.comb += word.exponents[n].eq(self._known(m, measured, f"known{n}"))
+                selected = trials.squares[square] & ~step.find
+                measured = Cat(measured[:8], Mux(selected, measured[:8], measured[8:]))
+            m.d.comb += word.exponents[n].eq(self._square_exponent(m, measured, f"folds{n}"))
             if any(sizes.folds):
                 m.d.comb += word.folds[n].eq(measured)
 
@@ -288,9 +288,9 @@ class TileQuantiser(wiring.Component):
         # Targets of a word, and whether the word goes to the target.
         targets = [(words.i, Const(1)), (index, words.i.p.drawn)]
         targets += [(p.group, begin) for p, begin in zip(self._ports, begins, strict=True)]
-        for target, wanted in targets:
+        for target, selected in targets:
             others = [~w | t.ready for t, w in targets if t is not target]
-            m.d.comb += target.valid.eq(passes.o.valid & space & wanted & Cat(others).all())
+            m.d.comb += target.valid.eq(passes.o.valid & space & selected & Cat(others).all())
         m.d.comb += took.eq(words.i.valid & words.i.ready)
         m.d.comb += passes.o.ready.eq(took)
         for port in self._ports:
@@ -313,18 +313,18 @@ class TileQuantiser(wiring.Component):
         m.d.sync += Assert(~port.field_freed | (field_free != 2), "a field was freed twice")
         return free.any() & field_free.any()
 
-    def _known(self, m, measured, name):
+    def _square_exponent(self, m, measured, name):
         """Return the exponent of a square. If the class folds, the exponent is the tensor's, but a
         square of zeros or no number keeps its byte."""
         sizes = self.sizes
         if not any(sizes.folds):
             return measured
-        known = by_class(m, self.cls, map(int, sizes.folds), name).bool()
+        folds = by_class(m, self.cls, map(int, sizes.folds), name).bool()
         ones = [chosen.format.scale == "one" for chosen in sizes.classes]
         one = by_class(m, self.cls, map(int, ones), f"{name}_one").bool()
         counts = measured.any() & (measured != NAN_EXPONENT)
         tensor = Mux(one, LARGEST_BYTE, self.scale)
-        return Mux(known & counts, tensor, measured)
+        return Mux(folds & counts, tensor, measured)
 
     def _try(self, m, next_at, word, valid, trials):
         """Pass the words of the first pass to the trials. ``next_at``: place of the word that is
@@ -353,9 +353,9 @@ class TileQuantiser(wiring.Component):
             lanes = self._lanes(m, copy, word, exponents, folds, random)
             m.d.comb += port.write_data.eq(Cat(lane.element for lane in lanes))
             sets.append(lanes)
-        layout = data.StructLayout({"valid": 1, "at": word_layout(sizes)} | self._beside)
+        layout = data.StructLayout({"valid": 1, "at": word_layout(sizes)} | self._word_flags)
         late = Signal(layout)
-        m.d.comb += [late[name].eq(word[name]) for name in ("at", *self._beside)]
+        m.d.comb += [late[name].eq(word[name]) for name in ("at", *self._word_flags)]
         m.d.comb += late.valid.eq(valid)
         for cycle in range(sets[0][0].latency):
             late = delayed_record(m, late, f"late{cycle + 1}", control=("valid",))

@@ -82,9 +82,9 @@ class Operands(wiring.Component):
             if letter == "c":
                 chosen = self._permuted(m, chosen)
             self._finish(m, letter, chosen)
-        kept, kept_op = data_register(lanes), data_register(OP_BITS)
-        m.d.sync += [kept.eq(keeps.replicate(lanes) & ~inside), kept_op.eq(op)]
-        m.d.comb += [self.keep.eq(kept), self.op.eq(kept_op)]
+        registered_keep, registered_op = data_register(lanes), data_register(OP_BITS)
+        m.d.sync += [registered_keep.eq(keeps.replicate(lanes) & ~inside), registered_op.eq(op)]
+        m.d.comb += [self.keep.eq(registered_keep), self.op.eq(registered_op)]
         return m
 
     def _places(self, m):
@@ -126,10 +126,10 @@ class Operands(wiring.Component):
         chosen = []
         for lane in range(self.shape.block):
             value = Signal(WORD, name=f"{letter}_{lane}")
-            given = Mux(only_inside & ~inside[lane], 0, scalar) | Mux(by_column, columns[lane], 0)
+            element = Mux(only_inside & ~inside[lane], 0, scalar) | Mux(by_column, columns[lane], 0)
             for bit, each in zip(of, rows, strict=True):
-                given = given | Mux(bit, each[lane], 0)
-            m.d.comb += value.eq(given)
+                element = element | Mux(bit, each[lane], 0)
+            m.d.comb += value.eq(element)
             chosen.append(value)
         return chosen
 
@@ -139,7 +139,7 @@ class Operands(wiring.Component):
         m.d.sync += distance.eq(self.slot.entry.turn_lanes)
         permuted = []
         for lane in range(self.shape.block):
-            value = Signal(WORD, name=f"turned_{lane}")
+            value = Signal(WORD, name=f"permuted_{lane}")
             m.d.comb += value.eq(values[lane])
             for bit in range(self.shape.row_bits):
                 with m.If(distance[bit]):

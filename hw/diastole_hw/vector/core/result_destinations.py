@@ -12,7 +12,16 @@ from diastole_hw.vector.core.timing import WRITTEN_AT
 from diastole_hw.vector.stream_layouts import VectorShape
 from diastole_sim.spec.micro import OUTPUTS, REGISTERS
 
-KEPT = ("writes", "d", "writes_output", "o", "to_panel", "panel_write", "order", "turn_rows")
+STORED_FIELDS = (
+    "writes",
+    "d",
+    "writes_output",
+    "o",
+    "to_panel",
+    "panel_write",
+    "order",
+    "turn_rows",
+)
 
 
 class ResultDestinations(wiring.Component):
@@ -58,22 +67,22 @@ class ResultDestinations(wiring.Component):
         )
 
     @property
-    def kept_layout(self) -> data.StructLayout:
+    def stored_layout(self) -> data.StructLayout:
         """Layout of the fields that the unit stores of a slot."""
         members = entry_layout(self.shape).members
-        return data.StructLayout({name: members[name] for name in KEPT})
+        return data.StructLayout({name: members[name] for name in STORED_FIELDS})
 
     def elaborate(self, platform):
         m = Module()
         shape, entry = self.shape, self.slot.entry
-        slot = data_register(self.kept_layout, name="kept")
+        slot = data_register(self.stored_layout, name="stored")
         position = Signal(range(shape.block + 1), init=shape.block)
         active = Signal()
         m.d.comb += active.eq(position != shape.block)
         with m.If(active):
             m.d.sync += position.eq(position + 1)
         with m.If(self.age == WRITTEN_AT - 1):
-            m.d.sync += [position.eq(0), *(slot[name].eq(entry[name]) for name in KEPT)]
+            m.d.sync += [position.eq(0), *(slot[name].eq(entry[name]) for name in STORED_FIELDS)]
             over = position >= shape.block - 1
             m.d.sync += Assert(over, "rows of two slots at once")
         m.d.comb += [

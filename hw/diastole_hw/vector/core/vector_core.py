@@ -219,7 +219,7 @@ class VectorCore(wiring.Component):
 
     def _calculate(self, m, operands):
         """Return a row of results."""
-        found = []
+        results = []
         for number in range(self.shape.block):
             m.submodules[f"lane{number}"] = lane = Lane()
             m.d.comb += [
@@ -229,8 +229,8 @@ class VectorCore(wiring.Component):
                 lane.b.eq(operands.b[number]),
                 lane.c.eq(operands.c[number]),
             ]
-            found.append(lane.result)
-        return Cat(found)
+            results.append(lane.result)
+        return Cat(results)
 
     def _write(self, m, issue, registers, rows):
         """Write results from the lanes to register, panel and output."""

@@ -68,7 +68,7 @@ class FunctionRows(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         shapes = {"c0": unsigned(C0_BITS), "c1": signed(C1_BITS), "c2": unsigned(C2_BITS)}
-        found = dict.fromkeys(shapes, 0)
+        coefficients = dict.fromkeys(shapes, 0)
         for table, rows in TABLES.items():
             own = {
                 name: Signal(shape, name=f"{table.name.lower()}_{name}")
@@ -84,6 +84,6 @@ class FunctionRows(wiring.Component):
                                 own["c1"].eq(c1),
                                 own["c2"].eq(c2),
                             ]
-            found = {name: found[name] | own[name] for name in shapes}
-        m.d.comb += [getattr(self, name).eq(value) for name, value in found.items()]
+            coefficients = {name: coefficients[name] | own[name] for name in shapes}
+        m.d.comb += [getattr(self, name).eq(value) for name, value in coefficients.items()]
         return m

@@ -71,14 +71,14 @@ class GatheredRows(wiring.Component):
         addresses = Ram(width=ADDRESS_BITS, depth=LISTS << self.shape.row_bits)
         m.submodules.addresses = addresses
         located, last, address = self._locate(m)
-        found, bank = Signal(range(self.shape.block + 1)), Signal()  # incomplete list: rows, bank
+        rows, bank = Signal(range(self.shape.block + 1)), Signal()  # incomplete list: rows, bank
         lists, oldest = Signal(range(LISTS + 1)), Signal()  # complete lists; bank of the oldest
         whole = Signal()
         m.d.comb += [
             whole.eq(located & last),
-            self.available.eq((lists != 0) | (self.at < found)),
+            self.available.eq((lists != 0) | (self.at < rows)),
             addresses.write_en.eq(located),
-            addresses.write_addr.eq(Cat(found[: self.shape.row_bits], bank)),
+            addresses.write_addr.eq(Cat(rows[: self.shape.row_bits], bank)),
             addresses.write_data.eq(address),
             addresses.read_en.eq(self.read_en),
             addresses.read_addr.eq(Cat(self.at, oldest)),
@@ -86,7 +86,7 @@ class GatheredRows(wiring.Component):
         ]
         m.d.sync += [lists.eq(lists + whole - self.discard), oldest.eq(oldest ^ self.discard)]
         with m.If(located):
-            m.d.sync += [found.eq(Mux(last, 0, found + 1)), bank.eq(bank ^ last)]
+            m.d.sync += [rows.eq(Mux(last, 0, rows + 1)), bank.eq(bank ^ last)]
         m.d.sync += Assert(~self.discard | (lists != 0), "a list is let go that is not here")
         return m
 

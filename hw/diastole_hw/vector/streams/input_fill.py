@@ -130,8 +130,8 @@ class InputFill(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         m.submodules.unpack = unpack = RowUnpack(self.shape)
-        kept = Ram(width=self.shape.data_width, depth=INPUTS << self.shape.row_bits)
-        m.submodules.kept = kept
+        stored = Ram(width=self.shape.data_width, depth=INPUTS << self.shape.row_bits)
+        m.submodules.stored = stored
         passed = Signal(INPUTS)  # inputs of the block that are written
         left = Signal(INPUTS)
         one = Signal(INPUTS)  # input that is written now
@@ -164,14 +164,14 @@ class InputFill(wiring.Component):
             unpack.kind.eq(kind),
             unpack.block.eq(block),
             again.eq((self.block.again & one).any() & ~after),
-            unpack.beat.eq(Mux(again, kept.read_data, self.beats.payload)),
+            unpack.beat.eq(Mux(again, stored.read_data, self.beats.payload)),
             self.write.input.eq(one),
             self.write.numbers.eq(unpack.numbers),
         ]
         busy = self.available & (left.any() | after)
         reads = _Reads(kind=kind, block=block, again=again, listing_next=after)
         own, leaves = self._rows(m, busy, reads, unpack, ends)
-        self._keep(m, kept, input_, leaves, ends, again)
+        self._keep(m, stored, input_, leaves, ends, again)
         self._product(m, own, unpack)
         return m
 
@@ -191,16 +191,16 @@ class InputFill(wiring.Component):
             empty.eq(busy & ~listing & (block.rows != shape.block) & ~zeroed),
         ]
         accepted, own = Signal(), Signal()
-        wanted, kept_available = Signal(), Signal()
+        needs_beat, stored_available = Signal(), Signal()
         m.d.comb += [
-            wanted.eq(busy & ~empty),
-            accepted.eq(wanted & Mux(again, kept_available, self.beats.valid)),
+            needs_beat.eq(busy & ~empty),
+            accepted.eq(needs_beat & Mux(again, stored_available, self.beats.valid)),
         ]
-        m.d.sync += kept_available.eq(wanted & again & ~ends)
+        m.d.sync += stored_available.eq(needs_beat & again & ~ends)
         here = self._last_here(m, block, Mux(listing, Kind.LABELS, kind), row, part)
         last_row = (row == block.rows - 1) | ((kind == Kind.COLUMN) & ~listing)
         m.d.comb += [
-            self.beats.ready.eq(wanted & ~again & here.beat),
+            self.beats.ready.eq(needs_beat & ~again & here.beat),
             ends.eq(accepted & ~listing & here.row & last_row),
             self.listed.eq(accepted & listing & last_row),
             self.index_en.eq(accepted & listing),
@@ -226,7 +226,7 @@ class InputFill(wiring.Component):
         m.d.comb += leaves.eq(accepted & here.beat & ~listing)
         return own, leaves
 
-    def _keep(self, m, kept, input_, leaves, ends, again):
+    def _keep(self, m, stored, input_, leaves, ends, again):
         """Keep the beats of the current block, for inputs of the next block that share the beats.
         The memory has space for B beats per input, which is enough for every kind with shared
         beats."""
@@ -234,11 +234,11 @@ class InputFill(wiring.Component):
         following = Signal.like(number, name="following_beat")
         m.d.comb += [
             following.eq(Mux(ends, 0, number + leaves)),
-            kept.write_en.eq(leaves & ~again),
-            kept.write_addr.eq(Cat(number, input_)),
-            kept.write_data.eq(self.beats.payload),
-            kept.read_en.eq(again),
-            kept.read_addr.eq(Cat(following, input_)),
+            stored.write_en.eq(leaves & ~again),
+            stored.write_addr.eq(Cat(number, input_)),
+            stored.write_data.eq(self.beats.payload),
+            stored.read_en.eq(again),
+            stored.read_addr.eq(Cat(following, input_)),
         ]
         m.d.sync += number.eq(following)
 

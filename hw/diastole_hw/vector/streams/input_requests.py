@@ -102,19 +102,19 @@ class InputRequests(wiring.Component):
         m.submodules.segments = segments = SegmentRequests(self.shape)
         wiring.connect(m, segments.requests, wiring.flipped(self.requests))
         several = self._expect(m)
-        kept = Signal(INPUTS)  # inputs of the block without a request
-        left = Signal(INPUTS)  # `kept`, or all inputs if a block begins
+        remaining = Signal(INPUTS)  # inputs of the block without a request
+        left = Signal(INPUTS)  # `remaining`, or all inputs if a block begins
         one = Signal(INPUTS)  # next input of `left`
         done = Signal()  # the input's last piece is accepted
         begun = Signal()
         m.d.comb += [
             self.begins.eq(~begun & self.blocks.valid & self.space),
-            left.eq(Mux(self.begins, Cat(inputs_in_memory(self.streams)), kept)),
+            left.eq(Mux(self.begins, Cat(inputs_in_memory(self.streams)), remaining)),
             one.eq(lowest(left)),
             self.blocks.ready.eq((begun | self.begins) & ((done & (left == one)) | (left == 0))),
         ]
         m.d.sync += [
-            kept.eq(Mux(done, left & ~one, left)),
+            remaining.eq(Mux(done, left & ~one, left)),
             begun.eq((begun | self.begins) & ~self.blocks.ready),
         ]
         self._request(m, segments.blocks, one, left, done, several)
@@ -148,9 +148,9 @@ class InputRequests(wiring.Component):
 
     def _again(self, several):
         """Return the inputs whose elements lie in beats of the previous block."""
-        block, beside = self.blocks.p, ~self.blocks.p.first & ~self.by_columns
+        block, same_line = self.blocks.p, ~self.blocks.p.first & ~self.by_columns
         return Cat(
-            beside
+            same_line
             & shares_beats(self.shape, each.kind, block)
             & ~(several & one_of(each.kind, GATHERED))
             for each in self.streams
@@ -175,13 +175,13 @@ class InputRequests(wiring.Component):
             gathered.eq(left.any() & one_of(source.kind, GATHERED)),
         ]
         requested, ended = Signal(), Signal()  # the list is requested; all rows are requested
-        listing, held, last = Signal(), Signal(), Signal()
+        listing, row_read, last = Signal(), Signal(), Signal()
         requested_stream = Signal(stream_layout(self.shape))
         again = Signal()
         m.d.comb += [
             again.eq((self.expected.again & one).any()),
             requested_stream.eq(source),
-            segment_request.valid.eq(left.any() & ~again & (~gathered | listing | held)),
+            segment_request.valid.eq(left.any() & ~again & (~gathered | listing | row_read)),
         ]
         with m.If(gathered):
             m.d.comb += [
@@ -213,25 +213,25 @@ class InputRequests(wiring.Component):
         with m.If(rows_end):
             m.d.sync += [requested.eq(0), ended.eq(self.expected.ahead != 0)]
         gathered_ones = Cat(self._gathered())
-        self._read_rows(m, gathered_ones & Mux(several, left, ~0), row_accepted, held, last)
+        self._read_rows(m, gathered_ones & Mux(several, left, ~0), row_accepted, row_read, last)
 
-    def _read_rows(self, m, wanted, accepted, held, last):
+    def _read_rows(self, m, pending, accepted, row_read, last):
         """Read the addresses of gathered rows, 1 row ahead. At the end of a block the first row of
-        the next block is read, if the list stays. ``held``: an address has been read, and is not
-        yet accepted. ``last``: the address belongs to the last row. ``wanted``: inputs whose rows
-        are not yet requested."""
+        the next block is read, if the list stays. ``row_read``: an address has been read, and is
+        not yet accepted. ``last``: the address belongs to the last row. ``pending``: inputs whose
+        rows are not yet requested."""
         row, following = Signal(range(self.shape.block)), Signal(range(self.shape.block))
         m.d.comb += [
             last.eq(row == self.blocks.p.rows - 1),
             following.eq(Mux(last, 0, row + 1)),
-            self.row_at.eq(Mux(held, following, row)),
-            self.row_en.eq(self.row_available & (~held | accepted) & ~self.discard),
+            self.row_at.eq(Mux(row_read, following, row)),
+            self.row_en.eq(self.row_available & (~row_read | accepted) & ~self.discard),
         ]
-        m.d.sync += held.eq(self.row_en | (held & ~accepted & ~self.discard))
+        m.d.sync += row_read.eq(self.row_en | (row_read & ~accepted & ~self.discard))
         with m.If(accepted):
             m.d.sync += row.eq(following)
         for number in reversed(range(INPUTS)):
-            with m.If(wanted[number]):
+            with m.If(pending[number]):
                 m.d.comb += [
                     self.table_address.eq(self.streams[number].address),
                     self.table_pitch.eq(self.streams[number].pitch),

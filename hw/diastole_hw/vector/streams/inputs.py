@@ -151,11 +151,11 @@ class InputStreams(wiring.Component):
         with m.If(requests.begins):
             m.d.sync += blocks[begun[: bits - 1]].eq(requests.expected)
         # A block may be released while a list behind the block is read: the register stays in use.
-        held, unread = Signal(bits), Signal(bits)
+        in_use, unread = Signal(bits), Signal(bits)
         m.d.comb += [
-            held.eq(begun - released),
+            in_use.eq(begun - released),
             unread.eq(begun - filled),
-            requests.space.eq((held != DEPTH) & (unread != DEPTH)),
+            requests.space.eq((in_use != DEPTH) & (unread != DEPTH)),
             fill.available.eq(begun != filled),
             fill.block.eq(blocks[filled[: bits - 1]]),
             fill.product_available.eq(Cat(is_product).any() & (begun != multiplied)),
@@ -166,7 +166,7 @@ class InputStreams(wiring.Component):
             m.d.comb += whole.eq(Mux(product, multiplied, filled + fill.finished[number]))
             m.d.comb += self.level[number].eq((whole - released)[:bits])
         m.d.sync += Assert(
-            ~self.release_block | (held != 0), "a block is released that is not here"
+            ~self.release_block | (in_use != 0), "a block is released that is not here"
         )
         return filled, multiplied, released, blocks
 

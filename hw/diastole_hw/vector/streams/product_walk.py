@@ -92,11 +92,11 @@ class ProductWalk(wiring.Component):
         following_left = Signal.like(left, name="following_left")
         by_columns = self.tiles.lanes_outermost
         below = Mux(by_columns, ~last_row, last_col)
-        beside = Mux(by_columns, last_row, ~last_col)
+        goes_right = Mux(by_columns, last_row, ~last_col)
         first_row, first_col = by_columns & last_row, ~by_columns & last_col
         m.d.comb += [
             following_top.eq(Mux(first_row, 0, Mux(below, i + 1, top))),
-            following_left.eq(Mux(first_col, 0, Mux(beside, j + 1, left))),
+            following_left.eq(Mux(first_col, 0, Mux(goes_right, j + 1, left))),
         ]
         m.d.sync += [
             top.eq(following_top),

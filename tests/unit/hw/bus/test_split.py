@@ -67,7 +67,7 @@ async def test_the_window_is_exact(base, limit, addr, beats, inside):
     await unit.settled(ctx)
     assert (ctx.get(dut.o.valid), ctx.get(dut.outside)) == (inside, not inside)
     await unit.pulse(ctx, "clear")
-    assert (ctx.get(dut.o.valid), ctx.get(dut.outside), ctx.get(dut.held)) == (0, 0, 0)
+    assert (ctx.get(dut.o.valid), ctx.get(dut.outside), ctx.get(dut.busy)) == (0, 0, 0)
 
 
 def test_a_request_that_leaves_the_window_gives_what_is_inside_first():
@@ -104,7 +104,7 @@ async def test_stop_gives_and_takes_nothing():
     unit, given = bench_of([{"addr": 0, "beats": 1}] * 2, limit=0x1000, stop=1)
     given.needed = False
     unit.collect(unit.dut.o).stable = False
-    valid, held = unit.record(unit.dut.o.valid), unit.record(unit.dut.held)
+    valid, held = unit.record(unit.dut.o.valid), unit.record(unit.dut.busy)
     ctx = await unit.simulation()
     await ctx.tick()
     unit.set(ctx, stop=0)

@@ -131,12 +131,12 @@ async def test_conversions(plan, images, rng):
     waiting = {0: list(commands), 1: list(chains) if images else []}
     kept = {3: [0, 0, 0x42C80000]}  # largest, step, that of the step before
     for each in told:
-        asked = waiting[each["fed"]].pop(0)
+        asked = waiting[each["streamed"]].pop(0)
         for name in ("cls", "rows", "cols", "tag"):
             assert each[name] == asked[name]
         slot = asked["slot"] - 1
         two = plan.tensor_class(asked["cls"]).two_copies
-        if each["fed"]:
+        if each["streamed"]:
             assert each["destination"] == asked["address"]
             assert each["destination_t"] == (asked["address"] + 64 if two else 0)
             assert each["step"] == 9
@@ -151,7 +151,7 @@ async def test_conversions(plan, images, rng):
                 largest, before = 0, largest
             assert each["scale"] == field_of(plan, asked["cls"], before)
             kept[slot] = [max(largest, each["left"]), each["step"], before]
-        elif each["fed"]:
+        elif each["streamed"]:
             assert each["scale"] == field_of(plan, asked["cls"], None)
         else:
             assert each["scale"] == asked["scale"]

@@ -228,7 +228,7 @@ async def test_planes_take_as_many_slabs(count, rows, cols, by_slot, rng):
         cycles, found = await counted(ctx, dut)
         # A slab for each plane of each chunk, of every tile of the loop inside.
         taken = limits.nests.of(operation)
-        own = taken.filled(nest)
+        own = taken.with_defaults(nest)
         t_blocks, lanes, contraction = blocks_of(operation, sizes, limits.block)
         chunks = ceil(contraction / own.chunk)
         slices = own.chunk // taken.chunk_side

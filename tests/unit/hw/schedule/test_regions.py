@@ -113,7 +113,7 @@ async def test_steps_are_those_of_the_equation(name, mode, rng):
             await ctx.delay(1e-9)
             piece = by_step.get(step)
             wanted = piece is not None and is_due(piece, chunk)
-            assert ctx.get(dut.wanted) >> step & 1 == wanted, f"step {step} of {chunk}"
+            assert ctx.get(dut.needed) >> step & 1 == wanted, f"step {step} of {chunk}"
             seen.add((step, wanted))
             if wanted:
                 assert ctx.get(dut.tensors)[step] == piece.cls

@@ -40,7 +40,7 @@ def steps_of(plan, mode, nest=None):
         )  # fmt: skip
     north = plan.use(mode).north
     c_side, l_side = (plan.rows, plan.cols) if north else (plan.cols, plan.rows)
-    filled = plan.nests.of(mode.name.lower()).filled(nest)
+    filled = plan.nests.of(mode.name.lower()).with_defaults(nest)
     slices = filled.chunk // c_side
     return Steps(
         t=filled.t_blocks, lanes=filled.groups * l_side, chunk=filled.chunk,

@@ -74,7 +74,7 @@ class Walk:
             }  # fmt: skip
         north = plan.use(mode).north
         c_side, l_side = (plan.rows, plan.cols) if north else (plan.cols, plan.rows)
-        own = plan.nests.of(mode.name.lower()).filled(nest)
+        own = plan.nests.of(mode.name.lower()).with_defaults(nest)
         slices = own.chunk // c_side
         return {
             "t_step": own.t_blocks, "l_step": own.groups * l_side, "c_step": own.chunk,

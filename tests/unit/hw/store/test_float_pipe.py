@@ -87,9 +87,11 @@ class Side:
     def draw(self, ctx):
         """What is wanted in the next cycle."""
         port, rng = self.port, self.rng
-        self.wanted = rng.randrange(1, 1 << len(port.wanted)) if rng.random() < self.p_want else 0
+        self.wanted = (
+            rng.randrange(1, 1 << len(port.requested)) if rng.random() < self.p_want else 0
+        )
         self.transposed = self.turned_at_all and rng.random() < self.p_turned
-        ctx.set(port.wanted, self.wanted)
+        ctx.set(port.requested, self.wanted)
         if self.turned_at_all:
             ctx.set(port.transposed, self.transposed)
         self.last_part = rng.randrange(self.plan.word_parts)
@@ -102,7 +104,7 @@ class Side:
     def show(self, ctx, granted, cycle):
         """The word of a read, in the cycle after it; noise, and no sums, if there was none."""
         port, rng, plan = self.port, self.rng, self.plan
-        lanes, vectors = len(port.sums), len(port.wanted)
+        lanes, vectors = len(port.sums), len(port.requested)
         half = 1 << (plan.accumulator_bits - 1)
         per_vector = lanes // vectors
         read = [granted and self.wanted >> (n // per_vector) & 1 for n in range(lanes)]
@@ -228,7 +230,7 @@ async def test_a_word_as_often_as_it_has_parts(machine):
     port = getattr(dut, plan.directions[0])
     grants, shown = [], []
     ctx = await simulation(dut)
-    ctx.set(port.wanted, 1)
+    ctx.set(port.requested, 1)
     ctx.set(port.rows.ready, 1)
     if parts > 1:
         ctx.set(port.last_part, parts - 1)
@@ -256,7 +258,7 @@ async def test_offsets_go_with_their_direction(direction):
         ctx.set(port.stationary, [100] * drain_entries(plan, name)["stationary"].count)
         ctx.set(port.rows.ready, 1)
     port = getattr(dut, direction)
-    await pulse(ctx, port.wanted)
+    await pulse(ctx, port.requested)
     ctx.set(port.sums, [4] * len(port.sums))
     for _ in range(12):
         _, _, valid, word = await ctx.tick().sample(port.rows.valid, port.rows.payload)

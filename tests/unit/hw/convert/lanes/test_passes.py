@@ -166,9 +166,9 @@ class Bench:
             await self.nothing_comes(ctx)
             given -= given > 0 and self.rng.random() < self.p_used
         if find:
-            ctx.set(dut.found, 1)
+            ctx.set(dut.trials_done, 1)
             await self.nothing_comes(ctx)
-            ctx.set(dut.found, 0)
+            ctx.set(dut.trials_done, 0)
         ctx.set(dut.used, 1)
         return given
 

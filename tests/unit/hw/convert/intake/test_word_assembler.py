@@ -3,7 +3,7 @@
 
 import pytest
 
-from diastole_hw.convert.intake.feed import Feed, fed_row_layout
+from diastole_hw.convert.intake.word_assembler import WordAssembler, block_row_layout
 from diastole_sim.spec.sizes.converter_sizes import ConverterSizes
 from support.bench import design
 from support.converter_bench import patches_of
@@ -17,7 +17,7 @@ NAMES = list(MACHINES)
 
 def make(name):
     numerics, data_width = machine(name)
-    return design(Feed, ConverterSizes(numerics=numerics, data_width=data_width))
+    return design(WordAssembler, ConverterSizes(numerics=numerics, data_width=data_width))
 
 
 class Tensor:
@@ -184,5 +184,7 @@ def test_a_word_is_there_before_anybody_is_ready_for_it(name, rng):
 
 def test_layout():
     """The first float of a row is its lowest word."""
-    assert fed_row_layout(4).size == 128
-    assert fed_row_layout(4).const([1, 2, 3, 4]).as_value().value == 4 << 96 | 3 << 64 | 2 << 32 | 1
+    assert block_row_layout(4).size == 128
+    assert (
+        block_row_layout(4).const([1, 2, 3, 4]).as_value().value == 4 << 96 | 3 << 64 | 2 << 32 | 1
+    )

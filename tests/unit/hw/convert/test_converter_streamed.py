@@ -61,7 +61,7 @@ SHAPES = [(1, 1), (1, 37), (3, 5), (9, 34), (21, 3)]
 )
 def test_blocks(block, data_width, formats, keys, shapes, rng):
     """Squares of a block's size: any tensor."""
-    dut = make(block, data_width, formats, fed=True, **keys)
+    dut = make(block, data_width, formats, streamed=True, **keys)
     convert(dut, fed_jobs(dut, shapes, rng), rng, *rng.choice(STALLS))
 
 
@@ -82,7 +82,7 @@ def test_blocks(block, data_width, formats, keys, shapes, rng):
 )
 def test_high_tiles(block, data_width, formats, keys, shapes, rng):
     """Squares of several blocks, and vectors with both copies: tensors no wider than a tile."""
-    dut = make(block, data_width, formats, STOCHASTIC, fed=True, **keys)
+    dut = make(block, data_width, formats, STOCHASTIC, streamed=True, **keys)
     convert(dut, fed_jobs(dut, shapes, rng), rng, *rng.choice(STALLS))
 
 
@@ -105,7 +105,7 @@ def test_high_tiles(block, data_width, formats, keys, shapes, rng):
 def test_tensor_scales(block, data_width, formats, keys, shapes, rng):
     """Given with the command, as every delayed scale is; folded at intake with draws."""
     keys = {"headroom": 1, "rounding": STOCHASTIC} | keys
-    dut = make(block, data_width, formats, fed=True, **keys)
+    dut = make(block, data_width, formats, streamed=True, **keys)
     jobs = fed_jobs(dut, shapes, rng, scale=rng.randrange(-3, 6))
     convert(dut, jobs, rng, *rng.choice(STALLS))
 
@@ -130,7 +130,7 @@ def test_tensor_scales(block, data_width, formats, keys, shapes, rng):
 )
 def test_passes_and_draws(block, data_width, formats, keys, shapes, rng):
     """What is found by a pass over the tile first; draws of other kinds."""
-    dut = make(block, data_width, formats, STOCHASTIC, fed=True, headroom=1, **keys)
+    dut = make(block, data_width, formats, STOCHASTIC, streamed=True, headroom=1, **keys)
     convert(dut, fed_jobs(dut, shapes, rng), rng, *rng.choice(STALLS))
 
 
@@ -139,10 +139,10 @@ def test_passes_and_draws(block, data_width, formats, keys, shapes, rng):
 @pytest.mark.sampled(2)
 def test_one_slow_side(stalls, keys, rng):
     """The chain waits for the converter, or the converter for the chain."""
-    dut = make(2, 64, fed=True, **keys)
+    dut = make(2, 64, streamed=True, **keys)
     shape = (3, 60) if not keys else (17, 14)
-    fed = ((0, True), (2, False), (1, True))
-    jobs = [(specials(*shape, rng), cls, 1, 2, None, by_chain) for cls, by_chain in fed]
+    streamed = ((0, True), (2, False), (1, True))
+    jobs = [(specials(*shape, rng), cls, 1, 2, None, by_chain) for cls, by_chain in streamed]
     convert(dut, jobs, rng, *stalls)
 
 
@@ -160,8 +160,8 @@ def test_timing(block, formats, shape, scale, rng):
     """As fast as from memory: at 128 bits 0.25 cycles an element, and what begins and ends."""
     rounding = ("nearest", "stochastic-a", "stochastic-c")
     values = np.random.default_rng(1).standard_normal(shape).astype(np.float32)
-    dut = make(block, 128, formats, rounding, fed=True)
-    jobs = [(values, cls, 1, 2, scale, fed) for cls in (0, 1) for fed in (True, False)]
+    dut = make(block, 128, formats, rounding, streamed=True)
+    jobs = [(values, cls, 1, 2, scale, streamed) for cls in (0, 1) for streamed in (True, False)]
     nearest, from_memory, stochastic, drawn_from_memory = convert(dut, jobs, rng)
     assert nearest <= values.size / 4 + 190
     assert stochastic <= values.size / 4 + 200
@@ -172,10 +172,10 @@ def test_timing(block, formats, shape, scale, rng):
 @pytest.mark.parametrize("block, data_width, shape", [(8, 128, (9, 10)), sweep(4, 512, (1, 1))])
 async def test_rows_that_come_late(block, data_width, shape, rng):
     """Those below the tensor end it, long after all is written; a command waits for them."""
-    dut = make(block, data_width, fed=True)
+    dut = make(block, data_width, streamed=True)
     rows = [[0] * block] * (-(-shape[0] // block) * -(-shape[1] // block) * block)
     inside = len(rows) - (-shape[0] % block)
-    command = {"cls": 0, "rows": shape[0], "cols": shape[1], "fed": 1}
+    command = {"cls": 0, "rows": shape[0], "cols": shape[1], "streamed": 1}
     ctx = await simulation(dut)
     ctx.set(dut.write.requests.ready, 1)
     ctx.set(dut.write.beats.ready, 1)
@@ -196,10 +196,10 @@ async def test_rows_that_come_late(block, data_width, shape, rng):
 
 def test_what_is_scanned_cannot_be_fed(rng):
     """It would be read twice."""
-    dut = make(4, 64, FLOATS, fed=True)
+    dut = make(4, 64, FLOATS, streamed=True)
 
     async def main(ctx):
-        command = {"cls": 0, "rows": 1, "cols": 1, "fed": 1}
+        command = {"cls": 0, "rows": 1, "cols": 1, "streamed": 1}
         await put(ctx, dut.control.command, [command])
         for _ in range(9):
             await ctx.tick()
@@ -210,13 +210,13 @@ def test_what_is_scanned_cannot_be_fed(rng):
 
 def test_only_a_converter_that_is_fed_has_the_bit():
     for planes in (False, True):
-        plain, fed = (
+        plain, streamed = (
             convert_layout(planes=planes).members,
-            convert_layout(planes=planes, fed=True).members,
+            convert_layout(planes=planes, streamed=True).members,
         )
-        assert fed == plain | {"fed": fed["fed"], "cut": fed["cut"]}
+        assert streamed == plain | {"streamed": streamed["streamed"], "cut": streamed["cut"]}
         names = ConverterControl(planes=planes).members
-        assert names.keys() == ConverterControl(planes=planes, fed=True).members.keys()
+        assert names.keys() == ConverterControl(planes=planes, streamed=True).members.keys()
     assert not hasattr(make(4, 64), "rows")
 
 
@@ -229,7 +229,7 @@ def test_only_a_converter_that_is_fed_has_the_bit():
     ],
 )
 def test_becomes_verilog(block, data_width, formats):
-    dut = make(block, data_width, formats, fed=True)
+    dut = make(block, data_width, formats, streamed=True)
     emitted = emit(dut, name="converter", ports=convert_ports(dut))
     assert "\nmodule converter (" in "\n" + emitted.verilog
     assert "rows__payload" in emitted.verilog

@@ -14,12 +14,12 @@ from diastole_sim.spec.sizes.converter_sizes import ConverterSizes
 _FLOAT = 32
 
 
-def fed_row_layout(block: int) -> data.ArrayLayout:
+def block_row_layout(block: int) -> data.ArrayLayout:
     """Return the layout of a row of a block: the floats from the left."""
     return data.ArrayLayout(unsigned(_FLOAT), block)
 
 
-class Feed(wiring.Component):
+class WordAssembler(wiring.Component):
     """Assemble the words of a tensor from its blocks. Rows of blocks come from the top, blocks of a
     row from the left, and a block with all its rows. Or patches come one after the other, with
     their blocks in this order.
@@ -45,7 +45,7 @@ class Feed(wiring.Component):
         At least 1. Must hold until the last row is accepted. Not checked.
     cut : In(:func:`diastole_hw.convert.tile_order.cut_layout`)
         Cut in blocks; must hold as ``rows``. A word covers no blocks of two patches; not checked.
-    i : In(stream of :func:`fed_row_layout`)
+    i : In(stream of :func:`block_row_layout`)
     o : Out(stream of unsigned(32 * lanes))
     busy : Out(1)
         Rows are still to come. No row is accepted while ``busy`` is low.
@@ -59,7 +59,7 @@ class Feed(wiring.Component):
                 "rows": In(EXTENT_BITS),
                 "cols": In(EXTENT_BITS),
                 "cut": In(cut_layout()),
-                "i": In(stream.Signature(fed_row_layout(sizes.block))),
+                "i": In(stream.Signature(block_row_layout(sizes.block))),
                 "o": Out(stream.Signature(unsigned(_FLOAT * sizes.lanes))),
                 "busy": Out(1),
             }
