@@ -88,7 +88,7 @@ def conversions_of(
 ) -> tuple[ShownConversion, ...]:
     """Explain each copy of ``stored``, which has the ``folds`` of the golden model, for step 0.
 
-    :class:`Untrue` if an element does not follow from its float32.
+    :class:`WavesDisagree` if an element does not follow from its float32.
     """
     found: list[ShownConversion] = []
     for number, copy in enumerate(stored.copies):
@@ -198,7 +198,7 @@ def _rounded(
 
 
 def _require_stored(code: Integers, negative: NDArray[np.bool_], copy: Copy, kind: Format) -> None:
-    """Raise :class:`Untrue` unless these are the codes and signs of a copy."""
+    """Raise :class:`WavesDisagree` unless these are the codes and signs of a copy."""
     rows, columns = copy.shape
     stored = copy.codes[:rows, :columns]
     signed = negative if kind.signed_zero else negative & (code != 0)

@@ -68,7 +68,7 @@ def _cell_sums(row: int, col: int) -> str:
 def runs_of(waves: Waves, plan: Plan, operands: Operands) -> list[ShownRun]:
     """Return every product in the waves, in order.
 
-    :class:`Untrue` if the waves have other numbers than the operands.
+    :class:`WavesDisagree` if the waves have other numbers than the operands.
     """
     return list(_Reader(waves, plan, operands).runs())
 
@@ -247,7 +247,7 @@ def _signed(value: int, bits: int) -> int:
 
 
 def require_alike(got: Any, expected: Doubles, what: str) -> None:
-    """Raise :class:`Untrue` unless two sets of numbers are equal, except for the scale of each
+    """Raise :class:`WavesDisagree` unless two sets of numbers are equal, but for the scale of each
     group."""
     both = np.stack([np.atleast_2d(got), np.atleast_2d(expected)])
     if ((both[0] == 0) != (both[1] == 0)).any():
@@ -272,7 +272,7 @@ def expected_sums(direction: int, each: Pass, factors: Factors) -> Sums:
 
 
 def require_sums(got: Sums, expected: Sums, each: Pass) -> None:
-    """Raise :class:`Untrue` unless the used cells of a pass have these sums, bit for bit."""
+    """Raise :class:`WavesDisagree` unless the used cells of a pass have these sums, bit for bit."""
     used = got[:, : each.rows, : each.cols]
     if (used == expected).all():
         return

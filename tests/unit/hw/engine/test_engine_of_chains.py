@@ -86,7 +86,7 @@ class Scene:
                 self.at += len(image) + GUARD
         self.expected = bytearray(self.memory.bytes)
 
-    def wanted(self, mode):
+    def results(self, mode):
         """Its results, by name."""
         results = asked_of(self.golden, mode, *self.operands)
         return {name: getattr(result, name).view(np.uint32) for name, result in results.items()}
@@ -217,7 +217,7 @@ def run_chained(plan, numerics, products, sizes, rng, p_stall):
     run(dut, starts, take, ends, background=background, limit=200_000)
     rest = iter(taken)
     for (mode, nest, chained), at in zip(products, places, strict=True):
-        for name, want in scene.expected(mode).items():
+        for name, want in scene.results(mode).items():
             got = scene.written(name, at[name]) if not chained else next(rest)
             same = got[: want.shape[0], : want.shape[1]] == want
             assert same.all(), f"{mode.name}, {nest}: {(~same).sum()} of {same.size} differ"

@@ -338,6 +338,6 @@ def test_no_chunks_of_planes():
     "sizes, cuts", [({"rows": 3, "cols": 2}, "8, 12"), ({"rows": 2, "cols": 3}, "12, 8")]
 )
 def test_chunks_that_passes_do_not_end_at(sizes, cuts):
-    message = f"chunks of sums must be whole numbers of {cuts} elements"
+    message = f"chunks of sums must be multiples of {cuts} elements"
     with pytest.raises(ValueError, match=exactly(message)):
         make_plan(make_numerics(block=4, accumulator=FLOATS), **sizes)
