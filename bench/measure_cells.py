@@ -47,7 +47,7 @@ def bare_cell(**options):
         block=BLOCK,
         south=element,
         west=element,
-        held=element,
+        stationary=element,
         sum_bits=8 + BLOCK.bit_length(),
         fraction=18,
         **options,

@@ -9,7 +9,7 @@ from bench.figure import figure, shown
 from diastole.layers.modelled_step import STEP, modelled_step
 from support.training_steps import CASES, MOST_OFF, commands_alone, counted_step, step_program
 
-MOST_CYCLES = dict(zip(CASES, (12_000, 15_500, 11_500, 24_000), strict=True))
+MAX_CYCLES = dict(zip(CASES, (12_000, 15_500, 11_500, 24_000), strict=True))
 
 
 @cache
@@ -17,7 +17,7 @@ def counted(case):
     return counted_step(*step_program(case))
 
 
-@figure("cycles of a step on the digits, {case}", at_most=MOST_CYCLES, form="{:,.0f}")
+@figure("cycles of a step on the digits, {case}", at_most=MAX_CYCLES, form="{:,.0f}")
 def step_cycles(case):
     return counted(case).cycles
 

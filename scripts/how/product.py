@@ -30,11 +30,13 @@ def recorded() -> dict:
     config = read_preset("pico", MACHINE)
     operands, _, (run,) = observe(config, ["forward"], SIZES, 0)
     (way,), (one,) = run.ways, run.passes
-    factors = factors_of(way.product, way.streamed, way.held, operands, config.numerics)
+    factors = factors_of(way.product, way.streaming, way.stationary, operands, config.numerics)
     sums = np.array(run.sums, float)
     for t, cell, lane in np.ndindex(sums.shape):
         position = cell // CELLS * SIDE + lane
-        unit = factors.streamed.maximum[t] + factors.held.maximum[position] + factors.rule.unit
+        unit = (
+            factors.streaming.maximum[t] + factors.stationary.maximum[position] + factors.rule.unit
+        )
         sums[t, cell, lane] *= 2.0 ** int(unit)
     return {
         "machine": list(MACHINE),
