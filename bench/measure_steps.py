@@ -24,9 +24,9 @@ def step_cycles(case):
 
 @figure("share of waits in a step on the digits, {case}", at_most=shown(*CASES), form="{:.1%}")
 def step_waits(case):
-    found = counted(case)
-    for cause, cycles in found.waits.items():
-        yield cause, cycles / found.cycles
+    counted_waits = counted(case)
+    for cause, cycles in counted_waits.waits.items():
+        yield cause, cycles / counted_waits.cycles
 
 
 @figure("bytes over the bus in a step on the digits, nano", at_most=48, form="{:.1f} KiB")

@@ -55,8 +55,8 @@ def draw() -> str:
         raise ValueError(f"{RECORD.name} is of another machine")
     x, w, sums = (np.array(run[name]) for name in ("X", "W", "sums"))
     for t, row, col in np.ndindex(len(x), CELLS, CELLS):
-        wanted = x[t, : SIDE * (col + 1)] @ w[: SIDE * (col + 1), SIDE * row : SIDE * (row + 1)]
-        if not np.array_equal(sums[t, row * CELLS + col], wanted):
+        expected = x[t, : SIDE * (col + 1)] @ w[: SIDE * (col + 1), SIDE * row : SIDE * (row + 1)]
+        if not np.array_equal(sums[t, row * CELLS + col], expected):
             raise ValueError(f"{RECORD.name}: sums of vector {t} in cell {row}, {col}")
     picture = Canvas(
         "Three moments of a product on two by two cells",
