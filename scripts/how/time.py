@@ -6,7 +6,7 @@ from diastole_sim.perf import Memory, ModelledMachine
 from diastole_sim.perf.choose import choose_nest
 from diastole_sim.perf.modelled_machine import LATENCY
 from diastole_sim.perf.product_estimate import estimate
-from diastole_sim.spec.command import MACHINES_OWN
+from diastole_sim.spec.command import DEFAULT_NEST
 
 from .canvas import WIDTH, Canvas
 
@@ -21,7 +21,7 @@ def estimates():
         config.numerics, memory=Memory.axi(LATENCY), **config.modelled_sizes
     )
     chosen = choose_nest(machine, config.plan.nests.of("forward"), "forward", SIDE, SIDE, SIDE)
-    nests = {"the machine's own tiles": MACHINES_OWN, "the chosen nest": chosen}
+    nests = {"the machine's own tiles": DEFAULT_NEST, "the chosen nest": chosen}
     return {
         words: estimate(machine, "forward", SIDE, SIDE, SIDE, nest) for words, nest in nests.items()
     }
