@@ -20,14 +20,14 @@ from support.prose import measured, problems, read_limits
 
 
 def main() -> int:
-    found = measured() | {"messages of refusals": figures()}
+    figures_of = measured() | {"messages of refusals": figures()}
     say(f"{'text':36} {'vague':>6} {'headless':>9} {'sentences':>10} {'lines':>6}")
-    for name, f in found.items():
+    for name, f in figures_of.items():
         say(f"{name:36} {f.vague:6.1f} {f.headless:8.1f}% {f.sentences:10} {f.lines:6}")
-    said = problems(found, *read_limits())
-    for each in said:
+    messages = problems(figures_of, *read_limits())
+    for each in messages:
         print(each, file=sys.stderr)
-    return int(bool(said))
+    return int(bool(messages))
 
 
 if __name__ == "__main__":

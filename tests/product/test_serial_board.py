@@ -17,7 +17,7 @@ from diastole_sim.machines.board.link import Link
 from diastole_sim.machines.board.port import SerialPort
 from diastole_sim.train import TASKS
 from diastole_sim.train.samples import Samples
-from diastole_sim.train.tasks import given_task, perceptron
+from diastole_sim.train.tasks import perceptron, task_of_samples
 from support.board_model import Damage
 from support.simulated_board import CLOCK_HZ, SimulatedBoard, plugged
 from support.sweep import sweep
@@ -42,7 +42,7 @@ def diastole(capsys, tmp_path, monkeypatch):
     random = np.random.default_rng(4)
     inputs, labels = random.random((24, 5), np.float32), random.integers(3, size=24)
     labels[0] = 2
-    task = given_task(Samples(inputs=inputs, labels=labels), "digits")
+    task = task_of_samples(Samples(inputs=inputs, labels=labels), "digits")
     network = partial(perceptron, hidden=4, classes=3)
     task = replace(task, batch=7, evaluate_every=2, network=network)
     monkeypatch.setitem(TASKS, "digits", task)

@@ -73,11 +73,11 @@ def main(argv: Sequence[str] | None = None) -> int:
 
     def command() -> int:
         parser = make_parser()
-        given = sys.argv[1:] if argv is None else argv
-        if not given:
+        words = sys.argv[1:] if argv is None else argv
+        if not words:
             console.say(parser.format_help().rstrip())
             return DONE
-        arguments = parser.parse_args(given)
+        arguments = parser.parse_args(words)
         if argv is None and arguments.execute is generate.execute:
             return _without_freeing(lambda: arguments.execute(arguments))
         return arguments.execute(arguments)

@@ -136,10 +136,10 @@ def _numerics(
 
 
 def _refuse(formats: Formats | None, overrides: Sequence[str], what: str) -> None:
-    for name, given in (("formats", formats), ("overrides", overrides)):
-        if given:
+    for name, value in (("formats", formats), ("overrides", overrides)):
+        if value:
             raise ValueError(
-                f"{name} must be left out, not {given!r}: {what} already has all formats and keys"
+                f"{name} must be left out, not {value!r}: {what} already has all formats and keys"
             )
 
 

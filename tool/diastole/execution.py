@@ -51,8 +51,8 @@ class Execution:
                     "/dev/ttyUSB0"
                 )
             return
-        for name, given in (("port", self.port), ("baud", self.baud)):
-            if given is not None:
+        for name, value in (("port", self.port), ("baud", self.baud)):
+            if value is not None:
                 raise BadInput(
                     f"--{name} works only with --backend board, not with {self.backend}: leave "
                     f"--{name} out"

@@ -94,10 +94,10 @@ def require(*tools: Dependency) -> None:
     """Raise ToolMissing for the first of ``tools`` that is absent."""
     for tool in tools:
         if tool.package:
-            found = importlib.util.find_spec(_module(tool)) is not None
+            present = importlib.util.find_spec(_module(tool)) is not None
         else:
-            found = shutil.which(tool.name) is not None
-        if not found:
+            present = shutil.which(tool.name) is not None
+        if not present:
             raise ToolMissing(tool.name, tool.install)
 
 

@@ -20,12 +20,12 @@ def suggestion(value: object, candidates: Iterable[str]) -> str:
     names = {name.lower(): name for name in candidates}
     begin = [name for small, name in names.items() if small.startswith(text)]
     if text in names:
-        found = [names[text]]
+        suggested = [names[text]]
     elif 1 <= len(begin) <= MAX_SUGGESTED:
-        found = begin
+        suggested = begin
     else:
         likeness = {each: difflib.SequenceMatcher(a=text, b=each).ratio() for each in names}
-        most = max(likeness.values(), default=0)
-        best = [names[each] for each, ratio in likeness.items() if ratio == most]
-        found = best if len(best) == 1 and most >= LIKE else []
-    return f"; did you mean {' or '.join(found)}?" if found else ""
+        maximum = max(likeness.values(), default=0)
+        best = [names[each] for each, ratio in likeness.items() if ratio == maximum]
+        suggested = best if len(best) == 1 and maximum >= LIKE else []
+    return f"; did you mean {' or '.join(suggested)}?" if suggested else ""

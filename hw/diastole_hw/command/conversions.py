@@ -239,7 +239,7 @@ class Conversions(wiring.Component):
         if plan.has_choices:
             yield from (job[name].eq(image[name]) for name in CHOICE_FIELDS)
         if plan.planar:
-            yield job.planes.eq(Array(count - 1 for count in plan.most_planes)[image.cls])
+            yield job.planes.eq(Array(count - 1 for count in plan.max_planes)[image.cls])
 
     def _scale(self, m, job, slots):
         """Return the scale field of the command, computed from the magnitudes of the slot; 0 for a

@@ -30,12 +30,12 @@ from diastole_sim.spec.command_table import (
 from diastole_sim.spec.image import EXTENT_BITS
 from diastole_sim.spec.limits import (
     INSTRUCTIONS,
-    MOST_ENTRIES,
+    MAX_ENTRIES,
     Limits,
     VectorTable,
     vector_tables,
 )
-from diastole_sim.spec.micro import MOST_INSTRUCTIONS
+from diastole_sim.spec.micro import MAX_INSTRUCTIONS
 from diastole_sim.spec.numerics import CLASS_NAMES
 from diastole_sim.spec.stream_table import SLOTS, STREAMS
 
@@ -58,7 +58,7 @@ def command_layout(
     opcodes = unsigned(max(opcodes_of(vector=vector)).bit_length())
     narrower = {"opcode": opcodes} | dict.fromkeys(SIZES, unsigned(EXTENT_BITS))
     narrower |= {"which": unsigned(max(VectorTable).bit_length())}
-    narrower |= dict.fromkeys(("first", "count"), unsigned(MOST_ENTRIES.bit_length()))
+    narrower |= dict.fromkeys(("first", "count"), unsigned(MAX_ENTRIES.bit_length()))
     fixed = ("version", "class_w", "class_dy")
     fixed += () if planes else WIDTHS
     return data.StructLayout(
@@ -219,7 +219,7 @@ class Decoder(wiring.Component):
             yield values[name] > most
         if opcode in CHAINS:
             length = values["program_length"]
-            yield length > MOST_INSTRUCTIONS
+            yield length > MAX_INSTRUCTIONS
             yield values["program"] + length > INSTRUCTIONS
             yield values["streams"] > SLOTS - STREAMS
         if opcode in TRANSFERS:

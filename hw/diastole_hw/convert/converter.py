@@ -288,7 +288,7 @@ class Converter(wiring.Component):
         m.submodules.gather = gather = UnitReduction(self.sizes, reduction=largest, **keys)
         m.submodules.quantiser = quantiser = TileQuantiser(self.sizes)
         tiles = StreamFifo(shape=self._waiting_tile, depth=max(2, sizes.buffered_tiles))
-        pieces = max(2, sizes.buffered_tiles * sizes.most_pieces)
+        pieces = max(2, sizes.buffered_tiles * sizes.max_pieces)
         squares = StreamFifo(shape=squares_layout(sizes), depth=pieces)
         m.submodules.tiles = tiles
         m.submodules.squares = squares
@@ -419,7 +419,7 @@ class Converter(wiring.Component):
         sizes = self.sizes
         keys = {"lanes": sizes.lanes, "data_width": sizes.data_width}
         if sizes.planar:
-            packer = PlanePacker(planes=sizes.most_planes, **keys)
+            packer = PlanePacker(planes=sizes.max_planes, **keys)
         else:
             packer = Packer(element_bits=sizes.element_bits, **keys)
         m.submodules[f"packer{suffix}"] = packer

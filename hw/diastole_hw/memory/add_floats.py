@@ -6,7 +6,7 @@ from amaranth.lib.wiring import In, Out
 
 from diastole_hw.data_registers import data_output, data_register
 from diastole_hw.memory.round_sum import float_layout, normalised
-from diastole_sim.spec.accumulator import EXPONENT_BITS, LEAST_MANTISSA, MOST_MANTISSA
+from diastole_sim.spec.accumulator import EXPONENT_BITS, MAX_MANTISSA, MIN_MANTISSA
 from diastole_sim.spec.require import require_int
 
 GUARD_BITS = 3
@@ -41,7 +41,7 @@ class AddFloats(wiring.Component):
     result: data.View
 
     def __init__(self, *, mantissa: int):
-        require_int("mantissa", mantissa, LEAST_MANTISSA, MOST_MANTISSA)
+        require_int("mantissa", mantissa, MIN_MANTISSA, MAX_MANTISSA)
         self.mantissa = mantissa
         layout = float_layout(mantissa)
         super().__init__(

@@ -5,7 +5,7 @@ from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
 from diastole_hw.data_registers import data_output
-from diastole_sim.spec.accumulator import EXPONENT_BITS, LEAST_MANTISSA, MOST_MANTISSA
+from diastole_sim.spec.accumulator import EXPONENT_BITS, MAX_MANTISSA, MIN_MANTISSA
 from diastole_sim.spec.require import require_int
 
 
@@ -71,7 +71,7 @@ class RoundSum(wiring.Component):
 
     def __init__(self, *, sum_bits: int, mantissa: int):
         require_int("sum_bits", sum_bits, 3, 63)
-        require_int("mantissa", mantissa, LEAST_MANTISSA, MOST_MANTISSA)
+        require_int("mantissa", mantissa, MIN_MANTISSA, MAX_MANTISSA)
         self.sum_bits, self.mantissa = sum_bits, mantissa
         super().__init__(
             {

@@ -56,7 +56,7 @@ class Plan(ArraySizes):
     @property
     def plane_bits(self) -> int:
         """Bits of the number of a plane."""
-        return bits_for(max(self.most_planes) - 1)
+        return bits_for(max(self.max_planes) - 1)
 
     @cached_property
     def converter(self) -> ConverterSizes:

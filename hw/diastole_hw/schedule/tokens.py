@@ -154,7 +154,7 @@ def chunk_layout(plan: Plan) -> data.StructLayout:
     """Return the layout of a chunk: a piece of the contraction for an output tile. Where tensors
     have planes, a chunk has a single plane of every operand."""
     lanes = max(plan.groups * max(plan.rows, plan.cols), plan.fused_blocks_n)
-    chunk = plan.most_chunk_blocks
+    chunk = plan.max_chunk_blocks
     first = unsigned(EXTENT_BITS - plan.log_block)
     return data.StructLayout(
         {
@@ -220,7 +220,7 @@ def region_layout(plan: Plan) -> data.StructLayout:
     blocks = max(
         plan.tile_blocks,
         plan.groups * max(plan.rows, plan.cols),
-        plan.most_chunk_blocks,
+        plan.max_chunk_blocks,
         plan.fused_blocks_n,
         plan.fused_blocks_m,
     )

@@ -18,14 +18,14 @@ from diastole_sim.spec.serial import (
     IDENTITY,
     LINK_MAGIC,
     LINK_VERSION,
-    MOST_WORDS,
+    MAX_WORDS,
     WRITES,
     LinkOperation,
     Status,
 )
 
 FCS_WORDS = 1
-MAX_RECEIVED = HEAD_WORDS + MOST_WORDS + FCS_WORDS
+MAX_RECEIVED = HEAD_WORDS + MAX_WORDS + FCS_WORDS
 
 HEAD = data.StructLayout({"operation": 4, "status": 3, "answer": 1, "words": 8, "sequence": 16})
 """First word of a frame, as defined in :mod:`diastole_sim.spec.serial`."""
@@ -100,11 +100,11 @@ class Bridge(wiring.Component):
         head = Signal(HEAD)
         address = Signal(WORD_BITS)
         words = Signal(range(MAX_RECEIVED + 2))  # words of the current request, with head and FCS
-        index = Signal(range(MOST_WORDS + 1))
+        index = Signal(range(MAX_WORDS + 1))
         status = Signal(3)
         writing = Signal()
         last = Signal(data.StructLayout({"valid": 1, "sequence": 16, "status": 3}))
-        m.submodules.buffer = buffer = Ram(width=WORD_BITS, depth=MOST_WORDS + 1)
+        m.submodules.buffer = buffer = Ram(width=WORD_BITS, depth=MAX_WORDS + 1)
         listening, accessing = Signal(), Signal()
         request = self._receive(m, listening, words, head, address, buffer)
         m.d.comb += [writing.eq(_one_of(head.operation, WRITES)), buffer.read_addr.eq(index)]

@@ -8,7 +8,7 @@ from diastole_hw.convert.tile_order import cut_layout
 from diastole_hw.vector.core.chain_setup import STEP_BITS, chain_layout
 from diastole_sim.spec.command_table import ADDRESS_BITS
 from diastole_sim.spec.image import EXTENT_BITS
-from diastole_sim.spec.limits import MOST_ENTRIES, VectorTable
+from diastole_sim.spec.limits import MAX_ENTRIES, VectorTable
 from diastole_sim.spec.stream_table import CHOICE_FIELDS
 
 WAITS = data.StructLayout({"input": 1, "output": 1, "special": 1})
@@ -46,8 +46,8 @@ def requested_of_vector() -> data.StructLayout:
             "transfer": 1,
             "store": 1,
             "which": range(max(VectorTable) + 1),
-            "first": unsigned(MOST_ENTRIES.bit_length()),
-            "count": unsigned(MOST_ENTRIES.bit_length()),
+            "first": unsigned(MAX_ENTRIES.bit_length()),
+            "count": unsigned(MAX_ENTRIES.bit_length()),
             "address": unsigned(ADDRESS_BITS),
             "advance": unsigned(32),
             "chain": chain_layout(),

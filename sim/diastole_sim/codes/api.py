@@ -236,18 +236,22 @@ def _flat(array: Floats, axis: int, form: Form) -> Floats:
 
 def _codes(converted: Quantised, shape: tuple[int, ...], axis: int, second: bool) -> Codes:
     """Return the codes of one copy, as an array in the given shape."""
-    found = to_codes(converted)[1 if second else 0]
-    if len(shape) == 2 and (second or found.form.grouping.kind != "vector" or axis == 1):
-        return found
-    if found.form.grouping.kind != "vector":
-        codes, scales = found.codes.reshape(shape), None
+    copy_codes = to_codes(converted)[1 if second else 0]
+    if len(shape) == 2 and (second or copy_codes.form.grouping.kind != "vector" or axis == 1):
+        return copy_codes
+    if copy_codes.form.grouping.kind != "vector":
+        codes, scales = copy_codes.codes.reshape(shape), None
     else:
         lengths = [length for place, length in enumerate(shape) if place != axis]
-        assert found.scales is not None
+        assert copy_codes.scales is not None
         codes, scales = (
             np.ascontiguousarray(np.moveaxis(part.reshape(*lengths, part.shape[1]), -1, axis))
-            for part in (found.codes, found.scales)
+            for part in (copy_codes.codes, copy_codes.scales)
         )
     return Codes(
-        form=found.form, codes=codes, scales=scales, tensor_scale=found.tensor_scale, axis=axis
+        form=copy_codes.form,
+        codes=codes,
+        scales=scales,
+        tensor_scale=copy_codes.tensor_scale,
+        axis=axis,
     )

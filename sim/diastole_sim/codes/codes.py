@@ -258,8 +258,8 @@ def _folds(
         raise ValueError(
             f"elements of {kind.name} must be at most {largest} * 2^{MAX_EXPONENT} in a machine"
         )
-    wanted = np.where(present & window, can, needed)
-    return np.clip(wanted, needed, np.maximum(e - MIN_EXPONENT, 0))
+    folds = np.where(present & window, can, needed)
+    return np.clip(folds, needed, np.maximum(e - MIN_EXPONENT, 0))
 
 
 def _per_group(parts: Array, form: Form, counts: tuple[int, int]) -> Array:

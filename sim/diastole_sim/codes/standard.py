@@ -293,10 +293,10 @@ def problems(
         yield f"{named} must be {np.dtype(form.code_type)} for {form}, not {codes.dtype}"
         return
     if codes.size == 0 or codes.ndim == 0 or (square and codes.ndim != 2):
-        wanted = (
+        expected = (
             "2 axes, none of length 0" if square else ("at least one axis, and no axis of length 0")
         )
-        yield f"{named} must have {wanted}; the shape is {codes.shape}"
+        yield f"{named} must have {expected}; the shape is {codes.shape}"
         return
     largest = int(codes.max())
     if largest >> kind.element_bits:
@@ -317,8 +317,8 @@ def _tensor_scale_problems(form: Form, scale: object, named: str) -> Iterator[st
     exponent = exponent_of(scale)
     if exponent is None or not low <= exponent <= high:
         accepted = "1" if low == high else f"a power of two in 2^{low}..2^{high}"
-        found = "absent" if scale is None else str(scale)
-        yield f"{named} must be {accepted} for {form}, not {found}"
+        actual = "absent" if scale is None else str(scale)
+        yield f"{named} must be {accepted} for {form}, not {actual}"
 
 
 def _scale_problems(
@@ -330,9 +330,9 @@ def _scale_problems(
         return
     shape, (low, high) = form.scale_shape(codes.shape, axis), form.scale_range
     if scales is None or scales.dtype != form.scale_type or scales.shape != shape:
-        found = "absent" if scales is None else f"{scales.dtype} of shape {scales.shape}"
-        wanted = f"{np.dtype(form.scale_type)} of shape {shape}"
-        yield f"{named} must be {wanted} for {form}, not {found}"
+        actual = "absent" if scales is None else f"{scales.dtype} of shape {scales.shape}"
+        expected = f"{np.dtype(form.scale_type)} of shape {shape}"
+        yield f"{named} must be {expected} for {form}, not {actual}"
         return
     wrong = (scales != form.nan_scale) & ((scales < low) | (scales > high))
     if wrong.any():

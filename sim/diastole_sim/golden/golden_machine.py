@@ -316,8 +316,8 @@ class GoldenMachine:
     ) -> Quantised:
         """Return a factor as its image in memory holds it."""
         name, copy = tensor.tensor_class, product.copy(tensor)
-        given, slot = (getattr(command, each[name]) for each in (WIDTH_FIELDS, SLOT_FIELDS))
-        width = self._width(name, self.tables.last_planes(slot - 1) if slot else given)
+        field_width, slot = (getattr(command, each[name]) for each in (WIDTH_FIELDS, SLOT_FIELDS))
+        width = self._width(name, self.tables.last_planes(slot - 1) if slot else field_width)
         two_copies = self.numerics.tensor_class(name).two_copies
         fields = [
             read.field

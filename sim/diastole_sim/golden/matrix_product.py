@@ -233,8 +233,8 @@ def _as_doubles(accumulated: Integers, scale: Integers) -> Doubles:
     wide = np.abs(accumulated) >> FLOAT64_SIGNIFICAND != 0
     if wide.any():
         dropped = accumulated & ((1 << STICKY_BITS) - 1)
-        kept = (accumulated - dropped) | (dropped != 0).astype(np.int64) << STICKY_BITS
-        accumulated = np.where(wide, kept, accumulated)
+        merged = (accumulated - dropped) | (dropped != 0).astype(np.int64) << STICKY_BITS
+        accumulated = np.where(wide, merged, accumulated)
     return np.ldexp(accumulated.astype(np.float64), scale.astype(np.int32))
 
 
@@ -372,12 +372,12 @@ def _add_block_sums(
     for column in columns:
         place = slice(column * block, (column + 1) * block)
         stationary = np.ascontiguousarray(b[0][:, :, place].swapaxes(1, 2))
-        held_deficits = b[1][:, None, :, column]
+        stationary_deficits = b[1][:, None, :, column]
         for top in range(0, rows, height):
             slab = slice(top, top + height)
             streaming = np.ascontiguousarray(elements[:, slab, place])
             if streaming.any():
-                d = deficits[:, slab, column, None], held_deficits
+                d = deficits[:, slab, column, None], stationary_deficits
                 accumulated[:, slab] += shifted_sums(streaming, stationary, d, parameters)
 
 

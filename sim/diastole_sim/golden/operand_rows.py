@@ -236,11 +236,11 @@ def _stored(tensors: Sequence[Quantised], number: int) -> tuple[Codes, Bytes, By
     first = tensors[0]
     block, two_copies = first.block, first.storage.two_copies
     copies = [tensor.copies[number if two_copies else 0] for tensor in tensors]
-    turn = number == 1 and not two_copies
+    transposed = number == 1 and not two_copies
     codes = np.stack([copy.codes for copy in copies])
     exponents = np.stack([copy.exponents for copy in copies])
-    maxima = np.stack([copy.col_max if turn else copy.row_max for copy in copies])
-    if turn:
+    maxima = np.stack([copy.col_max if transposed else copy.row_max for copy in copies])
+    if transposed:
         codes, exponents = transpose(codes), transpose(exponents)
     if two_copies:
         per_vector = exponents.repeat(first.storage.grouping.size // block, axis=-1)

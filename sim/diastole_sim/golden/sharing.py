@@ -129,9 +129,9 @@ def _cut_copy(copy: Copy, tensor: Quantised, axis: int, first: int, last: int) -
     cell = (cells.rows, cells.columns)[axis]
     end = first - (first - last) // tensor.block * tensor.block  # rounded up to whole blocks
     of_elements, of_cells = slice(first, end), slice(first // cell, -(-end // cell))
-    kept = slice(None)
-    elements = (of_elements, kept) if axis == 0 else (kept, of_elements)
-    groups = (of_cells, kept) if axis == 0 else (kept, of_cells)
+    whole = slice(None)
+    elements = (of_elements, whole) if axis == 0 else (whole, of_elements)
+    groups = (of_cells, whole) if axis == 0 else (whole, of_cells)
     shape = (last - first, copy.shape[1]) if axis == 0 else (copy.shape[0], last - first)
     return replace(
         copy,

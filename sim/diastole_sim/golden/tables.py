@@ -82,7 +82,9 @@ class Tables:
             words = [each.encode() for each in self.instructions[first : first + count]]
             return np.array(words, dtype="<u8").view(np.uint8)
         if table == VectorTable.DESCRIPTORS:
-            each = b"".join(it.encode() for it in self.descriptors[first : first + count])
+            each = b"".join(
+                descriptor.encode() for descriptor in self.descriptors[first : first + count]
+            )
             return np.frombuffer(each, np.uint8)
         return self.store(table, first, count)
 

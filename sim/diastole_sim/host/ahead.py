@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 from diastole_sim.host.running import AddressRange
 from diastole_sim.spec.command import Command
-from diastole_sim.spec.command_check import most_planes
+from diastole_sim.spec.command_check import max_planes
 from diastole_sim.spec.command_table import PRODUCTS, Opcode
 from diastole_sim.spec.image import FloatLayout, image_layouts
 from diastole_sim.spec.limits import PLANE_CHOICES
@@ -45,7 +45,7 @@ def areas_of(command: Command, numerics: Numerics, data_width: int) -> Areas:
         if read.second and len(images) == 1:
             continue
         size = images[read.copy if len(images) > 1 else 0]
-        planes = most_planes(vars(command), operand.tensor_class)
+        planes = max_planes(vars(command), operand.tensor_class)
         reads.append(_range(getattr(command, read.field), planes * size))
     writes = [
         _range(

@@ -64,17 +64,17 @@ class ChainInputs:
         """Return, for every input, the cycle from which an instruction that reads the block may be
         taken. ``product``: first cycle in which a row of the product could arrive."""
         begin = max(self.next_begin, self.released.popleft() + 1)
-        found: dict[int, int] = {}
-        asks = begin
+        input_cycles: dict[int, int] = {}
+        request = begin
         for number, stream in sorted(self.task.inputs.items()):
             if stream.kind == Kind.PRODUCT:
                 self.product = max(self.product, product, begin + 1) + self.vector.block
-                found[number] = self.product - 1 + COUNTED
+                input_cycles[number] = self.product - 1 + COUNTED
             elif stream.kind in IN_MEMORY:
-                asks = self._input(stream, block, asks)
-                found[number] = self.beat + COUNTED
-        self.next_begin = asks
-        return found
+                request = self._input(stream, block, request)
+                input_cycles[number] = self.beat + COUNTED
+        self.next_begin = request
+        return input_cycles
 
     def release(self, cycle: int) -> None:
         """Give back the oldest block in ``cycle``."""
@@ -160,9 +160,9 @@ class ChainInputs:
 
     def _shared(self, rows: int, bits: int) -> Iterator[int]:
         """Yield the number of rows in every beat. ``bits``: bits of a row."""
-        most = min(self.vector.block, max(1, self.vector.data_width // bits))
-        for begin in range(0, rows, most):
-            yield min(most, rows - begin)
+        max_rows = min(self.vector.block, max(1, self.vector.data_width // bits))
+        for begin in range(0, rows, max_rows):
+            yield min(max_rows, rows - begin)
 
     def _requests(self, first: int, rows: int, holds: list[int]) -> None:
         """Send ``rows`` requests, one per cycle from ``first`` on. ``holds``: cycles of the beats

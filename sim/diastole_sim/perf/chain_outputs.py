@@ -66,19 +66,19 @@ class ChainOutputs:
         kind = Kind(self.task.outputs[number].kind)
         per_row = self._beats(kind, block)
         requests = self._request(kind, block, accepted, per_row)
-        asked: deque[int] = deque(requests)
+        pending: deque[int] = deque(requests)
         for row in range(self.vector.block):
             self.row = max(self.row + 1, accepted + 1 + row + WRITTEN + LEAVES)
             if kind == Kind.IMAGE:
                 self._write_row(block, row)
-            begins = asked.popleft() + ACCEPT_CYCLES if asked and per_row[row] else 0
+            begins = pending.popleft() + ACCEPT_CYCLES if pending and per_row[row] else 0
             for _ in range(per_row[row]):
                 self.beat = max(self.beat + 1, self.row, begins)
                 self.row = self.beat
                 self.write_beats += 1
             if per_row[row] and self._ends(kind, row, per_row):
                 self.written = self.beat + self.vector.memory.response_cycles
-                self.responses[-1 - len(asked)] = self.written
+                self.responses[-1 - len(pending)] = self.written
         self.packed.append(self.row)
         if self.image is not None and kind == Kind.IMAGE:
             self.image.block(block, self.image_row)
@@ -105,8 +105,8 @@ class ChainOutputs:
             beats = vector.beats(block.cols, ELEMENT_BITS[kind])
             return [beats if row < block.rows else 0 for row in range(side)]
         if kind == Kind.MASK:
-            most = max(1, min(side, vector.data_width // side))
-            return [int((row + 1) % most == 0) for row in range(side)]
+            rows_per_beat = max(1, min(side, vector.data_width // side))
+            return [int((row + 1) % rows_per_beat == 0) for row in range(side)]
         if kind == Kind.ROW and block.last:
             return [int(row < block.rows) for row in range(side)]
         if kind == Kind.COLUMN and block.last:
@@ -126,11 +126,11 @@ class ChainOutputs:
         )
         first = self.segments.begin(accepted + 1, count)
         self.requested.append(self.segments.entered)
-        found: list[int] = []
+        cycles: list[int] = []
         request = first - 1
         for _ in range(1 if by_block else sum(map(bool, per_row))):
             request = max(request + 1, self.responses.popleft() + ANSWERED - ACCEPT_CYCLES)
             self.responses.append(request)
-            found.append(request)
+            cycles.append(request)
         self.segments.last = request
-        return found
+        return cycles

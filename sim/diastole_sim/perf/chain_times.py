@@ -136,22 +136,22 @@ class ChainCore:
         come = max([ready, *(available[number] for number in streams if number in available)])
         output = instruction.output
         gives = output is not None and self.task.outputs[output].kind != Kind.PANEL
-        room = max(come, self.outputs.free_cycle) if gives else come
-        taken = max(room, self._specials(instruction), self._rows(instruction))
+        space_cycle = max(come, self.outputs.free_cycle) if gives else come
+        accepted = max(space_cycle, self._specials(instruction), self._rows(instruction))
         self.waits["input"] += come - ready
-        self.waits["output"] += room - come
-        self.waits["special"] += taken - room
+        self.waits["output"] += space_cycle - come
+        self.waits["special"] += accepted - space_cycle
         if instruction.special:
-            self.special, self.owner = taken, instruction.d
+            self.special, self.owner = accepted, instruction.d
         elif instruction.d == self.owner:
             self.owner = -1
         if gives:
             assert output is not None
-            self.outputs.write_block(output, block, taken)
+            self.outputs.write_block(output, block, accepted)
             if self._is_paired(instruction):  # a slot for the output, then a slot for the register
-                taken += PIPELINE + self.vector.block - 1
-        self.accepted.append(taken)
-        self.slot, self.before = taken, instruction
+                accepted += PIPELINE + self.vector.block - 1
+        self.accepted.append(accepted)
+        self.slot, self.before = accepted, instruction
 
     def _specials(self, instruction: Instruction) -> int:
         """Return the cycle from which the special lanes allow an instruction to begin."""

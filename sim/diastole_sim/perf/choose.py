@@ -32,7 +32,7 @@ MAX_MODELLED = 20
 FEWEST_RUN = 4
 """Fewest nests that are run in the model. If the model has no time for as many, the closed form
 decides alone."""
-MOST_STEPS = 5_000
+MAX_STEPS = 5_000
 """Most passes, rows and groups of blocks that the model walks through for one choice: ten
 milliseconds."""
 HAND_OVER = 20
@@ -78,13 +78,13 @@ def choose_nest(
             costs[nest] = closed_form_cost(machine, loops)
     costs[own] = closed_form_cost(machine, own_loops)
     ranked = [own, *sorted(costs.keys() - {own}, key=lambda nest: (costs[nest], str(nest)))]
-    left, runs = MOST_STEPS, dict[Nest, tuple[float, float]]()
+    left, runs = MAX_STEPS, dict[Nest, tuple[float, float]]()
     for nest in ranked[:MAX_MODELLED]:
         left -= int(costs[nest].steps)
         if left < 0:
             break
-        found = estimate(machine, op, m, n, k, nest, widths)
-        runs[nest] = found.cycles, found.read_beats
+        estimated = estimate(machine, op, m, n, k, nest, widths)
+        runs[nest] = estimated.cycles, estimated.read_beats
     if len(runs) < min(FEWEST_RUN, len(ranked)):
         runs = {nest: costs[nest][:2] for nest in ranked}
     fastest = min(cycles for cycles, _ in runs.values())
@@ -101,11 +101,11 @@ def candidates(
     for nests in _written_out(limits):
         nest = nests[KEEP_VALUES[0]]
         panels, slabs = limits.panels(nest, blocks, planes), limits.slabs(nest)
-        rooms = limits.stream_blocks, limits.held_blocks
-        fits = [panel <= room for panel, room in zip(panels, rooms, strict=True)]
+        capacities = limits.stream_blocks, limits.held_blocks
+        fits = [panel <= capacity for panel, capacity in zip(panels, capacities, strict=True)]
         yield nests[KEEP_VALUES[fits[0] + 2 * fits[1]]]
         # Keeping may cost time if the next panel has no place while the last panel is used.
-        tight = [p + s > r for p, s, r in zip(panels, slabs, rooms, strict=True)]
+        tight = [p + s > r for p, s, r in zip(panels, slabs, capacities, strict=True)]
         if any(fit and full for fit, full in zip(fits, tight, strict=True)):
             loose = [fit and not full for fit, full in zip(fits, tight, strict=True)]
             yield nests[KEEP_VALUES[loose[0] + 2 * loose[1]]]
@@ -198,32 +198,34 @@ def loading(
     in the first tile of the loop that the operand does not depend on."""
     t, lanes, chunk = lengths
     parts_of_plane = chunk_parts(machine, loops.roles, t, lanes, chunk)
-    held, streamed = (
+    stationary, streamed = (
         part.times(planes) for part, planes in zip(parts_of_plane, loops.planes[::-1], strict=True)
     )
     inner, outer = (tiles[0], tiles[1]) if loops.outer == "l" else (tiles[1], tiles[0])
     chunks = ceil_div(loops.blocks[2], chunk)
     # An operand kept over the inner loop is loaded in one tile of ``inner``. An operand kept over
     # the outer loop is loaded in the first round only.
-    of_inner, of_outer = (held, streamed) if loops.outer == "l" else (streamed, held)
+    of_inner, of_outer = (stationary, streamed) if loops.outer == "l" else (streamed, stationary)
     keeps_inner, keeps_outer = loops.keeps[:: -1 if loops.outer == "l" else 1]
     parts = [(1 / inner if keeps_inner else 1.0, 1.0), (0.0, 0.0)]
     parts[1] = (parts[0][0], 0.0 if keeps_outer else 1.0)
-    rooms = machine.stream_blocks, machine.stationary_blocks
-    places = [room // slab for room, slab in zip(rooms, loops.slabs, strict=True)]
+    capacities = machine.stream_blocks, machine.stationary_blocks
+    places = [capacity // slab for capacity, slab in zip(capacities, loops.slabs, strict=True)]
     cycles: list[float] = []
     beats, requests, rounds = 0.0, 0.0, (inner, inner * (outer - 1))
     for count, part in zip(rounds, parts, strict=True):
         loads = list(zip(part, (of_inner, of_outer), strict=True))
         came = sum(some * part.all_beats for some, part in loads)
-        asked = 5 * prod(loops.planes) + sum(some * part.request_cycles for some, part in loads)
-        mine = max(sum(some * part.beats for some, part in loads), asked) * share
+        request_cycles = 5 * prod(loops.planes) + sum(
+            some * part.request_cycles for some, part in loads
+        )
+        mine = max(sum(some * part.beats for some, part in loads), request_cycles) * share
         waits = machine.memory.read_cycles + HAND_OVER
-        turns = (
+        slab_cycles = (
             (mine + planes * waits) / max(1, there - 1)
             for planes, there in zip(loops.planes, places, strict=True)
         )
-        cycles.append(max(mine, *turns) if came else 0.0)
+        cycles.append(max(mine, *slab_cycles) if came else 0.0)
         beats += count * chunks * came * share
         requests += count * chunks * sum(some * part.requests for some, part in loads)
     first = sum(part.beats for part in parts_of_plane)
@@ -263,8 +265,8 @@ def chunk_parts(
 ) -> tuple[ChunkPart, ChunkPart]:
     """Return the loads of the first chunk of a whole tile, for the stationary and for the streaming
     operand."""
-    held_rows, held_cols = stationary_sides(roles, (0, lanes), (0, chunk))
+    stationary_rows, stationary_cols = stationary_sides(roles, (0, lanes), (0, chunk))
     rows, cols = (chunk, t) if roles.cols_t else (t, chunk)
-    held = blocks(machine, roles.stationary, held_rows, held_cols)
+    stationary = blocks(machine, roles.stationary, stationary_rows, stationary_cols)
     streamed = blocks(machine, roles.stream, (0, rows), (0, cols))
-    return ChunkPart.of(held, machine.ports), ChunkPart.of(streamed, machine.ports)
+    return ChunkPart.of(stationary, machine.ports), ChunkPart.of(streamed, machine.ports)

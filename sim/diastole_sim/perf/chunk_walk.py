@@ -117,12 +117,12 @@ class Span:
 
     def bursts(self, row: int) -> list[int]:
         """Return the beats of every burst of a row."""
-        room = BURST_BEATS - (self.start + row * self.pitch) % BURST_BEATS
-        if self.beats <= room:
+        first = BURST_BEATS - (self.start + row * self.pitch) % BURST_BEATS
+        if self.beats <= first:
             return [self.beats]
-        rest = self.beats - room
+        rest = self.beats - first
         last = [rest % BURST_BEATS] if rest % BURST_BEATS else []
-        return [room, *[BURST_BEATS] * (rest // BURST_BEATS), *last]
+        return [first, *[BURST_BEATS] * (rest // BURST_BEATS), *last]
 
 
 @dataclass(frozen=True)
@@ -145,11 +145,11 @@ def roles_of(machine: ModelledMachine, op: str) -> Roles:
     """Return the roles of an operation. Images of a class in vector groups have their rows along
     the contraction. A stationary tensor in vector groups therefore lies by lanes, and its sums
     leave to the north if the array transposes."""
-    stream, held = {"forward": (X, W), "dx": (DY, W), "dw": (X, DY)}[op]
-    lanes_down = op == "dx" or machine.grouped(held)
+    stream, stationary = {"forward": (X, W), "dx": (DY, W), "dw": (X, DY)}[op]
+    lanes_down = op == "dx" or machine.grouped(stationary)
     return Roles(
         stream,
-        held,
+        stationary,
         cols_t=op == "dw" and not machine.grouped(stream),
         lanes_down=lanes_down,
         north=lanes_down and machine.in_place,
@@ -193,10 +193,10 @@ def maxima(machine: ModelledMachine, cls: int, first: int, count: int) -> Loaded
 
 def blocks(machine: ModelledMachine, cls: int, rows: Stretch, cols: Stretch) -> LoadedRegion:
     """Return the region of a rectangle of blocks."""
-    known = machine.run_memo  # most rectangles of a product have the same columns
-    runs = known.get((cls, cols))
+    memo = machine.run_memo  # most rectangles of a product have the same columns
+    runs = memo.get((cls, cols))
     if runs is None:
-        runs = known[cls, cols] = _runs(machine, cls, cols)
+        runs = memo[cls, cols] = _runs(machine, cls, cols)
     return LoadedRegion(rows=rows[1], first_row=rows[0], runs=runs)
 
 
@@ -305,7 +305,7 @@ class PlanePair(NamedTuple):
 def plane_pairs(streams: int, stationaries: int) -> Iterator[PlanePair]:
     """Return every pair of planes; the streaming plane is innermost."""
     pairs = product(range(stationaries), range(streams))
-    return (PlanePair(stream, held, streams, stationaries) for held, stream in pairs)
+    return (PlanePair(stream, stationary, streams, stationaries) for stationary, stream in pairs)
 
 
 def product_chunks(machine: ModelledMachine, loops: Loops) -> Iterator[Chunk]:
@@ -395,15 +395,15 @@ class WalkedProduct:
         t, lanes = (inner, outer) if loops.outer == "l" else (outer, inner)
         span = self._span(t, lanes)
         others = (lanes, t)  # loops in which the streaming and the stationary operand are reused
-        begins = [not kept or at[0] == 0 for kept, at in zip(loops.keeps, others, strict=True)]
+        begins = [not reused or at[0] == 0 for reused, at in zip(loops.keeps, others, strict=True)]
         ends = [
-            not kept or sum(at) == whole
-            for kept, at, whole in zip(loops.keeps, others, loops.blocks[1::-1], strict=True)
+            not reused or sum(at) == whole
+            for reused, at, whole in zip(loops.keeps, others, loops.blocks[1::-1], strict=True)
         ]
         of_t, of_lanes, of_c = self.lengths
         rows, cols = stationary_sides(roles, lanes, c)
         row = self._row(rows, of_lanes if roles.lanes_down else of_c)
-        held = blocks(machine, roles.stationary, row, cols)
+        stationary = blocks(machine, roles.stationary, row, cols)
         rows, cols = (c, t) if roles.cols_t else (t, c)
         row = self._row(rows, of_c if roles.cols_t else of_t)
         streamed = blocks(machine, roles.stream, row, cols)
@@ -416,7 +416,7 @@ class WalkedProduct:
                 regions.append(maxima(machine, roles.stream, *t))
                 regions.append(maxima(machine, roles.stationary, *lanes))
                 regions += [NOTHING] * 3
-            regions += [held if loads[1] else NOTHING, streamed if loads[0] else NOTHING]
+            regions += [stationary if loads[1] else NOTHING, streamed if loads[0] else NOTHING]
             done = (span,) if last else ()
             yield Chunk(
                 regions=tuple(regions),

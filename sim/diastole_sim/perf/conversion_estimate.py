@@ -9,7 +9,7 @@ from diastole_sim.perf.draw_delays import (
     Line,
     hashed_together,
     line_delay,
-    most_slack,
+    max_slack,
     row_delay,
 )
 from diastole_sim.perf.image_writes import ImageWrites
@@ -94,8 +94,8 @@ def estimate_conversion(
     converter = ModelledConverter(
         numerics=numerics, tensor_class=tensor_class, data_width=data_width, width=width
     )
-    known = numerics.source != "current" if scale_known is None else scale_known
-    twice = converter.scans and not known
+    has_scale = numerics.source != "current" if scale_known is None else scale_known
+    twice = converter.scans and not has_scale
     return ConversionEstimate(
         tensor_class=tensor_class,
         rows=rows,
@@ -120,7 +120,7 @@ class TileReading:
     def tile(self, rows: int, cols: int, free: int) -> list[int]:
         """Return when every piece of a tile is known. ``free``: cycle from which the tile's place
         is free."""
-        converter, known = self.converter, list[int]()
+        converter, piece_cycles = self.converter, list[int]()
         allowed = self.ends.popleft() + 1
         for width in converter.pieces(cols):
             cycles = max(ceil_div(width, converter.lanes), ceil_div(width, converter.floats))
@@ -130,9 +130,9 @@ class TileReading:
                 )
                 self.accepted = max(self.accepted, self.requested + self.latency, free) + cycles
                 self.open.append(self.accepted)
-            known.append(self.accepted + LANE_START + converter.measure_cycles)
+            piece_cycles.append(self.accepted + LANE_START + converter.measure_cycles)
         self.ends.append(self.accepted)
-        return known
+        return piece_cycles
 
     @property
     def times(self) -> list[int]:
@@ -222,10 +222,10 @@ class ConversionRun:
             for width in converter.tiles(self.cols):
                 reading.tile(min(converter.tile_rows, self.rows - row), width, LONG_AGO)
             row += converter.tile_rows
-            first, taken = seen.setdefault(reading.since, (row, reading.accepted))
+            first, accepted = seen.setdefault(reading.since, (row, reading.accepted))
             count = max(0, self.rows - 1 - row) // (row - first) if row > first else 0
             if count:
-                reading.later(count * (reading.accepted - taken))
+                reading.later(count * (reading.accepted - accepted))
                 row += count * (row - first)
                 seen.clear()
         return reading.accepted
@@ -304,13 +304,13 @@ class ConversionRun:
         converter = self.converter
         rows = min(converter.tile_rows, self.rows - row)
         for width in converter.tiles((end or self.cols) - col):
-            known = self.reading.tile(rows, width, self.places.popleft() + 1)
+            piece_cycles = self.reading.tile(rows, width, self.places.popleft() + 1)
             if converter.draws_early:
-                known = self._with_draws(known, row, col, rows, width)
+                piece_cycles = self._with_draws(piece_cycles, row, col, rows, width)
             if converter.tries_scales:
-                self._try_scales(known[-1], rows, width)
-                known = [LONG_AGO] * len(known)
-            self._store(known, row, col, rows, width)
+                self._try_scales(piece_cycles[-1], rows, width)
+                piece_cycles = [LONG_AGO] * len(piece_cycles)
+            self._store(piece_cycles, row, col, rows, width)
             col += width
 
     def _with_draws(
@@ -396,11 +396,11 @@ class ConversionRun:
         row before. The ``first`` row of a tile that passes twice begins when everything before has
         left."""
         converter = self.converter
-        room = max(self.groups[0], self.fields[0]) + 1
-        waited = max(self.lane, room) - exponent_cycle - 1
+        space_cycle = max(self.groups[0], self.fields[0]) + 1
+        waited = max(self.lane, space_cycle) - exponent_cycle - 1
         if first and converter.tries_scales:
             waited = 0
-        self.slack = min(max(waited, 0), most_slack(converter.lanes))
+        self.slack = min(max(waited, 0), max_slack(converter.lanes))
         self.before = (*self.before, self.line)[-FOLLOWING:] if self.slack else ()
         index, _ = self._place(row, col)
         self.line = index, cols
@@ -425,13 +425,13 @@ class ConversionRun:
         rows inside the tensor."""
         converter = self.converter
         row, begin, rows = line
-        room = max(self.groups.popleft(), self.fields.popleft()) + 1
+        space_cycle = max(self.groups.popleft(), self.fields.popleft()) + 1
         step = min(converter.piece_cols, converter.sizes.group_cols)
         drawn = self._line_delay(row, begin, columns_left)
         for col in range(columns_left, columns_left + cols, step):
             width = min(step, columns_left + cols - col)
             before, drawn = drawn, self._line_delay(row, begin, col + width)
-            begun = max(self.lane, room, exponent_cycle[col // converter.piece_cols])
+            begun = max(self.lane, space_cycle, exponent_cycle[col // converter.piece_cols])
             if converter.row_start and converter.draws and not (begin or col):
                 words = ceil_div(converter.block, converter.lanes)
                 begun += self.starts.delay(begun, rows, words)
@@ -472,8 +472,8 @@ class ConversionRun:
         if group.ready is None:
             converter = self.converter
             begin = max(group.filled + 2, self.read)
-            room = WAITING_GROUPS * converter.group.element_beats - group.beats
-            while sum(beats for beats, _ in self.waiting_groups) > room:
+            max_beats = WAITING_GROUPS * converter.group.element_beats - group.beats
+            while sum(beats for beats, _ in self.waiting_groups) > max_beats:
                 begin = max(begin, self.waiting_groups.popleft()[1] + 1)
             self.read = begin + group.words
             group.ready = self.read

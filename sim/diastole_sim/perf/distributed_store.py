@@ -33,8 +33,8 @@ class _Queue:
 
     def moment(self, now: int, oldest: int) -> Moment:
         """Return the state relevant to the next words."""
-        asks = Moment((), since(now, oldest, [self.requests]))
-        return combined([asks, self.leaving.moment(now, oldest, self.dealt)])
+        request = Moment((), since(now, oldest, [self.requests]))
+        return combined([request, self.leaving.moment(now, oldest, self.dealt)])
 
     def later(self, cycles: int) -> None:
         """Shift all times by ``cycles`` cycles."""
@@ -76,12 +76,12 @@ class DistributedStore(Store):
         return self.dealers[drain is not self.drains[0]]
 
     def _remaining(self, drain: DrainState, end: int) -> tuple[object, ...]:
-        found: list[object] = [*drain.queue.remaining(end)]
+        remaining: list[object] = [*drain.queue.remaining(end)]
         for queue in self._dealer(drain).queues:
-            found += [queue.requests - end, *queue.leaving.remaining(queue.dealt, end)]
+            remaining += [queue.requests - end, *queue.leaving.remaining(queue.dealt, end)]
         for writer in self.writers:
-            found += [writer.free - end, *(response - end for response in writer.responses)]
-        return tuple(found)
+            remaining += [writer.free - end, *(response - end for response in writer.responses)]
+        return tuple(remaining)
 
     def _repeat(self, drain: DrainState, rows: int, cycles: int) -> None:
         super()._repeat(drain, rows, cycles)
@@ -98,15 +98,15 @@ class DistributedStore(Store):
 
     def moment(self, now: int, accepted: int) -> Moment:
         """Return the state of :class:`Store`, and of the queues and writers of the ports."""
-        found = [super().moment(now, accepted)]
+        moments = [super().moment(now, accepted)]
         oldest = now - LONG_DONE
         for writer in self.writers:
             times = since(now, oldest, (writer.free, *writer.responses))
-            found.append(Moment((len(times),), times))
+            moments.append(Moment((len(times),), times))
         for dealer in self.dealers:
-            found.append(Moment((), since(now, oldest, [dealer.free])))
-            found += [queue.moment(now, oldest) for queue in dealer.queues]
-        return combined(found)
+            moments.append(Moment((), since(now, oldest, [dealer.free])))
+            moments += [queue.moment(now, oldest) for queue in dealer.queues]
+        return combined(moments)
 
     def later(self, cycles: int) -> None:
         """Shift all times by ``cycles`` cycles."""
@@ -132,8 +132,8 @@ class DistributedStore(Store):
         drain = self.drains[direction]
         port = drain.row % self.machine.ports
         queue = self.dealers[direction].queues[port]
-        asked = max(self._comes(direction, port) + 1, self._request_cycle(drain), queue.requests)
-        return max(asked, self.writers[port].free)
+        request = max(self._comes(direction, port) + 1, self._request_cycle(drain), queue.requests)
+        return max(request, self.writers[port].free)
 
     def _row(self, direction: int, start: int) -> None:
         drain, dealer = self.drains[direction], self.dealers[direction]

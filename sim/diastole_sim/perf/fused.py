@@ -56,9 +56,9 @@ class FusedWalk:
         rows = (tile * machine.block * self.row_beats, BURST_BEATS)
         cols = (4 * tile * machine.block, beat * BURST_BEATS)
         maxima_of = ((tile * machine.entries(cls), beat) for cls in (X, W))
-        turned = (machine.cols * machine.block * ceil_div(4 * k, beat), BURST_BEATS)
+        transposed = (machine.cols * machine.block * ceil_div(4 * k, beat), BURST_BEATS)
         along_k = Axis.of(self.blocks[2], tile, rows, cols, *maxima_of)
-        return along_k, Axis.of(self.blocks[0], machine.cols, turned)
+        return along_k, Axis.of(self.blocks[0], machine.cols, transposed)
 
     @property
     def maxima_beats(self) -> int:

@@ -119,18 +119,18 @@ class Load:
         ask = self.request
         times = self.bus, self.front, self.looked_up, self.moved, self.free, *self.answered
         before = (region.rows, region.runs, *[time - ask if time > ask else 0 for time in times])
-        known = self.machine.load_memo
-        found = known.get(before)
-        if found is None:
+        memo = self.machine.load_memo
+        saved = memo.get(before)
+        if saved is None:
             filled, late = self.filled, self.stalled
             self._rows(region)
             times = self.bus, self.front, self.looked_up, self.moved, self.free, *self.answered
             counts = self.filled - filled, self.stalled - late
-            if len(known) >= MAX_MEMO_REGIONS:
-                known.clear()
-            known[before] = self.request - ask, *counts, *[time - ask for time in times]
+            if len(memo) >= MAX_MEMO_REGIONS:
+                memo.clear()
+            memo[before] = self.request - ask, *counts, *[time - ask for time in times]
             return
-        later, filled, late, *since = found
+        later, filled, late, *since = saved
         self.request += later
         self.filled += filled
         self.stalled += late
@@ -217,27 +217,27 @@ def pass_blocks(
     - ``before``: when the last block of the run before was looked up, moved to the output and will
       have left; times as in :class:`RunTimes`, at least -1, 0 and 0.
     """
-    size, most = bits
-    wanted, dropped = counts
+    size, largest = bits
+    requested, dropped = counts
     looked_up, moved, free = before
-    taken, last_beat = 0, moved - 1  # beats taken, and cycle of the last
+    accepted, last_beat = 0, moved - 1  # beats taken, and cycle of the last
     moves: list[int] = []
 
     def moved_for(before: int) -> int:
         """Return when the buffer has space for a beat after ``before`` beats."""
-        index = (before * beat - most) // size
+        index = (before * beat - largest) // size
         return moves[index] if 0 <= index < len(moves) else -1
 
-    for number in range(wanted + dropped):
+    for number in range(requested + dropped):
         if number:
             looked_up = max(looked_up + 1, moves[-1])
         needed = ceil_div((number + 1) * size, beat)
-        if needed > taken:  # a beat waits until enough blocks before have moved on
-            first = max(last_beat + 1, moved_for(taken))
-            last_beat = max(first + needed - taken - 1, moved_for(needed - 1))
-            taken = needed
+        if needed > accepted:  # a beat waits until enough blocks before have moved on
+            first = max(last_beat + 1, moved_for(accepted))
+            last_beat = max(first + needed - accepted - 1, moved_for(needed - 1))
+            accepted = needed
         moves.append(max(last_beat + 1, looked_up + 1, free))
-        free = moves[-1] + (vector_cycles if number < wanted else 1)
+        free = moves[-1] + (vector_cycles if number < requested else 1)
     return RunTimes(looked_up, moves[-1], free, last_beat + 1)
 
 

@@ -212,5 +212,5 @@ class ModelledConverter:
         """Return the words that pass through the lanes."""
         lines = ceil_div(rows, self.block)
         stored = lines * sum(self.padded_words(width) for width in self.tiles(cols))
-        found = rows * sum(ceil_div(width, self.lanes) for width in self.tiles(cols))
-        return stored + found * self.tries_scales
+        trial = rows * sum(ceil_div(width, self.lanes) for width in self.tiles(cols))
+        return stored + trial * self.tries_scales

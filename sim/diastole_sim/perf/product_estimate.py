@@ -174,7 +174,7 @@ def _estimated(run: ProductRun, command: ModelledProduct, passes: float) -> Esti
     counted = run.counted
     idle = {name: counted[f"idle {name}"] for name in run.execute.idle} | {"tail": tail}
     ports = range(machine.ports)
-    found = Estimate(
+    result = Estimate(
         op=command.op, m=m, n=n, k=k, fused=command.fused,
         multipliers=machine.macs, beat_bytes=machine.beat_bytes,
         cycles=end, slots=counted["slots"],
@@ -183,8 +183,8 @@ def _estimated(run: ProductRun, command: ModelledProduct, passes: float) -> Esti
         filled=max(counted[f"filled {port}"] for port in ports),
         words=counted["words"], passes=passes,
     )  # fmt: skip
-    assert found.cycles >= found.slots, "more vectors than cycles"
-    return found
+    assert result.cycles >= result.slots, "more vectors than cycles"
+    return result
 
 
 def gradients_apart(parts: list[Estimate]) -> Estimate:

@@ -89,8 +89,12 @@ class ProductRun:
 
     def moment(self) -> Moment:
         """Return the state relevant to the times of the next chunks."""
-        now, asks = self.now, self.load.requests
-        units = self.load.moment(now), self.execute.moment(now), self.space.moment(now, asks - 2)
+        now, requests = self.now, self.load.requests
+        units = (
+            self.load.moment(now),
+            self.execute.moment(now),
+            self.space.moment(now, requests - 2),
+        )
         return combined([*units, self.store.moment(now, self.execute.accepted)])
 
     def pass_over(self, count: int, cycles: int, counted: Counter[str]) -> None:
@@ -103,23 +107,23 @@ class ProductRun:
     @property
     def counted(self) -> Counter[str]:
         """All counts so far."""
-        found = Counter(self.more)
-        found["slots"] += self.slots
-        found["read_beats"] += self.load.beats
-        found["write_beats"] += self.store.beats
-        found["words"] += self.store.words
-        found["answers"] += self.store.answers
+        counts = Counter(self.more)
+        counts["slots"] += self.slots
+        counts["read_beats"] += self.load.beats
+        counts["write_beats"] += self.store.beats
+        counts["words"] += self.store.words
+        counts["answers"] += self.store.answers
         for name, cycles in self.execute.idle.items():
-            found[f"idle {name}"] += cycles
+            counts[f"idle {name}"] += cycles
         for name, cycles in self.waits.items():
-            found[f"wait {name}"] += cycles
+            counts[f"wait {name}"] += cycles
         for port in self.load.ports:
-            found[f"filled {port.port}"] += port.filled
-            found[f"addresses {port.port}"] += port.addresses
-            found[f"spare {port.port}"] += port.spare
-            found["late"] += port.stalled
-            found["maxima"] += port.maxima
-        return found
+            counts[f"filled {port.port}"] += port.filled
+            counts[f"addresses {port.port}"] += port.addresses
+            counts[f"spare {port.port}"] += port.spare
+            counts["late"] += port.stalled
+            counts["maxima"] += port.maxima
+        return counts
 
     def in_time(self, counted: Counter[str], bits: int) -> bool:
         """Return whether data came in time, and would if every address took ``bits`` cycles
@@ -138,18 +142,18 @@ class ProductRun:
         """Return the cycles without a vector by the activity that was busy. ``tail``: cycles after
         the last vector."""
         counted = self.counted
-        found = {cause: counted[f"wait {cause}"] for cause in LATE_CAUSES}
+        waits = {cause: counted[f"wait {cause}"] for cause in LATE_CAUSES}
         banks = counted["idle accumulator"]
         beats = counted["write_beats"] / self.machine.ports
         busy = max(beats, counted["words"], 1)
         # Bursts spent a part of the time in which tiles left on waiting for answers.
         part = round(banks * busy / (busy + counted["answers"]))
-        found["latency"] += banks - part
-        found["held"] = counted["idle short"]
-        found["writing"] = part if beats >= busy else 0
-        found["draining"] = part - found["writing"]
-        found["end"] = tail
-        return found
+        waits["latency"] += banks - part
+        waits["held"] = counted["idle short"]
+        waits["writing"] = part if beats >= busy else 0
+        waits["draining"] = part - waits["writing"]
+        waits["end"] = tail
+        return waits
 
     def finish(self) -> int:
         """Write the remaining results; return the cycle in which all results are written."""

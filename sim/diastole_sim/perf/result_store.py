@@ -21,7 +21,7 @@ REQUEST_CYCLES = 3  # cycles from the read of a tile's first word to its request
 TRANSPOSE_CYCLES = 3  # cycles from the last column of a piece to its first row
 SETTLES = 64
 """Rows of a span within which rows must begin to repeat; later rows are not compared."""
-MOST_TILES = 4
+MAX_TILES = 4
 """Most tiles with places for their sums at once."""
 LONG_DONE = 1024
 """Age of a departed row, in cycles, beyond which the row has no influence."""
@@ -74,7 +74,7 @@ class DrainState:
             matter = [time for each in adding if each[1] > oldest for time in each]
             times += matter
             counts.append(len(matter))
-        free = since(now, accepted, ([accepted] * MOST_TILES + self.freed)[-MOST_TILES:])
+        free = since(now, accepted, ([accepted] * MAX_TILES + self.freed)[-MAX_TILES:])
         here = Moment(tuple(counts), (*since(now, oldest, times), *free))
         return combined([here, self.queue.moment(now, oldest)])
 

@@ -22,19 +22,19 @@ WEST_HALVES = 2
 class RingPlaces:
     """Places of a ring, ``most`` of them, taken and given back in order."""
 
-    most: int
+    limit: int
     allocated: int = 0
     freed: list[int] = field(default_factory=list)
 
     def take(self) -> int:
         """Take the next place; return the first cycle in which the place is free."""
         self.allocated += 1
-        needed = self.allocated - self.most
+        needed = self.allocated - self.limit
         return self.freed[needed - 1] if needed > 0 else 0
 
     def moment(self, now: int, oldest: int) -> Moment:
         """Return how many places are taken, and when the free places became free."""
-        free = self.freed[max(0, self.allocated - self.most) :]
+        free = self.freed[max(0, self.allocated - self.limit) :]
         times = since(now, oldest, (time for time in free if time > oldest))
         return Moment((self.allocated - len(self.freed), len(times)), times)
 
@@ -60,12 +60,14 @@ class FreeSpace:
 
     def __post_init__(self) -> None:
         stream, stationary = self.slabs
-        most = self.machine.most_places  # of the streaming operand; the fused pass holds all of dY
+        max_places = (
+            self.machine.max_places
+        )  # of the streaming operand; the fused pass holds all of dY
         self.rings = (
-            RingPlaces(min(most * self.streams, self.machine.stream_blocks // stream)),
+            RingPlaces(min(max_places * self.streams, self.machine.stream_blocks // stream)),
             RingPlaces(self.machine.stationary_blocks // stationary),
         )
-        self.west = RingPlaces(min(most, WEST_HALVES))
+        self.west = RingPlaces(min(max_places, WEST_HALVES))
 
     def take(self, chunk: Chunk) -> int:
         """Return the first cycle with free space for the data of a chunk."""

@@ -17,7 +17,7 @@ from diastole_sim.perf.product_estimate import Estimate, estimate
 from diastole_sim.perf.transfers import estimate_transfer
 from diastole_sim.spec.chains import named_streams, walk_of
 from diastole_sim.spec.command import Command
-from diastole_sim.spec.command_check import most_planes
+from diastole_sim.spec.command_check import max_planes
 from diastole_sim.spec.command_table import (
     CHAINED,
     COMMAND_BYTES,
@@ -123,15 +123,15 @@ class StepEstimate:
         """Cycles by cause, as the counters of a machine have them. A cycle in which a vector enters
         the array counts for ``busy_slots``. A cycle without a vector counts for the cause of the
         command's wait."""
-        found = Counter[str]()
+        causes = Counter[str]()
         before, waited = 0, "wait_command"
         for each in self.commands:
             here = each.done - before
             before = each.done
-            found["busy_slots"] += each.slots
+            causes["busy_slots"] += each.slots
             here -= each.slots
             if here < 0:  # vectors entered while the command before still waited
-                found[waited] += here
+                causes[waited] += here
                 here = 0
             product = each.opcode in CHAINED
             for cause, cycles in (
@@ -140,17 +140,17 @@ class StepEstimate:
                 ("wait_command", each.answering),
             ):
                 took = max(0, min(here, cycles))
-                found[cause] += took
+                causes[cause] += took
                 here -= took
             rest = "wait_update" if each.update else "wait_chain"
             if each.opcode == Opcode.CONVERT:
                 rest = "wait_convert"
             elif each.opcode in MULTIPLYING and not product:
                 rest = "wait_command"
-            found[rest] += here
+            causes[rest] += here
             waited = rest
-        found["wait_command"] += self.cycles - before
-        return dict(found)
+        causes["wait_command"] += self.cycles - before
+        return dict(causes)
 
 
 def ended(times: ChainTimes) -> int:
@@ -209,23 +209,23 @@ class StepModel:
         for each in commands[:first]:
             if each.opcode == Opcode.LOAD:
                 self.tables.load(each, self.read)
-        found: list[CommandTimes] = []
-        taken, unit = 0, 0
+        timed: list[CommandTimes] = []
+        accepted, unit = 0, 0
         self.converter_free = self.array_free = 0
         for number in range(first, end):
             command = commands[number]
-            before = [each.done for each in found[-2:]]
-            fetched = taken + self.fetch_of(command)
+            before = [each.done for each in timed[-2:]]
+            fetched = accepted + self.fetch_of(command)
             started = max([fetched, *(before[:-1] if command.ahead else before)])
             times, unit = self._command(number, command, started, unit, step)
-            found.append(
+            timed.append(
                 times
                 if not before or times.done > before[-1]
                 else replace(times, done=before[-1] + 1)
             )
-            taken = started
-        last = max(found[-1].done, taken + self.fetch) + 1
-        return StepEstimate(cycles=last, commands=tuple(found))
+            accepted = started
+        last = max(timed[-1].done, accepted + self.fetch) + 1
+        return StepEstimate(cycles=last, commands=tuple(timed))
 
     def alone(self, commands: Sequence[Command], number: int) -> int:
         """Return the cycles of a run of a single command, with the fetch. Earlier commands have
@@ -268,14 +268,14 @@ class StepModel:
                 data_width=self.vector.data_width,
                 memory=self.vector.memory,
             )
-            found = CommandTimes(
+            result = CommandTimes(
                 number=number,
                 opcode=opcode,
                 started=started,
                 done=started + conversion.cycles + slot_cycles(numerics, command.slot),
                 beats=conversion.write_beats,
             )
-            return found, unit
+            return result, unit
         name = MULTIPLYING[opcode].name
         product = estimate(
             self.machine,
@@ -309,7 +309,7 @@ class StepModel:
                 return None
             if fields[SLOT_FIELDS[name]] and self.class_bits:
                 return self.class_bits
-            return PLANE_BITS * most_planes(fields, name)
+            return PLANE_BITS * max_planes(fields, name)
 
         x, w, dy = map(bits_of, CLASS_NAMES)
         return x, w, dy
@@ -318,7 +318,7 @@ class StepModel:
         self, number: int, command: Command, started: int, times: ChainTimes
     ) -> tuple[CommandTimes, int]:
         done = ended(times)
-        found = CommandTimes(
+        result = CommandTimes(
             number=number,
             opcode=Opcode(command.opcode),
             started=started,
@@ -327,7 +327,7 @@ class StepModel:
             update=bool(command.update),
             beats=times.read_beats + times.write_beats,
         )
-        return found, times.done
+        return result, times.done
 
     def _drained(
         self, number: int, command: Command, started: int, now: int, step: int
@@ -352,9 +352,9 @@ class StepModel:
         self.converter_free = max(free, begun + chain.converted)
         done = begun + ended(chain)
         beats = chain.read_beats + chain.write_beats
-        found = _product_times(number, opcode, started, done, times.product, beats)
+        result = _product_times(number, opcode, started, done, times.product, beats)
         answering = max(0, done - begun - max(chain.done, chain.converted))
-        return replace(found, stalled=times.stalled, answering=answering), begun + chain.done
+        return replace(result, stalled=times.stalled, answering=answering), begun + chain.done
 
 
 def _product_times(

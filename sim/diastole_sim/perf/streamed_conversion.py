@@ -26,15 +26,15 @@ class StreamedReading(TileReading):
     def tile(self, rows: int, cols: int, free: int) -> list[int]:
         """Return when the pieces of a tile are known, as :meth:`TileReading.tile` does. ``free`` is
         ignored: the source of the blocks has already waited for it."""
-        known: list[int] = []
+        piece_cycles: list[int] = []
         col = 0
         for width in self.converter.pieces(cols):
             last = -(-(col + width) // self.block)
             self.accepted = max(self.came[:last])
-            known.append(self.accepted + LANE_START + self.converter.measure_cycles)
+            piece_cycles.append(self.accepted + LANE_START + self.converter.measure_cycles)
             col += width
         del self.came[: -(-cols // self.block)]
-        return known
+        return piece_cycles
 
 
 class StreamedConversion:

@@ -26,11 +26,11 @@ def estimate_transfer(
     bits = 32 * entry_words(table, vector.block)
     chunks = command.count * ceil_div(bits, vector.data_width)
     beats = ceil_div(command.count * bits, vector.data_width)
-    asked = now + REQUEST_CYCLES + step.bit_length()
+    request = now + REQUEST_CYCLES + step.bit_length()
     if command.opcode == Opcode.LOAD:
-        done = asked + vector.memory.read_cycles + chunks
+        done = request + vector.memory.read_cycles + chunks
         return ChainTimes(done=done, answered=0, read_beats=beats, write_beats=0)
     done = now + STORE_CYCLES + chunks * (2 if table in SHARED_TABLES else 1)
-    done = max(done, asked + beats + 2)
+    done = max(done, request + beats + 2)
     answered = done + vector.memory.response_cycles
     return ChainTimes(done=done, answered=answered, read_beats=0, write_beats=beats)

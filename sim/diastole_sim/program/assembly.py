@@ -116,12 +116,12 @@ def assemble(
         if not words:
             continue
         try:
-            found = list(_Line(words, constants or {}, block).instructions())
+            instructions = list(_Line(words, constants or {}, block).instructions())
         except _WrongLine as error:
             problems.append(TextProblem(line=number, text=line.strip(), rule=str(error)))
             continue
-        program += found
-        places += [(number, line.strip())] * len(found)
+        program += instructions
+        places += [(number, line.strip())] * len(instructions)
     if not problems:
         for place, rule in program_problems(
             program, block=block, panels=panels, always_written=always_written
@@ -139,7 +139,7 @@ class _Line:
     def __init__(self, words: list[str], constants: Mapping[str, int], block: int):
         self.words = words
         self.constants = constants
-        self.turns = block.bit_length() - 1
+        self.log2_block = block.bit_length() - 1
 
     def instructions(self) -> Iterator[Instruction]:
         """Yield the instructions of the line."""
@@ -152,9 +152,9 @@ class _Line:
         fields |= self._operands(op)
         yield self._instruction(fields | self._flags())
 
-    def _take(self, wanted: str) -> str:
+    def _take(self, expected: str) -> str:
         if not self.words:
-            raise _WrongLine(f"the line ends where {wanted} is expected")
+            raise _WrongLine(f"the line ends where {expected} is expected")
         return self.words.pop(0)
 
     def _result(self) -> int:
@@ -186,12 +186,12 @@ class _Line:
     def _operands(self, op: MicroOp) -> dict[str, int]:
         fields: dict[str, int] = {}
         for letter in OPERAND_ORDER.get(op, USES[op]):
-            wanted = f"operand {letter} of {op.name.lower()}"
-            word = self._take(wanted)
+            expected = f"operand {letter} of {op.name.lower()}"
+            word = self._take(expected)
             if word == "->":
-                raise _WrongLine(f"-> is written where {wanted} is expected")
+                raise _WrongLine(f"-> is written where {expected} is expected")
             fields[f"negate_{letter}"] = int(word.startswith("-"))
-            source, k = self._source(word.removeprefix("-"), wanted)
+            source, k = self._source(word.removeprefix("-"), expected)
             fields[letter] = source
             if k is None:
                 continue
@@ -202,14 +202,14 @@ class _Line:
                 )
         return fields
 
-    def _source(self, word: str, wanted: str) -> tuple[int, int | None]:
+    def _source(self, word: str, expected: str) -> tuple[int, int | None]:
         """Return the field of an operand, and the number of a constant."""
         if word in _NAMED:
             return _NAMED[word], None
         constant = _CONSTANT.fullmatch(word)
         if constant is not None:
             return Source.CONSTANT, self._constant(constant[1])
-        otherwise = f"{wanted} is neither a register, an input, a constant nor a number"
+        otherwise = f"{expected} is neither a register, an input, a constant nor a number"
         kind, number = self._numbered(word, "rs", otherwise)
         return (Source.S0 if kind == "s" else 0) + number, None
 
@@ -274,10 +274,10 @@ class _Line:
             raise _WrongLine("`turned` takes only the flag `when` and an output")
         output = flags.pop("o")
         fields = flags | {"op": op, "a": register, "c": register, "d": register}
-        for turn in range(self.turns, 0, -1):
-            last = {"o": output} if turn == 1 else {}
-            yield self._instruction(fields | last | {f"turn_{axis}": turn})
-        if not self.turns and output != NO_OUTPUT:
+        for amount in range(self.log2_block, 0, -1):
+            last = {"o": output} if amount == 1 else {}
+            yield self._instruction(fields | last | {f"turn_{axis}": amount})
+        if not self.log2_block and output != NO_OUTPUT:
             yield self._instruction(flags | {"op": MicroOp.MOV, "a": register, "o": output})
 
     @staticmethod
@@ -295,29 +295,29 @@ def disassemble(program: Sequence[Instruction], names: Mapping[int, str] | None 
     ValueError if an instruction breaks a rule that holds for every machine and all streams.
     """
     lines: list[str] = []
-    for number, it in enumerate(program):
-        problems = [rule for _, rule in program_problems([it], block=_LARGEST_BLOCK)]
+    for number, instruction in enumerate(program):
+        problems = [rule for _, rule in program_problems([instruction], block=_LARGEST_BLOCK)]
         if problems:
             raise ValueError(f"instruction {number}: {problems[0]}")
-        lines.append(_text(it, names or {}))
+        lines.append(_text(instruction, names or {}))
     return "".join(f"{line}\n" for line in lines)
 
 
-def _text(it: Instruction, names: Mapping[int, str]) -> str:
-    op = MicroOp(it.op)
-    words = [] if it.d == NO_REGISTER else [f"r{it.d}", "="]
+def _text(instruction: Instruction, names: Mapping[int, str]) -> str:
+    op = MicroOp(instruction.op)
+    words = [] if instruction.d == NO_REGISTER else [f"r{instruction.d}", "="]
     words.append(op.name.lower())
     for letter in OPERAND_ORDER.get(op, USES[op]):
-        sign = "-" if getattr(it, f"negate_{letter}") else ""
-        words.append(sign + _operand(getattr(it, letter), it.k, names))
-    words += [name for name in ("fresh", "keep") if getattr(it, name)]
+        sign = "-" if getattr(instruction, f"negate_{letter}") else ""
+        words.append(sign + _operand(getattr(instruction, letter), instruction.k, names))
+    words += [name for name in ("fresh", "keep") if getattr(instruction, name)]
     for axis in ("lanes", "rows"):
-        if amount := getattr(it, f"turn_{axis}"):
+        if amount := getattr(instruction, f"turn_{axis}"):
             words += ["turn", axis, str(amount)]
     for text, value in WHEN_WORDS.items():
-        if it.when == value:
+        if instruction.when == value:
             words += ["when", *text]
-    words += [] if it.o == NO_OUTPUT else ["->", f"o{it.o}"]
+    words += [] if instruction.o == NO_OUTPUT else ["->", f"o{instruction.o}"]
     return " ".join(words)
 
 

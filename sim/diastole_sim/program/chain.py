@@ -100,18 +100,18 @@ class Chain:
 def register_holds_output(text: str, register: str, output: str) -> bool:
     """Return whether a register, at the end of a text, holds the value that was written to an
     output."""
-    found = False
+    matches = False
     for line in text.splitlines():
         words = line.partition("#")[0].replace("->", " -> ").split()
         moved = words[:2] == ["mov", register]
         if words[:2] == [register, "="]:
-            found = words[-2:] == ["->", output]
+            matches = words[-2:] == ["->", output]
         elif words[-2:] == ["->", output]:
-            found = moved
-    return found
+            matches = moved
+    return matches
 
 
 def lines(*parts: str) -> str:
     """Return a text of all parts that are not empty, without indentation."""
-    found = [line.strip() for part in parts for line in part.splitlines()]
-    return "".join(f"{line}\n" for line in found if line)
+    stripped = [line.strip() for part in parts for line in part.splitlines()]
+    return "".join(f"{line}\n" for line in stripped if line)

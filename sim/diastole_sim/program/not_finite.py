@@ -59,8 +59,8 @@ class WatchedRun(ProgramRun):
                 continue
             name, kind, columns = described(self.program, self.golden.limits.block, area)
             if kind == FLOATS:
-                held = np.ascontiguousarray(self.golden.contents(area))
-                yield name, held.view(kind).reshape(-1, columns)
+                contents = np.ascontiguousarray(self.golden.contents(area))
+                yield name, contents.view(kind).reshape(-1, columns)
 
 
 def first_not_finite(program: TrainingProgram, golden: GoldenMachine, steps: int) -> str | None:

@@ -40,27 +40,27 @@ _OF_THE_MACHINE = {str(LOSS_SCALE), str(INVERSE_LOSS_SCALE)}
 def own_activation(code: OwnCode) -> Activation:
     """Return the activation with the name. OwnCodeError if the object is no activation, or if a
     text of the activation breaks a rule."""
-    found = code.load()
-    if callable(found) and not isinstance(found, Activation):
-        needed = _needed(found, ())
+    loaded = code.load()
+    if callable(loaded) and not isinstance(loaded, Activation):
+        needed = _needed(loaded, ())
         if needed:
             raise OwnCodeError(
                 f"{code}: an activation is called without arguments, but {code.name} needs "
                 f"{_listed(needed)}: give each argument a default"
             )
-        found = guarded(code, f"{code.name}()", found)
-    if not isinstance(found, Activation):
+        loaded = guarded(code, f"{code.name}()", loaded)
+    if not isinstance(loaded, Activation):
         raise OwnCodeError(
             f"{code}: must be an Activation of diastole_sim.program.chains.activations, or "
-            f"a function without arguments that returns an Activation, not {_kind(found)}"
+            f"a function without arguments that returns an Activation, not {_kind(loaded)}"
         )
-    problem = _problem_of(found)
+    problem = _problem_of(loaded)
     if problem is not None:
         raise OwnCodeError(f"{code}: {problem}")
-    for name, make in (("forward", found.forward_chain), ("backward", found.backward_chain)):
+    for name, make in (("forward", loaded.forward_chain), ("backward", loaded.backward_chain)):
         chain = guarded(code, f"{name}", make)
-        _check_chain(code, chain, f"{name}: ", {"kept": found.kept[0]})
-    return found
+        _check_chain(code, chain, f"{name}: ", {"kept": loaded.kept[0]})
+    return loaded
 
 
 def _problem_of(activation: Activation) -> str | None:
@@ -70,10 +70,10 @@ def _problem_of(activation: Activation) -> str | None:
         if not isinstance(value, str):
             return f"{name} must be a text, not {excerpt(value)}"
     kinds = (Kind.F32, Kind.BF16, Kind.MASK)
-    kept: Any = activation.kept
-    each = cast(tuple[Any, ...], kept) if isinstance(kept, tuple) else ()
+    stored: Any = activation.kept
+    each = cast(tuple[Any, ...], stored) if isinstance(stored, tuple) else ()
     if not each or any(one not in kinds for one in each):
-        return f"kept must be a tuple of Kind.F32, Kind.BF16 or Kind.MASK, not {kept!r:.60}"
+        return f"kept must be a tuple of Kind.F32, Kind.BF16 or Kind.MASK, not {stored!r:.60}"
     if not register_holds_output(activation.backward, "r0", "o0"):
         return (
             "backward must leave the gradient by z in r0 and write r0 to o0: the gradient "
@@ -82,11 +82,11 @@ def _problem_of(activation: Activation) -> str | None:
     return _problem_of_constants("constants", activation.constants)
 
 
-def _problem_of_constants(what: str, given: Any) -> str | None:
+def _problem_of_constants(what: str, constants: Any) -> str | None:
     """Return why a value is not a dict of constants by name; None for a correct dict."""
-    if not isinstance(given, Mapping):
-        return f"{what} must be a dict of numbers by name, not {_kind(given)}"
-    for name, value in cast(Mapping[Any, Any], given).items():
+    if not isinstance(constants, Mapping):
+        return f"{what} must be a dict of numbers by name, not {_kind(constants)}"
+    for name, value in cast(Mapping[Any, Any], constants).items():
         if not isinstance(name, str) or _CONSTANT.fullmatch(f"K[{name}]") is None:
             return f"{what}: a name is a word without spaces or brackets, not {excerpt(name)}"
         try:
@@ -95,8 +95,10 @@ def _problem_of_constants(what: str, given: Any) -> str | None:
         except (TypeError, ValueError, OverflowError):
             fits = False
         if not fits:
-            said = repr(value) if isinstance(value, str) else excerpt(value)
-            return f"{what}: {name} must be a finite number in the range of float32, not {said:.60}"
+            shown = repr(value) if isinstance(value, str) else excerpt(value)
+            return (
+                f"{what}: {name} must be a finite number in the range of float32, not {shown:.60}"
+            )
     return None
 
 
@@ -112,16 +114,16 @@ def _check_chain(code: OwnCode, chain: Chain, what: str, kinds: Mapping[str, Kin
     }
     for stream, line in used.items():
         if stream not in ports | outputs:
-            known = ", ".join(f"{each} ({name})" for each, name in (ports | outputs).items())
-            raise _wrong(code, what, line, f"there is no stream {stream}, only {known}")
+            names = ", ".join(f"{each} ({name})" for each, name in (ports | outputs).items())
+            raise _wrong(code, what, line, f"there is no stream {stream}, only {names}")
     for stream, name in outputs.items():
         if stream not in used:
             raise OwnCodeError(f"{code}: {what}no line writes {stream}, {name}")
     for line in _lines(chain.text):
         for name in _CONSTANT.findall(line):
             if name not in chain.constants and name not in _OF_THE_MACHINE:
-                known = ", ".join(chain.constants) or "none"
-                raise _wrong(code, what, line, f"there is no constant {name}, only {known}")
+                names = ", ".join(chain.constants) or "none"
+                raise _wrong(code, what, line, f"there is no constant {name}, only {names}")
     first = None
     for block in BLOCKS:
         error = _refused(chain, block, kinds)
@@ -214,9 +216,9 @@ class OwnOptimiser:
 
     def chain(self, options: Options) -> Chain:
         if options not in self._chains:
-            found = self._call("chain", options)
-            self._check_update(found, options)
-            self._chains[options] = found
+            chain = self._call("chain", options)
+            self._check_update(chain, options)
+            self._chains[options] = chain
         return self._chains[options]
 
     def constants(self) -> Mapping[str, float]:
@@ -226,14 +228,14 @@ class OwnOptimiser:
 
     def of_step(self, step: int) -> Mapping[str, float]:
         if step not in self._steps:
-            found = self._numbers("of_step", step)
-            both = set(found) & set(self.constants())
+            numbers = self._numbers("of_step", step)
+            both = set(numbers) & set(self.constants())
             if both:
                 raise OwnCodeError(
                     f"{self._code}: {_listed(sorted(both))} is in constants() and in "
                     "of_step(): keep only one"
                 )
-            self._steps[step] = found
+            self._steps[step] = numbers
         return self._steps[step]
 
     def check(self) -> None:
@@ -260,13 +262,13 @@ class OwnOptimiser:
         return guarded(self._code, f"{name}({shown_arguments})", call)
 
     def _numbers(self, name: str, *arguments: int) -> Mapping[str, float]:
-        found = self._call(name, *arguments)
+        numbers = self._call(name, *arguments)
         what = f"{name}({', '.join(map(str, arguments))})"
         with self._code.running(f"{self._code}: reading the result of {what} fails: "):
-            problem = _problem_of_constants(what, found)
+            problem = _problem_of_constants(what, numbers)
             if problem is not None:
                 raise OwnCodeError(f"{self._code}: {problem}")
-            return {each: float(value) for each, value in found.items()}
+            return {each: float(value) for each, value in numbers.items()}
 
     def _check_update(self, chain: object, options: Options) -> None:
         code, what = self._code, "chain(options)"
@@ -275,22 +277,22 @@ class OwnOptimiser:
                 f"{code}: {what} must return the result of update_chain, not {_kind(chain)}"
             )
         state = [name for name in chain.outputs if name not in OWN_STREAMS]
-        wanted = ["w", *state, *(["image"] if options.image and not options.bias else [])]
+        outputs = ["w", *state, *(["image"] if options.image and not options.bias else [])]
         inputs = {"g", "w", *state}
-        if set(chain.outputs) != set(wanted) or set(chain.inputs) != inputs:
+        if set(chain.outputs) != set(outputs) or set(chain.inputs) != inputs:
             raise OwnCodeError(
                 f"{code}: {what} must return the result of update_chain, with inputs g, w "
                 "and the state, and outputs w, the state and image; the inputs are "
                 f"{_listed(chain.inputs)}, the outputs {_listed(chain.outputs)}"
             )
-        known = {*self.constants(), *self.of_step(0), CLIP_FACTOR}
+        defined = {*self.constants(), *self.of_step(0), CLIP_FACTOR}
         for name, value in chain.constants.items():
-            if value is None and name not in known:
+            if value is None and name not in defined:
                 raise OwnCodeError(
                     f"{code}: the text uses K[{name}], but constants() and of_step(step) "
-                    f"only define {_listed(sorted(known - {CLIP_FACTOR}))}"
+                    f"only define {_listed(sorted(defined - {CLIP_FACTOR}))}"
                 )
-        panels = {name: Kind.PANEL for name in (*chain.inputs, *wanted) if name in ("w", *state)}
+        panels = {name: Kind.PANEL for name in (*chain.inputs, *outputs) if name in ("w", *state)}
         for kinds in ({}, panels):
             _check_chain(code, chain, f"{what}: ", kinds)
 
@@ -299,18 +301,18 @@ def _parameters(made: Callable[..., Any]) -> Mapping[str, inspect.Parameter]:
     """Return the parameters that can be passed by name; none if Python does not know the
     parameters."""
     try:
-        found = inspect.signature(made).parameters
+        parameters = inspect.signature(made).parameters
     except (TypeError, ValueError):
         return {}
     kinds = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
-    return {name: each for name, each in found.items() if each.kind in kinds}
+    return {name: each for name, each in parameters.items() if each.kind in kinds}
 
 
-def _needed(made: Callable[..., Any], given: Sequence[str]) -> list[str]:
-    """Return the names of parameters without a default that are not in ``given``."""
+def _needed(made: Callable[..., Any], supplied: Sequence[str]) -> list[str]:
+    """Return the names of parameters without a default that are not in ``supplied``."""
     empty = inspect.Parameter.empty
     parameters = _parameters(made)
-    return [n for n, each in parameters.items() if each.default is empty and n not in given]
+    return [n for n, each in parameters.items() if each.default is empty and n not in supplied]
 
 
 def _listed(names: Any) -> str:

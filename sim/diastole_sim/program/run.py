@@ -125,8 +125,8 @@ class ProgramRun:
         run."""
         layers = itertools.count()
         names = (f"layer {layer} {each}" for layer in layers for each in ("w", "bias w"))
-        found = itertools.takewhile(lambda name: name in self.program.areas, names)
-        return {name: self.floats(name) for name in found}
+        present = itertools.takewhile(lambda name: name in self.program.areas, names)
+        return {name: self.floats(name) for name in present}
 
     def widths(self) -> Words:
         """Return the widths in the slots at the end of all steps done, (steps, slots)."""
@@ -137,8 +137,8 @@ class ProgramRun:
         area = self.program.areas[name]
         columns = area.shape[-1]
         rows = area.length // area.pitch if area.pitch else 1
-        found = self.machine.read_rows(area.address, rows, area.pitch, 4 * columns)
-        return np.ascontiguousarray(found).view("<u4").reshape(area.shape)
+        contents = self.machine.read_rows(area.address, rows, area.pitch, 4 * columns)
+        return np.ascontiguousarray(contents).view("<u4").reshape(area.shape)
 
     def ring(self, name: str, first: int, step_end: int, counters: Counter[str]) -> None:
         """Run the commands of an area from number ``first`` on, until the commands end or the
@@ -153,11 +153,11 @@ class ProgramRun:
 
     def require_done(self, outcome: Outcome, counters: Counter[str]) -> None:
         """Add the machine's counts to the sums. MachineStoppedError if the machine stopped."""
-        found = self.machine.counters()
-        counters.update(found)
+        counts = self.machine.counters()
+        counters.update(counts)
         self.reported.update(self.machine.reported())
         if outcome.error != ErrorCode.NONE:
-            raise MachineStoppedError(outcome, step=self.machine.step, counters=found)
+            raise MachineStoppedError(outcome, step=self.machine.step, counters=counts)
 
 
 def golden_machine(

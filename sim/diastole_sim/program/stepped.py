@@ -36,10 +36,10 @@ def in_their_order(
 def areas_written(machine: GoldenMachine, command: Command) -> list[Area]:
     """Return the areas that a command is about to write, as far as the areas can be read."""
     try:
-        found = machine.written_areas(command)
+        areas = machine.written_areas(command)
     except StoppedError:  # a refused command writes nothing
         return []
-    return [area for area in found if area.table is None or area.table in STORABLE_TABLES]
+    return [area for area in areas if area.table is None or area.table in STORABLE_TABLES]
 
 
 def described(program: TrainingProgram, block: int, area: Area) -> tuple[str, str, int]:

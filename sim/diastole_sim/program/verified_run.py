@@ -35,9 +35,9 @@ class CommandCost:
     def to_json(self) -> dict[str, Any]:
         """Return the costs as plain values."""
         waits = {cause: self.counters[name] for cause, name in WAIT_REGISTERS.items()}
-        found = {"number": self.number, "opcode": self.opcode, "runs": self.runs}
+        document = {"number": self.number, "opcode": self.opcode, "runs": self.runs}
         counted = {name: self.counters[name] for name in ("cycles_total", "busy_slots")}
-        return found | counted | {"waits": waits}
+        return document | counted | {"waits": waits}
 
 
 def memory_needed(program: TrainingProgram, limits: Limits) -> int:
@@ -123,8 +123,8 @@ class VerifiedRun(ProgramRun):
         """Return the contents of an area of the machine, side by side. A table is first stored to
         memory."""
         if area.table is None:
-            found = self.machine.read_rows(area.first, area.count, area.pitch, area.length)
-            return found.reshape(-1)
+            rows = self.machine.read_rows(area.first, area.count, area.pitch, area.length)
+            return rows.reshape(-1)
         place = self.program.memory_bytes
         scratch = place + COMMAND_BYTES
         store = Command.store(area.table, address=scratch, first=area.first, count=area.length)

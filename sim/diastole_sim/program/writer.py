@@ -93,24 +93,24 @@ class Writer:
         """Return the commands that ``write`` appends, as a separate list."""
         before, self.commands = self.commands, CommandList()
         write()
-        found, self.commands = self.commands, before
-        return found
+        segment, self.commands = self.commands, before
+        return segment
 
     def load_tables(self, initial: dict[str, bytes], name: str) -> CommandList:
         """Return commands that fill the tables of the chains. The bytes of the tables are added to
         ``initial``, in areas whose names end in ``name``."""
         tables, commands = self.tables, CommandList()
         constants = tables.constant_values()
-        for which, data, count in (
+        for table, data, count in (
             (VectorTable.INSTRUCTIONS, tables.instruction_bytes(), len(tables.instructions)),
             (VectorTable.CONSTANTS, constants.tobytes(), len(constants)),
             (VectorTable.DESCRIPTORS, tables.descriptor_bytes(), len(tables.descriptors())),
         ):
             if count:
-                label = f"{which.name.lower()} of {name}"
+                label = f"{table.name.lower()} of {name}"
                 area = self.plan.take(label, "table", (count,), len(data))
                 initial[area.name] = data
-                load = Command.load(which, address=area.address, first=0, count=count)
+                load = Command.load(table, address=area.address, first=0, count=count)
                 commands.add(load, alone=True)
         return commands
 
@@ -221,34 +221,34 @@ class Writer:
     def _planes_of(self, product: ProductOf) -> dict[str, int]:
         """Return the number of planes by operand, for operands with several planes whose slot does
         not give the number."""
-        found = {
+        planes = {
             name: self._planes(name)
             for name, image in product.operands.items()
             if not image.by_slot
         }
-        return {name: count for name, count in found.items() if count > 1}
+        return {name: count for name, count in planes.items() if count > 1}
 
     def _outputs(
         self, use: ChainCall, product: ProductOf | None
     ) -> tuple[dict[str, BoundStream], dict[str, BoundStream]]:
         """Return the outputs of a chain as streams, and the streams of floats that are converted
         afterwards."""
-        found: dict[str, BoundStream] = {}
+        streams: dict[str, BoundStream] = {}
         for name, output in use.outputs.items():
             if isinstance(output, PlannedImage):
-                found[name] = BoundStream(name=output.name, descriptor=output.descriptor())
+                streams[name] = BoundStream(name=output.name, descriptor=output.descriptor())
             else:
-                found[name] = output
+                streams[name] = output
         images = {n: each for n, each in use.outputs.items() if isinstance(each, PlannedImage)}
         apart = [name for name, each in images.items() if self._apart_from(each, product)]
         as_floats = {name: self._floats_of(images[name]) for name in apart}
         if (
             len(as_floats) < len(images)
             and product is not None
-            and not self._fits(use, found, product)
+            and not self._fits(use, streams, product)
         ):
             as_floats = {name: self._floats_of(image) for name, image in images.items()}
-        return found | as_floats, as_floats
+        return streams | as_floats, as_floats
 
     def _apart_from(self, image: PlannedImage, product: ProductOf | None) -> bool:
         """Return whether no chain can make an image. Over memory a chain makes no image wider than
@@ -330,10 +330,10 @@ class Writer:
         sizes = {"m": product.m, "n": product.n, "k": product.k}
         t, lanes, contraction = (-(-sizes[axis] // self.plan.block) for axis in multiplied.loops)
         planes = self._planes_of(product) | dict.fromkeys(_slots_of(product), max(PLANE_CHOICES))
-        streamed, held = (planes.get(each.tensor_class, 1) for each in multiplied.factors)
+        streamed, stationary = (planes.get(each.tensor_class, 1) for each in multiplied.factors)
         cut = replace(tile, chunk=nests.chunk[0])
         for nest in (replace(cut, keep="held"), cut, tile):
-            if nests.problem(nest, (t, lanes, contraction), (streamed, held)) is None:
+            if nests.problem(nest, (t, lanes, contraction), (streamed, stationary)) is None:
                 return nest
         return DEFAULT_NEST
 

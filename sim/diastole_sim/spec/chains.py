@@ -73,19 +73,19 @@ def chain_faults(
     if program_problems(
         program,
         block=limits.block,
-        panels=[number for number, it in reads.items() if it.kind == Kind.PANEL],
-        always_written=[number for number, it in writes.items() if it.kind in ONCE_A_BLOCK],
+        panels=[number for number, stream in reads.items() if stream.kind == Kind.PANEL],
+        always_written=[number for number, stream in writes.items() if stream.kind in ONCE_A_BLOCK],
     ):
         codes.add(ErrorCode.BAD_PROGRAM)
-    kinds = [it.kind for it in writes.values()]
+    kinds = [stream.kind for stream in writes.values()]
     if kinds.count(Kind.IMAGE) > 1:  # there is a single converter
         codes.add(ErrorCode.BAD_STREAM)
-    read_kinds = [it.kind for it in reads.values()]
+    read_kinds = [stream.kind for stream in reads.values()]
     if command.opcode in CHAINED and Kind.PRODUCT not in read_kinds:  # nothing would take it
         codes.add(ErrorCode.BAD_STREAM)
     if command.opcode in CHAINED and not _has_whole_rows(command, limits):
         codes |= {ErrorCode.BAD_STREAM} if Kind.ROW in kinds else set()
-        images = [it.tensor_class for it in writes.values() if it.kind == Kind.IMAGE]
+        images = [stream.tensor_class for stream in writes.values() if stream.kind == Kind.IMAGE]
         accepted = (_accepts_patches(command, each, limits, limits.vector) for each in images)
         codes |= set() if all(accepted) else {ErrorCode.NEST}
     return codes
@@ -108,22 +108,22 @@ def _bad_streams(
         constants=CONSTANTS,
         choices=limits.choices,
     )
-    images = [it for it in writes.values() if it.kind == Kind.IMAGE]
+    images = [stream for stream in writes.values() if stream.kind == Kind.IMAGE]
     cut = command.opcode in CHAINED and not _has_whole_rows(command, limits)
     widest = (*([limits.max_convert_cols] * len(vector.fed) if cut else vector.fed), 0)
-    if any(walk.cols > widest[it.tensor_class] for it in images):
+    if any(walk.cols > widest[stream.tensor_class] for stream in images):
         return True
     return any(
         stream_problems(
-            it,
+            stream,
             walk,
             stream_limits,
             output=output,
             of_product=command.opcode in CHAINED,
-            index_list=descriptors[it.aux] if it.aux < SLOTS else None,
+            index_list=descriptors[stream.aux] if stream.aux < SLOTS else None,
         )
         for output, streams in ((False, reads), (True, writes))
-        for it in streams.values()
+        for stream in streams.values()
     )
 
 

@@ -21,7 +21,7 @@ from diastole_sim.spec.command_table import (
 )
 from diastole_sim.spec.formats import Format
 from diastole_sim.spec.limits import STORABLE_TABLES, VectorTable
-from diastole_sim.spec.micro import MOST_INSTRUCTIONS
+from diastole_sim.spec.micro import MAX_INSTRUCTIONS
 from diastole_sim.spec.nest import KEEP_VALUES, OUTER, Nest
 from diastole_sim.spec.numerics import CLASS_NAMES
 from diastole_sim.spec.require import require_choice, require_int
@@ -61,7 +61,7 @@ class ProgramPlace:
     streams: int
 
     def __post_init__(self) -> None:
-        require_int("length", self.length, 1, MOST_INSTRUCTIONS)
+        require_int("length", self.length, 1, MAX_INSTRUCTIONS)
 
     def fields(self) -> dict[str, int]:
         """Return the command's fields for the program."""
@@ -235,10 +235,10 @@ class Command:
     ) -> "Command":
         """Return a product, without the fields of a chain."""
         used = {field.name for field in fields_of(opcode)}
-        wanted = used & set(ADDRESS_FIELDS)
-        if set(addresses) not in (wanted, wanted - {"address_dy_m"}):
+        expected = used & set(ADDRESS_FIELDS)
+        if set(addresses) not in (expected, expected - {"address_dy_m"}):
             raise ValueError(
-                f"{opcode.name.lower()} needs {', '.join(sorted(wanted))}, "
+                f"{opcode.name.lower()} needs {', '.join(sorted(expected))}, "
                 f"not {', '.join(sorted(addresses)) or 'nothing'}"
             )
         classes = {name: place for name, place in OPERAND_CLASSES.items() if name in used}

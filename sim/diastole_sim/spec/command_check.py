@@ -31,7 +31,7 @@ from diastole_sim.spec.command_table import (
     reserved_mask,
 )
 from diastole_sim.spec.limits import INSTRUCTIONS, PLANE_CHOICES, Limits
-from diastole_sim.spec.micro import MOST_INSTRUCTIONS
+from diastole_sim.spec.micro import MAX_INSTRUCTIONS
 from diastole_sim.spec.nest import KEEP_VALUES, OUTER, Nest
 from diastole_sim.spec.numerics import CLASS_NAMES
 from diastole_sim.spec.stream_table import SLOTS, STREAMS
@@ -43,9 +43,9 @@ def decode(data: bytes, limits: Limits) -> Command:
     if len(data) != COMMAND_BYTES:
         raise ValueError(f"a command is {COMMAND_BYTES} bytes, not {len(data)}")
     bits = int.from_bytes(data, "little")
-    found = faults(bits, limits)
+    codes = faults(bits, limits)
     for code in PRECEDENCE:
-        if code in found:
+        if code in codes:
             raise MalformedCommandError(code)
     assert len(fields(Command)) == len(FIELDS)
     return Command(**_values(bits, fields_of(Opcode(bits & 0xFF))))
@@ -77,13 +77,13 @@ def _bad_nest(opcode: Opcode, used: dict[str, int], limits: Limits) -> bool:
     (product,) = MULTIPLYING[opcode].products
     t, lanes, contraction = (-(-used[axis] // limits.block) for axis in product.loops)
     streaming, stationary = (
-        most_planes(used, operand.tensor_class) if limits.has_planes else 1
+        max_planes(used, operand.tensor_class) if limits.has_planes else 1
         for operand in product.factors
     )
     return accepted.problem(nest, (t, lanes, contraction), (streaming, stationary)) is not None
 
 
-def most_planes(used: Mapping[str, int], tensor_class: str) -> int:
+def max_planes(used: Mapping[str, int], tensor_class: str) -> int:
     """Return the most planes that an operand of a product can have, by the fields of the command.
     If a scale slot decides the planes, return the largest number of planes that a slot may hold."""
     if used[SLOT_FIELDS[tensor_class]]:
@@ -125,14 +125,14 @@ def lengths_of(opcode: Opcode) -> tuple[str, ...]:
 
 def _too_large(opcode: Opcode, used: dict[str, int], limits: Limits) -> bool:
     """Return whether a size, or a place in a table, is beyond what the machine holds."""
-    most = dict.fromkeys(SIZES, limits.max_size)
+    largest = dict.fromkeys(SIZES, limits.max_size)
     if opcode == Opcode.CONVERT:
-        most["n"] = min(limits.max_size, limits.max_convert_cols)
-    if any(used[name] > most[name] for name in SIZES if name in used):
+        largest["n"] = min(limits.max_size, limits.max_convert_cols)
+    if any(used[name] > largest[name] for name in SIZES if name in used):
         return True
     if opcode in CHAINS:
         return (
-            used["program_length"] > MOST_INSTRUCTIONS
+            used["program_length"] > MAX_INSTRUCTIONS
             or used["program"] + used["program_length"] > INSTRUCTIONS
             or used["streams"] + STREAMS > SLOTS
         )

@@ -412,8 +412,8 @@ class ImageLayout:
         runs = fields.reshape(self.row_blocks, self.row_groups, self.group.runs, self.block)
         vectors = np.arange(self.row_vectors)
         groups = vectors * self.vector // (GROUP_BLOCKS * self.block)
-        found = runs[:, groups, vectors % self.group.runs]  # RB, vectors of a row, B
-        return found.transpose(0, 2, 1).reshape(-1, self.row_vectors)
+        exponents = runs[:, groups, vectors % self.group.runs]  # RB, vectors of a row, B
+        return exponents.transpose(0, 2, 1).reshape(-1, self.row_vectors)
 
     # Element fields.
 

@@ -18,7 +18,7 @@ INSTRUCTIONS = 256
 """Most instructions of all programs in a vector unit."""
 SCALE_SLOTS = 255
 """Scale slots of a vector unit. A slot has :func:`slot_words` entries of the table ``AMAX``."""
-MOST_ENTRIES = 2**24
+MAX_ENTRIES = 2**24
 """Most entries of any table, or vectors of a panel, in any machine."""
 
 
@@ -104,7 +104,7 @@ class VectorLimits:
     patches: PatchLimits | None = None
 
     def __post_init__(self) -> None:
-        require_int("panel_vectors", self.panel_vectors, 2, MOST_ENTRIES)
+        require_int("panel_vectors", self.panel_vectors, 2, MAX_ENTRIES)
         for name, columns in zip(CLASS_NAMES, self.fed, strict=True):
             require_int(f"fed columns of class {name}", columns, 0, MAX_SIZE)
 

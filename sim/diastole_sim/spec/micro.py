@@ -16,7 +16,7 @@ from enum import IntEnum
 from diastole_sim.spec.require import require_int
 
 MICRO_BITS = 64
-MOST_INSTRUCTIONS = 32
+MAX_INSTRUCTIONS = 32
 """Most instructions of a program."""
 REGISTERS = 16
 """Number of registers. A register holds a block."""
@@ -246,11 +246,11 @@ def program_problems(
     ``panels``: numbers of the input streams in the panel. ``always_written``: numbers of the output
     streams with exactly one write in every block.
     """
-    found: list[tuple[int | None, str]] = []
-    if not 1 <= len(program) <= MOST_INSTRUCTIONS:
-        found.append((None, f"has {len(program)} instructions, not 1 to {MOST_INSTRUCTIONS}"))
+    problems: list[tuple[int | None, str]] = []
+    if not 1 <= len(program) <= MAX_INSTRUCTIONS:
+        problems.append((None, f"has {len(program)} instructions, not 1 to {MAX_INSTRUCTIONS}"))
     for number, instruction in enumerate(program):
-        found += [(number, text) for text in _faults(instruction, block, panels)]
+        problems += [(number, text) for text in _faults(instruction, block, panels)]
     for stream in always_written:
         for when in (When.LAST, When.NOT_LAST):
             times = [
@@ -259,11 +259,11 @@ def program_problems(
                 if each.output == stream and each.when in (When.ALWAYS, when, When.FIRST)
             ]
             if len(times) != 1 or times[0] == When.FIRST:
-                found.append(
+                problems.append(
                     (None, f"must write output stream {stream} exactly once in every block")
                 )
                 break
-    return found
+    return problems
 
 
 def _faults(instruction: Instruction, block: int, panels: Sequence[int]) -> Iterator[str]:
@@ -305,11 +305,11 @@ def _operand_c_faults(instruction: Instruction, name: str, block: int) -> Iterat
     if changes and "c" not in instruction.operands:
         yield f"{name} has no operand c for {changes[0].replace('_', ' ')}"
         return
-    most = block.bit_length() - 1
+    limit = block.bit_length() - 1
     for field in ("turn_lanes", "turn_rows"):
-        if getattr(instruction, field) > most:
+        if getattr(instruction, field) > limit:
             value = getattr(instruction, field)
-            yield (f"{field.replace('_', ' ')} must be at most log2 B = {most}, not {value}")
+            yield (f"{field.replace('_', ' ')} must be at most log2 B = {limit}, not {value}")
     if instruction.turn_rows and instruction.c >= REGISTERS:
         yield "only the rows of a register can be turned"
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from diastole_sim.spec.require import excerpt, require_choice, require_int, whole_number
 
-MOST_BLOCKS = 4096
+MAX_BLOCKS = 4096
 """Most blocks of any length of a nest: far beyond the use of any array, so that a slip is seen."""
 OUTER = ("t", "l")
 KEEP_VALUES = ("none", "stream", "held", "both")
@@ -46,7 +46,7 @@ class Nest:
 
     def __post_init__(self) -> None:
         for name in LENGTHS:
-            require_int(name, getattr(self, name), 0, MOST_BLOCKS)
+            require_int(name, getattr(self, name), 0, MAX_BLOCKS)
         require_choice("outer", self.outer, OUTER)
         require_choice("keep", self.keep, KEEP_VALUES)
 

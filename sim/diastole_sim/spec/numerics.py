@@ -37,9 +37,9 @@ WIDTHS = (2, 4, 6, 8)
 DEFAULT_WIDTHS = (2, 4)
 SOURCES = ("current", "delayed", "given")
 """Sources of a tensor's scale: the data, the data in steps before, or the host."""
-MOST_HISTORY = 1024
+MAX_HISTORY = 1024
 """Most steps before whose tensors give a ``delayed`` scale."""
-MOST_MARGIN = 15
+MAX_MARGIN = 15
 """Most binades by which a ``delayed`` scale is raised."""
 MIN_WINDOW, MAX_WINDOW = 8, 48
 
@@ -132,8 +132,8 @@ class Numerics:
             require_int("window", self.window, MIN_WINDOW, MAX_WINDOW)
         require_choice("special", self.special, SPECIALS)
         require_choice("source", self.source, SOURCES)
-        require_int("history", self.history, 1, MOST_HISTORY)
-        require_int("margin", self.margin, 0, MOST_MARGIN)
+        require_int("history", self.history, 1, MAX_HISTORY)
+        require_int("margin", self.margin, 0, MAX_MARGIN)
         require_widths(self.widths)
         for _, text in contradictions(self):
             raise ValueError(text)
@@ -246,7 +246,7 @@ class Numerics:
         return self.block_sum_bits + self.fraction + grown
 
     @property
-    def most_accumulator_bits(self) -> int:
+    def max_accumulator_bits(self) -> int:
         """Largest W. Under rounding to nearest, a chunk moves a float by at most twice the chunk's
         own sum, and the first chunk by its sum. The float stays below 2^63 if chunks have 2^i
         blocks. For chunks of any different length W must be a bit less."""
@@ -414,20 +414,20 @@ def contradictions(numerics: Numerics) -> Iterator[tuple[tuple[str, ...], str]]:
         )
         return
     width = numerics.accumulator_bits
-    most = numerics.most_accumulator_bits
-    if width > most:
+    limit = numerics.max_accumulator_bits
+    if width > limit:
         sum_bits, f, g = numerics.block_sum_bits, numerics.fraction, numerics.headroom
-        most_sum = most - sum_bits
+        max_sum = limit - sum_bits
         advice = (
-            f"choose F + G of at most {most_sum}"
-            if most_sum >= 1
+            f"choose F + G of at most {max_sum}"
+            if max_sum >= 1
             else "no F and G are small enough; choose a cell.window of 16 or 24"
         )
         yield (
             ("cell.window", "accumulator.fraction", "accumulator.headroom"),
             (
                 "accumulator.fraction (F) and accumulator.headroom (G) must make SW + F + "
-                f"G at most {most} bits, not {sum_bits} + {f} + {g} = {width}; SW follows "
+                f"G at most {limit} bits, not {sum_bits} + {f} + {g} = {width}; SW follows "
                 f"from the formats, cell.window and array.block: {advice}"
             ),
         )
@@ -450,9 +450,9 @@ def _unspecified(
 def _misdrawn(numerics: Numerics) -> Iterator[tuple[tuple[str, ...], str]]:
     """Yield draws with too few or too many bits for the kind."""
     kind, bits = numerics.rounding_kind, numerics.random_bits
-    fewest, most = RANDOM_BITS[kind]
-    if not fewest <= bits <= most:
-        accepted = f"an integer in {fewest}..{most}" if fewest < most else f"{most}"
+    minimum, maximum = RANDOM_BITS[kind]
+    if not minimum <= bits <= maximum:
+        accepted = f"an integer in {minimum}..{maximum}" if minimum < maximum else f"{maximum}"
         yield (
             ("rounding.bits", "rounding.kind"),
             f"rounding.bits must be {accepted} where rounding.kind is {kind}, not {bits}",

@@ -7,7 +7,7 @@ from diastole_sim.spec.numerics import Numerics
 from diastole_sim.spec.operations import AXES, Operation, Tensor
 from diastole_sim.spec.require import excerpt, require_choice, require_int, whole_number
 
-MOST_PARTS = 4096
+MAX_PARTS = 4096
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,7 +24,7 @@ class ProductPart:
 
     def __post_init__(self) -> None:
         require_choice("axis", self.axis, AXES)
-        require_int("count", self.count, 1, MOST_PARTS)
+        require_int("count", self.count, 1, MAX_PARTS)
         require_int("index", self.index, 0, self.count - 1)
 
     def __str__(self) -> str:

@@ -16,8 +16,8 @@ from diastole_sim.spec.micro import (
     FLOOR,
     INPUTS,
     INVERSE,
+    MAX_INSTRUCTIONS,
     MICRO_BITS,
-    MOST_INSTRUCTIONS,
     NO_OUTPUT,
     NO_REGISTER,
     OUTPUTS,
@@ -95,7 +95,7 @@ def program_lines(limits: Limits) -> list[str]:
     """Return a document's lines for one machine. ValueError if the machine has no vector unit."""
     if limits.vector is None:
         raise ValueError("a machine without a vector unit has no programs")
-    chains = _CHAINS.format(most=MOST_INSTRUCTIONS, b=limits.block, registers=REGISTERS)
+    chains = _CHAINS.format(most=MAX_INSTRUCTIONS, b=limits.block, registers=REGISTERS)
     instructions = _INSTRUCTIONS.format(bits=MICRO_BITS, d=NO_REGISTER, o=NO_OUTPUT)
     if limits.block >= 1 << FAR_ROTATION:
         instructions += _FAR_ROTATIONS
@@ -158,8 +158,8 @@ def _sources() -> list[str]:
 
 
 def _stream_fields(limits: Limits) -> list[str]:
-    kept = (f for f in STREAM_FIELDS if limits.has_choices or f.name not in CHOICE_FIELDS)
-    rows = ((f"{f.low + f.bits - 1}:{f.low}", f.name, f.meaning) for f in kept)
+    selected = (f for f in STREAM_FIELDS if limits.has_choices or f.name not in CHOICE_FIELDS)
+    rows = ((f"{f.low + f.bits - 1}:{f.low}", f.name, f.meaning) for f in selected)
     return table("bits", "field of a stream", "meaning", rows=rows)
 
 

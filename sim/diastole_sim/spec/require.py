@@ -7,7 +7,7 @@ from math import inf, isfinite
 from typing import TypeVar
 
 T = TypeVar("T")
-MOST_DIGITS = 40
+MAX_DIGITS = 40
 """Digits of the longest accepted number. Python itself refuses some thousands of digits, with an
 error text of its own."""
 _REAL = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
@@ -26,9 +26,9 @@ def excerpt(value: object) -> str:
 
 def whole_number(text: str) -> int | None:
     """Return the number in a text of digits 0 to 9. None for any different text, and for more
-    digits than :data:`MOST_DIGITS`."""
+    digits than :data:`MAX_DIGITS`."""
     whole = text.isascii() and text.isdecimal()
-    return int(text) if whole and len(text) <= MOST_DIGITS else None
+    return int(text) if whole and len(text) <= MAX_DIGITS else None
 
 
 def signed_number(text: str) -> int | None:

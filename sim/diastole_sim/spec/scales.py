@@ -102,8 +102,8 @@ def delayed_exponent(maxima: Sequence[int], storage: TensorClass, margin: int) -
     largest = max(maxima)
     if largest == 0:
         return None
-    most = storage.format.tensor_exponents[1] if storage.format.two_level else MAX_EXPONENT
-    return min(amax_exponent(largest, storage) + margin, most)
+    limit = storage.format.tensor_exponents[1] if storage.format.two_level else MAX_EXPONENT
+    return min(amax_exponent(largest, storage) + margin, limit)
 
 
 def scale_codes(
@@ -121,14 +121,14 @@ def scale_codes(
     divisor, shift = (np.int64(3), 18) if largest == 6 else (np.int64(1), 19)
     binade = exponents_of(amax) - 3 - exponent + upper
     lowest = 1 - SCALE_FORMAT.bias
-    kept = np.maximum(binade, lowest)
-    divisor = divisor << np.minimum(shift + upper + kept - binade, MAX_QUOTIENT_SHIFT)
+    clipped = np.maximum(binade, lowest)
+    divisor = divisor << np.minimum(shift + upper + clipped - binade, MAX_QUOTIENT_SHIFT)
     whole, rest = np.divmod(s, divisor)
     if storage.scale == "up":
         whole += rest > 0
     else:
         whole += (2 * rest > divisor) | ((2 * rest == divisor) & (whole & 1 == 1))
-    code = ((kept - lowest) << SIGNIFICAND_FRACTION) + whole
+    code = ((clipped - lowest) << SIGNIFICAND_FRACTION) + whole
     return np.where(amax == 0, 0, np.minimum(code, SCALE_FORMAT.max_code))
 
 

@@ -34,7 +34,7 @@ CRC_RESIDUE = 0xDEBB20E3
 """Content of the register after a frame with its FCS."""
 WORD_BYTES = 4
 HEAD_WORDS = 2
-MOST_WORDS = 255
+MAX_WORDS = 255
 """Most words of data in a frame."""
 LINK_MAGIC = int.from_bytes(b"DLNK", "little")
 LINK_VERSION = 0x0001_0000
@@ -94,7 +94,7 @@ class Frame:
         require_int("status", self.status, 0, 7)
         require_int("sequence", self.sequence, 0, SEQUENCES - 1)
         require_int("address", self.address, 0, 2**32 - 1)
-        require_int("words", self.words, 0, MOST_WORDS)
+        require_int("words", self.words, 0, MAX_WORDS)
 
     def encode(self) -> bytes:
         """Return the octets, without flags and FCS."""

@@ -69,9 +69,9 @@ class Cache:
         if damage(entry) is not None:
             with _locked(self.folder / f"{key}.lock") as free:
                 assert free
-                found = damage(entry)  # a process that had the lock may have mended the entry
-                if found is not None:
-                    self._make(key, found, make)
+                problem = damage(entry)  # a process that had the lock may have mended the entry
+                if problem is not None:
+                    self._make(key, problem, make)
         with contextlib.suppress(OSError):  # damaged in the meantime, and being mended
             os.utime(entry / RECORD)
         return entry
@@ -126,8 +126,8 @@ class Cache:
         return True
 
     def _entries(self) -> list[Path]:
-        found = self.folder.glob(f"*/{RECORD}")
-        return [path.parent for path in found if not path.parent.name.startswith(MAKING)]
+        records = self.folder.glob(f"*/{RECORD}")
+        return [path.parent for path in records if not path.parent.name.startswith(MAKING)]
 
     @property
     def usage(self) -> tuple[int, int]:

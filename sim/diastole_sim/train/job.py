@@ -301,9 +301,9 @@ def _train(
             history.accuracies.append(accuracy)
             _look(history, network, loss, f"step {step}")
             if done % task.evaluate_every == 0 or done == steps:
-                found = network.evaluate(session, held_out, step=step)
-                history.held_out.append((done, *found))
-                history.look_at(HELD_OUT_LOSS, found[0], f"step {step}")
+                metrics = network.evaluate(session, held_out, step=step)
+                history.held_out.append((done, *metrics))
+                history.look_at(HELD_OUT_LOSS, metrics[0], f"step {step}")
             if keeper is not None:
                 keeper.keep(TrainingState.of(done, network, session, history, scale))
             if progress is not None:

@@ -80,9 +80,9 @@ class MasterFormat:
         exponent = np.maximum(field, 1) - BIAS
         binade = np.maximum(exponent, self.lowest)
         shift = FRACTION_BITS - self.fraction_bits + binade - exponent
-        kept = round_magnitude(rule, significand, shift, draws, bits)
+        rounded = round_magnitude(rule, significand, shift, draws, bits)
         # The leading bit of a normal number and a carry of the rounding count up the exponent.
-        code = np.minimum(((binade - self.lowest) << self.fraction_bits) + kept, self.inf)
+        code = np.minimum(((binade - self.lowest) << self.fraction_bits) + rounded, self.inf)
         code |= negative << 15
         code[magnitude > 0xFF << FRACTION_BITS] = self.nan
         return code.astype(np.uint16)

@@ -188,27 +188,27 @@ class Perceptron:
         dy: Floats,
         *,
         step: int,
-        beside: Callable[[], None] | None = None,
+        before_product: Callable[[], None] | None = None,
     ) -> list[tuple[Floats, Floats]]:
         """Return (dW, dbias) of every layer, from the gradient ``dy`` by the last layer's ``z``.
 
         The operands of the forward pass are used again; only dY is converted. Layer 0 needs no dX.
-        ``beside``: called before the first product, to request a conversion beside the product.
+        ``before_product``: called before the first product, to request a conversion beside it.
         """
-        found: list[tuple[Floats, Floats]] = []
+        gradients: list[tuple[Floats, Floats]] = []
         for layer in reversed(range(self.depth)):
-            held = session.convert(dy, "dy", layer=layer, step=step)
+            converted = session.convert(dy, "dy", layer=layer, step=step)
             dbias = host.sum_rows(dy)
             x, w = passed[layer].x, passed[layer].w
-            if layer == self.depth - 1 and beside is not None:
-                beside()
+            if layer == self.depth - 1 and before_product is not None:
+                before_product()
             if layer == 0:
-                dw = session.dw(x, held, layer=layer, step=step)
+                dw = session.dw(x, converted, layer=layer, step=step)
             else:
-                dx, dw = session.backward(x, w, held, layer=layer, step=step)
+                dx, dw = session.backward(x, w, converted, layer=layer, step=step)
                 dy = host.relu_gradient(dx, passed[layer - 1].z)
-            found.append((dw, dbias))
-        return found[::-1]
+            gradients.append((dw, dbias))
+        return gradients[::-1]
 
     def train_step(
         self,
@@ -237,9 +237,11 @@ class Perceptron:
                 )
 
         dy = scale.scaled(dy)
-        found = self.gradients(session, passed, dy, step=step, beside=convert_following)
+        layer_gradients = self.gradients(
+            session, passed, dy, step=step, before_product=convert_following
+        )
         every: list[Floats] = []
-        for layer, (dw, dbias) in enumerate(found):
+        for layer, (dw, dbias) in enumerate(layer_gradients):
             every += [scale.of_weights(dw, tag=weight_tag(layer), step=step), dbias]
         gradients = scale.unscaled(every, overflowed=session.overflowed)
         for number, gradient in enumerate(gradients):

@@ -41,7 +41,7 @@ class PendingTensor:
 
     name: str
     layer: int
-    held: "ConvertedOperand"
+    operand: "ConvertedOperand"
     step: int
 
 
@@ -122,11 +122,13 @@ class Session:
         expected = None
         if self.reference is not None:
             expected = self.reference.convert(array, tensor_class, tag=tag, step=step, width=width)
-        held = ConvertedOperand(device=own, reference=expected, width=width)
-        self._unseen.append(PendingTensor(name=tensor.name, layer=layer, held=held, step=step))
+        operand = ConvertedOperand(device=own, reference=expected, width=width)
+        self._unseen.append(
+            PendingTensor(name=tensor.name, layer=layer, operand=operand, step=step)
+        )
         if not beside:
             self._see()
-        return held
+        return operand
 
     def watch(self, history: History, depth: int) -> None:
         """Record in ``history`` the first tensor that is not finite, from this call on. Results
@@ -144,7 +146,7 @@ class Session:
     def _see(self) -> None:
         """Count and compare the finished conversions."""
         for unseen in self._unseen:
-            own, expected = unseen.held.device, unseen.held.reference
+            own, expected = unseen.operand.device, unseen.operand.reference
             self.saturated += own.saturated
             self.underflowed += own.underflowed
             self.converted += own.stored
@@ -182,10 +184,10 @@ class Session:
         self, op: str, operands: tuple[ConvertedOperand, ...], layer: int, step: int
     ) -> ProductResult:
         """Call the method ``op`` of the device and of the reference."""
-        result: ProductResult = getattr(self.device, op)(*(held.device for held in operands))
+        result: ProductResult = getattr(self.device, op)(*(operand.device for operand in operands))
         self.overflowed |= result.overflow
         if self.reference is not None:
-            expected = getattr(self.reference, op)(*(held.reference for held in operands))
+            expected = getattr(self.reference, op)(*(operand.reference for operand in operands))
             self.comparison.result(result, expected, prefix=f"layer{layer}.", step=step)
         self._see()
         self._count(result, operands, layer)
@@ -198,11 +200,11 @@ class Session:
     ) -> None:
         operation = OPERATIONS[result.op]
         lengths: dict[str, int] = {}
-        for tensor, held in zip(operation.operands, operands, strict=True):
-            lengths.update(zip(tensor.axes, held.device.shape, strict=True))
+        for tensor, operand in zip(operation.operands, operands, strict=True):
+            lengths.update(zip(tensor.axes, operand.device.shape, strict=True))
         if self.widths is not None:
             names = zip(operation.operand_names, operands, strict=True)
-            widths = {name: held.width for name, held in names}
+            widths = {name: operand.width for name, operand in names}
             self.widths.count(operation, widths, lengths, layer)
         self.macs += len(operation.products) * math.prod(lengths.values())
         self.inexact += not result.exact

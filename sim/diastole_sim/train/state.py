@@ -51,12 +51,12 @@ class TrainingState:
         ValueError for a state of a different network."""
         for name, parameters in network.parameters_by_name.items():
             for number, parameter in enumerate(parameters):
-                found = {
+                parts = {
                     part: self.arrays[f"{name}.{number}.{part}"] for part in ("value", "velocity")
                 }
-                if any(each.shape != parameter.value.shape for each in found.values()):
+                if any(each.shape != parameter.value.shape for each in parts.values()):
                     raise ValueError(f"{name} {number} has a different shape in this training")
-                parameters[number] = Parameter(**found)
+                parameters[number] = Parameter(**parts)
         for name in COUNTED:
             setattr(session, name, self.counts[name])
         session.cycles_before = self.counts["total_cycles"]

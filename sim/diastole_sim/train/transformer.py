@@ -65,7 +65,7 @@ class LinearPass:
     operands: list[tuple[ConvertedOperand, ConvertedOperand]] = field(
         default_factory=list[tuple[ConvertedOperand, ConvertedOperand]]
     )
-    found: list[tuple[Floats, Floats]] = field(default_factory=list[tuple[Floats, Floats]])
+    gradients: list[tuple[Floats, Floats]] = field(default_factory=list[tuple[Floats, Floats]])
     _weights: ConvertedOperand | None = None
 
     def forward(self, values: Floats) -> Floats:
@@ -85,9 +85,9 @@ class LinearPass:
         """Return the gradient by the input of the last remaining layer, and keep (dW, dbias)."""
         x, w = self.operands.pop()
         layer = len(self.operands)
-        held = self.session.convert(dy, "dy", layer=layer, step=self.step)
-        dx, dw = self.session.backward(x, w, held, layer=layer, step=self.step)
-        self.found.append((dw, host.sum_rows(dy)))
+        converted = self.session.convert(dy, "dy", layer=layer, step=self.step)
+        dx, dw = self.session.backward(x, w, converted, layer=layer, step=self.step)
+        self.gradients.append((dw, host.sum_rows(dy)))
         return dx
 
     def _convert(self, index: int, *, beside: bool) -> ConvertedOperand:
@@ -205,7 +205,7 @@ class Transformer:
             dtable[symbol] += row
         for sequence in by_place:
             dplace[:places] += sequence
-        layers = [each for pair in linear.found[::-1] for each in pair]
+        layers = [each for pair in linear.gradients[::-1] for each in pair]
         return [dtable, dplace, *dgains[::-1], *layers]
 
     def parameters(self) -> list[Parameter]:
@@ -244,9 +244,9 @@ class Transformer:
         for layer in range(self.depth):
             at = first + 2 * layer
             every[at] = scale.of_weights(every[at], tag=weight_tag(layer), step=step)
-        found = scale.unscaled(every, overflowed=session.overflowed)
-        if found:
-            updates = zip(self.parameters(), found, self._tags(), strict=True)
+        unscaled = scale.unscaled(every, overflowed=session.overflowed)
+        if unscaled:
+            updates = zip(self.parameters(), unscaled, self._tags(), strict=True)
             self.replace(
                 [
                     each.descend(by, rate, momentum, self._rounding(tag, step))

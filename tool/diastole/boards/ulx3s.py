@@ -7,12 +7,12 @@ from diastole_hw.serial.serial_board import SerialBoard, odd_ports
 from diastole_sim.host.product import Product
 
 PIN_MHZ = 25
-SLOWEST_PHASE_MHZ, LEAST_VCO_MHZ, MOST_VCO_MHZ = 10, 400, 800
+SLOWEST_PHASE_MHZ, MIN_VCO_MHZ, MAX_VCO_MHZ = 10, 400, 800
 """Limits of the PLL: least frequency of the phase detector, and range of the oscillator.
 
 Source: Lattice FPGA-DS-02012.
 """
-MOST_DIVISOR = 128
+MAX_DIVISOR = 128
 
 
 def pll_divisors(clock_mhz: int) -> tuple[int, int, int]:
@@ -24,11 +24,11 @@ def pll_divisors(clock_mhz: int) -> tuple[int, int, int]:
     """
     for clki in range(1, PIN_MHZ // SLOWEST_PHASE_MHZ + 1):
         clkfb, rest = divmod(clock_mhz * clki, PIN_MHZ)
-        if rest or not 1 <= clkfb <= MOST_DIVISOR:
+        if rest or not 1 <= clkfb <= MAX_DIVISOR:
             continue
-        middle = (LEAST_VCO_MHZ + MOST_VCO_MHZ) // 2
-        clkop = min(max(middle // clock_mhz, 1), MOST_DIVISOR)
-        if LEAST_VCO_MHZ <= clkop * clock_mhz <= MOST_VCO_MHZ:
+        middle = (MIN_VCO_MHZ + MAX_VCO_MHZ) // 2
+        clkop = min(max(middle // clock_mhz, 1), MAX_DIVISOR)
+        if MIN_VCO_MHZ <= clkop * clock_mhz <= MAX_VCO_MHZ:
             return clki, clkfb, clkop
     raise BadInput(
         f"--clock of ulx3s must be a frequency that the PLL makes from {PIN_MHZ} MHz, such "

@@ -13,7 +13,7 @@ from diastole.config.presets import BOARD_MACHINES, PRESET_NAMES, PRESETS
 from diastole.errors import BadInput
 from diastole.execution import BACKENDS
 from diastole_sim.machines.board.port import DEFAULT_BAUD
-from diastole_sim.machines.verilator.simulation import MOST_DEPTH, MOST_LATENCY
+from diastole_sim.machines.verilator.simulation import MAX_DEPTH, MAX_LATENCY
 from diastole_sim.perf.modelled_machine import LATENCY
 from diastole_sim.spec.require import excerpt, real_number, signed_number
 
@@ -49,8 +49,8 @@ def megahertz(low: float = 0.001, high: float = 100_000.0) -> Callable[[str], fl
     def parse(text: str) -> float:
         value = real_number(text)
         if value is None or not low <= value <= high:
-            said = f"must be a number of MHz in {low:g}..{high:g}, not {excerpt(text)}"
-            raise argparse.ArgumentTypeError(said)
+            message = f"must be a number of MHz in {low:g}..{high:g}, not {excerpt(text)}"
+            raise argparse.ArgumentTypeError(message)
         return value
 
     return parse
@@ -59,11 +59,11 @@ def megahertz(low: float = 0.001, high: float = 100_000.0) -> Callable[[str], fl
 def one_of(*accepted: int) -> Callable[[str], int]:
     """Return a type for argparse: one of the ``accepted`` integers, with all of them in the
     message. The message is equal in every Python."""
-    said = ", ".join(map(str, accepted))
+    choices = ", ".join(map(str, accepted))
 
     def parse(text: str) -> int:
         if text not in map(str, accepted):
-            raise argparse.ArgumentTypeError(f"must be one of {said}, not {excerpt(text)}")
+            raise argparse.ArgumentTypeError(f"must be one of {choices}, not {excerpt(text)}")
         return int(text)
 
     return parse
@@ -129,7 +129,7 @@ def add_execution(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--latency",
         metavar="CYCLES",
-        type=integer(1, MOST_LATENCY),
+        type=integer(1, MAX_LATENCY),
         help=f"latency of the memory behind the hardware (default: {LATENCY})",
     )
     parser.add_argument(
@@ -146,7 +146,7 @@ def add_execution(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--trace-depth",
         metavar="LEVELS",
-        type=integer(1, MOST_DEPTH),
+        type=integer(1, MAX_DEPTH),
         help="levels of modules in the waves, from the top module on (default: all)",
     )
     add_json(parser)

@@ -11,13 +11,13 @@ from diastole.files.atomic import check_writable
 def execution_of(arguments: argparse.Namespace) -> Execution:
     """Return the requested execution, and warn of options that change nothing. BadInput as for
     :class:`Execution`, and for waves that cannot be written."""
-    given = vars(arguments)
+    options = vars(arguments)
     names = (each.name for each in fields(Execution))
-    execution = Execution(**{name: given[name] for name in names if name in given})
+    execution = Execution(**{name: options[name] for name in names if name in options})
     if execution.trace is not None:
         check_writable(execution.trace)
     for name in ("stalls", "latency"):
-        if given[name] is not None and execution.backend in WITHOUT_EFFECT:
+        if options[name] is not None and execution.backend in WITHOUT_EFFECT:
             warn(
                 f"--{name} changes nothing with --backend {WITHOUT_EFFECT[execution.backend][name]}"
             )

@@ -117,8 +117,8 @@ def execute(arguments: argparse.Namespace) -> int:
     if arguments.json:
         print_json(record)
         return 0
-    said = f"{product.name} on {kind.name}, {clock_mhz} MHz"
-    say(f"wrote {arguments.output}: {said}, {len(record['files'])} files")
+    summary = f"{product.name} on {kind.name}, {clock_mhz} MHz"
+    say(f"wrote {arguments.output}: {summary}, {len(record['files'])} files")
     if record["fit"] is not None:
         say(f"the {kind.device} has room: {Fit(**record['fit']).text}")
     output = shlex.quote(str(arguments.output))
@@ -130,11 +130,11 @@ def _tell_keys(kind: BoardKind, config: Config, clock_mhz: int) -> None:
     """Warn of a machine that lacks keys for its clock."""
     if lacking := kind.lacking_keys(config, clock_mhz):
         fast = " and ".join(as_overrides(CLOCK_KEYS))
-        known = f"no clock of {kind.name} was measured without {fast}"
+        reason = f"no clock of {kind.name} was measured without {fast}"
         if kind.plain_mhz is not None:
-            known = f"{kind.name} reaches {kind.plain_mhz:g} MHz without {fast}"
+            reason = f"{kind.name} reaches {kind.plain_mhz:g} MHz without {fast}"
         added = " ".join(f"--set {key}" for key in as_overrides(lacking))
-        warn(f"{known}, but the clock is {clock_mhz} MHz: add {added}")
+        warn(f"{reason}, but the clock is {clock_mhz} MHz: add {added}")
 
 
 def require_fit(kind: BoardKind, product: Product, files: Mapping[str, str]) -> Fit:

@@ -49,7 +49,7 @@ from diastole.nearest import suggestion
 from diastole.report import compare_picture, compare_table
 from diastole.workers import usable_cores
 from diastole_sim.spec.require import excerpt, whole_number
-from diastole_sim.train.tasks import Task, given_task
+from diastole_sim.train.tasks import Task, task_of_samples
 
 SEEDS = (0, 1, 2)
 SETTINGS = (PRESET,)
@@ -147,7 +147,7 @@ def add_parser(commands: Commands) -> None:
 def execute(arguments: argparse.Namespace) -> int:
     plan = ComparisonPlan() if arguments.plan is None else read_plan(arguments.plan)
     seeds = _seeds(arguments.seeds) or plan.seeds or SEEDS
-    asked = _configurations(arguments, plan)
+    requested = _configurations(arguments, plan)
     if arguments.file is not None and arguments.preset is not None:
         raise BadInput("the machine must be given either as FILE or as --preset")
     check_output("--results", arguments.results, (".jsonl",))
@@ -156,7 +156,7 @@ def execute(arguments: argparse.Namespace) -> int:
     if arguments.scheduler is not None:
         install.require(install.DISTRIBUTED)
     task = _task(arguments, plan)
-    settled, refused = runnable_configs(arguments, plan, asked, task.name)
+    settled, refused = runnable_configs(arguments, plan, requested, task.name)
     runs = Runs.of(task, settled, seeds, arguments.steps or plan.steps or task.steps)
     with opened(arguments.results) as results:
         failed = _run(arguments, runs.jobs, results)
@@ -190,8 +190,8 @@ def execute(arguments: argparse.Namespace) -> int:
             say(line)
         if arguments.out is not None:
             say(f"wrote {arguments.out}")
-        kept = shlex.quote(str(arguments.results))
-        say_next(f"more --seeds narrow the errors; runs are kept in {kept}")
+        folder = shlex.quote(str(arguments.results))
+        say_next(f"more --seeds narrow the errors; runs are kept in {folder}")
     return 1 if failures else 0
 
 
@@ -217,12 +217,12 @@ def _configurations(arguments: argparse.Namespace, plan: ComparisonPlan) -> list
 
 def _task(arguments: argparse.Namespace, plan: ComparisonPlan) -> Task:
     """Return the task of the command, or of the plan, or the digits."""
-    given = [(arguments.task, arguments.data), (plan.task, plan.data), ("digits", None)]
-    name, data = next(pair for pair in given if pair != (None, None))
+    sources = [(arguments.task, arguments.data), (plan.task, plan.data), ("digits", None)]
+    name, data = next(pair for pair in sources if pair != (None, None))
     if name is not None and data is not None:
         raise BadInput("--task and --data exclude each other: give only one")
     if data is not None:
-        return given_task(read_samples(data), data.name)
+        return task_of_samples(read_samples(data), data.name)
     task = train.named_task(name or "")
     train.require_samples(task)
     return task
@@ -295,13 +295,13 @@ def _config(
     """
     settings = {**plan.settings, **own}
     file, preset = _machine(arguments, plan, own)
-    known = [*options, *(name.replace("_", "-") for name in options)]
+    names = [*options, *(name.replace("_", "-") for name in options)]
     for key in settings:
-        if key not in (*known, *SETTINGS, *FIELDS, *SECTIONS) and "." not in key:
-            near = suggestion(key, [*known, *SETTINGS, *FIELDS, *SECTIONS])
+        if key not in (*names, *SETTINGS, *FIELDS, *SECTIONS) and "." not in key:
+            near = suggestion(key, [*names, *SETTINGS, *FIELDS, *SECTIONS])
             raise BadInput(f"{key} is neither a key of the machine nor an option of train{near}")
-    common = merge_overrides(overrides_of(plan.settings, known), arguments.overrides)
-    overrides = merge_overrides(common, overrides_of(own, known))
+    common = merge_overrides(overrides_of(plan.settings, names), arguments.overrides)
+    overrides = merge_overrides(common, overrides_of(own, names))
     if preset is None:
         return read_config(argparse.Namespace(file=file, overrides=overrides))
     if preset not in PRODUCTS_ONLY:
@@ -309,8 +309,8 @@ def _config(
         raise BadInput(f"preset must be one of {', '.join(PRESET_NAMES)}, not {preset}{near}")
     # Only keys that the preset sets: defaults follow from the keys of the configuration, as F from
     # the widths of fast.
-    said = PRODUCTS_ONLY[preset].model_dump(exclude_unset=True)
-    return from_document(said, overrides, source=f"preset {preset}")
+    document = PRODUCTS_ONLY[preset].model_dump(exclude_unset=True)
+    return from_document(document, overrides, source=f"preset {preset}")
 
 
 def _run(arguments: argparse.Namespace, jobs: Mapping[str, Job], results: Results) -> list[str]:

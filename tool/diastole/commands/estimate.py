@@ -40,7 +40,7 @@ from diastole.nearest import suggestion
 from diastole.report import estimate_table
 from diastole.report.roofline import write_roofline
 from diastole.report.sweep_table import sweep_lines, write_front
-from diastole_sim.machines.verilator.simulation import MOST_LATENCY
+from diastole_sim.machines.verilator.simulation import MAX_LATENCY
 from diastole_sim.perf.modelled_machine import LATENCY
 from diastole_sim.spec.image import DATA_WIDTHS
 from diastole_sim.spec.sizes.uses import Widths
@@ -97,7 +97,7 @@ def add_parser(commands: Commands) -> None:
     parser.add_argument(
         "--latency",
         metavar="CYCLES",
-        type=integer(1, MOST_LATENCY),
+        type=integer(1, MAX_LATENCY),
         default=LATENCY,
         help=f"latency of the memory (default: {LATENCY})",
     )
@@ -143,11 +143,11 @@ def execute(arguments: argparse.Namespace) -> int:
                 f"{train_program.option(name)} needs --task: the option belongs to a training step"
             )
     phases = parse_phases(arguments.phases)
-    asked = {} if arguments.widths is None else parse_widths(arguments.widths)
+    requested = {} if arguments.widths is None else parse_widths(arguments.widths)
     if arguments.over:
-        return _sweep(arguments, phases, asked)
+        return _sweep(arguments, phases, requested)
     config = read_config(arguments)
-    widths = widths_of(config.numerics, asked)
+    widths = widths_of(config.numerics, requested)
     _check_picture(arguments.out)
     if arguments.out is not None and phases == [CONVERT]:
         raise BadInput(
@@ -168,21 +168,23 @@ def _one_step(arguments: argparse.Namespace) -> int:
             raise BadInput(f"--{name} works only with --shapes, not with --task")
     config, task = read_config(arguments), find_task(arguments.task)
     options = train_program.program_of(config, task, arguments)
-    found = task_step(config, task, arguments.latency, options)
-    causes = found.cause_cycles
+    estimated = task_step(config, task, arguments.latency, options)
+    causes = estimated.cause_cycles
     if arguments.json:
-        commands = [{**vars(each), "opcode": each.opcode.name.lower()} for each in found.commands]
-        step = {"task": arguments.task, "cycles": found.cycles, "causes": causes}
+        commands = [
+            {**vars(each), "opcode": each.opcode.name.lower()} for each in estimated.commands
+        ]
+        step = {"task": arguments.task, "cycles": estimated.cycles, "causes": causes}
         if arguments.clock is not None:
-            step["seconds"] = found.cycles / (arguments.clock * 1e6)
+            step["seconds"] = estimated.cycles / (arguments.clock * 1e6)
         print_json(step | {"latency": arguments.latency, "commands": commands})
         return 0
     timed = ""
     if arguments.clock is not None:
-        milliseconds = estimate_table.significant(found.cycles / (arguments.clock * 1e3))
+        milliseconds = estimate_table.significant(estimated.cycles / (arguments.clock * 1e3))
         timed = f", {milliseconds} ms at {arguments.clock:g} MHz"
-    say(f"a step of {arguments.task}: {found.cycles:,} cycles{timed}")
-    parts = percents({cause: cycles / found.cycles for cause, cycles in causes.items()})
+    say(f"a step of {arguments.task}: {estimated.cycles:,} cycles{timed}")
+    parts = percents({cause: cycles / estimated.cycles for cause, cycles in causes.items()})
     for cause, cycles in causes.items():
         say(f"  {cause:<14}{cycles:>8,}  {parts[cause]:>5.1f}%")
     return 0
@@ -215,11 +217,11 @@ def _one_machine(
     for line in estimate_table.lines_of(costs, sums, bits, clock):
         say(line)
     if depthwise:
-        said = (
+        summary = (
             "depthwise layers, computed as a product for each channel (groups = 1 in the file "
             "makes a layer dense)"
         )
-        say(f"{said}: {_few(depthwise)}")
+        say(f"{summary}: {_few(depthwise)}")
     say(f"{config.name}: {size}")
     if clock is not None:
         say(estimate_table.pace_line(config, sums, clock))
@@ -241,21 +243,23 @@ def _few(names: Sequence[str]) -> str:
     return ", ".join(names[:NAMED]) + more
 
 
-def _sweep(arguments: argparse.Namespace, phases: Sequence[str], asked: Mapping[str, int]) -> int:
+def _sweep(
+    arguments: argparse.Namespace, phases: Sequence[str], requested: Mapping[str, int]
+) -> int:
     """Report the cost of all layers, for every machine."""
-    machines = configurations(arguments.over, partial(_overridden, arguments, asked))
+    machines = configurations(arguments.over, partial(_overridden, arguments, requested))
     _check_picture(arguments.out)
     layers, clock = read_shapes(arguments.shapes, arguments.batch), arguments.clock
-    found: list[SweptMachine] = []
+    machines_done: list[SweptMachine] = []
     with progress("estimating all machines") as report:
-        for each in swept(machines, layers, phases, arguments.latency, asked, clock):
-            found.append(each)
-            report(len(found), len(machines), None)
+        for each in swept(machines, layers, phases, arguments.latency, requested, clock):
+            machines_done.append(each)
+            report(len(machines_done), len(machines), None)
     if arguments.out is not None:
-        write_front(found, arguments.out, f"{arguments.shapes}: cycles against size", clock)
+        write_front(machines_done, arguments.out, f"{arguments.shapes}: cycles against size", clock)
     if arguments.json:
-        front = Front.of(found)
-        record = [each.record() | {"pareto": each in front.machines} for each in found]
+        front = Front.of(machines_done)
+        record = [each.record() | {"pareto": each in front.machines} for each in machines_done]
         print_json(
             {
                 "latency": arguments.latency, "clock_mhz": clock, "area": front.measure,
@@ -263,7 +267,7 @@ def _sweep(arguments: argparse.Namespace, phases: Sequence[str], asked: Mapping[
             }
         )  # fmt: skip
         return 0
-    for line in sweep_lines(found, clock):
+    for line in sweep_lines(machines_done, clock):
         say(line)
     if arguments.out is not None:
         say(f"wrote {arguments.out}")
@@ -271,13 +275,13 @@ def _sweep(arguments: argparse.Namespace, phases: Sequence[str], asked: Mapping[
 
 
 def _overridden(
-    arguments: argparse.Namespace, asked: Mapping[str, int], overrides: Sequence[str]
+    arguments: argparse.Namespace, requested: Mapping[str, int], overrides: Sequence[str]
 ) -> Config:
     """Return the machine of the command with further overrides. BadInput if the machine does not
-    have the ``asked`` widths."""
+    have the ``requested`` widths."""
     changed = {**vars(arguments), "overrides": merge_overrides(arguments.overrides, overrides)}
     config = read_config(argparse.Namespace(**changed))
-    widths_of(config.numerics, asked)
+    widths_of(config.numerics, requested)
     return config
 
 

@@ -18,9 +18,9 @@ from diastole_sim.spec.require import excerpt, whole_number
 if TYPE_CHECKING:
     from diastole_hw.plan.plan import Plan
 
-MOST_LANES = 32
+MAX_LANES = 32
 """Largest number of lanes side by side in a picture."""
-MOST_SUMS = 120_000
+MAX_SUMS = 120_000
 """Largest number of partial sums in a page: about 600 kB of the page."""
 
 
@@ -103,17 +103,17 @@ def _check_size(config: Config, axes: dict[str, int]) -> None:
     """Raise BadInput if the page would be too large to read."""
     plan = config.plan
     lanes = max(plan.rows, plan.cols) * plan.block
-    if lanes > MOST_LANES:
+    if lanes > MAX_LANES:
         raise BadInput(
             f"{config.name} has {lanes} lanes side by side, but a page shows at most "
-            f"{MOST_LANES}; choose a smaller array with --set array.rows=... --set "
+            f"{MAX_LANES}; choose a smaller array with --set array.rows=... --set "
             "array.cols=..., or --preset nano"
         )
     sums = about_sums(plan, axes)
-    if sums > MOST_SUMS:
+    if sums > MAX_SUMS:
         raise BadInput(
             f"--sizes gives about {sums} partial sums, but a page shows at most "
-            f"{MOST_SUMS}; 16,16,16 is enough to show every detail"
+            f"{MAX_SUMS}; 16,16,16 is enough to show every detail"
         )
 
 

@@ -44,9 +44,9 @@ def add_parser(commands: Commands) -> None:
 
 
 def execute(arguments: argparse.Namespace) -> int:
-    given = trials.option_values(arguments)
+    options = trials.option_values(arguments)
     kind = arguments.rounding_kind
-    choices = parse_choices(arguments.formats, given, arguments.block, kind)
+    choices = parse_choices(arguments.formats, options, arguments.block, kind)
     _check_picture(arguments)
     if arguments.data is None:
         return show(choices.names, arguments.block, arguments.json)

@@ -27,12 +27,12 @@ class Parser(argparse.ArgumentParser):
     ) -> tuple[Any, list[str]]:
         """Parse as argparse does. An unknown argument is an error of the command, which can name
         the nearest known argument."""
-        found, rest = super().parse_known_args(args, namespace)
+        result, rest = super().parse_known_args(args, namespace)
         if rest:
             option = next((word for word in rest if word.startswith("-")), "")
             near = suggestion(option.partition("=")[0], self._option_string_actions)
             self.error(f"the command does not accept {' '.join(rest)}{near}")
-        return found, rest
+        return result, rest
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         """Refuse a value that is no choice, with equal words in every Python."""

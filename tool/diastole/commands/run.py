@@ -92,32 +92,32 @@ def execute(arguments: argparse.Namespace) -> int:
     execution = execution_of(arguments)
     check_output("--out", arguments.target, (".npz",))
     op, nest = arguments.op, read_nest(arguments, config)
-    given = tensors.read_tensors(arguments.source, op, config.numerics, codes=arguments.codes)
-    whole = tensors.check_sizes(op, given.tensors, config.numerics)
+    source = tensors.read_tensors(arguments.source, op, config.numerics, codes=arguments.codes)
+    whole = tensors.check_sizes(op, source.tensors, config.numerics)
     part = read_part(arguments)
     sizes = part_sizes(part, op, whole, config)
     check_nest(nest, op, sizes, config)
     if arguments.codes:
-        tensors.check_codes(given.tensors, config.numerics)
-    for text in given.notes:
+        tensors.check_codes(source.tensors, config.numerics)
+    for text in source.notes:
         note(text)
-    for text in tensors.warnings(given.tensors, config.numerics.special):
+    for text in tensors.warnings(source.tensors, config.numerics.special):
         warn(text)
     with make_device(execution, config, nest=nest) as device:
-        converted = operands(device, op, given)
+        converted = operands(device, op, source)
         result = multiply(device, op, parted(device, op, converted, part, config.numerics))
         cycles = convert_cycles(result, converted)
         written = outputs(result)
-        found = {name: read_back(operand) for name, operand in result.operands.items()}
+        read = {name: read_back(operand) for name, operand in result.operands.items()}
         beyond = beyond_float32(result, config.numerics)
     comparison, codes = GoldenComparison(), {}
     if arguments.verify or arguments.codes:
         golden = NumpyDevice(config.numerics, seed=execution.seed)
-        standard = parted(golden, op, operands(golden, op, given), part, config.numerics)
+        standard = parted(golden, op, operands(golden, op, source), part, config.numerics)
         if arguments.verify:
-            comparison = compare(result, found, multiply(golden, op, standard))
+            comparison = compare(result, read, multiply(golden, op, standard))
         if arguments.codes:
-            codes = code_arrays(found, standard)
+            codes = code_arrays(read, standard)
     tensors.write(arguments.target, written | codes)
     record = summary(config, execution.backend, sizes, result, comparison, arguments.verify)
     record |= {"convert_cycles": cycles, "part": None if part is None else str(part)}
@@ -197,16 +197,16 @@ def part_sizes(
 
 def operands(device: DeviceProtocol, op: str, tensors: FileTensors) -> dict[str, ConvertedTensor]:
     """Return the operands of ``op`` on the device, by name: at step 0, with the tags of layer 0."""
-    found: dict[str, ConvertedTensor] = {}
+    converted: dict[str, ConvertedTensor] = {}
     for operand in OPERATIONS[op].operands:
         name, tensor = operand.name, tensors.tensors[operand.name]
         if isinstance(tensor, Quantised):
-            found[name] = uploaded(device, tensor)
+            converted[name] = uploaded(device, tensor)
         else:
-            found[name] = device.convert(
+            converted[name] = device.convert(
                 tensor, operand.tensor_class, tag=operand.number, scale=tensors.scales.get(name)
             )
-    return found
+    return converted
 
 
 def parted(
@@ -342,13 +342,13 @@ def summary(
 def beyond_float32(result: ProductResult, numerics: Numerics) -> dict[str, int]:
     """Return how many stored elements are larger than any float32, by operand with a count above 0.
     The array of the elements has Inf for large elements, though the format stores no Inf."""
-    found: dict[str, int] = {}
+    counts: dict[str, int] = {}
     for name, operand in result.operands.items():
         format = numerics.tensor_class(operand.tensor_class).format
         copies = () if format.specials == "ieee" else operand.copy_values().values()
         if count := sum(int(np.count_nonzero(np.isinf(values))) for values in copies):
-            found[name] = count
-    return found
+            counts[name] = count
+    return counts
 
 
 def improvements(result: ProductResult) -> dict[str, dict[str, int]]:

@@ -27,7 +27,7 @@ def exponent(text: str) -> int:
 
 def floors(text: str) -> Floors:
     """Parse steps with the smallest exponent from each step on, as a type for argparse."""
-    found: list[tuple[int, int]] = []
+    pairs: list[tuple[int, int]] = []
     for word in text.split(","):
         first, equals, second = word.partition("=")
         step, smallest = whole_number(first), signed_number(second)
@@ -36,9 +36,9 @@ def floors(text: str) -> Floors:
                 "must be STEP=EXPONENT pairs of integers with commas between them, such as "
                 f"40000=13,150000=15, not {excerpt(text)}"
             )
-        found.append((step, smallest))
+        pairs.append((step, smallest))
     try:
-        return require_floors(tuple(found), DEFAULT.smallest, DEFAULT.largest)
+        return require_floors(tuple(pairs), DEFAULT.smallest, DEFAULT.largest)
     except ValueError as error:
         raise argparse.ArgumentTypeError(str(error)) from error
 
@@ -71,18 +71,18 @@ def scale_argument(
 ) -> dict[str, Any]:
     """Return the given options, else the options of ``published`` numbers. BadInput for floors
     without a scale."""
-    given = {name: getattr(arguments, name) for name in OPTIONS}
-    given = {name: value for name, value in given.items() if value is not None}
+    options = {name: getattr(arguments, name) for name in OPTIONS}
+    options = {name: value for name, value in options.items() if value is not None}
     if published is not None and published.loss_scale is not None:
-        given = {name: getattr(published, name) for name in OPTIONS} | given
-    if "loss_scale_floor" in given and "loss_scale" not in given:
+        options = {name: getattr(published, name) for name in OPTIONS} | options
+    if "loss_scale_floor" in options and "loss_scale" not in options:
         raise BadInput("--loss-scale-floor needs --loss-scale X, the exponent of the first step")
-    return given
+    return options
 
 
-def scaling_of(given: Mapping[str, Any]) -> LossScaling | None:
-    """Return the loss scaling of a host, None without options. ``given`` comes from
+def scaling_of(options: Mapping[str, Any]) -> LossScaling | None:
+    """Return the loss scaling of a host, None without options. ``options`` comes from
     :func:`scale_argument`."""
-    if not given:
+    if not options:
         return None
-    return LossScaling(exponent=given["loss_scale"], floors=given.get("loss_scale_floor", ()))
+    return LossScaling(exponent=options["loss_scale"], floors=options.get("loss_scale_floor", ()))

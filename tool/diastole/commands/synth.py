@@ -122,22 +122,22 @@ def execute(arguments: argparse.Namespace) -> int:
     tools = Tools.find(request)
     design = Design.of_product(cached(config, _generate))
     note(f"mapping {design.top} to {request.target.title}")
-    found = synthesise(request, design, tools, note)
+    synthesis = synthesise(request, design, tools, note)
     record: dict[str, Any] = {"name": config.name, "config_sha256": config.config_sha256}
-    record |= {"clock_keys": clock_keys(config), **found.record()}
+    record |= {"clock_keys": clock_keys(config), **synthesis.record()}
     if arguments.out is not None:
         text = json.dumps(record, indent=2) + "\n"
         atomic.replace(arguments.out, lambda file: file.write(text.encode()))
     if arguments.bitstream is not None:
-        bitstream = found.bitstream
+        bitstream = synthesis.bitstream
         assert bitstream is not None
         atomic.replace(arguments.bitstream, lambda file: file.write(bitstream))
     if arguments.picture is not None:
         from diastole.report.synth_picture import write_synthesis
 
-        write_synthesis(found, arguments.picture, f"{config.name} on {request.target.title}")
-    _say(arguments, found, record)
-    _require_clock(arguments, found)
+        write_synthesis(synthesis, arguments.picture, f"{config.name} on {request.target.title}")
+    _say(arguments, synthesis, record)
+    _require_clock(arguments, synthesis)
     return 0
 
 

@@ -181,28 +181,28 @@ def precision_of(config: Config, arguments: argparse.Namespace) -> Precision | N
     """Return the requested precision; None if no class has a width to choose. BadInput if options
     do not go together, or do not fit the machine."""
     options = {name: getattr(arguments, name) for name in ("alpha", "beta", "switch")}
-    given = {name: value for name, value in options.items() if value is not None}
+    values = {name: value for name, value in options.items() if value is not None}
     numerics = config.numerics
     classes = tuple(n for n in CLASS_NAMES if numerics.tensor_class(n).format.planes)
     if not classes:
-        for name in (*(["precision"] if arguments.precision else []), *given):
+        for name in (*(["precision"] if arguments.precision else []), *values):
             fast = " ".join(f"--set format.{each}=fast" for each in CLASS_NAMES)
             raise BadInput(f"--{name} needs a machine with the format fast: give {fast}")
         return None
     kind = arguments.precision or "fast"
-    for name in given:
+    for name in values:
         if OPTION_PRECISIONS[name] != kind:
             raise BadInput(
                 f"--{name} works only with --precision {OPTION_PRECISIONS[name]}, not with {kind}: "
                 f"leave --{name} out"
             )
-    if kind == "low-to-high" and "switch" not in given:
+    if kind == "low-to-high" and "switch" not in values:
         raise BadInput("--precision low-to-high needs --switch STEP, the first step with 4 bits")
     missing = {LOW, HIGH} - set(numerics.widths)
     if missing:
         shown = list(numerics.widths)
         raise BadInput(f"fast.widths must contain {LOW} and {HIGH} for training, not {shown}")
-    return Precision(kind=kind, classes=classes, **given)
+    return Precision(kind=kind, classes=classes, **values)
 
 
 def _machine_precision(config: Config, arguments: argparse.Namespace) -> Precision | None:
@@ -210,8 +210,8 @@ def _machine_precision(config: Config, arguments: argparse.Namespace) -> Precisi
     if the machine cannot choose. BadInput as for :func:`precision_of`, and for a precision that
     such a machine does not have."""
     named = ("precision", "alpha", "beta")
-    asked = any(getattr(arguments, name) is not None for name in named)
-    if not asked and not {LOW, HIGH} <= set(config.numerics.widths):
+    requested = any(getattr(arguments, name) is not None for name in named)
+    if not requested and not {LOW, HIGH} <= set(config.numerics.widths):
         return None
     if arguments.precision not in (None, *MACHINE_PRECISIONS):
         raise BadInput(
@@ -269,8 +269,8 @@ def execute(arguments: argparse.Namespace) -> int:
     check_picture("--picture", arguments.picture)
     state = train_state.state_of(config, arguments, task, options)
     if "program" in options:
-        asked = {"steps": arguments.steps, "verify": arguments.verify}
-        result = train_program.train_on(config, task, options["program"], execution, **asked)
+        settings = {"steps": arguments.steps, "verify": arguments.verify}
+        result = train_program.train_on(config, task, options["program"], execution, **settings)
     else:
         with train_state.resumable(state):
             result = train(execution, config, arguments, task, options | {"keeper": state})

@@ -25,10 +25,10 @@ from diastole_sim.program.optimizer_table import (
     with_option,
 )
 from diastole_sim.program.options import (
-    MOST_CLIP,
-    MOST_DECAY,
-    MOST_LAYERS,
-    MOST_UNITS,
+    MAX_CLIP,
+    MAX_DECAY,
+    MAX_LAYERS,
+    MAX_UNITS,
     ProgramOptions,
     TooManyLayersError,
 )
@@ -44,7 +44,7 @@ from diastole_sim.spec.require import excerpt, real_number, whole_number
 from diastole_sim.spec.stream_table import SLOTS
 from diastole_sim.train.tasks import HIDDEN, Task
 
-MOST_RATE = 1000.0
+MAX_RATE = 1000.0
 OPTIONS = ("optimizer", "rate", *OF_OPTIMIZERS, "hidden", "activation", "clip")
 HOST_OPTIONS = {
     "master": "keeps the weights in float32",
@@ -63,9 +63,9 @@ class NoVectorUnit(BadInput):
 def rate(text: str) -> float:
     """Parse a learning rate, as a type for argparse."""
     value = _number(text)
-    if not 0 < value <= MOST_RATE:
+    if not 0 < value <= MAX_RATE:
         raise argparse.ArgumentTypeError(
-            f"must be a number above 0 and at most {MOST_RATE:g}, not {excerpt(text)}"
+            f"must be a number above 0 and at most {MAX_RATE:g}, not {excerpt(text)}"
         )
     return value
 
@@ -73,9 +73,9 @@ def rate(text: str) -> float:
 def norm(text: str) -> float:
     """Parse the largest norm of all gradients together, as a type for argparse."""
     value = _number(text)
-    if not 0 < value <= MOST_CLIP:
+    if not 0 < value <= MAX_CLIP:
         raise argparse.ArgumentTypeError(
-            f"must be a number above 0 and at most {MOST_CLIP:g}, not {excerpt(text)}"
+            f"must be a number above 0 and at most {MAX_CLIP:g}, not {excerpt(text)}"
         )
     return value
 
@@ -83,9 +83,9 @@ def norm(text: str) -> float:
 def weight_decay(text: str) -> float:
     """Parse a weight decay, as a type for argparse."""
     value = _number(text)
-    if not 0 <= value <= MOST_DECAY:
+    if not 0 <= value <= MAX_DECAY:
         raise argparse.ArgumentTypeError(
-            f"must be a number from 0 to {MOST_DECAY:g}, not {excerpt(text)}"
+            f"must be a number from 0 to {MAX_DECAY:g}, not {excerpt(text)}"
         )
     return value
 
@@ -120,16 +120,16 @@ def hidden(text: str) -> tuple[int, ...]:
     """Parse the units of hidden layers, as a type for argparse."""
     words = [word.strip() for word in text.split(",")]
     units = tuple(n for word in words if (n := whole_number(word)) is not None)
-    if len(words) > MOST_LAYERS:
+    if len(words) > MAX_LAYERS:
         raise argparse.ArgumentTypeError(
-            f"must have at most {MOST_LAYERS} layers, not {len(words)}: the table of "
+            f"must have at most {MAX_LAYERS} layers, not {len(words)}: the table of "
             f"{SLOTS} streams in the machine has no room for more; {_fitting_layers()} "
             "always fit"
         )
     whole = len(units) == len(words)
-    if not whole or not all(1 <= each <= MOST_UNITS for each in units):
+    if not whole or not all(1 <= each <= MAX_UNITS for each in units):
         raise argparse.ArgumentTypeError(
-            f"must be 1 to {MOST_LAYERS} integers in 1..{MOST_UNITS}, such as 64,64, "
+            f"must be 1 to {MAX_LAYERS} integers in 1..{MAX_UNITS}, such as 64,64, "
             f"not {excerpt(text)}"
         )
     return units
@@ -238,11 +238,11 @@ def program_of(
 ) -> ProgramOptions | None:
     """Return the requested options of a program; None if a host trains. ``task`` is None for a task
     of a user. BadInput if options do not belong to the machine or the task."""
-    given = {name: getattr(arguments, name) for name in OPTIONS}
-    given = {name: value for name, value in given.items() if value is not None}
+    values = {name: getattr(arguments, name) for name in OPTIONS}
+    values = {name: value for name, value in values.items() if value is not None}
     by_program = task is None or task.classifies
     if not config.vector.enable or not by_program or has_other_masters(config):
-        for name in given:
+        for name in values:
             if task is not None and not by_program:
                 raise BadInput(
                     f"{option(name)} works only for perceptrons, such as digits, not for "
@@ -265,8 +265,8 @@ def program_of(
                 f"vector.enable=false; with vector.enable = true the machine {does}"
             )
     kind = arguments.optimizer or "sgd"
-    _check_options_of(kind, given)
-    if kind == "nesterov" and given.get("momentum") == 0:
+    _check_options_of(kind, values)
+    if kind == "nesterov" and values.get("momentum") == 0:
         raise BadInput("--momentum of --optimizer nesterov must be above 0, not 0")
     if config.scale.source == "given":
         raise BadInput(
@@ -275,17 +275,17 @@ def program_of(
             "train with a host"
         )
     try:
-        return ProgramOptions(limits=program_limits(config), **given, **scale_argument(arguments))
+        return ProgramOptions(limits=program_limits(config), **values, **scale_argument(arguments))
     except OwnCodeError as error:
         raise BadInput(str(error)) from error
 
 
-def _check_options_of(optimizer: str | OwnCode, given: Mapping[str, Any]) -> None:
+def _check_options_of(optimizer: str | OwnCode, options: Mapping[str, Any]) -> None:
     """Raise BadInput for options that an optimiser does not have."""
     own = isinstance(optimizer, OwnCode)
     takes = own_optimizer(optimizer).takes if own else OPTIMIZERS[optimizer].takes
     for name in OF_OPTIMIZERS:
-        if name in given and name not in takes:
+        if name in options and name not in takes:
             optimizers = " and ".join(with_option(name))
             lacks = f", which has no parameter {name}" if own else ""
             raise BadInput(

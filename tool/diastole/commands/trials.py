@@ -82,29 +82,29 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def option_values(arguments: argparse.Namespace) -> dict[str, str]:
     """Return the given options among :data:`OPTIONS`, as texts. :class:`BadInput` without data."""
-    given = {name: getattr(arguments, name) for name in OPTIONS}
-    given = {name: text for name, text in given.items() if text is not None}
+    texts = {name: getattr(arguments, name) for name in OPTIONS}
+    texts = {name: text for name, text in texts.items() if text is not None}
     others = {KIND: arguments.rounding_kind, "least-db": arguments.least_db}
-    said = [*given, *(name for name, value in others.items() if value is not None)]
-    if said and arguments.data is None:
-        raise BadInput(f"--{said[0]} needs --data: the option applies to your tensors")
-    return given
+    names = [*texts, *(name for name, value in others.items() if value is not None)]
+    if names and arguments.data is None:
+        raise BadInput(f"--{names[0]} needs --data: the option applies to your tensors")
+    return texts
 
 
 def try_on(arguments: argparse.Namespace, choices: Choices) -> int:
     """Try every format on every matrix of the user, and on the products."""
     matrices, notes = read_matrices(arguments.data)
-    given = operands_of(matrices)
-    if len(given) < 2 and (choices.mixed or arguments.least_db is not None):
+    operands = operands_of(matrices)
+    if len(operands) < 2 and (choices.mixed or arguments.least_db is not None):
         raise BadInput(f"{arguments.data}: {_too_few(matrices)}")
-    mixtures, left_out = _mixtures(choices, {CLASSES[name] for name in given})
-    check_products(str(arguments.data), given, mixtures[0])
+    mixtures, left_out = _mixtures(choices, {CLASSES[name] for name in operands})
+    check_products(str(arguments.data), operands, mixtures[0])
     for text in (*notes, *(f"left out: {text}" for text in left_out)):
         note(text)
     for text in tensors.warnings(matrices, "flag"):
         warn(text)
     if arguments.least_db is not None:
-        _check_judged(arguments.data, given)
+        _check_judged(arguments.data, operands)
     with progress("formats", lines=False) as report:
         trials = run_trials(mixtures, matrices, lambda done, every: report(done, every, None))
     surveys = {
@@ -114,7 +114,7 @@ def try_on(arguments: argparse.Namespace, choices: Choices) -> int:
         title = f"{arguments.data.name}, blocks of {arguments.block} x {arguments.block}"
         survey_table.write_picture(surveys, arguments.out, title)
     verdict = None
-    if len(given) > 1:
+    if len(operands) > 1:
         verdict = verdict_table.verdict_of(trials, arguments.least_db)
     if arguments.json:
         shapes = {name: matrix.shape for name, matrix in matrices.items()}

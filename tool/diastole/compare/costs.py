@@ -116,8 +116,8 @@ def program_cycles(config: Config, program: TrainingProgram, passes: float) -> i
         modelled_step(config, program, class_bits=bits).step(program.training, step=STEP).cycles
         for bits in (LOW, HIGH)
     )
-    most = (HIGH // PLANE_BITS) ** 2
-    return round(narrow + (wide - narrow) * (passes - 1) / (most - 1))
+    max_passes = (HIGH // PLANE_BITS) ** 2
+    return round(narrow + (wide - narrow) * (passes - 1) / (max_passes - 1))
 
 
 def moved_bits(numerics: Numerics, shapes: Sequence[LayerShape], widths: Widths) -> float:
@@ -157,10 +157,10 @@ def step_cycles(
     try:
         for number, shape in enumerate(shapes):
             layer = NamedLayer(name=f"layer{number}", m=shape.m, k=shape.k, n=shape.n)
-            asked = ("forward", "backward" if shape.input_gradient else "dw", CONVERT)
+            phases = ("forward", "backward" if shape.input_gradient else "dw", CONVERT)
             for shared_numerics, share in _shares(config.numerics, number, widths):
-                found = layer_costs(config, [layer], asked, LATENCY, widths=shared_numerics)
-                cycles += share * sum(cost.cycles for cost in found)
+                costs = layer_costs(config, [layer], phases, LATENCY, widths=shared_numerics)
+                cycles += share * sum(cost.cycles for cost in costs)
     except (BadInput, ValueError):
         return None
     return round(cycles)

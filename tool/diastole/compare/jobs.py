@@ -137,11 +137,11 @@ def _record(job: Job) -> Record:
     if "recipe" in job.options:
         return _in_float32(job, job.options["recipe"]) | {"error": None}
     result = _trained(job)
-    found = {name: value for name, value in result.to_json().items() if name in RESULT_KEYS}
-    found["widths"] = {
+    record = {name: value for name, value in result.to_json().items() if name in RESULT_KEYS}
+    record["widths"] = {
         name: sum(map(int, digits)) / len(digits) for name, digits in (result.widths or {}).items()
     }
-    return found | {"error": None}
+    return record | {"error": None}
 
 
 def _in_float32(job: Job, recipe: RecipeOptions) -> Record:

@@ -45,8 +45,8 @@ def _parallel(
     call: Any = joblib.delayed(work)
     options: dict[str, Any] = {"return_as": "generator_unordered", "batch_size": 1}
     try:
-        found: Any = joblib.Parallel(n_jobs=processes, **options)(call(job) for job in jobs)
-        yield from cast(Iterator[Record], found)
+        records: Any = joblib.Parallel(n_jobs=processes, **options)(call(job) for job in jobs)
+        yield from cast(Iterator[Record], records)
     except BrokenExecutor:
         raise CheckFailed(
             "a process ended before the end of a run, for example because memory ran out; "

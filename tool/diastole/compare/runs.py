@@ -68,12 +68,12 @@ class Runs:
     def jobs(self) -> dict[str, Job]:
         """Jobs by key, seed by seed. A float32 job stands before the first configuration that needs
         the job. Jobs with equal bits occur once, by the name of the first."""
-        found: dict[str, Job] = {}
+        jobs: dict[str, Job] = {}
         for seed in self.seeds:
             for settled in self.runnable:
                 for job in (self.float_job(settled, seed), self.job(settled, seed)):
-                    found.setdefault(job.key, job)
-        return found
+                    jobs.setdefault(job.key, job)
+        return jobs
 
     def summarise(self, done: Mapping[str, Record]) -> list[ComparedConfig]:
         """Return every configuration, with the ended runs by key and the runs of its float32.

@@ -62,16 +62,16 @@ def overrides_of(settings: Mapping[str, str], options: Sequence[str]) -> list[st
     """Return the settings of the machine's configuration as "KEY=VALUE". ``options`` are the names
     of options of `train`. A key of a class goes before the key of its table, which is for all
     classes."""
-    found: dict[str, str] = {}
+    values: dict[str, str] = {}
     for key, value in settings.items():
         if key in options or key == PRESET:
             continue
         by_class = [f"{key}.{name}" for name in CLASS_NAMES]
         if set(by_class) <= set(FIELDS):
-            found |= {each: settings.get(each, value) for each in by_class}
+            values |= {each: settings.get(each, value) for each in by_class}
         else:
-            found[key] = value
-    return [f"{key}={value}" for key, value in found.items()]
+            values[key] = value
+    return [f"{key}={value}" for key, value in values.items()]
 
 
 def parse_configuration(text: str) -> Named:
@@ -100,14 +100,14 @@ def with_axes(named: Sequence[Named], axes: Sequence[str]) -> list[Named]:
     configuration, return the choices alone."""
     if not axes:
         return list(named)
-    found: list[Named] = []
+    configurations: list[Named] = []
     for base in named or [Named(name="", settings={})]:
         for choice in every_choice(axes):
             values = dict(text.split("=", 1) for text in choice)
             _joined(base.settings, values)
             name = " ".join(filter(None, (base.name, short_name(values))))
-            found.append(Named(name=name, settings=base.settings | values, of_axes=True))
-    return found
+            configurations.append(Named(name=name, settings=base.settings | values, of_axes=True))
+    return configurations
 
 
 def _put(settings: Settings, key: str, value: str) -> None:
@@ -120,10 +120,10 @@ def _put(settings: Settings, key: str, value: str) -> None:
 
 def _joined(one: Settings, other: Settings) -> Settings:
     """Return two sets of settings as one. BadInput for a key in both sets."""
-    found = dict(one)
+    joined = dict(one)
     for key, value in other.items():
-        _put(found, key, value)
-    return found
+        _put(joined, key, value)
+    return joined
 
 
 def short_name(settings: Mapping[str, str]) -> str:
@@ -178,7 +178,7 @@ def _plan_of(document: Mapping[str, Any], folder: Path) -> ComparisonPlan:
         problems.append(
             f"seeds must be a list of different integers of at least 0, not {value_text(seeds)}"
         )
-    given: dict[str, str | None] = {key: text(key) for key in ("task", "data", "machine", PRESET)}
+    texts: dict[str, str | None] = {key: text(key) for key in ("task", "data", "machine", PRESET)}
     named: list[Named] = []
     entries: Any = document.get("configuration", [])
     if not isinstance(entries, list) or not all(
@@ -201,15 +201,15 @@ def _plan_of(document: Mapping[str, Any], folder: Path) -> ComparisonPlan:
     if problems:
         raise BadInput(*problems)
     data, machine = (
-        folder / where if (where := given[key]) is not None else None for key in ("data", "machine")
+        folder / where if (where := texts[key]) is not None else None for key in ("data", "machine")
     )
     return ComparisonPlan(
-        task=given["task"],
+        task=texts["task"],
         data=data,
         steps=steps,
         seeds=None if seeds is None else tuple(seeds),
         machine=machine,
-        preset=given[PRESET],
+        preset=texts[PRESET],
         settings=settings,
         configurations=tuple(named),
     )
@@ -217,12 +217,12 @@ def _plan_of(document: Mapping[str, Any], folder: Path) -> ComparisonPlan:
 
 def _within(folder: Path, settings: Settings) -> Settings:
     """Return the settings with paths of users' files in the folder of the plan."""
-    found = dict(settings)
-    for key in found.keys() & set(WITH_FILES):
-        file, colon, name = found[key].rpartition(":")
+    placed = dict(settings)
+    for key in placed.keys() & set(WITH_FILES):
+        file, colon, name = placed[key].rpartition(":")
         if colon:
-            found[key] = f"{folder / file}:{name}"
-    return found
+            placed[key] = f"{folder / file}:{name}"
+    return placed
 
 
 def _configuration(entry: Mapping[str, Any]) -> list[Named]:
@@ -244,31 +244,31 @@ def _table(of: Mapping[str, Any], key: str) -> Mapping[str, Any]:
 
 def _flat(table: Mapping[str, Any], before: str = "") -> Settings:
     """Return nested tables as keys with points, with values as written."""
-    found: Settings = {}
+    flat: Settings = {}
     for key, value in table.items():
         if isinstance(value, dict):
-            found = _joined(found, _flat(cast(Mapping[str, Any], value), f"{before}{key}."))
+            flat = _joined(flat, _flat(cast(Mapping[str, Any], value), f"{before}{key}."))
         else:
-            _put(found, before + key, value if isinstance(value, str) else written(value))
-    return found
+            _put(flat, before + key, value if isinstance(value, str) else written(value))
+    return flat
 
 
 def _axes(table: Mapping[str, Any], before: str = "") -> list[str]:
     """Return lists of values as "KEY=A,B"."""
-    found: list[str] = []
+    axes: list[str] = []
     for key, value in table.items():
         if isinstance(value, dict):
-            found += _axes(cast(Mapping[str, Any], value), f"{before}{key}.")
+            axes += _axes(cast(Mapping[str, Any], value), f"{before}{key}.")
         elif isinstance(value, list):
             values = cast(list[Any], value)
             texts = [
                 each if isinstance(each, str) and "," not in each else written(each)
                 for each in values
             ]
-            found.append(f"{before}{key}={','.join(texts)}")
+            axes.append(f"{before}{key}={','.join(texts)}")
         else:
             raise BadInput(f"over.{before}{key} must be a list, not {value_text(value)}")
-    return found
+    return axes
 
 
 def _are_seeds(value: object) -> bool:

@@ -142,10 +142,10 @@ def _cut_chunks(config: Config, draft: Numerics) -> Iterator[Fault]:
     each = " and ".join(
         f"array.{sides[name]} x array.block = {part} to the {name}" for name, part in parts.items()
     )
-    known = chunks_of(parts.values())
-    if known:
-        shown = ", ".join(map(str, known[:MAX_LISTED]))
-        more = " and so on" if len(known) > MAX_LISTED else ""
+    chunks = chunks_of(parts.values())
+    if chunks:
+        shown = ", ".join(map(str, chunks[:MAX_LISTED]))
+        more = " and so on" if len(chunks) > MAX_LISTED else ""
         advice = f"use {shown}{more}"
     else:
         advice = (

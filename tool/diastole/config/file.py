@@ -94,19 +94,19 @@ def from_document(
 
 def _repeated(overrides: Sequence[str]) -> list[str]:
     """Return the mistakes of overrides that set a key twice, or a table and a key of the table."""
-    said: dict[tuple[str, ...], str] = {}
+    values: dict[tuple[str, ...], str] = {}
     problems: list[str] = []
     for text in overrides:
         key, _, value = (part.strip() for part in text.partition("="))
         parts = tuple(part.strip() for part in key.split("."))
-        for other, before in said.items():
+        for other, before in values.items():
             if other == parts:
                 problems.append(
                     f"--set: {key} is given twice, as {excerpt(before)} and {excerpt(value)}"
                 )
             elif parts[: len(other)] == other or other[: len(parts)] == parts:
                 problems.append(f"--set: {'.'.join(other)} and {key} give the same key twice")
-        said[parts] = value
+        values[parts] = value
     return problems
 
 
@@ -118,9 +118,9 @@ def _with_fraction(config: Config, document: dict[str, Any]) -> Config:
     """Return the configuration with enough fraction bits for the planes of ``fast``. Results that
     are exact in the widest format of one plane are exact with planes. A number of bits in the file
     stays."""
-    said = document.get("accumulator", {})
+    table = document.get("accumulator", {})
     formats = (getattr(config.format, name) for name in CLASS_NAMES)
-    if FAST.name not in formats or "fraction" in said:
+    if FAST.name not in formats or "fraction" in table:
         return config
     fraction = FAST_FRACTION + 2 * config.fast.widths[-1]
     accumulator = config.accumulator.model_copy(update={"fraction": fraction})
@@ -151,11 +151,11 @@ def nearest(key: str) -> str:
     same table are preferred."""
     table = key.rpartition(".")[0]
 
-    def likeness(known: str) -> float:
-        whole = difflib.SequenceMatcher(a=key, b=known).ratio()
-        last = difflib.SequenceMatcher(a=_last(key), b=_last(known)).ratio()
-        beside = bool(table) and known.rpartition(".")[0] == table
-        return max(whole, 0.9 * last) + whole / 100 + SAME_TABLE * beside
+    def likeness(candidate: str) -> float:
+        whole = difflib.SequenceMatcher(a=key, b=candidate).ratio()
+        last = difflib.SequenceMatcher(a=_last(key), b=_last(candidate)).ratio()
+        same_table = bool(table) and candidate.rpartition(".")[0] == table
+        return max(whole, 0.9 * last) + whole / 100 + SAME_TABLE * same_table
 
     return max([*FIELDS, *SECTIONS], key=likeness)
 
@@ -197,9 +197,9 @@ def to_toml(config: Config) -> str:
             assert about is not None
             about = about.splitlines()[0]
             lines += ["", f"# {about}", f"[{key}]"]
-            said: dict[str, str] = {}
+            first_keys: dict[str, str] = {}
             for inner in table.model_fields:
-                lines += _entry(f"{key}.{inner}", values[key][inner], config, said)
+                lines += _entry(f"{key}.{inner}", values[key][inner], config, first_keys)
         else:
             lines += ["", *_entry(key, values[key], config, {})]
     return "\n".join(lines) + "\n"
@@ -273,8 +273,8 @@ def _override(document: dict[str, Any], text: str) -> str:
         if not _is_table(inner):
             if part in SECTIONS:  # a mistake of the file, reported as a mistake of the file
                 return ".".join(parts)
-            known = ".".join(parts)
-            raise BadInput(f"--set: {known} is an unknown key; the nearest is {nearest(known)}")
+            name = ".".join(parts)
+            raise BadInput(f"--set: {name} is an unknown key; the nearest is {nearest(name)}")
         table = inner
     table[parts[-1]] = toml_value(value.strip())
     return ".".join(parts)
@@ -320,14 +320,14 @@ def choices_of(key: str) -> list[str]:
 def _without(document: dict[str, Any], wrong: set[tuple[Any, ...]]) -> dict[str, Any]:
     """Return the document without wrong keys and tables, for the defaults of the keys and
     tables."""
-    kept: dict[str, Any] = {}
+    remaining: dict[str, Any] = {}
     for key, value in document.items():
         if (key,) in wrong:
             continue
         if _is_table(value):
             value = {inner: v for inner, v in value.items() if (key, inner) not in wrong}
-        kept[key] = value
-    return kept
+        remaining[key] = value
+    return remaining
 
 
 def _written(location: Sequence[Any]) -> str:

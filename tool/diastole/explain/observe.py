@@ -38,13 +38,13 @@ def observe(
     with tempfile.TemporaryDirectory() as folder:
         waves = Path(folder) / "waves.vcd"
         with make_device(Execution(seed=seed, trace=waves), config, views=False) as device:
-            results, held = _products(device, names, tensors)
+            results, stored = _products(device, names, tensors)
         expected, golden = _products(NumpyDevice(config.numerics, seed=seed), names, tensors)
         comparison = GoldenComparison()
-        for name, tensor in held.items():
+        for name, tensor in stored.items():
             comparison.operand(name, tensor, golden[name])
-        for got, wanted in zip(results, expected, strict=True):
-            comparison.result(got, wanted)
+        for got, reference in zip(results, expected, strict=True):
+            comparison.result(got, reference)
         if comparison.mismatches:
             raise CheckFailed(f"the hardware differs from the golden model: {comparison.first}")
         try:
@@ -84,12 +84,12 @@ def _products(
     device: DeviceProtocol, names: Sequence[str], tensors: dict[str, Floats]
 ) -> tuple[list[ProductResult], dict[str, Quantised]]:
     """Return the results of all operations, and the operands as stored."""
-    held = {each.name: _converted(device, each, tensors[each.name]) for each in OPERANDS}
+    operands = {each.name: _converted(device, each, tensors[each.name]) for each in OPERANDS}
     results = [
-        getattr(device, name)(*(held[operand] for operand in OPERATIONS[name].operand_names))
+        getattr(device, name)(*(operands[operand] for operand in OPERATIONS[name].operand_names))
         for name in names
     ]
-    return results, {name: _read(tensor) for name, tensor in held.items()}
+    return results, {name: _read(tensor) for name, tensor in operands.items()}
 
 
 def _converted(device: DeviceProtocol, each: Tensor, values: Floats) -> ConvertedTensor:

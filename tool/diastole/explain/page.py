@@ -199,19 +199,20 @@ def _side(side: SumSide) -> dict[str, Any]:
 
 def _what(run: ShownRun, operands: Operands) -> str:
     """Return a description of the dataflow in words."""
-    held = run.ways[0].stationary.name
-    parts = [f"Blocks of {held} are held."]
+    stationary = run.ways[0].stationary.name
+    parts = [f"Blocks of {stationary} are held."]
     for way in run.ways:
         enters, leaves = SIDES[way.direction]
         parts.append(
             f"Vectors of {way.streaming.name} enter from the {enters}; "
             f"sums of {way.product.result.name} leave to the {leaves}."
         )
-    one_copy = operands[held].copies == 1
+    one_copy = operands[stationary].copies == 1
     if len(run.ways) == 2:
-        parts.append(f"One block of {held}, as it is stored, serves both products.")
+        parts.append(f"One block of {stationary}, as it is stored, serves both products.")
     elif one_copy and all(way.direction == NORTH for way in run.ways):
         parts.append(
-            f"{held} is not turned: its blocks are as forward has them, only the way is other."
+            f"{stationary} is not turned: its blocks are as forward has them, "
+            "only the way is other."
         )
     return " ".join(parts)

@@ -84,26 +84,26 @@ class ShownConversion:
 
 
 def conversions_of(
-    given: Floats, stored: Quantised, numerics: Numerics, *, seed: int, tag: int
+    values: Floats, stored: Quantised, numerics: Numerics, *, seed: int, tag: int
 ) -> tuple[ShownConversion, ...]:
     """Explain each copy of ``stored``, which has the ``folds`` of the golden model, for step 0.
 
     :class:`WavesDisagree` if an element does not follow from its float32.
     """
-    found: list[ShownConversion] = []
+    conversions: list[ShownConversion] = []
     for number, copy in enumerate(stored.copies):
         draws = None
         if is_stochastic(stored.storage.rounding):
-            finite = Fields.of(given[None]).finite
+            finite = Fields.of(values[None]).finite
             key = DrawKey(seed=seed, tags=(tag,), step=0, second=number == 1)
             (draws,) = element_draws(finite, numerics, key)
         if copy.transposed:
-            turned = None if draws is None else draws.T
-            explained = _conversion(given.T, stored, copy, turned, numerics)
-            found.append(explained.transposed())
+            transposed = None if draws is None else draws.T
+            explained = _conversion(values.T, stored, copy, transposed, numerics)
+            conversions.append(explained.transposed())
         else:
-            found.append(_conversion(given, stored, copy, draws, numerics))
-    return tuple(found)
+            conversions.append(_conversion(values, stored, copy, draws, numerics))
+    return tuple(conversions)
 
 
 def _conversion(

@@ -101,10 +101,10 @@ def ways_of(plan: Plan, mode: Mode) -> tuple[ShownDirection, ...]:
         rows, cols = (use.contraction, use.lanes) if use.north else (use.lanes, use.contraction)
         return (_direction(int(use.north), product, product.stationary, rows, cols),)
     to_north, to_east = OPERATION_OF[mode].products
-    held, rows, cols = to_east.stationary, to_east.result.columns, to_east.contraction
+    stationary, rows, cols = to_east.stationary, to_east.result.columns, to_east.contraction
     return (
-        _direction(EAST, to_east, held, rows, cols),
-        _direction(NORTH, to_north, held, rows, cols),
+        _direction(EAST, to_east, stationary, rows, cols),
+        _direction(NORTH, to_north, stationary, rows, cols),
     )
 
 

@@ -109,7 +109,7 @@ class _Reader:
         plan, waves = self.plan, self.waves
         chunks, passes = chunk_layout(plan), pass_layout(plan)
         before = sum(1 for at in self.slots if at < start)
-        asked = iter([at for at in self.requested if at >= start])
+        requests = iter([at for at in self.requested if at >= start])
         chunk = 0
         for number in numbers:
             at = self.consumed[number]
@@ -117,7 +117,7 @@ class _Reader:
             north = run.ways[0].direction == NORTH
             lane, c = (waves[f"{ENGINE}pass_walk.{name}_done"][at] for name in "lc")
             if not lane and not c:  # the first pass of the next chunk
-                chunk = waves[f"{ENGINE}walk.chunks__payload"][next(asked)]
+                chunk = waves[f"{ENGINE}walk.chunks__payload"][next(requests)]
             lane += member(chunks, chunk, "l0")
             c += member(chunks, chunk, "c0")
             count = member(passes, say, "t_count")
@@ -153,19 +153,19 @@ class _Reader:
     def _matrix(self, product: MatrixProduct, operand: Tensor, rows: str) -> Doubles:
         """Return an operand with the axis ``rows`` down, padded to whole blocks."""
         values = self.operands[operand.name].values(product.copy(operand))
-        turned = values if operand.rows == rows else values.T
-        height, width = (-size % self.plan.block for size in turned.shape)
-        return np.pad(turned, ((0, height), (0, width)))
+        oriented = values if operand.rows == rows else values.T
+        height, width = (-size % self.plan.block for size in oriented.shape)
+        return np.pad(oriented, ((0, height), (0, width)))
 
     def _check_pass(
         self, run: ShownRun, factors: Sequence[Factors], each: Pass, start: int
     ) -> None:
-        plan, held = self.plan, run.ways[0]
-        block = self._matrix(held.product, held.stationary, held.cols)
+        plan, direction = self.plan, run.ways[0]
+        block = self._matrix(direction.product, direction.stationary, direction.cols)
         self._check_stationary(each, block, start)
-        for turn, (way, multiplied) in enumerate(zip(run.ways, factors, strict=True)):
+        for number, (way, multiplied) in enumerate(zip(run.ways, factors, strict=True)):
             streamed = self._matrix(way.product, way.streaming, way.t)
-            first = each.first + start + turn * each.count
+            first = each.first + start + number * each.count
             self._check_stream(way, each, streamed, first)
             got = self._sums(each, first)
             require_sums(got, expected_sums(way.direction, each, multiplied), each)
@@ -201,13 +201,13 @@ class _Reader:
             left = ((each.row if north else each.col) + port) * side
             for t in range(each.count):
                 got = self._elements(layout, words[first + t + 1 + port], element)
-                wanted = streamed[each.t0 + t, left : left + side]
-                require_alike(np.array(got), wanted, f"vector at {name}")
+                expected = streamed[each.t0 + t, left : left + side]
+                require_alike(np.array(got), expected, f"vector at {name}")
 
     def _elements(self, layout: PackedLayout, word: int, element: Element) -> list[float]:
         """Return (-1)^s sig 2^-d of each element of a vector or a stationary word."""
-        found = layout["elements"]
-        bits = word >> found.offset
+        place = layout["elements"]
+        bits = word >> place.offset
         values: list[float] = []
         for _ in range(self.plan.block):
             own = bits & ((1 << element.bits) - 1)
@@ -222,12 +222,12 @@ class _Reader:
         plan = self.plan
         bits = partial_sum_bits(plan.shape, plan.cols)
         layout = sum_layout(plan.block, bits, plan.shape.poison)
-        found = np.zeros((each.count, plan.rows, plan.cols, plan.block), np.int64)
-        for t, r, c in np.ndindex(found.shape[:3]):
+        sums_of_pass = np.zeros((each.count, plan.rows, plan.cols, plan.block), np.int64)
+        for t, r, c in np.ndindex(sums_of_pass.shape[:3]):
             at = first + t + 2 + r + c + plan.shape.stages
             whole = self._whole_sums(_cell_sums(r, c), at, layout, bits)
-            found[t, r, c] = [_signed(sums, bits) for sums in whole]
-        return found
+            sums_of_pass[t, r, c] = [_signed(sums, bits) for sums in whole]
+        return sums_of_pass
 
     def _whole_sums(self, name: str, at: int, layout: PackedLayout, bits: int) -> list[int]:
         """Return the bits of partial sums. In cells that add in halves, upper halves arrive a cycle
@@ -263,12 +263,12 @@ def expected_sums(direction: int, each: Pass, factors: Factors) -> Sums:
     """Return the expected sums of a pass: vectors x rows x columns of cells x lanes."""
     side, north = factors.block, direction == NORTH
     vectors = slice(each.t0, each.t0 + each.count)
-    found = np.zeros((each.count, each.rows, each.cols, side), np.int64)
+    addends = np.zeros((each.count, each.rows, each.cols, side), np.int64)
     for r, c in np.ndindex(each.rows, each.cols):
         lane, number = (each.col + c, each.row + r) if north else (each.row + r, each.col + c)
         lanes = slice(lane * side, lane * side + side)
-        found[:, r, c] = factors.addends(vectors, lanes, number)
-    return found.cumsum(axis=1 if north else 2)
+        addends[:, r, c] = factors.addends(vectors, lanes, number)
+    return addends.cumsum(axis=1 if north else 2)
 
 
 def require_sums(got: Sums, expected: Sums, each: Pass) -> None:

@@ -18,7 +18,7 @@ from diastole_sim.spec.numerics import Numerics
 from diastole_sim.spec.operations import MatrixProduct
 
 Integers = NDArray[Any]
-MOST_SHIFT = 63
+MAX_SHIFT = 63
 """Shift from which on every sum rounds to 0: sums have 62 bits and a sign at most."""
 
 
@@ -126,6 +126,6 @@ def _rescaled(products: Integers, depths: Integers, grown: int) -> Integers:
 
 def shifted(numbers: Integers, by: Integers) -> Integers:
     """Return ``numbers`` / 2^``by`` rounded to the nearest integer, ties upward."""
-    by = np.minimum(by, MOST_SHIFT)
+    by = np.minimum(by, MAX_SHIFT)
     half = np.where(by > 0, np.int64(1) << np.maximum(by - 1, 0), 0)
     return (numbers + half) >> by

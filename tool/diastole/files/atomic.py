@@ -29,11 +29,11 @@ def replace(path: Path, write: Write) -> None:
     :class:`BadInput` naming ``path`` if the file cannot be written.
     """
     with _naming(path):
-        found = _status(path)
-        if _is_stream(path, found):
+        status = _status(path)
+        if _is_stream(path, status):
             _stream(path, write)
             return
-        mode = None if found is None else stat.S_IMODE(found.st_mode)
+        mode = None if status is None else stat.S_IMODE(status.st_mode)
         with _temporary_file(_real(path), write, mode) as temporary:
             temporary.replace(_real(path))
 
@@ -53,9 +53,9 @@ def create(path: Path, write: Write) -> None:
 def check_writable(path: Path) -> None:
     """Raise :class:`BadInput` if :func:`replace` surely cannot write to ``path``."""
     with _naming(path):
-        found = _status(path)
-        stream = _is_stream(path, found)
-        if found is not None and not os.access(path, os.W_OK):
+        status = _status(path)
+        stream = _is_stream(path, status)
+        if status is not None and not os.access(path, os.W_OK):
             raise BadInput(f"{path}: is not writable")
         if stream:
             return

@@ -11,11 +11,11 @@ MAX_TOML_BYTES = 1 << 20
 """Largest TOML file that is read: a hundred times the output of `init`."""
 
 
-def read_content(path: Path, most: int, what: str, *, pipes: bool = True) -> bytes:
+def read_content(path: Path, limit: int, what: str, *, pipes: bool = True) -> bytes:
     """Return the bytes of a regular file or, with ``pipes``, of a pipe. BadInput for any other
-    file, and for more than ``most`` bytes, the largest size of a ``what``."""
+    file, and for more than ``limit`` bytes, the largest size of a ``what``."""
     try:
-        return read_bytes(path, most, pipes=pipes)
+        return read_bytes(path, limit, pipes=pipes)
     except TooLargeError as error:
         raise BadInput(f"{path}: is not a {what}: the file {error.strerror}") from None
     except OSError as error:

@@ -14,7 +14,7 @@ from diastole.files.content import read_content
 from diastole_sim.spec.image import MAX_SIZE
 from diastole_sim.spec.require import excerpt, whole_number
 
-MOST_REPEATS = 1 << 20
+MAX_REPEATS = 1 << 20
 MAX_BYTES = 1 << 24
 """Largest file that is read: some hundred thousand layers."""
 PRODUCT = ("m", "k", "n")
@@ -162,14 +162,14 @@ class _Line:
         named = self.text("name") if "name" in self.columns else ""
         return named or f"line {self.number}"
 
-    def whole(self, column: str, most: int = MAX_SIZE) -> int | None:
+    def whole(self, column: str, limit: int = MAX_SIZE) -> int | None:
         """Return the number of a column. Report a mistake and return None if the cell has no
         number."""
         text = self.text(column)
         value = whole_number(text)
-        if value is not None and 1 <= value <= most:
+        if value is not None and 1 <= value <= limit:
             return value
-        self.problem(column, f"must be an integer in 1..{most}, not {excerpt(text) or 'nothing'}")
+        self.problem(column, f"must be an integer in 1..{limit}, not {excerpt(text) or 'nothing'}")
         return None
 
     def problem(self, column: str, text: str) -> None:
@@ -182,11 +182,11 @@ class _Line:
             if value is not None:
                 yield value
 
-    def optional(self, column: str, most: int, default: int = 1) -> int:
+    def optional(self, column: str, limit: int, default: int = 1) -> int:
         """Return the number of a column, or the default for an absent column or an empty cell."""
         if column not in self.columns or not self.text(column):
             return default
-        return self.whole(column, most) or default
+        return self.whole(column, limit) or default
 
     def layer(
         self,
@@ -198,7 +198,7 @@ class _Line:
     ) -> NamedLayer | None:
         """Return the layer of one sample's sizes M, K, N, or None if the layer is too large.
         ``column`` is the source of M."""
-        repeats = self.optional("repeats", MOST_REPEATS) * products
+        repeats = self.optional("repeats", MAX_REPEATS) * products
         batch = self.optional("batch", MAX_SIZE, self.shared_batch)
         m, k, n = sizes
         if m * batch > MAX_SIZE:
@@ -215,7 +215,7 @@ class _Line:
 def _product(line: _Line) -> NamedLayer | None:
     sizes = list(line.wholes(PRODUCT))
     if len(sizes) < len(PRODUCT):
-        line.optional("repeats", MOST_REPEATS)  # reports every mistake of a line
+        line.optional("repeats", MAX_REPEATS)  # reports every mistake of a line
         return None
     m, k, n = sizes
     return line.layer((m, k, n), "m")
@@ -227,7 +227,7 @@ def _convolution(line: _Line) -> NamedLayer | None:
     columns = IMAGE + (STRIDE if STRIDE[0] in line.columns else STRIDES)
     sizes = list(line.wholes(columns))
     if len(sizes) < len(columns):
-        line.optional("repeats", MOST_REPEATS)
+        line.optional("repeats", MAX_REPEATS)
         return None
     height, width, filter_height, filter_width, channels, filters, down, *right = sizes
     across = right[0] if right else down
@@ -240,7 +240,7 @@ def _convolution(line: _Line) -> NamedLayer | None:
                 column, f"must be at most the size of the ifmap, {of_input}, not {of_filter}"
             )
             return None
-    groups = line.optional(GROUPS, MOST_REPEATS, default=0)
+    groups = line.optional(GROUPS, MAX_REPEATS, default=0)
     marked = DEPTHWISE_MARK.search(line.name) is not None
     single = filters == 1 and channels > 1 and filter_height * filter_width > 1
     depthwise = not groups and (marked or single)

@@ -11,7 +11,7 @@ from diastole_sim.train.samples import Samples
 INPUTS, LABELS = "inputs", "labels"
 FEWEST = 10
 """Least number of samples."""
-MOST_CLASSES = 65_536
+MAX_CLASSES = 65_536
 
 
 def read_samples(path: Path) -> Samples:
@@ -40,9 +40,9 @@ def read_samples(path: Path) -> Samples:
         problems.append(
             f"labels must be integers (samples), not {labels.dtype} of shape {labels.shape}"
         )
-    elif labels.size and not 0 <= int(labels.min()) <= int(labels.max()) < MOST_CLASSES:
+    elif labels.size and not 0 <= int(labels.min()) <= int(labels.max()) < MAX_CLASSES:
         low, high = int(labels.min()), int(labels.max())
-        problems.append(f"labels must be in 0..{MOST_CLASSES - 1}, not {low}..{high}")
+        problems.append(f"labels must be in 0..{MAX_CLASSES - 1}, not {low}..{high}")
     if not problems and len(inputs) != len(labels):
         problems.append(
             f"labels must have one label for each of {len(inputs)} inputs, not {len(labels)} labels"

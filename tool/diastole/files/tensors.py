@@ -68,16 +68,16 @@ def read_tensors(path: Path, op: str, numerics: Numerics, *, codes: bool = False
     .npz, or with a line for each array that is absent or wrong.
     """
     file = _Operands(path)
-    given = FileTensors()
+    tensors = FileTensors()
     for name in OPERATIONS[op].operand_names:
         if codes and file.has_codes(name):
-            _read_codes(file, name, numerics, given)
+            _read_codes(file, name, numerics, tensors)
         else:
-            _read_floats(file, name, given)
-        _read_scale(file, name, numerics, given)
+            _read_floats(file, name, tensors)
+        _read_scale(file, name, numerics, tensors)
     if file.problems:
         raise BadInput(*file.problems)
-    return given
+    return tensors
 
 
 class _Operands(Archive):
@@ -167,10 +167,10 @@ def _read_codes(file: _Operands, name: str, numerics: Numerics, tensors: FileTen
         if codes is None:
             continue
         scales = file.optional(f"{name}_scales{suffix}")
-        found = list(problems(form, codes, scales, scale, axis, _labels(name, suffix)))
-        for problem in found:
+        mistakes = list(problems(form, codes, scales, scale, axis, _labels(name, suffix)))
+        for problem in mistakes:
             file.problem(problem)
-        if not found:
+        if not mistakes:
             unit = None if scale is None else float(scale.item())
             copies.append(
                 Codes(form=form, codes=codes, scales=scales, tensor_scale=unit, axis=axis)
@@ -269,8 +269,8 @@ def warnings(tensors: Mapping[str, Operand], special: str) -> list[str]:
     lines: list[str] = []
     for name, tensor in tensors.items():
         values = tensor.values() if isinstance(tensor, Quantised) else tensor
-        for kind, found in (("NaN", np.isnan(values)), ("Inf", np.isinf(values))):
-            count = int(np.count_nonzero(found))
+        for kind, places in (("NaN", np.isnan(values)), ("Inf", np.isinf(values))):
+            count = int(np.count_nonzero(places))
             if count:
                 lines.append(
                     f"{name} holds {kind} ({count} of {values.size} elements), "
@@ -292,8 +292,8 @@ def unusable(name: str, dtype: np.dtype[Any], shape: tuple[int, ...]) -> str | N
     """Return why an array of this type and shape is no operand, with the requirement. None for an
     operand."""
     if dtype.kind not in "fiub":
-        held = "Python objects" if dtype.hasobject else str(dtype)
-        return f"{name} must hold real numbers, not {held}"
+        kind = "Python objects" if dtype.hasobject else str(dtype)
+        return f"{name} must hold real numbers, not {kind}"
     if len(shape) != 2:
         return f"{name} must have 2 dimensions, not {len(shape)}; the shape is {shape}"
     if 0 in shape:

@@ -53,11 +53,11 @@ def shares_of(cycles: Mapping[str, float]) -> dict[str, float]:
 
 def added_shares(every: Iterable[tuple[int, Mapping[str, float]]]) -> dict[str, float]:
     """Return the sum of cycles by cause, with a number of times for every set of cycles."""
-    found: dict[str, float] = {}
+    sums: dict[str, float] = {}
     for times, cycles in every:
         for name, each in cycles.items():
-            found[name] = found.get(name, 0) + times * each
-    return found
+            sums[name] = sums.get(name, 0) + times * each
+    return sums
 
 
 def bound_of(shares: Mapping[str, float]) -> str:

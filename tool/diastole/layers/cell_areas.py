@@ -44,12 +44,12 @@ def cell_area(numerics: Numerics) -> float | None:
         _is_vector(format.default_grouping(MEASURED_BLOCK, each)) for each in STATIONARY_CLASSES
     )
     cells = areas()["formats"]
-    known = {usual: name}
+    measured = {usual: name}
     for vectors, ending in ((False, ", squares"), (True, ", vectors"), (True, " 1x16")):
         if name + ending in cells:
-            known.setdefault((vectors, vectors), name + ending)
-    found = cells.get(known.get(kinds))
-    return found and found["area_per_mac_nand2"]
+            measured.setdefault((vectors, vectors), name + ending)
+    cell = cells.get(measured.get(kinds))
+    return cell and cell["area_per_mac_nand2"]
 
 
 def _is_vector(grouping: Grouping) -> bool:

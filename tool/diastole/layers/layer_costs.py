@@ -82,12 +82,14 @@ class LayerCost:
     @property
     def sizes(self) -> dict[str, int]:
         """Sizes by axis."""
-        found = self.estimate
-        if isinstance(found, ConversionEstimate):
+        estimate = self.estimate
+        if isinstance(estimate, ConversionEstimate):
             return dict(
-                zip(OPERAND[found.tensor_class].axes, (found.rows, found.cols), strict=True)
+                zip(
+                    OPERAND[estimate.tensor_class].axes, (estimate.rows, estimate.cols), strict=True
+                )
             )
-        return {"m": found.m, "k": found.k, "n": found.n}
+        return {"m": estimate.m, "k": estimate.k, "n": estimate.n}
 
     @property
     def cycles(self) -> int:
@@ -140,7 +142,7 @@ class LayerCost:
     def record(self, clock_mhz: float | None = None) -> dict[str, Any]:
         """Return the record for ``--json``: sums of all repeats, and with a clock seconds and
         rates."""
-        found = self.estimate
+        estimate = self.estimate
         return {
             "name": self.name,
             "phase": self.phase,
@@ -152,8 +154,8 @@ class LayerCost:
             "macs": self.macs,
             "passes": self.passes,
             "utilisation": self.utilisation,
-            "dram_read_bytes": self.repeats * found.read_bytes,
-            "dram_write_bytes": self.repeats * found.write_bytes,
+            "dram_read_bytes": self.repeats * estimate.read_bytes,
+            "dram_write_bytes": self.repeats * estimate.write_bytes,
             "bound": self.bound,
             "shares": self.shares,
             **({} if clock_mhz is None else asdict(self.pace(clock_mhz))),
@@ -180,26 +182,26 @@ def layer_costs(
     in processes. ``widths`` are the widths of all tensors of the classes x, w and dy.
     """
     machine = modelled(config, latency)
-    asked = [
+    requests = [
         (layer, (op, layer.m, layer.n, layer.k))
         for layer in layers
         for phase in phases
         for op in parts_of(machine, phase, layer, widths)
     ]
-    products = list(dict.fromkeys(key for _, key in asked))
+    products = list(dict.fromkeys(key for _, key in requests))
     cost = partial(_cost, machine, config.numerics, config.plan.nests, widths)
-    found = mapped(cost, products)
-    known = dict(zip(products, found, strict=True))
+    results = mapped(cost, products)
+    result_of = dict(zip(products, results, strict=True))
     return [
         LayerCost(
             name=layer.name,
             phase=CONVERT if key[0] in OPERAND else key[0],
             repeats=layer.repeats,
-            nest=known[key][0],
+            nest=result_of[key][0],
             ports=machine.ports,
-            estimate=known[key][1],
+            estimate=result_of[key][1],
         )
-        for layer, key in asked
+        for layer, key in requests
     ]
 
 

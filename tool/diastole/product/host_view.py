@@ -141,10 +141,10 @@ class HostView:
         24. Products are rounded before the addition, or sums of floats after the addition."""
         numerics = self.numerics
         pairs = (("x", "w"), ("w", "dy"), ("x", "dy"))
-        kept = [numerics.product_bits(a, b) - 3 for a, b in pairs if numerics.is_windowed(a, b)]
+        widths = [numerics.product_bits(a, b) - 3 for a, b in pairs if numerics.is_windowed(a, b)]
         if numerics.accumulator is not None:
-            kept.append(numerics.accumulator.mantissa)
-        return min([*kept, 24])
+            widths.append(numerics.accumulator.mantissa)
+        return min([*widths, 24])
 
     @property
     def published(self) -> Published:
@@ -168,7 +168,7 @@ class HostView:
         """Return the constants that a program must know of this machine: value and meaning, by
         name."""
         limits = self.limits
-        found: dict[str, tuple[int | str, str]] = {
+        constants: dict[str, tuple[int | str, str]] = {
             "BLOCK": (self.block, "B, the side of a block"),
             "BEAT_BYTES": (self.beat_bytes, "of one port to memory; tensors begin on a beat"),
             "MEMORY_PORTS": (self.ports, "buses to memory"),
@@ -181,14 +181,17 @@ class HostView:
             "FUSED_MAX_N": (self.fused[1], "likewise"),
         }
         for name in CLASS_NAMES:
-            found |= self._class_values(name)
+            constants |= self._class_values(name)
         if limits.nests is not None:
             for opcode in (Opcode.FORWARD, Opcode.DX, Opcode.DW):
-                found |= self._nest_values(opcode)
+                constants |= self._nest_values(opcode)
         if limits.vector is not None:
-            found["VECTOR_SPECIAL_LANES"] = (self.special, "of exp, reciprocals and logarithms")
-            found["VECTOR_PANEL"] = (limits.vector.panel_vectors, "vectors of B numbers on chip")
-        return found
+            constants["VECTOR_SPECIAL_LANES"] = (self.special, "of exp, reciprocals and logarithms")
+            constants["VECTOR_PANEL"] = (
+                limits.vector.panel_vectors,
+                "vectors of B numbers on chip",
+            )
+        return constants
 
     def _class_values(self, name: str) -> dict[str, tuple[int | str, str]]:
         storage, group = self.tensor_class(name), self.group(name)

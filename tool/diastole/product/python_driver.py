@@ -28,7 +28,7 @@ def python_driver(view: HostView) -> str:
     for name, value in _values(view).items():
         text, count = re.subn(
             rf"^{name}: .*$",
-            lambda found, value=value: f"{found[0]} = {_literal(value)}",
+            lambda match, value=value: f"{match[0]} = {_literal(value)}",
             text,
             flags=re.MULTILINE,
         )

@@ -81,8 +81,8 @@ def operations_table(facts: ProductFacts) -> list[str]:
         for read in operation.reads:
             two = numerics.tensor_class(read.operand.tensor_class).two_copies
             if not (read.second and not two):
-                which = f", copy {read.copy + 1}" if two else ""
-                yield f"`{read.field}`: image of {read.operand.name}{which}"
+                copy = f", copy {read.copy + 1}" if two else ""
+                yield f"`{read.field}`: image of {read.operand.name}{copy}"
 
     rows: list[tuple[str, ...]] = [
         (

@@ -102,13 +102,13 @@ class _Run:
         """Load the tables of the vector unit: two programs, a constant, and the streams of both
         programs."""
         block, tables = self.view.block, self.machine.tables
-        turns = range(1, block.bit_length())
+        amounts = range(1, block.bit_length())
         gradient = [
             Instruction(op=MicroOp.ADD, a=Source.S0, c=Source.S1, negate_c=1, d=0, o=0),
             Instruction(op=MicroOp.MAD, a=0, b=0, c=1, d=1, fresh=1, keep=1),
             *(
-                Instruction(op=MicroOp.ADD, a=1, c=1, d=1, turn_lanes=turn, when=When.LAST)
-                for turn in turns
+                Instruction(op=MicroOp.ADD, a=1, c=1, d=1, turn_lanes=amount, when=When.LAST)
+                for amount in amounts
             ),
             Instruction(op=MicroOp.MOV, a=1, o=1, when=When.LAST),
         ]
@@ -120,11 +120,11 @@ class _Run:
             ProgramPlace(first=len(gradient), length=1, streams=STREAMS),
         ]
         self.sums = self._take(4 * self.sizes["m"])
-        kept = self._place(self.targets)
+        targets = self._place(self.targets)
         pitch = self._layout(self.targets).pitch_bytes
         rows = {
             name: Descriptor(kind=Kind.F32, address=at, pitch=pitch)
-            for name, at in {"T": kept, **self.floats}.items()
+            for name, at in {"T": targets, **self.floats}.items()
         }
         product = Descriptor(kind=Kind.PRODUCT)
         sums = Descriptor(kind=Kind.ROW, address=self.sums)

@@ -44,10 +44,10 @@ def write_comparison(compared: Sequence[ComparedConfig], path: Path, title: str)
                 name, (x, loss.mean), xytext=(5, 4), textcoords="offset points", fontsize=8
             )
         for reference, style in zip(references.values(), cycle(STYLES), strict=False):
-            known = None if reference is None else reference.of("loss")
-            if known is not None and reference is not None:
+            spread = None if reference is None else reference.of("loss")
+            if spread is not None and reference is not None:
                 name = reference.name.replace("$", r"\$")
-                axes.axhline(known.mean, color="black", linestyle=style, linewidth=1, label=name)
+                axes.axhline(spread.mean, color="black", linestyle=style, linewidth=1, label=name)
                 axes.legend(fontsize=8)
         axes.set_xlabel(label)
         axes.set_ylabel("held-out loss, mean of the seeds")

@@ -55,11 +55,11 @@ def _mean(values: Spread | None, form: str, unit: int) -> list[str]:
 
 
 def _over(each: ComparedConfig, value: str, form: str, plain: str, unit: int) -> list[str]:
-    found = each.over_float32(value)
-    if found is None:
+    spread = each.over_float32(value)
+    if spread is None:
         return ["-", "-"]
-    error = None if found.error is None else unit * found.error
-    return [_number(unit * found.mean, form), _number(error, plain)]
+    error = None if spread.error is None else unit * spread.error
+    return [_number(unit * spread.mean, form), _number(error, plain)]
 
 
 def _number(value: float | None, form: str) -> str:
@@ -91,15 +91,15 @@ def verdict_lines(verdict: Ruling | None) -> list[str]:
     if verdict is None:
         return ["no verdict: it takes two configurations, and two seeds of each that end in a loss"]
     lines: list[str] = []
-    for names, said in (
+    for names, heading in (
         (verdict.better, f"of a smaller loss than {verdict.plain}, 19 times in 20"),
         (verdict.as_good, f"not to be told from {verdict.plain} with these seeds"),
         (verdict.worse, f"of a larger loss than {verdict.plain}, 19 times in 20"),
     ):
         if names:
-            lines.append(f"{said}: {', '.join(names)}")
+            lines.append(f"{heading}: {', '.join(names)}")
     if verdict.wins:
-        said = "the plain configuration wins: at no more area x passes none is better than"
-        return [*lines, f"{said} {verdict.plain}, and none as good at less"]
+        heading = "the plain configuration wins: at no more area x passes none is better than"
+        return [*lines, f"{heading} {verdict.plain}, and none as good at less"]
     names = ", ".join(verdict.dominating)
     return [*lines, f"better at no more area x passes, or not to be told from it at less: {names}"]

@@ -79,8 +79,8 @@ def _legend(shares: Mapping[str, float], widths: Mapping[str, int | None]) -> li
     lines = [ADDS_UP]
     lines += [f"{name}: {MEANINGS[name]}" for name in shares if name != MULTIPLIERS]
     if widths:
-        said = ", ".join(f"{name} in {bits} bits" for name, bits in widths.items())
-        lines.append(f"{PASSES} {said}")
+        texts = ", ".join(f"{name} in {bits} bits" for name, bits in widths.items())
+        lines.append(f"{PASSES} {texts}")
     return lines
 
 
@@ -139,8 +139,8 @@ def advice(
     bound: str = total["bound"]
     if bound == MULTIPLIERS:
         return ""
-    said = f"{total['shares'][bound]:.0%} of the cycles go to {bound}"
+    problem = f"{total['shares'][bound]:.0%} of the cycles go to {bound}"
     if bound in OF_BUS and (better := wider()) is not None:
         width = 2 * config.bus.data_width
-        return f"{said}; with bus.data_width = {width}: {better['utilisation']:.1%} used in all"
-    return f"{said}; {cure(config, bound)}"
+        return f"{problem}; with bus.data_width = {width}: {better['utilisation']:.1%} used in all"
+    return f"{problem}; {cure(config, bound)}"

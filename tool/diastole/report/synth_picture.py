@@ -36,14 +36,14 @@ def write_synthesis(synthesis: Synthesis, path: Path, title: str) -> None:
         colour = colours[names.index(part.name) % len(colours)]
         axes.barh(-depth, width, left=left, height=0.94, color=(*colour, 0.6), edgecolor="white")
         times = f" x{part.instances}" if part.instances > 1 else ""
-        turned = _rotated(part.name + times, width)
-        if turned is not None:
+        angle = _rotated(part.name + times, width)
+        if angle is not None:
             axes.text(
                 *(left + width / 2, -depth, part.name + times),
                 ha="center",
                 va="center",
                 fontsize=7,
-                rotation=turned,
+                rotation=angle,
             )
     axes.set_yticks([])
     axes.set_xlim(0, 1)
@@ -59,8 +59,8 @@ def _rotated(name: str, width: float) -> int | None:
     """Return the rotation of a name in a bar, in degrees; None if the name does not fit."""
     if len(name) * LETTER <= width:
         return 0
-    least, most = UPRIGHT
-    return 90 if width >= least and len(name) <= most else None
+    min_width, max_letters = UPRIGHT
+    return 90 if width >= min_width and len(name) <= max_letters else None
 
 
 def _bars(

@@ -37,7 +37,7 @@ HEADINGS = {
 SCARCE = (DSPS, BLOCK_RAMS)
 """Scarce resources. A component with :data:`FEW` times the least share of a scarce resource is
 always listed."""
-MOST_DELAYS = 10
+MAX_DELAYS = 10
 """Number of components with a listed longest path."""
 WIDTH = 100
 """Number of columns of a list of memories."""
@@ -102,11 +102,11 @@ def _legend(synthesis: Synthesis) -> list[str]:
     )  # fmt: skip
     lines = [f"{target.title}, {tools}; {how}"]
     if isinstance(target, Fpga):
-        said = "sites: places of a LUT that LUTs, carry chains and LUT RAM take"
-        lines.append(f"{said}; a block RAM has {target.block_ram}")
+        text = "sites: places of a LUT that LUTs, carry chains and LUT RAM take"
+        lines.append(f"{text}; a block RAM has {target.block_ram}")
     else:
-        said = "NAND2: area over that of the smallest NAND2"
-        lines.append(f"{said}, of all but the memories with a clocked read")
+        text = "NAND2: area over that of the smallest NAND2"
+        lines.append(f"{text}, of all but the memories with a clocked read")
     if synthesis.per_mac is not None:
         unit = f"{HEADINGS[target.main]} per MAC, {synthesis.design.macs:,} MACs"
         lines.append(f"{synthesis.per_mac:,.0f} {unit}")
@@ -159,8 +159,8 @@ def _device(synthesis: Synthesis) -> list[str]:
     missing = [
         HEADINGS[name] for name, there in synthesis.holds.items() if total.get(name, 0) > there
     ]
-    said = [f"{synthesis.request.device_name}: {usage(total, synthesis.holds)}"]
-    return said + ([f"does not fit: too few {', '.join(missing)}"] if missing else [])
+    lines = [f"{synthesis.request.device_name}: {usage(total, synthesis.holds)}"]
+    return lines + ([f"does not fit: too few {', '.join(missing)}"] if missing else [])
 
 
 def usage(total: Mapping[str, float], capacity: Mapping[str, int]) -> str:
@@ -199,7 +199,7 @@ def _delayed(synthesis: Synthesis) -> list[str]:
     rows = [["component", "ns", "from", "to"]]
     rows += [
         [each.component, f"{each.ns:.2f}", str(each.begin), str(each.end)]
-        for each in delays.components[:MOST_DELAYS]
+        for each in delays.components[:MAX_DELAYS]
     ]
     how = "by the library's delays, without wires, of clocked memories nothing"
     return [

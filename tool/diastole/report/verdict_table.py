@@ -53,8 +53,8 @@ class Verdict:
     def smallest_cell(self) -> Trial | None:
         """Trial of least cell area among the trials that reach ``least_db``, as far as areas are
         known."""
-        known = [(area, trial) for trial in self.enough if (area := _area(trial)) is not None]
-        return min(known, key=lambda each: each[0])[1] if known else None
+        measured = [(area, trial) for trial in self.enough if (area := _area(trial)) is not None]
+        return min(measured, key=lambda each: each[0])[1] if measured else None
 
     @property
     def nearest(self) -> Trial | None:
@@ -136,8 +136,8 @@ def ranking_table(verdict: Verdict) -> list[str]:
         ]
         for trial in verdict.ranked
     ]
-    asked = [] if least_db is None else [f"{least_db:g} dB"]
-    return align([[*heading, *asked], *rows], left=1)
+    limit = [] if least_db is None else [f"{least_db:g} dB"]
+    return align([[*heading, *limit], *rows], left=1)
 
 
 def ranking_legend() -> list[str]:
@@ -156,19 +156,19 @@ def conclusion(verdict: Verdict, settings: Settings) -> list[str]:
     a next command. Without a figure, return advice on finding out the worth of a format."""
     if verdict.least_db is None:
         return list(NO_FIGURE)
-    asked = f"{verdict.least_db:g} dB in the worst row and column of every product"
+    limit = f"{verdict.least_db:g} dB in the worst row and column of every product"
     best = verdict.nearest
     if best is not None:
         least = f"{_worst_of_all(best)} dB in {_where(best)}"
-        lines = [f"no mixture has {asked};", f"  nearest: {best.mixture.name}, {least}"]
+        lines = [f"no mixture has {limit};", f"  nearest: {best.mixture.name}, {least}"]
     else:
         best, cell = verdict.enough[0], verdict.smallest_cell
-        lines = [f"{asked}:", f"  fewest bits: {_cost(best)}"]
+        lines = [f"{limit}:", f"  fewest bits: {_cost(best)}"]
         if cell is not None and cell is not best:
             lines.append(f"  smallest cell: {_cost(cell)}")
     keys = settings.overrides(best.mixture.formats)
-    said = " ".join(f"--set {shlex.quote(key)}" for key in keys)
-    return [*lines, f"  next: diastole init my.toml; diastole check my.toml {said}"]
+    options = " ".join(f"--set {shlex.quote(key)}" for key in keys)
+    return [*lines, f"  next: diastole init my.toml; diastole check my.toml {options}"]
 
 
 def _cost(trial: Trial) -> str:

@@ -78,8 +78,8 @@ def buffer_of(library: Library, delays: DelayLibrary) -> Buffer | None:
         return None
     (source,) = library.cells[library.buffer].inputs
     for name, pin in delays[library.buffer].items():
-        if pin.output and pin.most is not None and len(pin.arcs) == 1:
-            return Buffer(cell=library.buffer, source=source, output=name, load=pin.most / 2)
+        if pin.output and pin.max_load is not None and len(pin.arcs) == 1:
+            return Buffer(cell=library.buffer, source=source, output=name, load=pin.max_load / 2)
     return None
 
 
@@ -196,9 +196,9 @@ def _path(end: PathEnd, unit: float, names: CellNames) -> LongestPath:
         {**step, **{place: {"cell": names.name(step[place]["cell"])} for place in ("from", "to")}}
         for step in _steps(end, unit)
     ]
-    found = longest_path([{"from": "", "to": "", "path": steps}], names.scopes)
-    assert found is not None
-    return found
+    longest = longest_path([{"from": "", "to": "", "path": steps}], names.scopes)
+    assert longest is not None
+    return longest
 
 
 def _steps(end: PathEnd, unit: float) -> Iterator[dict[str, Any]]:

@@ -102,8 +102,8 @@ class Tools:
 
     @property
     def versions(self) -> dict[str, str]:
-        found = (self.yosys, self.router, self.packer)
-        return {program.name: program.version for program in found if program is not None}
+        programs = (self.yosys, self.router, self.packer)
+        return {program.name: program.version for program in programs if program is not None}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -137,11 +137,11 @@ class Synthesis:
     def within_cycle(self) -> dict[str, float]:
         """Resources of all memories that are read within the cycle. In a flat mapping, gates
         between a memory and the logic behind may count as a part of the memory."""
-        found: Counter[str] = Counter()
+        counts: Counter[str] = Counter()
         for module in self.design.within_cycle.modules:
             for part in self.tree.everywhere(module.removeprefix(self.design.prefix)):
-                found.update(part.total)
-        return dict(found)
+                counts.update(part.total)
+        return dict(counts)
 
     @property
     def built_of(self) -> dict[str, int]:
@@ -157,7 +157,7 @@ class Synthesis:
     def record(self) -> dict[str, Any]:
         """Return the object that ``--json`` prints."""
         target = self.request.target
-        found: dict[str, Any] = {
+        record: dict[str, Any] = {
             "target": target.name,
             "device": self.request.device_name or None,
             "mapping": "flat" if self.flat else "by component",
@@ -171,14 +171,14 @@ class Synthesis:
             "tree": self.tree.record(target.resources),
         }
         if self.delays is not None:
-            found["delays"] = self.delays.record()
+            record["delays"] = self.delays.record()
         if self.routed is not None:
-            found["seed"] = self.routed.seed
-            found["placer"] = self.request.placer
-            found["pins"] = "4, ports through chains of registers"
-            found["harness"] = dict(self.harness)
-            found["routed"] = self.routed.record()
-        return found
+            record["seed"] = self.routed.seed
+            record["placer"] = self.request.placer
+            record["pins"] = "4, ports through chains of registers"
+            record["harness"] = dict(self.harness)
+            record["routed"] = self.routed.record()
+        return record
 
     def _memories(self) -> dict[str, Any]:
         """Return records of the two kinds of memories, with a mark for memories that the tree
@@ -221,7 +221,7 @@ def synthesise(
             device = target.devices[request.device_name]
             harness = mapped.tree.own
             (tree,) = mapped.tree.parts
-            asked = Routing(
+            routing = Routing(
                 router=tools.router,
                 target=target,
                 device=device,
@@ -232,7 +232,7 @@ def synthesise(
                 pins=device.pins,
             )
             seeds = range(request.seed, request.seed + request.times)
-            routed = place_and_route_fastest(asked, folder, seeds=seeds, report=report)
+            routed = place_and_route_fastest(routing, folder, seeds=seeds, report=report)
             if tools.packer is not None:
                 bitstream = pack(tools.packer, device, folder).read_bytes()
     return Synthesis(

@@ -146,8 +146,8 @@ def _modules(folder: Path, target: Target) -> dict[str, Mapping[str, int]]:
     """Return the numbers of cells by type for every module. The numbers include the cells that
     place and route adds."""
     if isinstance(target, Cells):
-        found: dict[str, Any] = json.loads((folder / STATISTICS).read_text())["modules"]
-        return {name.removeprefix("\\"): of["num_cells_by_type"] for name, of in found.items()}
+        modules: dict[str, Any] = json.loads((folder / STATISTICS).read_text())["modules"]
+        return {name.removeprefix("\\"): of["num_cells_by_type"] for name, of in modules.items()}
     counts: dict[str, Mapping[str, int]] = {}
     for name, module in json.loads((folder / NETLIST).read_text())["modules"].items():
         if not {"blackbox", "whitebox"} & module["attributes"].keys():
@@ -189,27 +189,27 @@ def _write_inputs(folder: Path, design: Design, how: MapRequest) -> None:
 
 def _progress(report: Progress, count: int) -> Callable[[str], None]:
     """Return a function that reports every tenth of the mapped modules."""
-    done = told = 0
+    done = tenths = 0
 
     def heard(line: str) -> None:
-        nonlocal done, told
+        nonlocal done, tenths
         done += _MAPPED.search(line) is not None
-        if count and done * 10 // count > told and done < count:
-            told = done * 10 // count
+        if count and done * 10 // count > tenths and done < count:
+            tenths = done * 10 // count
             report(f"mapped {done} of {count} components")
 
     return heard
 
 
 def _read_flat(netlist: Path, top: str, target: Target, prefix: str) -> MappedDesign:
-    found = json.loads(netlist.read_text())["modules"][top]["cells"]
+    cells_by_name = json.loads(netlist.read_text())["modules"][top]["cells"]
     scopes = {
         name: cell["attributes"]["module"]
-        for name, cell in found.items()
+        for name, cell in cells_by_name.items()
         if cell["type"] == "$scopeinfo" and "module" in cell["attributes"]
     }
-    cells = [(name, cell["type"]) for name, cell in found.items()]
+    cells = [(name, cell["type"]) for name, cell in cells_by_name.items()]
     if not isinstance(target, Cells):
-        cells += target.added(found)
+        cells += target.added(cells_by_name)
     tree = from_cells(cells, scopes, top, target.counted, prefix=prefix)
     return MappedDesign(tree=tree, scopes=scopes)

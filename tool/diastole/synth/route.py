@@ -123,12 +123,12 @@ def place_and_route_fastest(
     more from seed to seed."""
     fastest, clocks = None, dict[int, float]()
     for seed in seeds:
-        found = place_and_route(routing, folder, seed=seed, report=report)
-        clocks[seed] = found.fmax_mhz
+        routed = place_and_route(routing, folder, seed=seed, report=report)
+        clocks[seed] = routed.fmax_mhz
         if report is not None and len(seeds) > 1:
-            report(f"seed {seed}: {found.fmax_mhz:.2f} MHz")
-        if fastest is None or found.fmax_mhz > fastest.fmax_mhz:
-            fastest = replace(found, seed=seed)
+            report(f"seed {seed}: {routed.fmax_mhz:.2f} MHz")
+        if fastest is None or routed.fmax_mhz > fastest.fmax_mhz:
+            fastest = replace(routed, seed=seed)
             (folder / LAYOUT).replace(folder / FASTEST)
     assert fastest is not None
     (folder / FASTEST).replace(folder / LAYOUT)

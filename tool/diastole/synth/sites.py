@@ -59,10 +59,10 @@ def ice40_alone(cells: Cells) -> Iterator[tuple[str, str]]:
         else:
             yield name, SITE
         carry = _bit(cell, "CO")
-        beside = users[carry] - thirds[carry] - (carry in into)
+        others = users[carry] - thirds[carry] - (carry in into)
         if isinstance(_bit(cell, "CI"), int) and _bit(cell, "CI") not in out_of:
             yield name, SITE
-        if beside > 0 or (thirds[carry] and carry not in into):
+        if others > 0 or (thirds[carry] and carry not in into):
             yield name, SITE
 
 
@@ -105,10 +105,10 @@ def _bit(cell: Mapping[str, Any], port: str) -> int | str | None:
 
 def _users(cells: Cells) -> Counter[int | str | None]:
     """Return the number of cell inputs on every net."""
-    found: Counter[int | str | None] = Counter()
+    users: Counter[int | str | None] = Counter()
     for cell in cells.values():
         directions = cell.get("port_directions", {})
         for port, bits in cell["connections"].items():
             if directions.get(port) == "input":
-                found.update(bits)
-    return found
+                users.update(bits)
+    return users

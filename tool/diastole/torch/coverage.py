@@ -165,7 +165,7 @@ def _left(
     model: nn.Module, modules: Mapping[str, nn.Module], tally: Tally | None
 ) -> dict[str, str]:
     """Return the reasons why modules that multiply matrices are not swapped, by name."""
-    found: dict[str, str] = {}
+    reasons: dict[str, str] = {}
     inner: set[int] = set()
     for name, module in modules.items():
         if id(module) in inner or isinstance(module, DeviceLayer):
@@ -174,8 +174,8 @@ def _left(
             inner |= {id(each) for each in module.modules()}
         counted = tally is not None and tally.by_module.get(name, 0) > 0
         if isinstance(module, PRODUCTS) or (_has_matrix(module) and (counted or tally is None)):
-            found[name] = _why(module)
-    return found
+            reasons[name] = _why(module)
+    return reasons
 
 
 def _has_matrix(module: nn.Module) -> bool:

@@ -93,10 +93,10 @@ class DeviceLayer(nn.Module):
         the layer was made without an original module."""
         plain: Any = self.plain.__new__(self.plain) if self.origin is None else self.origin.module
         self.watching.remove()
-        held = cast(dict[str, Any], vars(self))
-        kept = {name: each for name, each in held.items() if name not in LAYER_ATTRIBUTES}
+        attributes = cast(dict[str, Any], vars(self))
+        own = {name: each for name, each in attributes.items() if name not in LAYER_ATTRIBUTES}
         plain.__dict__.clear()  # drops removed attributes, as the weight by remove_weight_norm
-        plain.__dict__.update(kept)
+        plain.__dict__.update(own)
         return plain
 
     def extra_repr(self) -> str:

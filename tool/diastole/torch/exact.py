@@ -98,12 +98,12 @@ class TorchGoldenDevice(GoldenDevice):
         if len(operands) == 1 and all(self._is_plain(one) for one in operands[0].values()):
             values: dict[str, Any] = {}
             for product in operation.products:
-                found = self._product(product, operands[0])
-                if found is None:
+                result = self._product(product, operands[0])
+                if result is None:
                     for one in operands[0].values():
                         self._decoded.pop(one, None)
                     break
-                values[product.result.name] = found
+                values[product.result.name] = result
             else:
                 self.exact_in_torch += len(values)
                 return [

@@ -17,8 +17,8 @@ def exact_operands(x: Any, w: Any, names: tuple[str, str] = ("x", "w")) -> tuple
     The type is the type of the operands. With autocast, the type is the type of autocast, and the
     operands may have two types.
     """
-    for name, given in zip(names, (x, w), strict=True):
-        require_readable(name, given)
+    for name, operand in zip(names, (x, w), strict=True):
+        require_readable(name, operand)
     first, second = names
     if x.device != w.device:
         raise ValueError(

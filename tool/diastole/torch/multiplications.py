@@ -161,15 +161,15 @@ class Dispatched(TorchDispatchMode):
         formula = formula_of(func)
         if formula is None and _has_parts(func, args):
             with self:  # not yet decomposed below autograd and in inference mode
-                found = func.decompose(*args, **named)
-            if found is not NotImplemented:
-                return found
-        found = func(*args, **named)
+                result = func.decompose(*args, **named)
+            if result is not NotImplemented:
+                return result
+        result = func(*args, **named)
         if formula is not None:
-            self._count(func, lambda: formula(*args, **named, out_val=found))
+            self._count(func, lambda: formula(*args, **named, out_val=result))
         elif is_unknown(func):
             self.counting.add_unknown(func)
-        return found
+        return result
 
     def _count(self, function: Any, count: Callable[[], int]) -> None:
         """Add the count of a function. An error in the count must not end the user's pass."""

@@ -33,12 +33,12 @@ def parse_choices(
 ) -> Choices:
     """Return the choices in the text of ``--formats`` and in ``options`` for classes
     and settings. ``kind``: kind of random bits. :class:`BadInput` with a line for every error."""
-    found: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     problems: list[str] = []
     for name, text in {"formats": names, **options}.items():
         try:
             parse = parse_by_class if name in TABLES else parse_names
-            found[name] = parse(name, text)
+            values[name] = parse(name, text)
         except BadInput as error:
             problems += error.problems
     if kind is not None and kind not in KINDS:
@@ -48,10 +48,10 @@ def parse_choices(
         )
     if problems:
         raise BadInput(*problems)
-    settings = {name: found[name] for name in TABLES if name in found}
+    settings = {name: values[name] for name in TABLES if name in values}
     return Choices(
-        names=found["formats"],
-        mixed={name: found[name] for name in CLASS_NAMES if name in found},
+        names=values["formats"],
+        mixed={name: values[name] for name in CLASS_NAMES if name in values},
         settings=Settings(block=block, kind=kind, **settings),
     )
 
@@ -79,7 +79,7 @@ def parse_names(option: str, text: str) -> list[str]:
 def parse_by_class(option: str, text: str) -> dict[str, str]:
     """Return the values of "V", or of "x=V,dy=V", by class. :class:`BadInput` with a line for every
     wrong value."""
-    found: dict[str, str] = {}
+    values: dict[str, str] = {}
     problems: list[str] = []
     for part in text.split(","):
         key, equals, value = (word.strip() for word in part.rpartition("="))
@@ -88,7 +88,7 @@ def parse_by_class(option: str, text: str) -> dict[str, str]:
             problems.append(
                 f'--{option} accepts only {", ".join(CLASS_NAMES)} before "=", not "{excerpt(key)}"'
             )
-        elif set(classes) & set(found):
+        elif set(classes) & set(values):
             problems.append(
                 f"--{option} must give each of {', '.join(CLASS_NAMES)} a single value, "
                 f"not {excerpt(text)}"
@@ -99,10 +99,10 @@ def parse_by_class(option: str, text: str) -> dict[str, str]:
                 f'--{option} must be {words}, not "{excerpt(value)}"{_suggestion(option, value)}'
             )
         else:
-            found |= dict.fromkeys(classes, value)
+            values |= dict.fromkeys(classes, value)
     if problems:
         raise BadInput(*problems)
-    return found
+    return values
 
 
 def _is_value(option: str, value: str) -> bool:

@@ -83,13 +83,13 @@ def combine(
     if not values:
         return []
     open_classes = [name for name in CLASS_NAMES if name in present and name not in values]
-    found: list[Formats] = []
+    mixtures: list[Formats] = []
     for choice in product(*values.values()):
         fixed = dict(zip(values, choice, strict=True))
         for other in names if open_classes else choice[:1]:
             x, w, dy = (fixed.get(name, other) for name in CLASS_NAMES)
-            found.append((x, w, dy))
-    return list(dict.fromkeys(found))
+            mixtures.append((x, w, dy))
+    return list(dict.fromkeys(mixtures))
 
 
 def make_mixtures(

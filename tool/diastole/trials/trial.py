@@ -54,13 +54,13 @@ class Trial:
     @property
     def worst(self) -> WorstPlace | None:
         """Worst row or column of all products; None if all products are exact."""
-        found = [
+        losses = [
             WorstPlace(product=name, axis=axis, place=place)
             for name, quality in self.products.items()
             for axis, place in (("row", quality.row), ("column", quality.column))
             if place is not None
         ]
-        return min(found, key=lambda lost: lost.place.snr_db, default=None)
+        return min(losses, key=lambda lost: lost.place.snr_db, default=None)
 
     def reaches(self, least_db: float) -> bool:
         """Return whether all rows and columns have at least ``least_db``."""
@@ -81,8 +81,8 @@ def check_products(where: str, tensors: Mapping[str, Floats], mixture: Mixture) 
         if len(operation.products) > 1 or not set(names) <= set(tensors):
             continue
         try:
-            given = {name: tensors[name] for name in names}
-            check_sizes(operation.name, given, mixture.numerics)
+            operands = {name: tensors[name] for name in names}
+            check_sizes(operation.name, operands, mixture.numerics)
         except BadInput as error:
             problems += (f"{where}: {problem}" for problem in error.problems)
     if problems:
@@ -98,7 +98,7 @@ def run_trials(
     The trials run on every core: numpy works without the interpreter's lock.
     """
     plain = plain_products(operands_of(matrices))
-    found: list[Trial] = []
+    trials: list[Trial] = []
 
     def attempt(mixture: Mixture) -> Trial:
         return try_mixture(mixture, matrices, plain)
@@ -106,11 +106,11 @@ def run_trials(
     pool = ThreadPoolExecutor(os.cpu_count())
     try:
         for trial in pool.map(attempt, mixtures):
-            found.append(trial)
-            report(len(found), len(mixtures))
+            trials.append(trial)
+            report(len(trials), len(mixtures))
     finally:
         pool.shutdown(cancel_futures=True)  # cancels waiting trials after an error or an interrupt
-    return found
+    return trials
 
 
 def try_mixture(
@@ -125,8 +125,8 @@ def try_mixture(
         if operand is None and not mixture.uniform:
             continue
         number = class_of(name)
-        asked = Conversion(number, tag=CLASS_NAMES.index(number))
-        result = quantise(matrix, asked, mixture.numerics, seed=0)
+        conversion = Conversion(number, tag=CLASS_NAMES.index(number))
+        result = quantise(matrix, conversion, mixture.numerics, seed=0)
         if mixture.uniform:
             surveys[name] = survey_converted(matrix, result)
         if operand is not None:

@@ -62,7 +62,7 @@ class CopyArbiter(wiring.Component):
 
     def __init__(self, sizes: ConverterSizes):
         self.sizes = sizes
-        groups = GroupsSignature(sizes.data_width, self.sizes.most_planes)
+        groups = GroupsSignature(sizes.data_width, self.sizes.max_planes)
         super().__init__(
             {"first": In(groups), "second": In(groups), "freed": Out(1), "o": Out(groups)}
         )

@@ -92,7 +92,7 @@ class ImageWriter(wiring.Component):
         self.max_col_blocks, self.stored_rows = max_col_blocks, stored_rows
         self.sizes = sizes
         byte = data.StructLayout({"byte": unsigned(8), "last": 1})
-        elements = packed_layout(sizes.data_width, self.sizes.most_planes)
+        elements = packed_layout(sizes.data_width, self.sizes.max_planes)
         super().__init__(
             {"planes": In(2 if sizes.planar else 0)}
             | ({"cut": In(cut_layout())} if stored_rows else {})
@@ -143,7 +143,7 @@ class ImageWriter(wiring.Component):
             maxima.o.ready.eq(packer.i.ready),
         ]
         streams = groups.o, packer.o, self.elements
-        if self.sizes.planar and self.sizes.most_planes > 1:
+        if self.sizes.planar and self.sizes.max_planes > 1:
             streams = self._planes(m, *streams)
         self._sequence(m, *streams, maxima.beats)
         return m
@@ -153,7 +153,7 @@ class ImageWriter(wiring.Component):
         sizes = self.sizes
         m.submodules.planes = repeater = PlaneRepeater(
             data_width=self.sizes.data_width,
-            planes=sizes.most_planes,
+            planes=sizes.max_planes,
             exponent_beats=max(sizes.by_class(sizes.exponent_beats)),
             element_beats=max(sizes.by_class(sizes.element_beats)),
         )
@@ -220,7 +220,7 @@ class ImageWriter(wiring.Component):
                 m, maximum_place, lengths, lengths_valid, maximum_written
             )
             m.d.comb += maximum_done.eq(maximum_written & maximum_ends)
-            if sizes.most_planes > 1:
+            if sizes.max_planes > 1:
                 plane = groups.p.plane
                 group_ends = group_done & groups.p.last_plane
                 group_valid = lengths_valid | (plane == 0)

@@ -78,7 +78,7 @@ class Trials(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         sizes = self.sizes
-        below = BelowZero(bits=WORSE_BITS, most=sizes.most_elements)
+        below = BelowZero(bits=WORSE_BITS, most=sizes.max_elements)
         m.submodules.gather = gather = UnitReduction(sizes, reduction=below, halves=1)
         word = Signal.like(self.word)
         m.d.comb += word.eq(self.word)

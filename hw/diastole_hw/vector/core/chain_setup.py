@@ -18,7 +18,7 @@ from diastole_hw.vector.core.scan import ProgramScan
 from diastole_hw.vector.stream_layouts import VectorShape, stream_layout
 from diastole_sim.spec.command_table import ADDRESS_BITS
 from diastole_sim.spec.image import EXTENT_BITS
-from diastole_sim.spec.micro import CONSTANTS, INPUTS, MOST_INSTRUCTIONS
+from diastole_sim.spec.micro import CONSTANTS, INPUTS, MAX_INSTRUCTIONS
 from diastole_sim.spec.stream_table import CHOICE_FIELDS, GATHERED, SLOTS, STREAMS, Kind, PanelOrder
 
 STEP_BITS = 32
@@ -32,7 +32,7 @@ def chain_layout() -> data.StructLayout:
     return data.StructLayout(
         {
             "first": range(CONSTANTS),
-            "length": range(MOST_INSTRUCTIONS + 1),
+            "length": range(MAX_INSTRUCTIONS + 1),
             "streams": range(SLOTS),
             "rows": unsigned(EXTENT_BITS),
             "cols": unsigned(EXTENT_BITS),

@@ -8,7 +8,7 @@ from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
 from diastole_hw.vector.core.descriptor_check import InstructionCheck, among, instruction_layout
-from diastole_sim.spec.micro import CONSTANTS, INPUTS, MOST_INSTRUCTIONS, OUTPUTS, When
+from diastole_sim.spec.micro import CONSTANTS, INPUTS, MAX_INSTRUCTIONS, OUTPUTS, When
 from diastole_sim.spec.stream_table import ONCE_A_BLOCK, STREAMS, Kind
 
 
@@ -54,7 +54,7 @@ class ProgramScan(wiring.Component):
                 "start": In(1),
                 "condition_valid": In(1),
                 "first": In(range(CONSTANTS)),
-                "length": In(range(MOST_INSTRUCTIONS + 1)),
+                "length": In(range(MAX_INSTRUCTIONS + 1)),
                 "kinds": In(data.ArrayLayout(4, STREAMS)),
                 "read_en": Out(1),
                 "read_at": Out(range(CONSTANTS)),

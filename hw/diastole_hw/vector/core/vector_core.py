@@ -25,8 +25,8 @@ from diastole_hw.vector.stream_layouts import (
 from diastole_sim.spec.micro import (
     CONSTANTS,
     INPUTS,
+    MAX_INSTRUCTIONS,
     MICRO_BITS,
-    MOST_INSTRUCTIONS,
     OUTPUTS,
     REGISTERS,
 )
@@ -102,7 +102,7 @@ class VectorCore(wiring.Component):
                 "start": In(1),
                 "streams": In(data.ArrayLayout(stream_layout(shape), STREAMS)),
                 "program_first": In(8),
-                "program_length": In(range(MOST_INSTRUCTIONS + 1)),
+                "program_length": In(range(MAX_INSTRUCTIONS + 1)),
                 "blocks": In(stream.Signature(visited_layout(shape))),
                 "program_en": Out(1),
                 "program_at": Out(8),

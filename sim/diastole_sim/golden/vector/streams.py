@@ -17,7 +17,7 @@ from diastole_sim.spec.stream_table import ELEMENT_BITS, GATHERED, Descriptor, K
 Bytes = NDArray[np.uint8]
 Floats = NDArray[np.float32]
 
-MOST_LABEL = 2**24
+MAX_LABEL = 2**24
 """Largest number of a label."""
 
 
@@ -98,7 +98,7 @@ def rows_of_numbers(kind: int, values: Floats) -> Bytes:
 
 def labels(integers: NDArray[np.int32]) -> Floats:
     """Return integers as floats; -1 for integers outside 0 .. 2^24."""
-    allowed = (integers >= 0) & (integers <= MOST_LABEL)
+    allowed = (integers >= 0) & (integers <= MAX_LABEL)
     return np.where(allowed, integers, -1).astype(np.float32)
 
 

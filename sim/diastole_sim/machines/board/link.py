@@ -10,7 +10,7 @@ from diastole_sim.spec.serial import (
     IDENTITY,
     LINK_MAGIC,
     LINK_VERSION,
-    MOST_WORDS,
+    MAX_WORDS,
     SEQUENCES,
     WORD_BYTES,
     Frame,
@@ -182,8 +182,8 @@ def _pieces(address: int, count: int) -> list[tuple[int, int]]:
         raise ValueError(
             f"memory must be read and written in words, not {count} bytes at {address:#x}"
         )
-    most = MOST_WORDS * WORD_BYTES
+    max_bytes = MAX_WORDS * WORD_BYTES
     return [
-        (at, min(most, address + count - at) // WORD_BYTES)
-        for at in range(address, address + count, most)
+        (at, min(max_bytes, address + count - at) // WORD_BYTES)
+        for at in range(address, address + count, max_bytes)
     ]

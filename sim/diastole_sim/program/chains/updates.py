@@ -26,7 +26,7 @@ OWN_STREAMS = ("g", "w", "image")
 """Streams of every update, besides the streams of the state."""
 _NO_OPERANDS = re.compile(r"K\[[^\]]*\]|#.*")
 """Pattern of the constants and comments of a text."""
-MOST_STATE = 2
+MAX_STATE = 2
 """Most numbers that an optimiser keeps for every weight: a chain has four input and four output
 streams."""
 
@@ -112,7 +112,7 @@ def update_chain(
     def port(number: int, meaning: str) -> Port:
         return Port(number=number, kinds=tensor, meaning=meaning, order=order)
 
-    kept = {each: port(2 + n, each) for n, each in enumerate(state)}
+    state_ports = {each: port(2 + n, each) for n, each in enumerate(state)}
     written = {each: port(1 + n, each) for n, each in enumerate(state)}
     outputs = {"w": port(0, "weights after the update")} | written
     if options.image and not options.bias:
@@ -124,7 +124,7 @@ def update_chain(
     return Chain(
         name=name,
         text=lines(prepared, text),
-        inputs={"g": gradient, "w": port(1, "weights")} | kept,
+        inputs={"g": gradient, "w": port(1, "weights")} | state_ports,
         outputs=outputs,
         constants=options.constants() | dict(constants),
         by_columns=options.bias,
@@ -134,10 +134,10 @@ def update_chain(
 def _check_names(name: str, state: Sequence[str], constants: Mapping[str, float | None]) -> None:
     """Check the names of the state and constants of an update; ValueError for too much state, or
     for an ambiguous name."""
-    if len(state) > MOST_STATE:
+    if len(state) > MAX_STATE:
         raise ValueError(
             f"{name} keeps {len(state)} numbers of a weight ({', '.join(state)}), but at "
-            f"most {MOST_STATE} fit"
+            f"most {MAX_STATE} fit"
         )
     if len(set(state)) < len(state):
         raise ValueError(f"{name} has the state {state[0]} twice")

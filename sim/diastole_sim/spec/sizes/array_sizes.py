@@ -36,7 +36,7 @@ TILES_OF_SUMS = 2 * SUM_MEMORIES
 """Most tiles with sums in the memories."""
 SPARE_WORDS = 4
 """Words in the queue of a port beside half of the longest row."""
-MOST_QUEUED_WORDS = 128
+MAX_QUEUED_WORDS = 128
 """Most words of the queue of a port. Longer rows make the drain wait for their port."""
 
 
@@ -104,7 +104,7 @@ class ArraySizes:
         """Return the reason why the machine cannot run the fused pass of its tiling; None if it
         can."""
         tiling, granule = self.tiling, self.group_layouts[X].granule
-        most_blocks = tiling.groups * tiling.t_blocks // tiling.fused_t_blocks
+        max_blocks = tiling.groups * tiling.t_blocks // tiling.fused_t_blocks
         if tiling.fused_t_blocks % granule and not self.grouped(X):
             return f"fused_t_blocks must be a multiple of {granule}, not {tiling.fused_t_blocks}"
         if self.ports > 1 and tiling.fused_t_blocks * self.block * 4 % self.beat_bytes:
@@ -115,8 +115,8 @@ class ArraySizes:
                 f"fused_t_blocks must be at least {least}, to load the next blocks meanwhile, "
                 f"not {tiling.fused_t_blocks}"
             )
-        if tiling.fused_slices_n > most_blocks:
-            return f"fused_slices_n must be at most {most_blocks}, not {tiling.fused_slices_n}"
+        if tiling.fused_slices_n > max_blocks:
+            return f"fused_slices_n must be at most {max_blocks}, not {tiling.fused_slices_n}"
         return None
 
     @property
@@ -165,7 +165,7 @@ class ArraySizes:
     # Planes, where a class has the format ``fast``.
 
     @cached_property
-    def most_planes(self) -> tuple[int, ...]:
+    def max_planes(self) -> tuple[int, ...]:
         """Most images of a copy of a tensor, by class number. Each image has some bits of every
         magnitude. 1 if the bits of an element are fixed."""
         return tuple(self.numerics.planes_of(name)[-1] for name in CLASS_NAMES)
@@ -185,7 +185,7 @@ class ArraySizes:
         for the widest: one image for every two bits. ValueError for a width unknown to the
         class."""
         if width is None:
-            return self.most_planes[cls]
+            return self.max_planes[cls]
         widths, name = self.widths(cls), CLASS_NAMES[cls]
         if widths is None:
             raise ValueError(
@@ -244,8 +244,8 @@ class ArraySizes:
             return False
         blocks_m, blocks_n = ceil_div(m, self.block), ceil_div(n, self.block)
         parts = self.west_parts(self.planes(W, widths[W]))
-        most_m = self.fused_slices_m // self.planes(DY, widths[DY]) * self.cols
-        return blocks_n * parts <= self.fused_blocks_n and blocks_m <= most_m
+        max_m = self.fused_slices_m // self.planes(DY, widths[DY]) * self.cols
+        return blocks_n * parts <= self.fused_blocks_n and blocks_m <= max_m
 
     def streamed(self, side: str) -> tuple[int, ...]:
         """Return the classes whose vectors enter from the ``south`` or the ``west``."""
@@ -334,7 +334,7 @@ class ArraySizes:
         return self.tiling.chunk_north if north else self.tiling.chunk_east
 
     @property
-    def most_chunk_blocks(self) -> int:
+    def max_chunk_blocks(self) -> int:
         """Blocks of the longest chunk in any direction."""
         return max(self.tiling.chunk_north, self.tiling.chunk_east)
 
@@ -372,7 +372,7 @@ class ArraySizes:
     def ring_chunks(self) -> int:
         """Number of longest chunks in a ring, of the streaming and of the stationary operand: two,
         or all planes of one chunk."""
-        return max(2, *self.most_planes)
+        return max(2, *self.max_planes)
 
     @property
     def stream_words(self) -> int:
@@ -466,8 +466,8 @@ class ArraySizes:
 
     def queued_words(self, vectors: int) -> int:
         """Return the words of ``vectors`` vectors in the queue in front of each of two ports: half
-        of the longest row and :data:`SPARE_WORDS`, but no more than :data:`MOST_QUEUED_WORDS`."""
-        return min(ceil_div(self.longest_row, 2 * vectors) + SPARE_WORDS, MOST_QUEUED_WORDS)
+        of the longest row and :data:`SPARE_WORDS`, but no more than :data:`MAX_QUEUED_WORDS`."""
+        return min(ceil_div(self.longest_row, 2 * vectors) + SPARE_WORDS, MAX_QUEUED_WORDS)
 
     @property
     def transposed_blocks(self) -> int:

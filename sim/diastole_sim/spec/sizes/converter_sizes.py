@@ -20,7 +20,7 @@ DOUBLED_FLOATS = 4096
 PIECE_COLS, PIECE_BEATS = 16, 4
 """Columns of a piece of a tile and beats of its rows, at least: the amount of one read from
 memory."""
-FEWEST_AHEAD, MOST_AHEAD = 4, 8
+MIN_AHEAD, MAX_AHEAD = 4, 8
 """Bounds of the number of tiles with a read request and without data."""
 BEATS_AHEAD = 256
 """Beats of requested tiles: more than a far memory takes to answer."""
@@ -79,7 +79,7 @@ class ConverterSizes:
         return 16 if any(self.tries_scales) else 8
 
     @cached_property
-    def most_elements(self) -> int:
+    def max_elements(self) -> int:
         """Elements of the largest unit."""
         pairs = zip(range(len(CLASS_NAMES)), self.vectors, strict=True)
         return max(self.side(n) ** (1 if of else 2) for n, of in pairs)
@@ -111,10 +111,10 @@ class ConverterSizes:
         one tile wide."""
         return self.tile_cols(cls) if self.tile_rows(cls) > self.block else None
 
-    def chain_columns(self, most: int) -> tuple[int, int, int]:
+    def chain_columns(self, limit: int) -> tuple[int, int, int]:
         """Return for every class the columns of the widest tensor that a chain may send to a
-        converter with a limit of ``most`` columns."""
-        x, w, dy = (min(most, widest or most) for widest in self.by_class(self.chain_block_cols))
+        converter with a limit of ``limit`` columns."""
+        x, w, dy = (min(limit, widest or limit) for widest in self.by_class(self.chain_block_cols))
         return x, w, dy
 
     def accepts_chain(self, cls: int, *, cols: int, scale: int) -> bool:
@@ -149,7 +149,7 @@ class ConverterSizes:
         return tuple(storage.format.element_bits for storage in self.classes)
 
     @cached_property
-    def most_planes(self) -> int:
+    def max_planes(self) -> int:
         """Most images of a copy. Each image has some bits of every magnitude."""
         return max(self.numerics.planes_of(name)[-1] for name in CLASS_NAMES)
 
@@ -288,7 +288,7 @@ class ConverterSizes:
         return tuple(self.piece_cols(cls) < self.tile_cols(cls) for cls in range(len(CLASS_NAMES)))
 
     @cached_property
-    def most_pieces(self) -> int:
+    def max_pieces(self) -> int:
         """Most pieces of a tile."""
         return max(self.tile_cols(cls) // self.piece_cols(cls) for cls in range(len(CLASS_NAMES)))
 
@@ -352,7 +352,7 @@ class ConverterSizes:
     def tiles_ahead(self) -> int:
         """Most tiles with a read request and without data."""
         tiles = ceil_div(BEATS_AHEAD, ceil_div(self.tile_floats, self.floats))
-        return min(max(FEWEST_AHEAD, tiles), MOST_AHEAD)
+        return min(max(MIN_AHEAD, tiles), MAX_AHEAD)
 
     @cached_property
     def tile_number_bits(self) -> int:

@@ -114,7 +114,7 @@ class Chunk:
             self.first["l"] * per_block % beat,
         } | self._room(piece, rows, cols)  # fmt: skip
         if "planes" in self.name:
-            region["plane"] = rng.randrange(max(self.plan.most_planes))
+            region["plane"] = rng.randrange(max(self.plan.max_planes))
         for row in range(rows):
             col = 0
             while col < cols:

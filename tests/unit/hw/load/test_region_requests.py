@@ -86,14 +86,14 @@ def random_chunk(rng, plan, mode):
     if plan.planar:
         flags = ("load_stream", "load_west")
         chunk |= {name: rng.random() < 0.6 for name in flags}
-        chunk |= {name: rng.randrange(most_planes(plan)) for name in PLANES}
+        chunk |= {name: rng.randrange(max_planes(plan)) for name in PLANES}
     return chunk | {"tile": rng.randrange(4)}
 
 
 PLANES = ("stream_plane", "stationary_plane")
 
 
-def most_planes(plan):
+def max_planes(plan):
     return max(plan.numerics.widths) // 2 if plan.planar else 1
 
 
@@ -212,7 +212,7 @@ def drawn_product(rng, plan, chunks):
     }
     west = 1
     if plan.planar:  # enough for what chunks ask of the west
-        west = rng.randrange(max(chunk["stream_plane"] for chunk in chunks), most_planes(plan)) + 1
+        west = rng.randrange(max(chunk["stream_plane"] for chunk in chunks), max_planes(plan)) + 1
     return lengths | {"c_blocks": most + rng.randrange(9), "west_planes": west}
 
 

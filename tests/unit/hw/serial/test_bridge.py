@@ -5,7 +5,7 @@ import pytest
 
 from diastole_sim.machines.board.link import Link, RefusedError
 from diastole_sim.spec.registers import BY_NAME, MAGIC
-from diastole_sim.spec.serial import MOST_WORDS, Frame, FrameReader, LinkOperation, Status, on_line
+from diastole_sim.spec.serial import MAX_WORDS, Frame, FrameReader, LinkOperation, Status, on_line
 from support.board_bench import BASE, CLOCK_HZ, HASH, SIZE, SimulatedLine
 from support.board_model import Damage
 from support.sweep import sweep
@@ -24,7 +24,7 @@ def ask(line, **values):
     return exchange(line, on_line(Frame(**defaults | values).encode()))
 
 
-@pytest.mark.parametrize("words", [9, sweep(MOST_WORDS + 3)])
+@pytest.mark.parametrize("words", [9, sweep(MAX_WORDS + 3)])
 def test_registers_memory_and_identity(words, rng):
     link = Link(SimulatedLine())
     identity = link.identify()
@@ -103,10 +103,8 @@ def test_the_first_word_that_fails_is_told_of():
 
 def test_one_word_more_than_a_frame_may_have():
     line = SimulatedLine(gap=0)
-    writing = Frame(
-        operation=LinkOperation.WRITE_MEMORY, sequence=5, address=BASE, words=MOST_WORDS
-    )
-    data = (1,) * (MOST_WORDS + 1)
+    writing = Frame(operation=LinkOperation.WRITE_MEMORY, sequence=5, address=BASE, words=MAX_WORDS)
+    data = (1,) * (MAX_WORDS + 1)
     assert ask(line, **vars(writing) | {"data": data}) == [writing.answered(Status.REFUSED)]
     assert ask(line, operation=LinkOperation.READ_MEMORY, address=BASE, words=1)[0].data == (0,)
 

@@ -181,7 +181,7 @@ def test_what_sums_and_hidden_loads_are_worth():
         return estimate(modelled(**sizes | changes), "forward", 512, 512, 512).utilisation
 
     assert utilisation(sum_units=2) < 0.85 < utilisation()
-    assert utilisation(most_places=1) < 0.85
+    assert utilisation(max_places=1) < 0.85
     assert utilisation(memory=Memory.axi(200)) > 0.95  # latency is hidden, too
 
 

@@ -9,7 +9,7 @@ from diastole_hw.plan.modes import Mode
 from diastole_hw.plan.plan import Plan
 from diastole_hw.random.draws import Draws
 from diastole_sim.perf import Memory, ModelledMachine, estimate
-from diastole_sim.perf.draw_delays import line_delay, most_slack, row_delay
+from diastole_sim.perf.draw_delays import line_delay, max_slack, row_delay
 from diastole_sim.spec.command import DEFAULT_NEST
 from diastole_sim.spec.command_table import NEST_FIELDS
 from diastole_sim.spec.image import FloatLayout, image_layouts, round_up
@@ -217,7 +217,7 @@ def test_rows_of_draws(lanes, tiles, rng):
         size = len(words[-1])
         cycles = drawn_at(lanes, [*chain.from_iterable(words)])
         shape = lanes, block, pitch, (last, cols)
-        delay = line_delay(*shape, most_slack(lanes), tuple(before))
+        delay = line_delay(*shape, max_slack(lanes), tuple(before))
         assert delay == cycles[-1] - cycles[-size - 1] - size, (shape, before)
         rows = rng.randint(1, 9)
         by_rows = [(row, col) for row in range(rows) for col in range(0, cols, lanes)]

@@ -13,7 +13,7 @@ ONE = Run(0, (6,), 1, 1)  # a beat of exponents, then a block of 8 vectors in 5 
 def machine(**changes):
     """Which fills a vector per cycle, unless it is said to fill more."""
     sizes = {"rows": 2, "cols": 2, "block": 8, "element_bits": (5, 5, 5), "data_width": 64}
-    return modelled(**sizes | {"memory": Memory(), "most_filled": 1} | changes)
+    return modelled(**sizes | {"memory": Memory(), "max_filled": 1} | changes)
 
 
 def chunk(*regions, first=True, loads=(True, True)):
@@ -87,7 +87,7 @@ def test_dropped_blocks():
         ({"memory": Memory(read_cycles=10)}, 0, 38),
         ({}, 100, 121),  # there is room later
         ({}, 8, 29),  # in time
-        ({"most_filled": 8}, 0, 25),  # two vectors per cycle: a beat has less than two
+        ({"max_filled": 8}, 0, 25),  # two vectors per cycle: a beat has less than two
     ],
 )
 def test_what_a_block_waits_for(changes, free, written):
@@ -105,9 +105,9 @@ def test_a_memory_that_has_so_many_bursts_open():
     """The third row's burst is taken a cycle before the first one's last beat is, and its first
     beat comes 25 cycles later."""
     memory = Memory(read_cycles=25, outstanding=2)
-    load = Load(machine(memory=memory, most_filled=8), request=10)
+    load = Load(machine(memory=memory, max_filled=8), request=10)
     load.chunk(chunk(LoadedRegion(rows=3, runs=(ONE,))), free=0)
-    free = Load(machine(memory=Memory(read_cycles=25), most_filled=8), request=10)
+    free = Load(machine(memory=Memory(read_cycles=25), max_filled=8), request=10)
     free.chunk(chunk(LoadedRegion(rows=3, runs=(ONE,))), free=0)
     first_ends = 10 + 1 + 2 + 1 + 25 + 6
     assert load.bus - 6 == first_ends - 1 + 25

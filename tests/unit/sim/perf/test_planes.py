@@ -189,7 +189,7 @@ def test_planes_that_do_not_fit_together_are_two_products():
 
 def test_loads_that_are_not_hidden_bring_all_planes():
     """Of what streams, which those of what is held need one after the other."""
-    one, fast = (replace(each, most_places=1) for each in (ONE, FAST))
+    one, fast = (replace(each, max_places=1) for each in (ONE, FAST))
     alone = estimate(one, "forward", 512, 512, 512)
     found = estimate(fast, "forward", 512, 512, 512, widths=(4, 6, 2))
     assert alone.utilisation < 0.9

@@ -60,11 +60,11 @@ def test_as_many_places_as_slabs_fit():
     """128 blocks of what streams, and 2048 of what is held: of 60 blocks 2, of 500 blocks 4."""
     assert (MACHINE.stream_blocks, MACHINE.stationary_blocks) == (128, 2048)
     found = room((60, 500))
-    assert [ring.most for ring in found.rings] == [2, 4]
-    one = replace(MACHINE, most_places=1)
-    assert [ring.most for ring in room((60, 500), machine=one).rings] == [1, 4], "what streams"
-    assert [ring.most for ring in room((40, 500), machine=one, streams=2).rings] == [2, 4]
-    assert [ring.most for ring in room((60, 500), machine=one, streams=3).rings] == [2, 4]
+    assert [ring.limit for ring in found.rings] == [2, 4]
+    one = replace(MACHINE, max_places=1)
+    assert [ring.limit for ring in room((60, 500), machine=one).rings] == [1, 4], "what streams"
+    assert [ring.limit for ring in room((40, 500), machine=one, streams=2).rings] == [2, 4]
+    assert [ring.limit for ring in room((60, 500), machine=one, streams=3).rings] == [2, 4]
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from diastole_sim.train.network import Perceptron
 from diastole_sim.train.samples import Samples
 from diastole_sim.train.session import Session
 from diastole_sim.train.state import TrainingState
-from diastole_sim.train.tasks import given_task
+from diastole_sim.train.tasks import task_of_samples
 from diastole_sim.train.transformer import Transformer, TransformerSizes
 
 CLASS = {"format": "bfp4", "rounding": "nearest"}
@@ -60,7 +60,7 @@ class Kept:
 def task():
     random = np.random.default_rng(3)
     inputs = random.standard_normal((40, 6)).astype(np.float32)
-    return given_task(Samples(inputs=inputs, labels=random.integers(3, size=40)), "mine")
+    return task_of_samples(Samples(inputs=inputs, labels=random.integers(3, size=40)), "mine")
 
 
 def trained(task, keeper, master=FLOAT32, loss_scaling=None):

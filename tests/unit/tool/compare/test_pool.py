@@ -15,7 +15,7 @@ from diastole.compare.pool import run_jobs
 from diastole.errors import CheckFailed
 from diastole_sim.spec.numerics import Numerics
 from diastole_sim.train.samples import Samples
-from diastole_sim.train.tasks import given_task
+from diastole_sim.train.tasks import task_of_samples
 
 ONE = {"format": "bfp4", "rounding": "nearest"}
 NUMERICS = Numerics.from_dict(
@@ -29,7 +29,7 @@ def jobs(rng):
     samples = Samples(
         inputs=random.standard_normal((30, 4)).astype(np.float32), labels=np.arange(30) % 3
     )
-    given = {"task": given_task(samples, "mine"), "data": samples_sha256(samples), "steps": 2}
+    given = {"task": task_of_samples(samples, "mine"), "data": samples_sha256(samples), "steps": 2}
     made = [
         Job(name=name, numerics=numerics, seed=seed, **given)
         for seed in (0, 1)

@@ -14,7 +14,7 @@ from support.sweep import sweep
 PRESETS = ("pico", "nano", "edge", "server")
 FORMATS = ("bfp5", "fp8_e5m2", "mxfp8_e4m3", "mxfp4_e2m1", "nvfp4", "fast")
 LONGEST = 5000
-MOST_CYCLES = 120_000
+MAX_CYCLES = 120_000
 """Cycles of the array for a product whose chunks are all walked through."""
 OF_CYCLES = 0.02
 
@@ -24,7 +24,7 @@ def drawn(rng, multipliers):
     while True:
         sizes = [round(2 ** rng.uniform(0, LONGEST.bit_length())) for _ in range(3)]
         sizes[rng.randrange(3)] = rng.randint(300, LONGEST)
-        if max(sizes) <= LONGEST and prod(sizes) <= MOST_CYCLES * multipliers:
+        if max(sizes) <= LONGEST and prod(sizes) <= MAX_CYCLES * multipliers:
             return sizes
 
 

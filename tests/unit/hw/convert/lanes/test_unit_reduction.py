@@ -21,7 +21,7 @@ WITH_VECTORS = [
 def reduction_of(name, sizes):
     """Sums of as many elements as the largest unit has."""
     if name == "sums":
-        return BelowZero(bits=11, most=sizes.most_elements)
+        return BelowZero(bits=11, most=sizes.max_elements)
     return Largest(bits={"bytes": 8, "pairs": 16}[name])
 
 

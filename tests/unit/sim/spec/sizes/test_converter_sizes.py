@@ -76,7 +76,7 @@ def check(numerics, data_width):
     pairs = list(zip(pieces, shapes, strict=True))
     assert sizes.piece_words == tuple(cols // sizes.lanes for cols in pieces)
     assert sizes.in_pieces == tuple(cols < wide for cols, (_, wide) in pairs)
-    assert sizes.most_pieces == max(wide // cols for cols, (_, wide) in pairs)
+    assert sizes.max_pieces == max(wide // cols for cols, (_, wide) in pairs)
     squares = [pieces[cls] // sizes.side(cls) for cls in range(3) if not two_copies[cls]]
     assert sizes.piece_squares == max([0, *squares])
     height, width = (max(sides) for sides in zip(*shapes, strict=True))
