@@ -36,7 +36,7 @@ CHECKED = 20
 """Steps of which every tensor is compared, command by command."""
 NEXT = """\
 what these causes of waiting are: docs/training.md
-the golden model has the same weights; {compared} numbers of {checked} steps are its too
+the golden model has the same weights, and the same {compared} numbers in the first {checked} steps
 open {folder}/training.png: loss and accuracy, as the gates give them
 in {folder}: result.json, all numbers; product, the Verilog and what belongs to it
 next, after source .venv/bin/activate:

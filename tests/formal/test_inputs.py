@@ -33,7 +33,7 @@ PROBES |= {
 CYCLES = 11
 NEVER_READY = (
     InputFill,
-    "self.beats.ready.eq(wanted & ~again & here.beat)",
+    "self.beats.ready.eq(needs_beat & ~again & here.beat)",
     "self.beats.ready.eq(0)",
 )
 QUICK = [
@@ -44,7 +44,7 @@ QUICK = [
 SLOW = [
     (
         InputStreams,
-        "requests.space.eq((held != DEPTH) & (unread != DEPTH))",
+        "requests.space.eq((in_use != DEPTH) & (unread != DEPTH))",
         "requests.space.eq(1)",
     ),
     (InputStreams, "released + self.release_block", "released + self.release_block + 1"),

@@ -24,7 +24,7 @@ QUICK = [
     ("self._inputs(m, free & releases)", "self._inputs(m, Const(0))"),
     ("self.i.p.end & inputs & ~releases", "self.i.p.end & inputs"),
     ("self.i.p.end & inputs & ~releases", "self.i.p.end & ~releases"),
-    ("~self.i.p.gives | gave | self.space", "Const(1)"),
+    ("~self.i.p.writes_output | gave | self.space", "Const(1)"),
     ("(self.i.p.streams & ~inputs) == 0", "Const(1)"),
     ("self.release_block.eq(free & (releases | ended))", "self.release_block.eq(releases | ended)"),
 ]

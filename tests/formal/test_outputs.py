@@ -24,7 +24,7 @@ PROBES = {
 FAULTS = [
     ("self.space.eq(segment_requests.i.ready & packs.i.ready)", "self.space.eq(1)"),
     ("rows.ready.eq(leaves)", "rows.ready.eq(leaves & emits)"),
-    ("rows.i.valid.eq(self.row_en)", "rows.i.valid.eq(taken)"),
+    ("rows.i.valid.eq(self.row_en)", "rows.i.valid.eq(accepted)"),
 ]
 """Faults in the text of the unit."""
 

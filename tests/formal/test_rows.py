@@ -264,14 +264,18 @@ def test_rows_that_always_ascend_are_refuted(block):
 
 QUICK = [
     (8, "next_age < PIPELINE + entry.turn_rows", "next_age < PIPELINE + entry.turn_rows - 1"),
-    (16, "wrote.eq(self.i.p.writes & ~gives_first)", "wrote.eq(self.i.p.writes)"),
+    (16, "wrote.eq(self.i.p.writes & ~writes_first)", "wrote.eq(self.i.p.writes)"),
     (16, "slot.entry.order.eq(RowOrder.ASCENDING)", "slot.entry.order.eq(RowOrder.PAIRED)"),
 ]
 SLOW = [
     (16, "disordered.eq(entry.order.any() | before.order.any())", "disordered.eq(entry.order[0])"),
     (16, "disordered.eq(entry.order.any() | before.order.any())", "disordered.eq(before.order[0])"),
     (16, "PIPELINE + self.shape.block - 1)", "PIPELINE + self.shape.block - 2)"),
-    (16, "slot.entry.gives.eq(self.i.p.gives & ~gave)", "slot.entry.gives.eq(self.i.p.gives)"),
+    (
+        16,
+        "slot.entry.writes_output.eq(self.i.p.writes_output & ~gave)",
+        "slot.entry.writes_output.eq(self.i.p.writes_output)",
+    ),
     (16, "self.age >= shape.slot_cycles - 1", "self.age >= shape.slot_cycles - 2"),
 ]
 """Blocks, and faults in the text of the unit; those that are found late are found in sweeps."""

@@ -106,7 +106,7 @@ class Edited(BurstSplitter):
 
 class IgnoresTheWindow(Edited):
     def edit(self, m):
-        m.d.comb += self.o.valid.eq(self.held & ~self.stop)
+        m.d.comb += self.o.valid.eq(self.busy & ~self.stop)
 
 
 class CrossesPages(Edited):
@@ -120,7 +120,7 @@ class CrossesPages(Edited):
 class TakesOneTooFew(Edited):
     def edit(self, m):
         with m.If(self.i.valid & self.i.ready & (self.i.p.beats > 1)):
-            m.d.sync += self.held.eq(self.i.p.beats != 2)
+            m.d.sync += self.busy.eq(self.i.p.beats != 2)
 
 
 class StopsForNothing(Edited):

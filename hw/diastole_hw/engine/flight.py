@@ -65,8 +65,8 @@ class LoadSignature(wiring.Signature):
     busy : In(1)
         High from the cycle after ``start`` until all data of the product have been requested.
     product, number, command : Out(loaded_layout(plan)), Out(1), Out(1)
-        Current product, from ``start`` to the next ``start``: its record, its number among the two
-        products in flight, and the number of its command.
+        Product to load, valid from ``start`` until ``busy`` falls: its record, its number among the
+        two products in flight, and the number of its command.
     """
 
     def __init__(self, plan: Plan):

@@ -142,5 +142,7 @@ def advice(
     problem = f"{total['shares'][bound]:.0%} of the cycles go to {bound}"
     if bound in OF_BUS and (better := wider()) is not None:
         width = 2 * config.bus.data_width
-        return f"{problem}; with bus.data_width = {width}: {better['utilisation']:.1%} used in all"
+        used, cycles = better["utilisation"], better["cycles"]
+        found = f"{used:.1%} used in all" if used else f"{cycles:,} cycles"
+        return f"{problem}; with bus.data_width = {width}: {found}"
     return f"{problem}; {cure(config, bound)}"

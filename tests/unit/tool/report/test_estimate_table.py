@@ -106,8 +106,13 @@ def test_conversions_have_the_sizes_of_their_tensor():
     [
         ("multipliers", None, ""),
         (
+            "converter",
+            {"utilisation": 0.0, "cycles": 4321},
+            "60% of the cycles go to converter; with bus.data_width = 256: 4,321 cycles",
+        ),
+        (
             "writing",
-            {"utilisation": 0.5},
+            {"utilisation": 0.5, "cycles": 1},
             "60% of the cycles go to writing; with bus.data_width = 256: 50.0% used in all",
         ),
         (
